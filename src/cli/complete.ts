@@ -1,6 +1,7 @@
 import type { Argument, Command, Option } from 'commander'
 import { API_OPERATION_IDS } from '../contract/operations.ts'
 import { guideNames } from '../http/docs/guide/pages.ts'
+import { MCP_HOSTS } from './agents/hosts.ts'
 import { expandDefaults, findOption, type ParsedWords, parseWords, splitOption } from './arguments.ts'
 import { placeholderOf } from './runner.ts'
 
@@ -80,6 +81,7 @@ function completeOperand(
 /** Values of placeholders that no instance needs to be asked for. */
 const CHOICES: Readonly<Record<string, () => readonly string[]>> = {
   OPERATION: () => API_OPERATION_IDS,
+  ASSISTANT: () => MCP_HOSTS.map(({ id }) => id),
   TOPIC: guideNames,
 }
 

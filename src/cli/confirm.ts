@@ -18,15 +18,24 @@ export async function confirmLoss(
   context: ProcessContext,
 ): Promise<void> {
   if (!isInteractive(context) || !(await isKept(await connect()))) return
-  const question = `${await describe()} ${paint(context.stderr, 'bold', 'Go on? [y/N]')} `
+  if (!(await askYes(`${await describe()} Go on?`, context))) throw new CommandError('Nothing was changed.')
+}
+
+/**
+ * Asks a person a question that yes or no answers.
+ *
+ * @returns whether the answer is yes
+ * @throws CommandError with exit code 130 after Ctrl-C
+ */
+export async function askYes(question: string, context: ProcessContext): Promise<boolean> {
   let answer: string | null = null
   const interrupted = await untilInterrupted(async (signal) => {
-    answer = await promptLine(question, signal)
+    answer = await promptLine(`${question} ${paint(context.stderr, 'bold', '[y/N]')} `, signal)
     signal.throwIfAborted()
     return 0
   })
   if (interrupted !== 0) throw new CommandError('Nothing was changed.', interrupted)
-  if (!/^\s*y(?:es)?\s*$/i.test(answer ?? '')) throw new CommandError('Nothing was changed.')
+  return /^\s*y(?:es)?\s*$/i.test(answer ?? '')
 }
 
 /** Reports whether an instance keeps its data after it stops. One that does not tell is taken for one that does. */

@@ -72,6 +72,7 @@ export const GUIDE_PAGES: Readonly<Record<string, string>> = {
   events: 'webhooks',
   webhooks: 'webhooks',
   deliveries: 'webhooks',
+  agents: 'mcp',
   use: 'command-line',
   reset: 'snapshots',
   snapshots: 'snapshots',

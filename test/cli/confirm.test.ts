@@ -12,7 +12,7 @@ afterAll(() => kept[Symbol.asyncDispose]())
 /** Runs a command on a terminal, and answers its question. */
 async function answering(berth: Served, args: readonly string[], typed: string) {
   await using terminal = onTerminal([...berthCommand, ...args], { cwd: berth.cwd })
-  await terminal.shows('Go on? [y/N]')
+  await terminal.shows(/Go on\? .*\[y\/N\]/)
   terminal.type(typed)
   const exitCode = await terminal.exited
   return { exitCode, output: Bun.stripANSI(terminal.output()) }

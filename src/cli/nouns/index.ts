@@ -1,6 +1,7 @@
 import type { NameSources } from '../names.ts'
 import type { Noun } from '../runner.ts'
 import { accounts } from './accounts.ts'
+import { agents } from './agents.ts'
 import { builds } from './builds.ts'
 import { clock } from './clock.ts'
 import { deliveries } from './deliveries.ts'
@@ -34,6 +35,7 @@ export const API_NOUNS: readonly Noun[] = [
   deployments,
   keys,
   webhooks,
+  agents,
 ]
 
 /** The nouns of the control API, in the order of the help text. */
