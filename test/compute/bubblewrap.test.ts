@@ -2,11 +2,15 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { Bench, driverOn, isSandboxdSafe, LIMITS, run, TEST_PATH } from './bench.ts'
-import { systemCallTests } from './confinement.ts'
+import { Bench, driverOn, isSandboxdSafe, LIMITS, run, TEST_PATH, until } from './bench.ts'
+import { runScript, systemCallTests } from './confinement.ts'
 import { conformance } from './conformance.ts'
 import { outliveTests } from './outlive.ts'
+import { openTerminal, show } from './terminal.ts'
 import { terminalReachTests } from './terminal-reach.ts'
+
+const canLimitTerminals = ['nsenter', 'mount'].every((name) => Bun.which(name, { PATH: TEST_PATH }) !== null)
+if (!canLimitTerminals) console.error('SKIP the limit of terminals: nsenter or mount is not installed')
 
 await conformance('bubblewrap', () => {
   describe('isolation', () => {
@@ -185,6 +189,36 @@ await conformance('bubblewrap', () => {
       await sandbox.exited
       expect((await run(await bench.startAgain('srv_a', handle), 'echo again')).stdout).toBe('again\n')
     })
+
+    test.skipIf(!canLimitTerminals)(
+      'leaves the pseudo-terminals of the machine to others: it has 64, and berth’s terminals are among them',
+      async () => {
+        await using bench = new Bench('bubblewrap')
+        const sandbox = await bench.start()
+        await until('the limit', async () =>
+          (await run(sandbox, 'cat /proc/self/mounts')).stdout.includes(',max=64 '),
+        )
+        const terminals = Array.from({ length: 20 }, () => openTerminal(sandbox, 'echo up; sleep 300'))
+        await Promise.all(terminals.map((terminal) => terminal.shows('up')))
+        const { stdout } = await runScript(
+          sandbox,
+          `
+          import { openSync } from 'node:fs'
+          let count = 0
+          try {
+            for (; count < 1000; count += 1) openSync('/dev/ptmx', 'r+')
+          } catch ({ code }) {
+            console.log(count, code)
+          }`,
+        )
+        expect(stdout).toBe('44 ENOSPC\n')
+        for (const terminal of terminals) terminal.cancel()
+        await Promise.all(terminals.map(({ exit }) => exit))
+        expect((await show(sandbox, 'tty')).exitCode).toBe(0)
+        // The machine's own mount has no such limit.
+        expect(readFileSync('/proc/self/mounts', 'utf8')).not.toContain('max=64')
+      },
+    )
 
     test('shows tools of PATH outside /usr with the libraries beside them, never a home', async () => {
       await using bench = new Bench('bubblewrap')

@@ -104,7 +104,13 @@ test.skipIf(!LINUX)(
     })
     await swapping.stdout.getReader().read()
     const snapshots = new Snapshots(at('data'))
-    const file = { name: 's', created_at: '', version: '', schema: 0, clock: { frozenAt: null, offsetMs: 0 } as never }
+    const file = {
+      name: 's',
+      created_at: '',
+      version: '',
+      schema: 0,
+      clock: { frozenAt: null, offsetMs: 0 } as never,
+    }
     for (let round = 0; round < 3; round += 1) {
       await snapshots.save(file, (path) => writeFileSync(path, ''))
       const found = Bun.spawnSync(['grep', '-rlF', SECRET, at('data/snapshots/s/servers')]).stdout.toString()

@@ -1,6 +1,7 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../runtime/error-info.ts'
+import { once } from '../../runtime/once.ts'
 import { ComputeError } from '../driver.ts'
 import type { ShownGroup } from '../limits/limiter.ts'
 import {
@@ -29,6 +30,7 @@ import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
 import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
 import { KernelSettings } from './kernel-settings.ts'
+import { limitTerminals } from './pseudo-terminals.ts'
 import { explainFailure, MISSING } from './refusal.ts'
 import type { ServerUsers } from './server-users.ts'
 
@@ -86,6 +88,7 @@ export class BubblewrapIsolation implements LocalIsolation {
   #etc: EtcDirectory | null = null
   readonly #tools: ToolsDirectory
   readonly #settings = new KernelSettings()
+  readonly #calls = once(loadSocketCalls)
   #fixed: FixedArgs | null = null
   #nested: 'refused' | 'possible' = 'refused'
   /** Whose network servers have; null before the kernel was asked. */
@@ -165,6 +168,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       workspace: WORKSPACE,
       commandEnv,
       tools: TOOLS,
+      limitTerminals: (pid) => limitTerminals(this.#calls(), pid, this.#options.path),
       confinement: {
         systemCalls: canFilterSystemCalls(),
         procWrites:
@@ -228,7 +232,7 @@ export class BubblewrapIsolation implements LocalIsolation {
 
   /** Servers have their own network if the kernel tells the networks of sockets apart (SO_NETNS_COOKIE, Linux 5.14). */
   #chooseNetwork(): 'own' | 'shared' {
-    this.#network ??= loadSocketCalls().network() === 0n ? 'shared' : 'own'
+    this.#network ??= this.#calls().network() === 0n ? 'shared' : 'own'
     return this.#network
   }
 

@@ -60,6 +60,8 @@ export interface Launch extends SpawnPlan {
   tools: string
   /** What sandboxd gives up before the first command. */
   confinement: Confinement
+  /** Limits the pseudo-terminals of the sandbox that a process is in, if they are its own and that is possible. */
+  limitTerminals?(pid: number): Promise<void>
   /** The user of the kernel's that the sandbox has for itself; none if it has berth's. */
   user?: LaunchUser
 }

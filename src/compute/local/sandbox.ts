@@ -77,6 +77,8 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
   /** The sandbox's own processes, which run before any command. */
   #own: ReadonlySet<number> = new Set()
   #looks: Timer | null = null
+  /** Resolves when the number of its terminals is limited; null before that begins. */
+  #terminalsLimited: Promise<void> | null = null
 
   /** Starts sandboxd; resolves when it accepts commands. Throws `ComputeError` with the start's error output. */
   static async start(start: SandboxStart): Promise<LocalSandbox> {
@@ -241,8 +243,11 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
       })
       const own = findDescendants(this.#process.pid)
       this.#own = new Set(own)
-      this.#attachWorkspace(own[0] ?? this.#process.pid)
+      const [first = this.#process.pid] = own
+      this.#attachWorkspace(first)
       await this.#openNetwork()
+      // No command waits for it.
+      this.#terminalsLimited = launch.limitTerminals?.(first) ?? null
     } catch (error) {
       this.sandboxd.close('It did not start.')
       await this.#exited
@@ -295,7 +300,7 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     void this.#relayed?.close()
     const inside = findDescendants(this.#process.pid)
     signal(this.#process.pid, 'SIGKILL')
-    await Promise.all([this.#process.exited, closed])
+    await Promise.all([this.#process.exited, closed, this.#terminalsLimited])
     const { marker, group, scanner, launch } = this.#start
     const family = { roots: [], sessions: [], marker, except: [process.pid] }
     // In a PID namespace too: the kernel ends its processes, but only after reporting its first process as ended.
