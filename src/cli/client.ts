@@ -73,6 +73,28 @@ export class Client {
     }
   }
 
+  /**
+   * Sends one request. Yields the bytes of its response as they arrive.
+   *
+   * @param accept the media type to ask for
+   * @throws CommandError
+   */
+  async *bytes<Id extends CallId>(
+    id: Id,
+    accept: string,
+    ...parts: ArgumentsOf<Id>
+  ): AsyncGenerator<Uint8Array, void> {
+    const request = requestOf(id, ...parts)
+    const response = await this.send(request, accept)
+    if (!response.body || response.headers.get('content-type') !== accept)
+      throw this.notBerthError(response.status)
+    try {
+      yield* response.body
+    } catch (error) {
+      this.throwConnectionLost(error, request)
+    }
+  }
+
   /** Opens a WebSocket, with the credential in its handshake. */
   socket(id: 'terminals.attach', parts: PartsOf<'terminals.attach'>): WebSocket {
     const { path } = requestOf(id, parts)
@@ -82,13 +104,14 @@ export class Client {
   }
 
   private async send(request: HttpRequest, accept: string): Promise<Response> {
-    const { method, path, form, signal } = request
+    const { method, path, form, bytes, signal } = request
     const { credential } = this.instance
     const headers: Record<string, string> = { accept, 'x-berth-client': 'cli' }
     if (credential !== null) headers.authorization = `Bearer ${credential}`
     // fetch sets the type of a form, which contains its boundary.
     if (form === undefined && request.body !== undefined) headers['content-type'] = 'application/json'
-    const body = form ?? (request.body === undefined ? undefined : JSON.stringify(request.body))
+    if (bytes !== undefined) headers['content-type'] = 'application/octet-stream'
+    const body = form ?? bytes ?? (request.body === undefined ? undefined : JSON.stringify(request.body))
     let response: Response
     try {
       response = await fetch(`${this.instance.baseUrl}${path}`, {
@@ -119,7 +142,7 @@ export class Client {
   }
 
   /** Returns the error in the body of a failed request; null if the body has none. */
-  private errorFromBody(body: ErrorBody | null): CommandError | null {
+  errorFromBody(body: ErrorBody | null): CommandError | null {
     if (typeof body?.error !== 'string' || typeof body.message !== 'string') return null
     const message =
       body.error === 'missing_or_invalid_api_key' && this.instance.source === 'login'
@@ -149,7 +172,7 @@ export class Client {
 }
 
 /** The body of a failed request, unchecked. */
-interface ErrorBody {
+export interface ErrorBody {
   error?: unknown
   message?: unknown
 }

@@ -20,6 +20,8 @@ export interface ProcessContext {
   readonly cwd: string
   readonly stdin: {
     readonly isTTY: boolean
+    /** Returns the bytes as they come. */
+    stream(): ReadableStream<Uint8Array>
     /** Reads everything. With `most`, stops once it has more bytes than that. */
     bytes(most?: number): Promise<Uint8Array>
   }
@@ -37,6 +39,7 @@ export function processContext(): ProcessContext {
       get isTTY() {
         return process.stdin.isTTY === true
       },
+      stream: () => Bun.stdin.stream(),
       bytes: (most) => (most === undefined ? Bun.stdin.bytes() : readUpTo(most, Bun.stdin.stream())),
     },
     stdout: outputStream(() => process.stdout, env),

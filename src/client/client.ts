@@ -84,6 +84,8 @@ type BodyPart<Id extends CallId, Body> = [keyof NonNullable<Body>] extends [neve
 interface Sending {
   /** Sent as multipart/form-data in place of a body. */
   form?: FormData
+  /** Sent as it is in place of a body, for operations that take bytes. */
+  bytes?: ReadableStream<Uint8Array> | Uint8Array | undefined
   /** Ends the request, and with it what it started. */
   signal?: AbortSignal | undefined
 }
@@ -98,12 +100,6 @@ export type PartsOf<Id extends CallId> =
 export type ArgumentsOf<Id extends CallId> =
   Record<never, never> extends PartsOf<Id> ? [parts?: PartsOf<Id>] : [parts: PartsOf<Id>]
 
-/** A chunk of a command's output: text, or base64 where the bytes are not UTF-8. */
-interface OutputChunk {
-  data: string
-  encoding?: 'base64'
-}
-
 /** The streams of log lines of projects and builds. */
 interface LogStream {
   line: LogLines[number]
@@ -113,11 +109,6 @@ interface LogStream {
 
 /** The server-sent events of the calls that stream: the data of each, by the event's name. */
 interface Streams {
-  'exec.run': {
-    stdout: OutputChunk
-    stderr: OutputChunk
-    exit: Pick<ResponseOf<'exec.run'>, 'exitCode' | 'timedOut' | 'truncated' | 'refused'>
-  }
   'tasks.events': Record<string, StoredTranscriptEvent | PositionedDelta>
   'builds.logs': LogStream
   'projects.logs': LogStream
@@ -145,18 +136,19 @@ export interface HttpRequest {
   /** Sent as JSON. */
   readonly body: unknown
   readonly form: FormData | undefined
+  readonly bytes: Sending['bytes']
   readonly signal: AbortSignal | undefined
 }
 
 /** Returns the HTTP request of a call: parameters are encoded, and parts of the query that are undefined left out. */
 export function requestOf<Id extends CallId>(id: Id, ...[parts]: ArgumentsOf<Id>): HttpRequest {
-  const { params, query, body, form, signal } = (parts ?? {}) as UntypedParts
+  const { params, query, body, form, bytes, signal } = (parts ?? {}) as UntypedParts
   const [method = '', pattern = ''] = CALLS[id].split(' ')
   const path = pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params?.[name] ?? ''))
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query ?? {}))
     if (value !== undefined) search.append(name, String(value))
-  return { method, path: search.size === 0 ? path : `${path}?${search}`, body, form, signal }
+  return { method, path: search.size === 0 ? path : `${path}?${search}`, body, form, bytes, signal }
 }
 
 /** The parts of any call, as they are read at run time. */

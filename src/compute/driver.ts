@@ -189,8 +189,11 @@ export interface ExecCommand {
   cwd?: string
   /** Variables on top of the clean base environment. */
   env?: Record<string, string>
-  /** Bytes for standard input; without it standard input is empty. */
-  stdin?: Uint8Array
+  /**
+   * Bytes for standard input; without it standard input is empty. A stream is read as fast as the command reads. It is
+   * cancelled when the command ends; if it fails, the command is cancelled.
+   */
+  stdin?: Uint8Array | ReadableStream<Uint8Array>
   /** Milliseconds after which the command and everything it started is ended; null for never. */
   timeoutMs: number | null
   /**

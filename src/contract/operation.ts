@@ -61,6 +61,10 @@ export const EVENT_STREAM = 'x-event-stream'
 /** Key in a route's `detail`: the form that it accepts in addition to JSON, for documents. */
 export const FORM = 'x-form'
 
+/** Keys in a route's `detail`, for documents and tools: its body, or its success, is a stream of bytes. */
+export const TAKES = 'x-takes'
+export const GIVES = 'x-gives'
+
 /**
  * Key in a route's `detail`: the statuses of its failures, for documents. They are not declared as responses:
  * failures are thrown and handled in one place, and Elysia would compile a check for each status of each route.
@@ -82,6 +86,12 @@ export type ErrorStatus = keyof typeof ERROR_MEANINGS
  */
 export type OperationAccess = 'public' | 'resource' | 'account' | 'admin'
 
+/** A body that is a stream of bytes. */
+export interface ByteBody {
+  readonly type: string
+  readonly description: string
+}
+
 /** Declaration of an operation in addition to its request shapes. */
 interface OperationFacts<Needed extends OperationAccess, Success> {
   access: Needed
@@ -89,6 +99,10 @@ interface OperationFacts<Needed extends OperationAccess, Success> {
   form?: FormShape
   summary: string
   description: string
+  /** The body is bytes of this media type, which the handler reads. */
+  takes?: ByteBody
+  /** The success is bytes of this media type, and has no shape. */
+  gives?: string
   /** Events and data of the event stream, for callers that accept one. */
   events?: string
   /** Whether the response contains a credential, so caches must not store it. */
@@ -124,6 +138,8 @@ type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = A
     security?: []
     [EVENT_STREAM]?: string
     [FORM]?: FormShape
+    [TAKES]?: ByteBody
+    [GIVES]?: string
     [ACCOUNT_LEVEL]?: true
     [FAILURES]: ErrorStatus[]
   }
@@ -148,11 +164,11 @@ export function operation<
   facts: OperationFacts<Needed, Success>,
   { body, query }: Given = {} as Given,
 ): Declared<Needed, Success, Given> {
-  const { access, form, summary, description, events, secret, success, errors = [] } = facts
+  const { access, form, takes, gives, summary, description, events, secret, success, errors = [] } = facts
   return {
     ...(body ? { body: checkedBody(body) } : {}),
     ...(query ? { query: checkedQuery(query) } : {}),
-    ...admitting(access, form),
+    ...admitting(access, form, takes !== undefined),
     ...(secret ? { transform: keepOutOfCaches } : {}),
     response: checked(success),
     detail: {
@@ -161,6 +177,8 @@ export function operation<
       description,
       ...(events ? { [EVENT_STREAM]: events } : {}),
       ...(form ? { [FORM]: form } : {}),
+      ...(takes ? { [TAKES]: takes } : {}),
+      ...(gives ? { [GIVES]: gives } : {}),
       ...(secret ? { [SECRET]: true } : {}),
       ...(access === 'account' ? { [ACCOUNT_LEVEL]: true } : {}),
       ...(access === 'public' ? { security: [] } : {}),
@@ -182,10 +200,10 @@ const keepOutOfCaches = ({ set }: { set: { headers: Record<string, string | numb
 const checked = (shapes: Record<number, TSchema>): Record<string, TSchema> =>
   Object.fromEntries(Object.entries(shapes).map(([status, shape]) => [status, checkedResponse(shape)]))
 
-function admitting(access: OperationAccess, form: FormShape | undefined): object {
+function admitting(access: OperationAccess, form: FormShape | undefined, readsBytes: boolean): object {
   if (access === 'public') return {}
   if (access === 'admin') return { admin: true }
-  return { access: form ? { access, form } : access }
+  return { access: form || readsBytes ? { access, form, readsBytes } : access }
 }
 
 /** An operation with the declaration of its route. */
@@ -197,6 +215,8 @@ export interface DescribedOperation extends IndexedOperation {
   readonly query: object | undefined
   /** Whether it needs a key of the whole account. */
   readonly accountLevel: boolean
+  /** Whether its body or its success is a stream of bytes. */
+  readonly streamsBytes: boolean
 }
 
 /** Reads the operations of an app from its routes. Takes milliseconds, so callers keep the result. */
@@ -214,6 +234,7 @@ export function describedOperations(app: AnyElysia): DescribedOperation[] {
         body: shapeOf(hooks.body),
         query: shapeOf(hooks.query),
         accountLevel: hooks.detail?.[ACCOUNT_LEVEL] === true,
+        streamsBytes: hooks.detail?.[TAKES] !== undefined || hooks.detail?.[GIVES] !== undefined,
       },
     ]
   })

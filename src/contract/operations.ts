@@ -12,6 +12,7 @@ export const API_OPERATIONS = {
   'servers.delete': 'DELETE /servers/{serverId}',
   'servers.act': 'POST /servers/{serverId}/actions',
   'exec.run': 'POST /servers/{serverId}/exec',
+  'exec.stream': 'POST /servers/{serverId}/exec/stream',
   'terminals.list': 'GET /servers/{serverId}/terminals',
   'terminals.create': 'POST /servers/{serverId}/terminals',
   'terminals.get': 'GET /servers/{serverId}/terminals/{terminalId}',

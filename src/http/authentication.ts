@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import { BerthError } from '../errors.ts'
 import { type BodyWitness, readFormBody, readJsonBody } from './body.ts'
+import { type ByteStreamRun, byteStream } from './byte-stream.ts'
 import { type Caller, isScoped } from './caller.ts'
 import type { CredentialChanges } from './credential-changes.ts'
 import type { FormShape } from './multipart.ts'
@@ -12,8 +13,13 @@ import { eventStream, type StreamRun } from './sse.ts'
  */
 export type Access = 'account' | 'resource'
 
-/** The declaration of an operation's route: its access, and its form if it takes one in place of JSON. */
-export type Admission = Access | { readonly access: Access; readonly form: FormShape }
+/**
+ * The declaration of an operation's route: its access, and its form if it takes one in place of JSON, or that its handler
+ * reads the body itself, as bytes.
+ */
+export type Admission =
+  | Access
+  | { readonly access: Access; readonly form?: FormShape | undefined; readonly readsBytes?: boolean }
 
 /** Receives the read body of a request, with the settings of its response. */
 export type BodyListener = (set: { headers: object }, ...seen: Parameters<BodyWitness>) => void
@@ -139,14 +145,18 @@ export interface AccessOptions {
 export function accessControl({ callers, uploads, bodyLimit, changes, onBody }: AccessOptions) {
   return new Elysia({ name: 'berth/access' }).macro({
     access(admission: Admission) {
-      const { access: needed, form } =
-        typeof admission === 'string' ? { access: admission, form: null } : admission
+      const {
+        access: needed,
+        form,
+        readsBytes = false,
+      } = typeof admission === 'string' ? { access: admission } : admission
       return {
         async parse({ request, set }) {
           callers.admit(request, needed)
+          // If this returned undefined, Elysia would try its own parsers.
+          if (readsBytes) return null
           const witness: BodyWitness | undefined = onBody && ((content, type) => onBody(set, content, type))
-          // If this returned undefined, Elysia would try its own parsers on a body that is already read.
-          if (form === null) return (await readJsonBody(request, bodyLimit, witness)) ?? null
+          if (form === undefined) return (await readJsonBody(request, bodyLimit, witness)) ?? null
           const { value, file } = await readFormBody(request, bodyLimit, form, witness)
           if (file) uploads.keep(request, file)
           return value ?? null
@@ -180,7 +190,12 @@ export function accessControl({ callers, uploads, bodyLimit, changes, onBody }: 
               changes.subscribe(caller.credentialId, () => end(credentialChanged())),
             )
           }
-          return { caller, upload, stream, whileValid }
+          /** Responds with bytes of a media type. The response breaks off if the caller's credential changes. */
+          const streamBytes = (type: string, run: ByteStreamRun): Response => {
+            if (callers.admit(request, needed) !== caller) throw credentialChanged()
+            return byteStream(type, run, (end) => changes.subscribe(caller.credentialId, end))
+          }
+          return { caller, upload, stream, streamBytes, whileValid }
         },
       }
     },
@@ -193,7 +208,7 @@ const credentialChanged = (): BerthError =>
     'The API key or access token that began this stream was ended, or its scope was changed. Begin again with one that is valid now.',
   )
 
-/** The plugin that resources mount to get `access`, `caller`, `upload`, `stream` and `whileValid`. */
+/** The plugin that resources mount to get `access`, `caller`, `upload`, `stream`, `streamBytes` and `whileValid`. */
 export type AccessControl = ReturnType<typeof accessControl>
 
 /** Reports whether a request has a credential of the bearer scheme, valid or not (RFC 6750, 3.1). */

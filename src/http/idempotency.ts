@@ -80,6 +80,9 @@ export function idempotencyKeys(
     if (key === '' || key.length > MAX_KEY) {
       throw badRequest(`Idempotency-Key: expected 1 to ${MAX_KEY} characters.`)
     }
+    if (request.body !== null && !request.bodyUsed) {
+      throw badRequest('An Idempotency-Key cannot be used with a body that is a stream. Leave it out.')
+    }
     const stream = wantsEventStream(request.headers.get('accept'))
     const hash = cipher.fingerprint(requestText(path, stream, body, uploads.of(request)), 'idempotency')
     const name = `${callers.admit(request, 'resource').credentialId} ${key}`

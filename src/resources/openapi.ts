@@ -54,11 +54,15 @@ export const API_DOCUMENT: DocumentFacts = {
     },
   },
   failures: ERROR_MEANINGS,
-  added({ method, usualCredential, body }) {
-    const repeatable = method === 'post' && usualCredential
+  added({ method, usualCredential, body, streamedBody }) {
+    const repeatable = method === 'post' && usualCredential && !streamedBody
     return {
       parameters: repeatable ? ['IdempotencyKey'] : [],
-      failures: [...(repeatable ? [400 as const] : []), ...(body ? [413 as const] : []), 503],
+      failures: [
+        ...(repeatable ? [400 as const] : []),
+        ...(body && !streamedBody ? [413 as const] : []),
+        503,
+      ],
     }
   },
   streams:

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { encodeFrame, FRAME_KINDS, FRAMES_TYPE } from '../../src/resources/exec/frames.ts'
 import { until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
 import { run, type Served, serve, start } from './command.ts'
@@ -86,9 +87,67 @@ test('standard input is handed on with -i only', async () => {
   const given = await berth.run(['exec', server, '-i', '--', 'cat'], { stdin })
   expect(given.bytes).toEqual(stdin)
   expect((await berth.run(['exec', server, '--', 'cat'], { stdin })).stdout).toBe('')
-  const binary = await berth.run(['exec', server, '-i', '--', 'cat'], { stdin: new Uint8Array([0xff]) })
-  expect(binary.exitCode).toBe(1)
-  expect(binary.stderr).toContain('must be UTF-8')
+  const bytes = new Uint8Array([0xff, 0, 0xfe])
+  expect((await berth.run(['exec', server, '-i', '--', 'cat'], { stdin: bytes })).bytes).toEqual(bytes)
+})
+
+test('-i takes folder, variables and --json as without it, and refuses a command too long for a URL', async () => {
+  await exec('mkdir -p sub')
+  const stdin = Buffer.from('in')
+  const words = [
+    'exec',
+    server,
+    '-i',
+    '--cwd',
+    'sub',
+    '--env',
+    "A=it's",
+    '--json',
+    'basename "$PWD"; cat; echo "$A"',
+  ]
+  const { stdout, exitCode } = await berth.run(words, { stdin })
+  expect(exitCode).toBe(0)
+  expect(JSON.parse(stdout)).toMatchObject({ stdout: "sub\ninit's\n", exitCode: 0 })
+  const long = await berth.run(['exec', server, '-i', '--', `true ${'x'.repeat(20_000)}`], { stdin })
+  expect(long.exitCode).toBe(2)
+  expect(long.stderr).toContain('berth files write')
+})
+
+test('with -i a command answers each line as it comes, and sees the end', async () => {
+  const child = Bun.spawn([...berthCommand, 'exec', server, '-i', '--', 'sed -u "s/^/got /"; echo end'], {
+    cwd: berth.cwd,
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  const reader = child.stdout.getReader()
+  for (const word of ['one', 'two']) {
+    child.stdin.write(`${word}\n`)
+    await child.stdin.flush()
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe(`got ${word}\n`)
+  }
+  await child.stdin.end()
+  expect(new TextDecoder().decode((await reader.read()).value)).toBe('end\n')
+  expect(await child.exited).toBe(0)
+})
+
+test('with -i the end of the command ends all, whatever is still to be read', async () => {
+  const script = '"$@"; echo "code $?" >&2'
+  const words = [
+    'sh',
+    '-c',
+    `yes | ${script}`,
+    'sh',
+    ...berthCommand,
+    'exec',
+    server,
+    '-i',
+    '--',
+    'head -n 1; exit 7',
+  ]
+  const child = Bun.spawn(words, { cwd: berth.cwd, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  expect(await child.stdout.text()).toBe('y\n')
+  expect(await child.stderr.text()).toBe('code 7\n')
 })
 
 test('--json prints the whole result, a byte order mark included, and keeps the exit code', async () => {
@@ -123,11 +182,12 @@ test('an unknown server is an error of berth, not of the command', async () => {
 /** An id that is not looked up. */
 const WHOLE_ID = 'srv_01m82ycb03gefhdnmtqgq5h7z7'
 
-/** What `berth exec` makes of a stream with these events. */
-async function streamed(...events: string[]) {
+/** What `berth exec` makes of a stream with these frames. */
+async function streamed(...frames: [kind: keyof typeof FRAME_KINDS, payload: string][]) {
+  const bytes = frames.map(([kind, payload]) => encodeFrame(FRAME_KINDS[kind], Buffer.from(payload)))
   await using instance = Bun.serve({
     port: 0,
-    fetch: () => new Response(events.join(''), { headers: { 'content-type': 'text/event-stream' } }),
+    fetch: () => new Response(Buffer.concat(bytes), { headers: { 'content-type': FRAMES_TYPE } }),
   })
   const connection = ['--base-url', instance.url.href, '--api-key', 'sk_live_x']
   return await run(['exec', WHOLE_ID, ...connection, '--', 'true'])
@@ -135,8 +195,8 @@ async function streamed(...events: string[]) {
 
 test('a failure after the output began is told with its code', async () => {
   const outcome = await streamed(
-    'event: stdout\ndata: {"data":"begun\\n"}\n\n',
-    'event: error\ndata: {"error":"compute_backend_error","message":"The sandbox is gone."}\n\n',
+    ['stdout', 'begun\n'],
+    ['error', '{"error":"compute_backend_error","message":"The sandbox is gone."}'],
   )
   expect(outcome).toMatchObject({
     exitCode: 1,
@@ -146,7 +206,7 @@ test('a failure after the output began is told with its code', async () => {
 })
 
 test('a stream that ends without the end of the command is a failure', async () => {
-  const { exitCode, stderr } = await streamed('event: stdout\ndata: {"data":"begun\\n"}\n\n')
+  const { exitCode, stderr } = await streamed(['stdout', 'begun\n'])
   expect(exitCode).toBe(1)
   expect(stderr).toStartWith('berth: The connection closed before the command ended.')
 })

@@ -9,7 +9,7 @@ const sink = { write: async () => {}, isTTY: false, hasColors: false }
 const context: ProcessContext = {
   env: {},
   cwd: '/',
-  stdin: { isTTY: false, bytes: async () => new Uint8Array() },
+  stdin: { isTTY: false, bytes: async () => new Uint8Array(), stream: () => new Blob().stream() },
   stdout: sink,
   stderr: sink,
 }

@@ -42,7 +42,7 @@ async function helpOf(words: readonly string[]): Promise<string> {
 
 function contextFor(print: (text: string) => void): ProcessContext {
   const sink = { isTTY: false, hasColors: false, write: async (text: unknown) => print(String(text)) }
-  const stdin = { isTTY: false, bytes: async () => new Uint8Array() }
+  const stdin = { isTTY: false, bytes: async () => new Uint8Array(), stream: () => new Blob().stream() }
   return { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }
 }
 

@@ -14,7 +14,8 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     method: method.toUpperCase(),
     path,
     parameters: [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? ''),
-    hasBody: requestBody !== undefined,
+    // Bytes have no shape that could be wrong.
+    hasBody: requestBody?.content['application/json'] !== undefined,
     isPublic: security?.length === 0,
   })),
 )

@@ -46,6 +46,7 @@ export const EXAMPLES: Record<string, Example> = {
   'servers.delete': {},
   'servers.act': { body: { action: 'start' }, invalid: { action: 'explode' } },
   'exec.run': { body: { command: 'true' }, invalid: {} },
+  'exec.stream': { query: { command: 'true' } },
   'terminals.list': {},
   'terminals.create': { body: { command: 'sleep 300' }, invalid: { columns: 0 } },
   'terminals.get': {},

@@ -1,26 +1,31 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { describeRefusal } from '../../compute/outbound.ts'
 import { UsageError } from '../../errors.ts'
+import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frames.ts'
 import { parseDuration } from '../../runtime/duration.ts'
-import type { Client } from '../client.ts'
+import type { Client, ErrorBody } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, type OptionsOf, repeated, text } from '../options.ts'
 import { printJson } from '../output.ts'
-import type { ProcessContext } from '../process-context.ts'
+import type { OutputStream, ProcessContext } from '../process-context.ts'
 import { shellQuote } from '../quote.ts'
 import { action } from '../runner.ts'
 
 type ExecRequest = PartsOf<'exec.run'>['body']
+type ExecEnd = Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
 
 /** Exit code of a command that timed out, as in timeout(1). */
 const TIMED_OUT = 124
+
+/** Bytes of a command in a URL, encoded, well below what an HTTP request's head may have. */
+const MAX_URL_COMMAND = 12 * 1024
 
 const options = {
   cwd: text('PATH', 'directory of the workspace to run it in'),
   env: repeated('NAME=VALUE', 'variable for it; may be given several times'),
   timeout: text('DURATION', 'end it after this long, such as 30s or 5m'),
-  stdin: flag('pass standard input to it (text)', { short: 'i' }),
+  stdin: flag('pass standard input to it, as it comes', { short: 'i' }),
   tty: flag('run it on a terminal, for programs that draw or ask', { short: 't' }),
 }
 
@@ -38,12 +43,13 @@ export const exec = action({
 Several words after -- reach the command unchanged; a single one is shell text:
   berth exec srv_… -- grep -r "two words" src
   berth exec srv_… 'cd app && npm test | tail -5'
+  tar c . | berth exec -i srv_… -- tar x
   berth exec -t srv_… -- top
 The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.
 `,
   async run({ session: { context }, args: [words], options, connect, server }) {
     if (options.tty) {
-      const { command, cwd, env } = await requestBody(words, { ...options, stdin: undefined }, context)
+      const { command, cwd, env } = requestBody(words, options)
       if (options.json || options.timeout !== undefined)
         throw new UsageError('-t shows a program as it runs: it takes neither --json nor --timeout.')
       const { attachHere, requireTerminal } = await import('../shell/open.ts')
@@ -51,15 +57,19 @@ The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctr
       const client = await connect()
       return attachHere(client, context, { serverId: await server(), body: { command, cwd, env } })
     }
-    const body = await requestBody(words, options, context)
+    const body = requestBody(words, options)
+    const query = options.stdin ? streamQuery(body) : null
     const client = await connect()
     const params = { serverId: await server() }
     return untilInterrupted(async (signal) => {
+      if (query !== null) {
+        const parts = { params, query, bytes: context.stdin.stream(), signal }
+        if (options.json) return printResult(context, await client.call('exec.stream', parts))
+        return printOutput(context, client, client.bytes('exec.stream', FRAMES_TYPE, parts))
+      }
       const parts = { params, body, signal }
-      if (!options.json) return runStreaming(context, client, parts)
-      const result = await client.call('exec.run', parts)
-      await printJson(context.stdout, result)
-      return exitCodeOf(result)
+      if (options.json) return printResult(context, await client.call('exec.run', parts))
+      return printOutput(context, client, client.bytes('exec.run', FRAMES_TYPE, parts))
     })
   },
 })
@@ -67,11 +77,15 @@ The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctr
 const exitCodeOf = ({ timedOut, exitCode }: Pick<ResponseOf<'exec.run'>, 'timedOut' | 'exitCode'>): number =>
   timedOut ? TIMED_OUT : exitCode
 
-async function requestBody(
+async function printResult({ stdout }: ProcessContext, result: ResponseOf<'exec.run'>): Promise<number> {
+  await printJson(stdout, result)
+  return exitCodeOf(result)
+}
+
+function requestBody(
   words: readonly string[],
-  { timeout, cwd, env, stdin }: OptionsOf<typeof options>,
-  context: ProcessContext,
-): Promise<ExecRequest> {
+  { timeout, cwd, env }: Pick<OptionsOf<typeof options>, 'timeout' | 'cwd' | 'env'>,
+): ExecRequest {
   const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout)
   if (timeoutMs === null || timeoutMs === 0)
     throw new UsageError(`--timeout: expected a duration such as 30s or 5m, got "${timeout}".`)
@@ -81,8 +95,29 @@ async function requestBody(
     cwd,
     env: env && parseVariables(env),
     timeoutMs,
-    stdin: stdin ? utf8(await context.stdin.bytes()) : undefined,
   }
+}
+
+/**
+ * Returns the query of a command with a stream for its input. Variables become a part of the command, since a query has
+ * no place for them.
+ *
+ * @throws UsageError if the command is too long for a URL
+ */
+function streamQuery({ command, cwd, env, timeoutMs }: ExecRequest): PartsOf<'exec.stream'>['query'] {
+  const variables = Object.entries(env ?? {}).map(([name, value]) => {
+    if (!/^[A-Za-z_]\w*$/.test(name))
+      throw new UsageError(`--env: ${JSON.stringify(name)} is no name of a variable.`)
+    return `${name}=${shellQuote([value ?? ''])}`
+  })
+  const whole = variables.length === 0 ? command : `export ${variables.join(' ')}; ${command}`
+  const bytes = encodeURIComponent(whole).length
+  if (bytes > MAX_URL_COMMAND) {
+    throw new UsageError(
+      `With -i a command may have ${MAX_URL_COMMAND} bytes once it is encoded for a URL; this one has ${bytes}. Write it to a file with "berth files write" and run that.`,
+    )
+  }
+  return { command: whole, cwd, timeoutMs }
 }
 
 function parseVariables(pairs: string[]): Record<string, string> {
@@ -95,35 +130,27 @@ function parseVariables(pairs: string[]): Record<string, string> {
   )
 }
 
-function utf8(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    throw new CommandError(
-      'Standard input must be UTF-8 text. Put other data in a file with "berth files write" first.',
-    )
-  }
-}
-
-async function runStreaming(
+async function printOutput(
   { stdout, stderr }: ProcessContext,
   client: Client,
-  parts: PartsOf<'exec.run'>,
+  response: AsyncIterable<Uint8Array>,
 ): Promise<number> {
-  for await (const { event, data } of client.stream('exec.run', parts)) {
-    if (event === 'stdout') await stdout.write(outputOf(data))
-    if (event === 'stderr') await stderr.write(outputOf(data))
-    if (event !== 'exit') continue
-    if (data.truncated) await stderr.write('berth: the output was longer than is kept; its end is missing\n')
-    if (data.timedOut) await stderr.write('berth: the command ran out of time and was ended\n')
-    if (data.exitCode !== 0) {
-      for (const refused of data.refused ?? []) await stderr.write(`${describeRefusal(refused)}\n`)
-    }
-    return exitCodeOf(data)
+  for await (const { kind, payload } of readFrames(response)) {
+    if (kind === FRAME_KINDS.stdout) await stdout.write(payload)
+    else if (kind === FRAME_KINDS.stderr) await stderr.write(payload)
+    else if (kind === FRAME_KINDS.error) {
+      const body = JSON.parse(Buffer.from(payload).toString()) as ErrorBody
+      throw client.errorFromBody(body) ?? new CommandError('The command could not be run.')
+    } else return printEnd(stderr, JSON.parse(Buffer.from(payload).toString()) as ExecEnd)
   }
   throw new CommandError('The connection closed before the command ended. Is berth still running?')
 }
 
-/** Returns the bytes of an output event: text, or base64 if the bytes are not UTF-8. */
-const outputOf = ({ data, encoding }: { data: string; encoding?: 'base64' }): Uint8Array | string =>
-  encoding === 'base64' ? Buffer.from(data, 'base64') : data
+async function printEnd(stderr: OutputStream, end: ExecEnd): Promise<number> {
+  if (end.truncated) await stderr.write('berth: the output was longer than is kept; its end is missing\n')
+  if (end.timedOut) await stderr.write('berth: the command ran out of time and was ended\n')
+  if (end.exitCode !== 0) {
+    for (const refused of end.refused ?? []) await stderr.write(`${describeRefusal(refused)}\n`)
+  }
+  return exitCodeOf(end)
+}

@@ -5,6 +5,7 @@ import {
   CHUNK,
   encodeNumber,
   FRAME,
+  INPUT_WINDOW,
   ProtocolError,
   type SpawnRequest,
   TYPE_WINDOW,
@@ -36,9 +37,13 @@ export class SandboxdExecution {
   readonly #result = Promise.withResolvers<ExecExit>()
   readonly #started = Promise.withResolvers<void>()
   readonly #input: Uint8Array[] = []
-  /** Typed bytes that sandboxd has, and all that its terminal has not taken. */
+  /** Bytes of input that sandboxd has, and all that the command's terminal or pipe has not taken. */
   #typing = 0
   #unread = 0
+  /** Called when more input may be read from a stream. */
+  #onRoom: (() => void) | null = null
+  /** Cancels the stream of input. */
+  #cancelInput = (): void => {}
   #delivery: Promise<void> | null = null
   #window = WINDOW
   readonly #received = { stdout: 0, stderr: 0 }
@@ -74,16 +79,18 @@ export class SandboxdExecution {
   begin(): void {
     const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command
     const { background, terminal } = this.#command
-    const withInput = stdin !== undefined && stdin.length > 0
+    const piped = stdin instanceof ReadableStream ? stdin : null
+    const whole = stdin instanceof Uint8Array && stdin.length > 0 ? stdin : null
     const request: SpawnRequest = {
       ...{ command, cwd, env, timeoutMs, outputLimit },
-      stdin: withInput,
+      stdin: piped !== null ? 'pipe' : whole !== null ? 'file' : null,
       endBackground: background === 'ends',
       terminal: terminal === undefined ? null : clampSize(terminal),
     }
     this.#channel.sendJson(FRAME.spawn, this.id, request)
-    if (!withInput) return
-    this.#sendBytes(FRAME.stdin, stdin)
+    if (piped !== null) void this.#feed(piped)
+    if (whole === null) return
+    this.#sendBytes(FRAME.stdin, whole)
     this.#channel.send(FRAME.begin, this.id)
   }
 
@@ -97,7 +104,34 @@ export class SandboxdExecution {
     return this.#unread
   }
 
-  /** Types on the command's terminal. Sends no more than it takes; the rest waits here. */
+  /** Sends a stream to the command's standard input, as fast as the command reads. */
+  async #feed(input: ReadableStream<Uint8Array>): Promise<void> {
+    const reader = input.getReader()
+    this.#cancelInput = () => void reader.cancel().catch(() => {})
+    try {
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (this.#over) return
+        if (done) break
+        this.type(value)
+        await this.#room()
+      }
+      if (!this.#over) this.#channel.send(FRAME.endInput, this.id)
+    } catch {
+      this.cancel()
+    }
+  }
+
+  /** Resolves when less than a window of input waits, or the command has ended. */
+  async #room(): Promise<void> {
+    while (this.#unread >= INPUT_WINDOW && !this.#over) {
+      await new Promise<void>((resolve) => {
+        this.#onRoom = resolve
+      })
+    }
+  }
+
+  /** Types on the command's terminal, or writes to its pipe. Sends no more than that takes; the rest waits here. */
   type(data: Uint8Array): void {
     if (this.#over || data.length === 0) return
     this.#unread += data.length
@@ -105,18 +139,20 @@ export class SandboxdExecution {
     this.#sendInput()
   }
 
-  /** The terminal has taken typed bytes, or its command runs. Throws `ProtocolError` if it never had so many. */
+  /** The terminal or pipe has taken bytes, or the terminal's command runs. Throws `ProtocolError` if it never had so many. */
   typed(bytes: number): void {
     if (bytes > this.#typing) throw new ProtocolError('sandboxd has typed more than it was sent.')
     this.#started.resolve()
     this.#typing -= bytes
     this.#unread -= bytes
     this.#sendInput()
+    this.#onRoom?.()
   }
 
   #sendInput(): void {
+    const window = this.#command.terminal === undefined ? INPUT_WINDOW : TYPE_WINDOW
     for (let next = this.#input[0]; next !== undefined; next = this.#input[0]) {
-      const piece = next.subarray(0, TYPE_WINDOW - this.#typing)
+      const piece = next.subarray(0, Math.min(CHUNK, window - this.#typing))
       if (piece.length === 0) return
       this.#typing += piece.length
       this.#channel.send(FRAME.type, this.id, piece)
@@ -189,6 +225,8 @@ export class SandboxdExecution {
     this.#over = true
     this.#input.length = 0
     this.#unread = 0
+    this.#cancelInput()
+    this.#onRoom?.()
     this.#started.resolve()
     if (this.#delivery === null) settle()
     else void this.#delivery.then(settle)
@@ -230,6 +268,8 @@ export class SandboxdExecution {
   #deliveryFailed(error: unknown): void {
     this.cancel()
     this.#over = true
+    this.#cancelInput()
+    this.#onRoom?.()
     this.#result.reject(error)
   }
 }

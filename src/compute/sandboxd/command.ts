@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import type { TerminalSize } from '../driver.ts'
 import { commandMarker, findFamily, MARKER_NAME } from '../processes.ts'
 import { endOfGrace, GRACE_MS, HANG_UP_MS, request, terminate } from '../terminate.ts'
+import { InputPipe } from './input-pipe.ts'
 import type { Libc } from './libc.ts'
 import { MemoryFile } from './memory-file.ts'
 import { Credit, OutputBatcher, OutputPump } from './output.ts'
@@ -38,7 +39,7 @@ export interface CommandContext {
   /** Marks the next process that starts as the one to go first when memory runs out. */
   withOomScore<T>(spawn: () => T): T
   output(stream: 'stdout' | 'stderr', data: Uint8Array): void
-  /** Called when a command on a terminal runs, and when its terminal has taken typed bytes. */
+  /** Called when a command on a terminal runs, and when its terminal or the pipe of its input has taken bytes. */
   typed(bytes: number): void
 }
 
@@ -50,6 +51,7 @@ export class Command {
   /** All that this command starts carries this value in its environment. */
   readonly marker: string
   #stdin: MemoryFile | null = null
+  #inputPipe: InputPipe | null = null
   #terminal: Terminal | null = null
   #batcher: OutputBatcher | null = null
   #pid: number | null = null
@@ -63,7 +65,7 @@ export class Command {
     this.#request = request
     this.#context = context
     this.marker = commandMarker(context.configuration.marker, id)
-    if (request.stdin) this.#stdin = new MemoryFile(context.libc)
+    if (request.stdin === 'file') this.#stdin = new MemoryFile(context.libc)
   }
 
   /** The shell's pid once it runs. */
@@ -76,9 +78,15 @@ export class Command {
     this.#stdin?.append(data)
   }
 
-  /** Types on the command's terminal. */
+  /** Types on the command's terminal, or writes to the pipe of its standard input. */
   type(data: Uint8Array): void {
     this.#terminal?.write(data)
+    this.#inputPipe?.write(data)
+  }
+
+  /** Ends the standard input of a command that reads from a pipe. */
+  endInput(): void {
+    this.#inputPipe?.end()
   }
 
   /** Sets the size of the command's terminal. */
@@ -111,6 +119,14 @@ export class Command {
 
   /** Runs the command to its end. Throws `SpawnError`. */
   async run(): Promise<ExitReport> {
+    try {
+      return await this.#run()
+    } finally {
+      this.#inputPipe?.discard()
+    }
+  }
+
+  async #run(): Promise<ExitReport> {
     if (this.#cancelled) return { exitCode: 143, timedOut: false, truncated: false }
     const { process, pumps, terminal } = this.#spawn()
     this.#pid = process.pid
@@ -162,7 +178,9 @@ export class Command {
   #spawn(): Started {
     const { libc, pty } = this.#context
     const { command, terminal } = this.#request
-    const stdin = this.#stdin
+    const taken = (bytes: number): void => this.#context.typed(bytes)
+    if (this.#request.stdin === 'pipe') this.#inputPipe = new InputPipe(libc, taken)
+    const stdin = this.#inputPipe ?? this.#stdin
     this.#stdin = null
     const options: StartOptions = {
       libc,
@@ -174,8 +192,7 @@ export class Command {
     if (terminal === null || pty === null) return startOnPipes(options)
     const setsid = Bun.which('setsid', { PATH: this.#context.configuration.env.PATH ?? '' })
     if (setsid === null) this.#printNote(NO_SETSID)
-    const typed = (bytes: number): void => this.#context.typed(bytes)
-    return startOnTerminal({ ...options, ...pty, size: terminal, setsid, typed })
+    return startOnTerminal({ ...options, ...pty, size: terminal, setsid, typed: taken })
   }
 
   #spawnProcess(argv: string[], stdio: Array<number | 'ignore'>, detached: boolean): Bun.Subprocess {

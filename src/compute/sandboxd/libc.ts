@@ -28,9 +28,9 @@ const RLIMIT_NPROC = 6
 export interface Libc {
   /**
    * Creates a pipe. Bun gives children socket pairs for output; opening `/dev/stdout` on these fails with ENXIO,
-   * which breaks scripts that work elsewhere. Reading from the pipe never blocks.
+   * which breaks scripts that work elsewhere. The end that this process keeps, `ours`, never blocks.
    */
-  pipe(): { read: number; write: number }
+  pipe(ours: 'read' | 'write'): { read: number; write: number }
   /** Returns an unnamed file in memory, for standard input of any size. */
   memoryFile(): number
   /** Returns another descriptor of the same file, which no child inherits. */
@@ -80,12 +80,12 @@ export function loadLibc(): Libc {
     shmctl: { args: ['int', 'int', 'ptr'], returns: 'int' },
   })
   return {
-    pipe() {
+    pipe(ours) {
       const fds = new Int32Array(2)
       if (symbols.pipe2(ptr(fds), O_CLOEXEC) !== 0)
         throw new Error('No pipe could be made: too many open files.')
       const [read = -1, write = -1] = fds
-      symbols.fcntl(read, F_SETFL, O_NONBLOCK)
+      symbols.fcntl(ours === 'read' ? read : write, F_SETFL, O_NONBLOCK)
       return { read, write }
     },
     memoryFile() {

@@ -32,6 +32,7 @@ export const FRAME = {
   type: 9,
   resize: 10,
   hangUp: 11,
+  endInput: 12,
   /** To sandboxd: a request to one of its services. */
   call: 32,
   /** Both ways, about a call: bytes of a stream, and its end. */
@@ -51,7 +52,7 @@ export const FRAME = {
   exit: 19,
   failure: 20,
   pong: 21,
-  /** A terminal's program runs, or its terminal has taken this many typed bytes. */
+  /** A terminal's program runs; or its terminal, or a command's pipe, has taken this many bytes of input. */
   typed: 22,
 } as const
 
@@ -69,6 +70,9 @@ export const WINDOW = 256 * 1024
 
 /** Typed bytes of one execution that may be under way, not taken by its terminal, at a time. */
 export const TYPE_WINDOW = 64 * 1024
+
+/** Bytes for the pipe of one execution's standard input that may be under way at a time. */
+export const INPUT_WINDOW = 256 * 1024
 
 /** Largest piece of output or input in one frame. */
 export const CHUNK = 64 * 1024
@@ -140,8 +144,11 @@ export interface SpawnRequest {
   outputLimit: number | null
   /** Whether processes that outlive the command end with it. */
   endBackground: boolean
-  /** Whether `stdin` frames and a `begin` follow before the command starts. */
-  stdin: boolean
+  /**
+   * Standard input: empty if null. `file`: `stdin` frames and a `begin` follow before the command starts. `pipe`: `type`
+   * frames follow while it runs, and `endInput` at the end.
+   */
+  stdin: 'file' | 'pipe' | null
   /** Size of the command's terminal; null for pipes. */
   terminal: TerminalSize | null
 }

@@ -83,6 +83,7 @@ export class Sandboxd {
     else if (kind === FRAME.stdin) command?.write(payload)
     else if (kind === FRAME.begin) this.#begin(id)
     else if (kind === FRAME.type) command?.type(payload)
+    else if (kind === FRAME.endInput) command?.endInput()
     else if (kind === FRAME.resize) command?.resize(decodeJson(payload) as TerminalSize)
     else if (kind === FRAME.hangUp) command?.hangUp()
     else if (kind === FRAME.cancel) command?.cancel(decodeNumber(payload))
@@ -202,7 +203,7 @@ export class Sandboxd {
       this.#fail(id, messageOf(error))
       return
     }
-    if (!request.stdin) this.#begin(id)
+    if (request.stdin !== 'file') this.#begin(id)
   }
 
   #begin(id: number): void {
@@ -261,7 +262,7 @@ function openOomScore(): number | null {
 async function warmUp(libc: Libc): Promise<void> {
   for (let round = 0; round < WARM_UP_ROUNDS; round++) {
     const pumps = Array.from({ length: WARM_UP_READS }, () => {
-      const { read, write } = libc.pipe()
+      const { read, write } = libc.pipe('read')
       writeSync(write, '\n')
       closeSync(write)
       return new OutputPump(read, new Credit(CHUNK), null, () => {})

@@ -1,7 +1,6 @@
 import { closeSync } from 'node:fs'
 import type { TerminalSize } from '../driver.ts'
 import type { Libc } from './libc.ts'
-import type { MemoryFile } from './memory-file.ts'
 import type { OutputPump } from './output.ts'
 import type { Pty, PtyCalls } from './pty.ts'
 import { scriptOf } from './script.ts'
@@ -12,8 +11,8 @@ import { Terminal, terminalArguments } from './terminal.ts'
 export interface StartOptions {
   libc: Libc
   command: string
-  /** Standard input; closed by the start. Null for none, or the terminal. */
-  stdin: MemoryFile | null
+  /** Standard input, whose descriptor the start closes. Null for none, or the terminal. */
+  stdin: { readonly fd: number } | null
   /** Creates the reader of `fd`, which takes ownership of it. */
   pump(fd: number, stream: 'stdout' | 'stderr'): OutputPump
   /** @param stdio descriptors from number 0 on */
@@ -35,7 +34,7 @@ export function startOnPipes({ libc, command, stdin, pump, spawn }: StartOptions
     const script = scriptOf(libc, command)
     theirs.push(...script.fds)
     const ends = (['stdout', 'stderr'] as const).map((stream) => {
-      const { read, write } = libc.pipe()
+      const { read, write } = libc.pipe('read')
       ours.push(read)
       theirs.push(write)
       return { write, pump: pump(read, stream) }

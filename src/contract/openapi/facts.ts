@@ -10,6 +10,8 @@ export interface OperationTraits {
   usualCredential: boolean
   /** Whether it takes a body. */
   body: boolean
+  /** Whether its body is a stream of bytes. */
+  streamedBody: boolean
   /** Whether it takes a body or a query. */
   input: boolean
 }

@@ -41,7 +41,7 @@ export interface OperationObject {
   /** Missing for the document's default; empty if no credential is needed. */
   security?: Record<string, string[]>[]
   parameters?: (Parameter | Reference)[]
-  requestBody?: { required: boolean; content: Record<string, MediaType> }
+  requestBody?: { required: boolean; description?: string; content: Record<string, MediaType> }
   responses: Record<string, ResponseObject>
 }
 

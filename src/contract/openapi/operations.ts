@@ -1,12 +1,15 @@
 import type { FormShape } from '../../http/multipart.ts'
 import {
   ACCOUNT_LEVEL,
+  type ByteBody,
   type ErrorStatus,
   EVENT_STREAM,
   errorBody,
   FAILURES,
   FORM,
+  GIVES,
   SECRET,
+  TAKES,
 } from '../operation.ts'
 import type { DocumentFacts } from './facts.ts'
 import type { MediaType, OperationObject, Parameter, Reference, ResponseObject, Schema } from './model.ts'
@@ -26,6 +29,8 @@ export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
   requestBody?: OperationObject['requestBody'] & { description?: string }
   [EVENT_STREAM]?: string
   [FORM]?: FormShape
+  [TAKES]?: ByteBody
+  [GIVES]?: string
   [ACCOUNT_LEVEL]?: true
   [SECRET]?: true
   [FAILURES]?: ErrorStatus[]
@@ -48,6 +53,8 @@ export function completeOperation(
   const {
     [EVENT_STREAM]: events,
     [FORM]: form,
+    [TAKES]: takes,
+    [GIVES]: gives,
     [ACCOUNT_LEVEL]: _,
     [SECRET]: secret,
     [FAILURES]: failures = [],
@@ -58,7 +65,8 @@ export function completeOperation(
   const added = facts.added({
     method,
     usualCredential: operation.security === undefined,
-    body: requestBody !== undefined,
+    body: requestBody !== undefined || takes !== undefined,
+    streamedBody: takes !== undefined,
     input: requestBody !== undefined || parameters.some((one) => 'in' in one && one.in === 'query'),
   })
   const stream = events === undefined ? undefined : [STREAMED, events, facts.streams].join(' ').trim()
@@ -69,6 +77,7 @@ export function completeOperation(
         name: responseName(operation.operationId),
         stream,
         secret,
+        gives: /^2/.test(status) ? gives : undefined,
       }),
     ]),
   )
@@ -86,9 +95,17 @@ export function completeOperation(
     ...(requestBody
       ? { requestBody: { required: !bodyOptional, content: contentOf(requestBody, form, schemas) } }
       : {}),
+    ...(takes
+      ? { requestBody: { required: false, description: takes.description, content: bytesOf(takes.type) } }
+      : {}),
     responses,
   }
 }
+
+/** Returns the content of a body that is bytes. */
+const bytesOf = (type: string): Record<string, MediaType> => ({
+  [type]: { schema: { type: 'string', contentMediaType: type } },
+})
 
 /** Moves the description from a query parameter's shape to the parameter, where viewers show it. */
 function completeParameter(
@@ -140,13 +157,22 @@ function completeResponse(
   status: string,
   response: ResponseObject,
   schemas: SharedSchemas,
-  { name, stream, secret }: { name: string; stream: string | undefined; secret: true | undefined },
+  {
+    name,
+    stream,
+    secret,
+    gives,
+  }: { name: string; stream: string | undefined; secret: true | undefined; gives: string | undefined },
 ): ResponseObject {
   // A response without a body has the shape "void", of which the generator makes content without a schema.
   const bodies = Object.entries(response.content ?? {}).filter(([, { schema }]) => isShape(schema))
   const given = bodies[0]?.[1].schema
   const content =
-    bodies.length > 0 ? { content: shareContent(named(Object.fromEntries(bodies), name), schemas) } : {}
+    gives !== undefined
+      ? { content: bytesOf(gives) }
+      : bodies.length > 0
+        ? { content: shareContent(named(Object.fromEntries(bodies), name), schemas) }
+        : {}
   const meaning = meaningOf(status, given)
   return {
     description: stream && status === '200' ? `${meaning} ${stream}` : meaning,

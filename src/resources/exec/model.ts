@@ -31,6 +31,27 @@ export const ExecRequest = t.Object(
 )
 export type ExecRequest = Static<typeof ExecRequest>
 
+/** The query of a command whose standard input is the request's body. */
+export const ExecStreamQuery = t.Object(
+  {
+    command: t.String({
+      pattern: NO_NUL,
+      description: 'Given to `sh -c` in the workspace.',
+    }),
+    cwd: t.Optional(
+      t.String({ maxLength: 4096, pattern: NO_NUL, description: 'Directory inside the workspace.' }),
+    ),
+    timeoutMs: t.Optional(
+      integer({
+        minimum: 1,
+        maximum: 86_400_000,
+        description: 'Milliseconds after which the command is ended; without it, when the connection closes.',
+      }),
+    ),
+  },
+  { additionalProperties: true },
+)
+
 /** The end of a command and its output. A command that fails is no failure of the request. */
 export const ExecResult = t.Object(
   {

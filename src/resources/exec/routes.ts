@@ -1,34 +1,99 @@
 import { Elysia } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { wantsEventStream } from '../../http/sse.ts'
-import { ExecRequest, ExecResult } from './model.ts'
-import type { ExecService } from './service.ts'
+import type { ByteStreamRun } from '../../http/byte-stream.ts'
+import type { Caller } from '../../http/caller.ts'
+import { type StreamRun, wantsEventStream } from '../../http/sse.ts'
+import { FRAMES_TYPE } from './frames.ts'
+import { ExecRequest, ExecResult, ExecStreamQuery } from './model.ts'
+import { EventOutput, FrameOutput, PlainOutput } from './output.ts'
+import type { ExecService, ExecWish } from './service.ts'
+
+/** The media type of standard output alone. */
+const BYTES_TYPE = 'application/octet-stream'
+
+const EVENTS =
+  'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated", "refused"}` as in the result, or `error` with the body of a failure.'
+
+const OTHER_FORMS = `With \`Accept: ${BYTES_TYPE}\` the response is standard output as it is, and breaks off if the command fails; with \`${FRAMES_TYPE}\` it is frames: a byte for the kind (1 stdout, 2 stderr, 3 exit, 4 error), four for the length (big-endian), and as many bytes, which are JSON for exit and error.`
+
+/** What a response to a command needs of its request. */
+interface ExecContext {
+  readonly caller: Caller
+  readonly params: { readonly serverId: string }
+  readonly request: Request
+  readonly stream: (run: StreamRun) => Response
+  readonly streamBytes: (type: string, run: ByteStreamRun) => Response
+}
 
 /** Serves `/servers/{serverId}/exec`: run a shell command. */
 export const execRoutes = (access: AccessControl, exec: ExecService) =>
-  new Elysia({ prefix: '/servers/:serverId/exec' }).use(access).post(
-    '',
-    ({ caller, params, body, request, stream }): Promise<ExecResult> | Promise<Response> => {
-      if (!wantsEventStream(request.headers.get('accept'))) {
-        return exec.run(caller, params.serverId, body, request.signal)
-      }
-      return exec
-        .check(caller, params.serverId, body)
-        .then<Response>(() => stream((send, gone) => exec.stream(caller, params.serverId, body, gone, send)))
-    },
-    operation(
-      'exec.run',
-      {
-        access: 'resource',
-        summary: 'Run a shell command',
-        description:
-          'Runs the command by `sh -c` and responds when it ends. A command that fails also gets 200; `exitCode` says how it ended. A sleeping server is woken. With `Accept: text/event-stream` the output is streamed; closing the connection ends the command.',
-        events:
-          'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated", "refused"}` as in the result, or `error` with the body of a failure.',
-        success: { 200: ExecResult },
-        errors: [400, 401, 402, 404, 502],
-      },
-      { body: ExecRequest },
-    ),
-  )
+  new Elysia({ prefix: '/servers/:serverId/exec' })
+    .use(access)
+    .post(
+      '',
+      ({ caller, params, body, request, stream, streamBytes }): Promise<ExecResult> | Promise<Response> =>
+        respond(exec, { caller, params, request, stream, streamBytes }, body),
+      operation(
+        'exec.run',
+        {
+          access: 'resource',
+          summary: 'Run a shell command',
+          description: `Runs the command by \`sh -c\` and responds when it ends. A command that fails also gets 200; \`exitCode\` says how it ended. A sleeping server is woken. With \`Accept: text/event-stream\` the output is streamed; closing the connection ends the command. ${OTHER_FORMS}`,
+          events: EVENTS,
+          success: { 200: ExecResult },
+          errors: [400, 401, 402, 404, 502],
+        },
+        { body: ExecRequest },
+      ),
+    )
+    .post(
+      '/stream',
+      ({ caller, params, query, request, stream, streamBytes }): Promise<ExecResult> | Promise<Response> =>
+        respond(
+          exec,
+          { caller, params, request, stream, streamBytes },
+          {
+            command: query.command,
+            ...(query.cwd === undefined ? {} : { cwd: query.cwd }),
+            timeoutMs: query.timeoutMs ?? null,
+            stdin: request.body ?? new Blob().stream(),
+          },
+        ),
+      operation(
+        'exec.stream',
+        {
+          access: 'resource',
+          summary: 'Run a shell command with a stream for its input',
+          description: `Runs a command as \`POST /servers/{serverId}/exec\` does. The request's body is its standard input, of any length and as it comes: the command reads while the body is still sent, and its output is sent meanwhile in every form but JSON. If the command does not read, the client has to wait. The response ends when the command does, read or not. Without \`timeoutMs\` it may run as long as the connection stands. ${OTHER_FORMS}`,
+          takes: { type: BYTES_TYPE, description: 'Standard input.' },
+          events: EVENTS,
+          success: { 200: ExecResult },
+          errors: [400, 401, 402, 404, 502],
+        },
+        { query: ExecStreamQuery },
+      ),
+    )
+
+/** Runs a command, and responds in the form that the client accepts. */
+function respond(
+  exec: ExecService,
+  { caller, params: { serverId }, request, stream, streamBytes }: ExecContext,
+  wish: ExecWish,
+): Promise<ExecResult> | Promise<Response> {
+  const accept = request.headers.get('accept')
+  const type = [BYTES_TYPE, FRAMES_TYPE].find((one) => accepts(accept, one))
+  const isStream = wantsEventStream(accept)
+  if (!isStream && type === undefined) return exec.run(caller, serverId, wish, request.signal)
+  return exec.check(caller, serverId, wish).then<Response>(() => {
+    if (isStream || type === undefined)
+      return stream((send, gone) => exec.stream(caller, serverId, wish, gone, new EventOutput(send)))
+    return streamBytes(type, (send, gone) => {
+      const output = type === FRAMES_TYPE ? new FrameOutput(send) : new PlainOutput(send)
+      return exec.stream(caller, serverId, wish, gone, output)
+    })
+  })
+}
+
+const accepts = (accept: string | null, type: string): boolean =>
+  accept?.split(',').some((range) => range.split(';', 1)[0]?.trim().toLowerCase() === type) ?? false

@@ -26,7 +26,7 @@ export interface OperationTool {
 export const toolName = (operationId: string): string => operationId.replaceAll('.', '_')
 
 /**
- * Makes the tools of an API, one for each operation but WebSockets, in the order of its document. This takes milliseconds: keep the
+ * Makes the tools of an API, one for each operation but WebSockets and streams of bytes, in the order of its document. This takes milliseconds: keep the
  * result.
  *
  * @throws Error if two arguments of an operation have the same name
@@ -35,8 +35,8 @@ export function toolsOf(
   operations: readonly DescribedOperation[],
   { paths, components }: OpenApiDocument,
 ): OperationTool[] {
-  // A WebSocket is no call.
-  const calls = operations.filter(({ successes }) => !successes.includes(101))
+  // These are no calls with JSON.
+  const calls = operations.filter(({ successes, streamsBytes }) => !successes.includes(101) && !streamsBytes)
   return calls.map((operation) => {
     const described = paths[operation.path]?.[operation.method.toLowerCase()]
     if (described === undefined) throw new Error(`The document lacks ${operation.id}.`)

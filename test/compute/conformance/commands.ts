@@ -41,6 +41,32 @@ export function commandTests(name: Subject): void {
       expect((await run(sandbox, 'wc -c')).stdout.trim()).toBe('0')
     })
 
+    test('reads a stream at its own pace, and sees its end', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const piece = new Uint8Array(100_000).fill(120)
+      let sent = 0
+      const endless = new ReadableStream<Uint8Array>({
+        pull(controller) {
+          sent += piece.length
+          controller.enqueue(piece)
+        },
+      })
+      expect((await run(sandbox, 'sleep 0.3; head -c 5', { stdin: endless })).stdout).toBe('xxxxx')
+      expect(sent).toBeLessThan(2_000_000)
+      const stdin = new Blob([new Uint8Array(3_000_001)]).stream()
+      expect((await run(sandbox, 'wc -c', { stdin })).stdout.trim()).toBe('3000001')
+      const none = new Blob().stream()
+      expect((await run(sandbox, 'exec 0<&-; echo on', { stdin: none })).stdout).toBe('on\n')
+    })
+
+    test('is cancelled if the stream of its input fails', async () => {
+      await using bench = new Bench(name)
+      const stdin = new ReadableStream<Uint8Array>({ pull: () => Promise.reject(new Error('broken')) })
+      const { exitCode } = await run(await bench.start(), 'cat; echo the end > seen; sleep 20', { stdin })
+      expect(exitCode).toBe(143)
+    })
+
     test('may be longer than an argument of a program', async () => {
       await using bench = new Bench(name)
       const command = `cat <<'END' | wc -c\n${'x'.repeat(1_000_000)}\nEND\nls -l /proc/self/fd | grep -c memfd; exit 5`

@@ -5,10 +5,9 @@ import { EXAMPLES, PARAMETERS } from '../../http/examples.ts'
 import { newWorld } from '../../http/world.ts'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
 import { schemaChecker } from '../../support/openapi-rules.ts'
-import { connect, type McpClient } from './clients.ts'
+import { connect, type McpClient, WITHOUT_TOOL } from './clients.ts'
 
-// A WebSocket is no tool.
-const operations = describedOperations(await describedApp()).filter(({ id }) => id !== 'terminals.attach')
+const operations = describedOperations(await describedApp()).filter(({ id }) => !WITHOUT_TOOL.has(id))
 
 let berth: TestBerth
 let mcp: McpClient

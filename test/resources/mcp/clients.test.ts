@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { API_OPERATION_IDS } from '../../../src/contract/operations.ts'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
-import { CLIENTS, connect, failureOf, type McpClient } from './clients.ts'
+import { CLIENTS, connect, failureOf, type McpClient, WITHOUT_TOOL } from './clients.ts'
 
 let berth: TestBerth
 beforeAll(async () => {
@@ -25,10 +25,10 @@ describe.each(Object.entries(CLIENTS))('%s', (_, kind) => {
     expect(mcp.client.getInstructions()).toContain('servers_create')
   })
 
-  test('finds a tool for every operation but the one that is a WebSocket', async () => {
+  test('finds a tool for every operation but WebSockets and streams of bytes', async () => {
     const { tools } = await mcp.client.listTools()
     expect(tools.map(({ name }: { name: string }) => name).sort()).toEqual(
-      API_OPERATION_IDS.filter((id) => id !== 'terminals.attach')
+      API_OPERATION_IDS.filter((id) => !WITHOUT_TOOL.has(id))
         .map((id) => id.replaceAll('.', '_'))
         .sort(),
     )

@@ -14,6 +14,9 @@ export const CLIENTS = {
 } as const
 export type ClientKind = (typeof CLIENTS)[keyof typeof CLIENTS]
 
+/** Operations that are no tools: WebSockets and streams of bytes. */
+export const WITHOUT_TOOL: ReadonlySet<string> = new Set(['terminals.attach', 'exec.stream'])
+
 /** A tool's result. */
 export interface ToolResult {
   isError?: boolean

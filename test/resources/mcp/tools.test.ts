@@ -6,6 +6,7 @@ import { API_OPERATION_IDS } from '../../../src/contract/operations.ts'
 import { describeApi, describedApp } from '../../../src/instance/describe.ts'
 import { type OperationTool, toolsOf } from '../../../src/resources/mcp/tool.ts'
 import { schemaChecker } from '../../support/openapi-rules.ts'
+import { WITHOUT_TOOL } from './clients.ts'
 
 const document = await describeApi()
 const tools = toolsOf(describedOperations(await describedApp()), document)
@@ -15,8 +16,8 @@ const schemas = tools.flatMap(({ tool }) => [
 ])
 
 describe('the tools', () => {
-  test('are one for each operation but the WebSocket, named after it', () => {
-    const calls = API_OPERATION_IDS.filter((id) => id !== 'terminals.attach')
+  test('are one for each operation but WebSockets and streams of bytes, named after it', () => {
+    const calls = API_OPERATION_IDS.filter((id) => !WITHOUT_TOOL.has(id))
     expect(tools.map(({ id }) => id).sort()).toEqual([...calls].sort())
     for (const { id, tool } of tools) expect(tool.name).toBe(id.replace('.', '_'))
     // What every host and model takes as a name.

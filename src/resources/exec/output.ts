@@ -1,0 +1,121 @@
+import type { ExecExit } from '../../compute/driver.ts'
+import type { RefusedDestination } from '../../compute/outbound.ts'
+import type { BerthError } from '../../errors.ts'
+import type { SendBytes } from '../../http/byte-stream.ts'
+import type { SendEvent } from '../../http/sse.ts'
+import { encodeFrame, FRAME_KINDS } from './frames.ts'
+
+/** One of a command's output streams. */
+type Stream = 'stdout' | 'stderr'
+
+/** How a command ended, and what its server was refused meanwhile. */
+export type ExecEnd = ExecExit & { refused?: RefusedDestination[] }
+
+/** Sends a command's output to a client. */
+export interface ExecOutput {
+  /** Sends bytes. Resolves when more may be written. */
+  write(stream: Stream, bytes: Uint8Array): Promise<void> | void
+  /** Sends how the command ended, last. */
+  end(end: ExecEnd): Promise<void>
+  /** Sends why the command could not be run, last. */
+  fail(error: BerthError): Promise<void>
+}
+
+/** Sends frames, as `frames.ts` has them. */
+export class FrameOutput implements ExecOutput {
+  readonly #send: SendBytes
+
+  constructor(send: SendBytes) {
+    this.#send = send
+  }
+
+  write(stream: Stream, bytes: Uint8Array): Promise<void> | void {
+    return this.#send(encodeFrame(FRAME_KINDS[stream], bytes))
+  }
+
+  async end(end: ExecEnd): Promise<void> {
+    await this.#send(encodeFrame(FRAME_KINDS.exit, Buffer.from(JSON.stringify(end))))
+  }
+
+  async fail(error: BerthError): Promise<void> {
+    await this.#send(encodeFrame(FRAME_KINDS.error, Buffer.from(JSON.stringify(error.toBody()))))
+  }
+}
+
+/** Sends standard output alone, as it is. A response to a command that failed breaks off. */
+export class PlainOutput implements ExecOutput {
+  readonly #send: SendBytes
+
+  constructor(send: SendBytes) {
+    this.#send = send
+  }
+
+  write(stream: Stream, bytes: Uint8Array): Promise<void> | void {
+    if (stream === 'stdout') return this.#send(bytes)
+  }
+
+  async end({ exitCode }: ExecEnd): Promise<void> {
+    // Without a reason, which would be printed.
+    if (exitCode !== 0) return Promise.reject()
+  }
+
+  async fail(): Promise<void> {
+    return Promise.reject()
+  }
+}
+
+/**
+ * Converts a command's bytes to `stdout` and `stderr` events. Text is sent as `{"data": "…"}`; a character that a
+ * chunk cuts is held back until it is complete. Bytes that are not UTF-8 are sent as `{"data": "…", "encoding":
+ * "base64"}`.
+ */
+export class EventOutput implements ExecOutput {
+  readonly #send: SendEvent
+  readonly #rest: Record<Stream, Uint8Array> = { stdout: new Uint8Array(0), stderr: new Uint8Array(0) }
+
+  constructor(send: SendEvent) {
+    this.#send = send
+  }
+
+  /** Sends the complete characters of a chunk. Resolves when more may be written. */
+  write(stream: Stream, chunk: Uint8Array): Promise<void> | void {
+    const bytes = this.#rest[stream].length ? Buffer.concat([this.#rest[stream], chunk]) : chunk
+    const cut = bytes.length - unfinished(bytes)
+    this.#rest[stream] = bytes.slice(cut)
+    if (cut > 0) return this.#event(stream, bytes.subarray(0, cut))
+  }
+
+  /** Sends the bytes that were held back, and `exit`. */
+  async end(end: ExecEnd): Promise<void> {
+    for (const stream of ['stdout', 'stderr'] as const) {
+      if (this.#rest[stream].length) await this.#event(stream, this.#rest[stream])
+    }
+    await this.#send('exit', end)
+  }
+
+  /** Sends `error`. */
+  async fail(error: BerthError): Promise<void> {
+    await this.#send('error', error.toBody())
+  }
+
+  #event(stream: Stream, bytes: Uint8Array): Promise<void> | void {
+    try {
+      return this.#send(stream, {
+        data: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes),
+      })
+    } catch {
+      return this.#send(stream, { data: Buffer.from(bytes).toString('base64'), encoding: 'base64' })
+    }
+  }
+}
+
+/** Returns the number of bytes at the end that begin an incomplete UTF-8 character (RFC 3629). */
+function unfinished(bytes: Uint8Array): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0
+    if ((byte & 0xc0) === 0x80) continue
+    const length = byte > 0xf4 ? 1 : byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc2 ? 2 : 1
+    return length > back ? back : 0
+  }
+  return 0
+}
