@@ -23,6 +23,7 @@ const SYSINFO_UNIT = 26
 const RLIMIT_FSIZE = 1
 const RLIMIT_CORE = 4
 const RLIMIT_NPROC = 6
+const RLIMIT_NOFILE = 7
 
 /** The system calls of sandboxd that Bun has no function for. */
 export interface Libc {
@@ -50,7 +51,7 @@ export interface Libc {
   /** Gives this process a new session keyring; a shared one would contain other programs' keys. */
   leaveKeyring(): void
   /** Sets a resource limit on this process and all it starts. */
-  limit(resource: 'fileBytes' | 'processes' | 'core', value: number): void
+  limit(resource: keyof typeof RESOURCES, value: number): void
   /**
    * Returns the machine's memory, in bytes, that belongs to files in memory and shared segments, or may have been
    * swapped out: no program has more of it.
@@ -60,7 +61,12 @@ export interface Libc {
   removeSegment(id: number): void
 }
 
-const RESOURCES = { fileBytes: RLIMIT_FSIZE, core: RLIMIT_CORE, processes: RLIMIT_NPROC }
+const RESOURCES = {
+  fileBytes: RLIMIT_FSIZE,
+  core: RLIMIT_CORE,
+  processes: RLIMIT_NPROC,
+  openFiles: RLIMIT_NOFILE,
+}
 
 /** The C library's names: glibc, then musl. */
 const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`] as const

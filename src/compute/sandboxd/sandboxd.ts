@@ -2,6 +2,7 @@ import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync
 import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import type { TerminalSize } from '../driver.ts'
+import { maxOpenFiles } from '../local/open-files.ts'
 import { findFamily, readChildren } from '../processes.ts'
 import { terminate } from '../terminate.ts'
 import { sendBlankSockets } from './blank-sockets.ts'
@@ -38,6 +39,13 @@ const WARM_UP_ROUNDS = 100
 
 /** Milliseconds that services have to free what they hold when berth is gone. */
 const CLOSE_MS = 1_000
+
+/**
+ * Share of the descriptors that berth may have open for each process of a server. Nobody may send descriptors over a
+ * socket while his user has more of them under way than he may have open (unix(7), ETOOMANYREFS). Commands, which may have
+ * fewer, cannot keep berth and the sandboxd of other servers from it.
+ */
+const OPEN_FILES_SHARE = 3 / 4
 
 /** What only the server uses if namespaces contain it, and if not. */
 const OWN_NAMESPACES = { mounts: ['/tmp', '/dev/shm', '/run'], ownSegments: true }
@@ -153,6 +161,8 @@ export class Sandboxd {
       })
     }
     if (configuration.sendsSockets) sendBlankSockets()
+    const openFiles = maxOpenFiles()
+    if (openFiles !== null) libc.limit('openFiles', Math.floor(openFiles * OPEN_FILES_SHARE))
     if (configuration.silenceMs !== null) this.#expectFrames(configuration.silenceMs)
     this.#oomScore = openOomScore()
     libc.forbidTracing()

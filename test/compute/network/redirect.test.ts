@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { run, until } from '../bench.ts'
@@ -66,19 +67,31 @@ describe.skipIf(!(await networkIsPossible()))('what leaves a server’s own netw
     }
   })
 
-  test('leaves programs every port, and a server a share of the inotify instances', async () => {
+  test('leaves programs every port, and a server a share of what inotify watches', async () => {
     await using bench = new NetworkBench()
     const { sandbox } = await bench.start('srv_a')
     const script = `
       const on80 = Bun.listen({ hostname: '0.0.0.0', port: 80, socket: { data() {} } })
-      const fs = require('fs'); let open = 0
       const { dlopen } = require('bun:ffi')
-      const { inotify_init } = dlopen('libc.so.6', { inotify_init: { args: [], returns: 'int' } }).symbols
-      while (open < 200 && inotify_init() >= 0) open++
-      console.log(on80.port, open); process.exit()`
+      const { inotify_init, inotify_add_watch } = dlopen('libc.so.6', {
+        inotify_init: { args: [], returns: 'int' },
+        inotify_add_watch: { args: ['int', 'cstring', 'u32'], returns: 'int' },
+      }).symbols
+      const paths = Array.from({ length: 4000 }, (_, n) => Buffer.from('/tmp/' + n + '\\0'))
+      for (const path of paths) require('fs').writeFileSync(path.subarray(0, -1), '')
+      const instances = []
+      for (let made = inotify_init(); made >= 0 && instances.length < 200; made = inotify_init()) instances.push(made)
+      let watches = 0
+      fill: for (const instance of instances) for (const path of paths) {
+        if (inotify_add_watch(instance, path, 2) < 0) break fill
+        watches++
+      }
+      console.log(on80.port, instances.length, watches); process.exit()`
     const { stdout } = await run(sandbox, `cat > a.js && bun a.js`, { stdin: Buffer.from(script) })
-    const [port, instances] = stdout.split(' ').map(Number)
+    const [port, instances, watches] = stdout.split(' ').map(Number)
     expect(port).toBe(80)
+    const most = Number(readFileSync('/proc/sys/fs/inotify/max_user_watches', 'latin1'))
+    expect(watches).toBe(Math.max(8192, Math.floor(most / 4)))
     expect(instances).toBeGreaterThan(50)
     expect(instances).toBeLessThanOrEqual(64)
   })

@@ -37,6 +37,18 @@ describe.skipIf(!(await networkIsPossible()))('the start of a server with its ow
     await until('berth has refused it', () => (sandbox.outboundControl?.refused.length ?? 0) > 0)
   })
 
+  test('succeeds while another server has as many descriptors on their way through sockets as it may', async () => {
+    await using bench = new NetworkBench()
+    const { sandbox } = await bench.start('srv_a')
+    const fill = run(sandbox, 'cat > a.js && exec bun a.js', { stdin: Buffer.from(FILL_SOCKETS) })
+    await until('no more can be sent', async () =>
+      (await run(sandbox, 'cat filled 2>/dev/null')).stdout.includes('ETOOMANYREFS'),
+    )
+    expect((await run((await bench.start('srv_b')).sandbox, 'echo works')).stdout).toBe('works\n')
+    await sandbox.stop()
+    await fill
+  })
+
   test('sets the rules later if bwrap does not report what it has made', async () => {
     using programs = new Programs({ bwrap: `#!/bin/sh\nexec ${BWRAP} "$@" 6>/dev/null\n` })
     await using bench = new NetworkBench({ path: programs.path })
@@ -102,3 +114,33 @@ function networks(): string[] {
     }
   })
 }
+
+/** Sends descriptors until the kernel refuses them, says so in a file, and keeps them on their way. */
+const FILL_SOCKETS = `
+const { dlopen, ptr, read } = require('bun:ffi')
+const libc = dlopen('libc.so.6', {
+  socketpair: { args: ['int', 'int', 'int', 'ptr'], returns: 'int' },
+  sendmsg: { args: ['int', 'ptr', 'int'], returns: 'i64' },
+  __errno_location: { args: [], returns: 'ptr' },
+}).symbols
+// The most that one message carries.
+const COUNT = 253
+const file = require('fs').openSync('/dev/null')
+const byte = new Uint8Array(1)
+const vector = new BigUint64Array([BigInt(ptr(byte)), 1n])
+const control = new DataView(new ArrayBuffer(16 + 4 * COUNT + 4))
+control.setBigUint64(0, BigInt(16 + 4 * COUNT), true)
+control.setInt32(8, 1, true)
+control.setInt32(12, 1, true)
+for (let n = 0; n < COUNT; n++) control.setInt32(16 + 4 * n, file, true)
+const message = new BigUint64Array([0n, 0n, BigInt(ptr(vector)), 1n, BigInt(ptr(control)), BigInt(16 + 4 * COUNT), 0n])
+const ends = new Int32Array(2)
+for (let error = 11; error === 11; ) {
+  // AF_UNIX, SOCK_DGRAM; a pair takes a few messages.
+  if (libc.socketpair(1, 2, 0, ptr(ends)) !== 0) throw new Error('no socket')
+  while (Number(libc.sendmsg(ends[0], ptr(message), 0x40)) === 1);
+  error = read.i32(libc.__errno_location(), 0)
+  if (error === 109) require('fs').writeFileSync('filled', 'ETOOMANYREFS')
+}
+await Bun.sleep(300_000)
+`
