@@ -1,6 +1,7 @@
 import type { ResponseOf, StreamEventOf } from '../client/client.ts'
 import type { Client } from './client.ts'
 import { untilInterrupted } from './interrupt.ts'
+import { flag, tail, text } from './options.ts'
 import { count, paint, printable } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 import type { Print } from './runner.ts'
@@ -11,30 +12,43 @@ type LogEnd = ResponseOf<'projects.logs'>
 /** A line of the log of a project or a build. */
 export type LogLine = Omit<LogEnd['logs'][number], 'seq'>
 
+/** Which lines of a log are wanted. */
+interface LogPart {
+  /** The last so many. Undefined: all of those since a time, else the API's default. */
+  tail?: number | undefined
+  /** A time (RFC 3339), or a duration such as `10m`. */
+  since?: string | undefined
+}
+
 /** A log that the API offers. */
 export interface Log {
-  /** Reads the last lines. */
-  read(tail: number): Promise<LogEnd>
-  /** Yields the last lines, and then new ones. */
-  stream(tail: number, signal: AbortSignal): AsyncGenerator<StreamEventOf<'projects.logs'>, void>
+  /** Reads lines. */
+  read(part: LogPart): Promise<LogEnd>
+  /** Yields lines, and then new ones. */
+  stream(part: LogPart, signal: AbortSignal): AsyncGenerator<StreamEventOf<'projects.logs'>, void>
 }
 
 /** Returns the log of a project. */
 export const projectLog = (client: Client, projectId: string): Log => ({
-  read: (tail) => client.call('projects.logs', { params: { projectId }, query: { tail } }),
-  stream: (tail, signal) =>
-    client.stream('projects.logs', { params: { projectId }, query: { tail }, signal }),
+  read: (query) => client.call('projects.logs', { params: { projectId }, query }),
+  stream: (query, signal) => client.stream('projects.logs', { params: { projectId }, query, signal }),
 })
 
 /** Returns the log of a build. */
 export const buildLog = (client: Client, { serverId, id }: { serverId: string; id: string }): Log => ({
-  read: (tail) => client.call('builds.logs', { params: { serverId, buildId: id }, query: { tail } }),
-  stream: (tail, signal) =>
-    client.stream('builds.logs', { params: { serverId, buildId: id }, query: { tail }, signal }),
+  read: (query) => client.call('builds.logs', { params: { serverId, buildId: id }, query }),
+  stream: (query, signal) =>
+    client.stream('builds.logs', { params: { serverId, buildId: id }, query, signal }),
+})
+
+/** Returns the log of what a server publishes. */
+export const deploymentLog = (client: Client, serverId: string): Log => ({
+  read: (query) => client.call('deployments.logs', { params: { serverId }, query }),
+  stream: (query, signal) => client.stream('deployments.logs', { params: { serverId }, query, signal }),
 })
 
 /** Default number of lines of a log, the API's too. */
-export const DEFAULT_TAIL = 200
+const DEFAULT_TAIL = 200
 
 /** Largest number of lines that the API returns at once. */
 export const ALL_LINES = 10_000
@@ -56,10 +70,14 @@ export function logText(out: OutputStream, { source, text }: LogLine, width = SO
   return `${paint(out, 'dim', source.padEnd(width))}  ${shown}\n`
 }
 
-/** Yields the last `tail` lines of a log, and then new ones. */
-export async function* followLog(log: Log, tail: number, signal: AbortSignal): AsyncGenerator<LogLine, void> {
+/** Yields lines of a log, and then new ones. */
+export async function* followLog(
+  log: Log,
+  part: LogPart,
+  signal: AbortSignal,
+): AsyncGenerator<LogLine, void> {
   let at = ''
-  for await (const { event, data } of log.stream(tail, signal)) {
+  for await (const { event, data } of log.stream(part, signal)) {
     if (event === 'dropped')
       yield { at, source: 'berth', text: `${count(data.lines, 'line')} came too fast and are left out here.` }
     if (event !== 'line') continue
@@ -70,16 +88,25 @@ export async function* followLog(log: Log, tail: number, signal: AbortSignal): A
 
 /** Prints the end of a log, to explain a failure. */
 export async function printLogEnd(out: OutputStream, log: Log, width?: number): Promise<void> {
-  const { logs } = await log.read(FAILURE_LINES)
+  const { logs } = await log.read({ tail: FAILURE_LINES })
   for (const line of logs) await out.write(logText(out, line, width))
 }
 
 /** How to show a log. */
-interface LogOptions {
-  tail?: number | undefined
+interface LogOptions extends LogPart {
   follow?: boolean | undefined
+  timestamps?: boolean | undefined
+  /** Of the column with the source. */
   width?: number
 }
+
+/** The options of commands that print a log. */
+export const LOG_OPTIONS = {
+  follow: flag('continue with new lines, until Ctrl-C; with --json one line each', { short: 'f' }),
+  tail: tail(DEFAULT_TAIL),
+  since: text('TIME', 'only lines since then: a time (2026-01-31T12:00:00Z), or how long ago (10m)'),
+  timestamps: flag('begin each line with its time', { short: 't' }),
+} as const
 
 /**
  * Prints the last lines of a log; with `follow`, continues with new lines.
@@ -89,17 +116,18 @@ interface LogOptions {
 export async function showLog(
   print: Print,
   log: Log,
-  { tail = DEFAULT_TAIL, follow, width }: LogOptions,
+  { tail, since, follow, timestamps, width }: LogOptions,
 ): Promise<number> {
+  const part = { tail, since }
+  const textOf = (out: OutputStream, line: LogLine): string =>
+    `${timestamps ? `${paint(out, 'dim', line.at)}  ` : ''}${logText(out, line, width)}`
   if (follow) {
     return untilInterrupted(async (signal) => {
-      for await (const line of followLog(log, tail, signal))
-        await print(line, (_, { out }) => logText(out, line, width))
+      for await (const line of followLog(log, part, signal))
+        await print(line, (_, { out }) => textOf(out, line))
       return 0
     })
   }
-  await print(await log.read(tail), ({ logs }, { out }) =>
-    logs.map((line) => logText(out, line, width)).join(''),
-  )
+  await print(await log.read(part), ({ logs }, { out }) => logs.map((line) => textOf(out, line)).join(''))
   return 0
 }

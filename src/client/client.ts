@@ -112,6 +112,7 @@ interface Streams {
   'tasks.events': Record<string, StoredTranscriptEvent | PositionedDelta>
   'builds.logs': LogStream
   'projects.logs': LogStream
+  'deployments.logs': LogStream
   'control.events.list': Record<string, ResponseOf<'control.events.list'>['events'][number]>
   'control.requests.list': Record<string, ResponseOf<'control.requests.list'>['requests'][number]>
   'control.inbox.read': Record<string, ResponseOf<'control.inbox.read'>['entries'][number]>

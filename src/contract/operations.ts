@@ -26,6 +26,7 @@ export const API_OPERATIONS = {
   'files.manifest': 'POST /servers/{serverId}/files/manifest',
   'deployments.list': 'GET /servers/{serverId}/deployments',
   'deployments.create': 'POST /servers/{serverId}/deployments',
+  'deployments.logs': 'GET /servers/{serverId}/deployments/logs',
   'tasks.list': 'GET /servers/{serverId}/tasks',
   'tasks.create': 'POST /servers/{serverId}/tasks',
   'tasks.get': 'GET /servers/{serverId}/tasks/{taskId}',

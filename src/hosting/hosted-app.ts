@@ -248,10 +248,20 @@ export class HostedApp {
 
   /** Stops the app and removes its log. Its files stay. */
   async remove(): Promise<void> {
+    await this.#end()
+    await this.log.remove()
+  }
+
+  /** Stops the app. Its log and its files stay. */
+  async drop(): Promise<void> {
+    await this.#end()
+    await this.log.close()
+  }
+
+  async #end(): Promise<void> {
     this.#exposure.closePermanently()
     await this.stop('It was removed.')
     await this.unexpose()
-    await this.log.remove()
   }
 
   async #startFiles(

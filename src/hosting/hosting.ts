@@ -6,7 +6,9 @@ import type { PortRange } from '../config/config.ts'
 import type { HostRoutes } from '../http/listener.ts'
 import { type Clock, machineNow } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { Masks } from '../runtime/masks.ts'
 import { systemRandom } from '../runtime/random.ts'
+import { AppLog } from './app-runtime/log/log.ts'
 import { AppPorts } from './app-runtime/ports.ts'
 import type { AppServers } from './app-servers.ts'
 import { HostedApp, type HostedAppDependencies, type HostedAppOptions } from './hosted-app.ts'
@@ -141,6 +143,21 @@ export class Hosting {
     await app?.remove()
   }
 
+  /**
+   * Removes an app whose site was never recorded. Its log stays, for a person to see why it did not come up.
+   */
+  async drop(id: string): Promise<void> {
+    const app = this.#apps.get(id)
+    this.#apps.delete(id)
+    await app?.drop()
+  }
+
+  /** Opens the log of an app that is not here (any more), to be read. The caller closes it. */
+  openLog(id: string): Promise<AppLog> {
+    const { clock, logger, logsDirectory } = this.#appDependencies
+    return AppLog.open({ dir: join(logsDirectory, id), clock, logger, masks: new Masks() })
+  }
+
   /** Returns a signal that aborts when the server stops next. */
   stopSignal(serverId: string): AbortSignal {
     const stop = this.#stopControllers.get(serverId) ?? new AbortController()
@@ -167,6 +184,8 @@ export class Hosting {
   async serverDeleted(serverId: string): Promise<void> {
     this.#packages.forget(serverId)
     await Promise.all(this.#ofServer(serverId).map(({ id }) => this.remove(id)))
+    // That of what the server tried to publish, without success.
+    await rm(join(this.#appDependencies.logsDirectory, serverId), { recursive: true, force: true })
   }
 
   /** Releases the apps and writes their logs. Their processes end with their servers. Sites stay open. */

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { run, type Served, serve } from './command.ts'
+import { until } from '../support/processes.ts'
+import { bareEnvironment, run, type Served, serve, start } from './command.ts'
 
 let berth: Served
 let server: string
@@ -83,7 +84,7 @@ test('what is in the workspace stays, unless --clean removes it; projects stay a
   )
   write({ file: 'was a folder', 'folder/x': 'was a file' })
   expect((await berth.run(['deploy', 'app', '--clean'])).stderr).toBe(
-    `Removed 6 other files from ${server}.\nUploaded app: 4 files, 24 bytes.\n`,
+    `Removed 6 other files from ${server}.\nUploaded app: 4 files, 24 bytes; 2 of them unchanged.\n`,
   )
   const { stdout } = await berth.run(['files', 'list', server, '--all'])
   expect(stdout.trimEnd().split('\n')).toEqual(
@@ -100,7 +101,7 @@ test('an app that does not come up is told with the end of its log, and what was
   const { exitCode, stdout, stderr } = await berth.run(['deploy', 'app'])
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
   expect(stderr).toContain('no luck today')
-  expect(stderr).toEndWith('(compute_backend_error)\n')
+  expect(stderr).toEndWith(`(compute_backend_error)\nThe whole log: berth deployments logs ${server}\n`)
   expect(await (await fetch(url)).text()).toBe('up')
 })
 
@@ -154,4 +155,48 @@ test('without a server, or with several, it says what to type', async () => {
   await other.server()
   await other.server()
   expect((await run(['deployments'], { cwd: other.cwd })).stderr).toContain('There are 2 servers')
+})
+
+test('a second upload sends only what differs', async () => {
+  write({ 'index.html': 'one', 'a/b.txt': 'same', 'c.txt': 'same' })
+  await berth.run(['deploy', 'app'])
+  await exec('chmod 444 a/b.txt && touch -d 2001-01-01 a/b.txt')
+  write({ 'index.html': 'two' })
+  const again = await berth.run(['deploy', 'app'])
+  expect(again.stderr).toBe('Uploaded app: 3 files, 11 bytes; 2 of them unchanged.\n')
+  expect(await exec('stat -c %Y a/b.txt')).toBe('978307200\n')
+  expect(await (await fetch(published(again.stdout))).text()).toBe('two')
+})
+
+test('--watch publishes each change, removes what is gone, and ends with Ctrl-C', async () => {
+  write({ 'index.html': 'one', 'old.html': '' })
+  const child = start(['deploy', 'app', '--watch'], { cwd: berth.cwd, env: bareEnvironment() })
+  let said = ''
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const chunk of stream) said += new TextDecoder().decode(chunk)
+  }
+  const reading = Promise.all([read(child.stdout), read(child.stderr)])
+  await until(() => said.includes('Watching'), 'the first publication')
+  const url = / at (http:\S+)\n/.exec(said)?.[1] ?? ''
+  expect(await (await fetch(url)).text()).toBe('one')
+  write({ 'index.html': 'two' })
+  rmSync(join(berth.cwd, 'app/old.html'))
+  await until(() => / live in \d+ ms at http:\S+\n.* live in /s.test(said), 'the second publication')
+  await until(async () => (await (await fetch(url)).text()) === 'two', 'the change')
+  await until(async () => (await fetch(`${url}old.html`)).status === 404, 'the removal')
+  child.kill('SIGINT')
+  await reading
+  expect(await child.exited).toBe(130)
+})
+
+test('the log of what is published says why it did not come up; the failure names the command', async () => {
+  write({ 'index.ts': 'throw new Error("broken on purpose")' })
+  const { exitCode, stderr } = await berth.run(['deploy', 'app'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain(`The whole log: berth deployments logs ${server}`)
+  const logs = await berth.run(['deployments', 'logs', server])
+  expect(logs.stdout).toContain('broken on purpose')
+  const since = await berth.run(['deployments', 'logs', server, '--since', '1h', '--timestamps'])
+  expect(since.stdout).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z {2}berth/)
+  expect((await berth.run(['deployments', 'logs', server, '--since', 'never'])).stderr).toContain('"since"')
 })

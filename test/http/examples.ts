@@ -61,6 +61,7 @@ export const EXAMPLES: Record<string, Example> = {
   'templates.list': {},
   'deployments.list': {},
   'deployments.create': {},
+  'deployments.logs': {},
   'tasks.list': {},
   'tasks.create': { body: { goal: 'x' }, invalid: {} },
   'tasks.get': {},

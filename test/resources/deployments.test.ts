@@ -173,3 +173,53 @@ test('a sleeping server is woken to publish', async () => {
   const { url } = (await publish(serverId)).body
   expect(await textOf(url)).toBe('woken')
 })
+
+test('its log is read as that of a project, also where it never came up, and since a time', async () => {
+  const serverId = await berth.server()
+  const logs = async (query = '') =>
+    (await berth.call('GET', `/servers/${serverId}/deployments/logs${query}`)).body.logs
+  const texts = async (query = '') => (await logs(query)).map(({ text }: { text: string }) => text)
+  expect(await logs()).toEqual([])
+  await write(serverId, 'index.ts', 'throw new Error("never came up")')
+  expect((await publish(serverId)).status).toBe(502)
+  expect(await texts()).toContainEqual(expect.stringContaining('never came up'))
+
+  await write(serverId, 'index.ts', `console.log('it is up'); ${app('one')}`)
+  expect((await publish(serverId)).status).toBe(201)
+  // Nothing of the earlier try is lost.
+  expect(await texts()).toContainEqual(expect.stringContaining('never came up'))
+  expect(await texts()).toContain('it is up')
+  expect(await texts('?tail=1')).toHaveLength(1)
+  const [{ at }] = (await logs()).slice(-1)
+  expect(await texts(`?since=${at}`)).not.toContainEqual(expect.stringContaining('never came up'))
+  expect(await texts('?since=1h')).toEqual(await texts())
+  expect(await texts('?since=2999-01-01T00:00:00Z')).toEqual([])
+  const refused = await berth.call('GET', `/servers/${serverId}/deployments/logs?since=yesterday`)
+  expect([refused.status, refused.body.message]).toEqual([400, expect.stringContaining('"since"')])
+  expect((await berth.call('GET', '/servers/srv_00000000000000000000000000/deployments/logs')).status).toBe(
+    404,
+  )
+})
+
+test('its log is followed while it runs', async () => {
+  const serverId = await berth.server()
+  await write(
+    serverId,
+    'index.ts',
+    app('one').replace('fetch: () =>', 'fetch: () => console.log("asked") ||'),
+  )
+  const { body } = await publish(serverId)
+  const stop = new AbortController()
+  const response = await berth.fetch(`/servers/${serverId}/deployments/logs?tail=0`, {
+    headers: { accept: 'text/event-stream' },
+    signal: stop.signal,
+  })
+  await textOf(body.url)
+  let seen = ''
+  for await (const chunk of response.body ?? []) {
+    seen += new TextDecoder().decode(chunk)
+    if (seen.includes('asked')) break
+  }
+  stop.abort()
+  expect(seen).toContain('event: line')
+})

@@ -56,7 +56,7 @@ async function watch(
 ): Promise<void> {
   const { stderr } = session.context
   let at = -1
-  for await (const line of followLog(buildLog(client, build), ALL_LINES, signal)) {
+  for await (const line of followLog(buildLog(client, build), { tail: ALL_LINES }, signal)) {
     const phase = STEP_KEYS.indexOf(line.source as StepKey)
     if (phase > at) {
       at = phase

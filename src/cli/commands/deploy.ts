@@ -1,9 +1,10 @@
-import { resolve } from 'node:path'
+import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
+import type { DirectoryUpload } from '../directory/upload-changes.ts'
 import { CommandError } from '../errors.ts'
 import { flag, text } from '../options.ts'
-import { count, printable } from '../output.ts'
+import { count, printable, printJson } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action } from '../runner.ts'
 
@@ -15,6 +16,7 @@ export const deploy = action({
   access: 'api',
   options: {
     server: text('SERVER', 'the server; needed where there are several'),
+    watch: flag('stay, and publish DIR again after each change', { short: 'w' }),
     clean: flag('remove what is in the workspace and not in DIR; the directories of projects stay'),
   },
   help: `
@@ -25,40 +27,69 @@ files: "berth secrets import .env" sets the variables in them. Publishing again 
 Examples:
   berth deploy .
   berth deploy dist --clean
+  berth deploy site --watch
 `,
   async run({ session, args: [directory], options, connect, server, print }) {
-    if (options.clean && directory === undefined)
-      throw new UsageError('--clean removes what DIR does not have: name the directory.')
+    if (directory === undefined && (options.clean || options.watch)) {
+      throw new UsageError(
+        options.clean
+          ? '--clean removes what DIR does not have: name the directory.'
+          : '--watch publishes DIR again after each change: name the directory.',
+      )
+    }
     const client = await connect()
     const serverId = await server()
-    const sent =
-      directory === undefined
-        ? {}
-        : { files: await upload(session.context, client, serverId, directory, options.clean) }
-    const published = await client.call('deployments.create', { params: { serverId } })
-    await print({ ...published, ...sent }, ({ url }) => `Published ${serverId} at ${url}\n`)
+    if (directory === undefined)
+      return print(await publish(client, serverId), ({ url }) => `Published ${serverId} at ${url}\n`)
+    const { DirectoryUpload } = await import('../directory/upload-changes.ts')
+    const upload = new DirectoryUpload(session.context, client, serverId, directory)
+    if (options.watch) return deployOnChange(session.context, client, serverId, upload, options)
+    const files = await upload.sendAll(options.clean ?? false)
+    const published = await publish(client, serverId)
+    return print({ ...published, files }, ({ url }) => `Published ${serverId} at ${url}\n`)
   },
 })
 
-/** Writes a directory into the workspace. Resolves to the number of its files. */
-async function upload(
-  { stderr, cwd }: ProcessContext,
+type Published = ResponseOf<'deployments.create'>
+
+/** Publishes the workspace of a server. Throws CommandError that also says where the log is. */
+async function publish(client: Client, serverId: string): Promise<Published> {
+  return client.call('deployments.create', { params: { serverId } }).catch((error: unknown) => {
+    if (!(error instanceof CommandError) || error.code !== 'compute_backend_error') throw error
+    const hint = `The whole log: berth deployments logs ${serverId}`
+    throw new CommandError(`${error.message}\n${hint}`, error.exitCode, error.code)
+  })
+}
+
+/** Publishes a directory, and again after each change, until Ctrl-C. A failure is told, and the next change tries again. */
+async function deployOnChange(
+  { stdout, stderr }: ProcessContext,
   client: Client,
-  server: string,
-  directory: string,
-  clean = false,
+  serverId: string,
+  upload: DirectoryUpload,
+  { clean = false, json }: { clean?: boolean | undefined; json?: boolean },
 ): Promise<number> {
-  const [{ surveyDirectory }, { leftOutText, sizeOf }, { removeOthers, uploadDirectory }] = await Promise.all(
-    [import('../directory/survey.ts'), import('../directory/report.ts'), import('../directory/upload.ts')],
-  )
-  const survey = await surveyDirectory(resolve(cwd, directory))
-  const leftOut = leftOutText(survey, 'berth secrets import')
-  if (survey.files.length === 0) throw new CommandError(`${directory} has no file to send. ${leftOut}`.trim())
-  if (clean) {
-    const removed = await removeOthers(client, server, survey)
-    if (removed > 0) await stderr.write(`Removed ${count(removed, 'other file')} from ${server}.\n`)
-  }
-  await uploadDirectory(client, server, survey)
-  await stderr.write(`Uploaded ${printable(directory)}: ${sizeOf(survey)}.\n${leftOut}`)
-  return survey.files.length + survey.links.length
+  const { repeatOnChange } = await import('../directory/repeat.ts')
+  let isFirst = true
+  return repeatOnChange(upload.directory, upload.isLeftOut, async () => {
+    const began = performance.now()
+    try {
+      const { sent, removed } = isFirst
+        ? { sent: await upload.sendAll(clean), removed: 0 }
+        : await upload.sendChanges()
+      if (!isFirst && sent + removed === 0) return
+      const published = await publish(client, serverId)
+      const took_ms = Math.round(performance.now() - began)
+      if (json) await printJson(stdout, { ...published, files: sent, removed, took_ms })
+      else {
+        const gone = removed > 0 ? `, ${removed} removed` : ''
+        await stdout.write(`${count(sent, 'file')} sent${gone}, live in ${took_ms} ms at ${published.url}\n`)
+      }
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error
+      await stderr.write(`berth: ${error.message}\n`)
+    }
+    if (isFirst) await stderr.write(`Watching ${printable(upload.directory)}. Ctrl-C ends it.\n`)
+    isFirst = false
+  })
 }

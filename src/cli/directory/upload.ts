@@ -77,6 +77,15 @@ export async function removeOthers(
   return others.length
 }
 
+/** Removes files from a server's workspace; those that are gone already are no error. */
+export async function removeFiles(client: Client, serverId: string, paths: readonly string[]): Promise<void> {
+  await forEachConcurrently(paths, (path) =>
+    client.call('files.delete', { params: { serverId }, query: { path } }).catch((error: unknown) => {
+      if (!(error instanceof CommandError && error.code === 'not_found')) throw error
+    }),
+  )
+}
+
 /** Returns all directories of the files, at any depth. */
 function directoriesOf(files: readonly string[]): Set<string> {
   const directories = new Set<string>()

@@ -1,9 +1,9 @@
 import { UsageError } from '../../errors.ts'
 import type { Build } from '../../resources/builds/model.ts'
 import type { Client } from '../client.ts'
-import { DEFAULT_TAIL } from '../log.ts'
+import { buildLog, LOG_OPTIONS, showLog } from '../log.ts'
 import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
-import { flag, tail, text } from '../options.ts'
+import { flag, text } from '../options.ts'
 import { count, facts, type Style, shorten } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
@@ -142,18 +142,15 @@ Examples:
       access: 'api',
       options: {
         server,
+        ...LOG_OPTIONS,
         follow: flag('continue with new lines, until it is over or Ctrl-C; with --json one line each', {
           short: 'f',
         }),
-        tail: tail(DEFAULT_TAIL),
       },
       async run({ args: [id], options, connect, idOf, print }) {
         const client = await connect()
         const build = await findBuild(client, id, await idOf('SERVER', options.server))
-        const [{ SOURCE_WIDTH: width }, { buildLog, showLog }] = await Promise.all([
-          import('../builds/follow.ts'),
-          import('../log.ts'),
-        ])
+        const { SOURCE_WIDTH: width } = await import('../builds/follow.ts')
         return showLog(print, buildLog(client, build), { ...options, width })
       },
     }),

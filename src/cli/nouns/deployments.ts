@@ -1,4 +1,5 @@
 import type { Deployment } from '../../resources/deployments/model.ts'
+import { deploymentLog, LOG_OPTIONS, showLog } from '../log.ts'
 import { text } from '../options.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
@@ -41,6 +42,16 @@ export const deployments: Noun = {
       options: { server },
       request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
       show: ({ url }) => `Published at ${url}\n`,
+    }),
+    action({
+      usage: 'logs [SERVER]',
+      description: 'print what the app that a server publishes printed, and why it did not come up',
+      access: 'api',
+      options: LOG_OPTIONS,
+      async run({ options, connect, server, print }) {
+        const client = await connect()
+        return showLog(print, deploymentLog(client, await server()), options)
+      },
     }),
   ],
 }

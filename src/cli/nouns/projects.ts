@@ -2,9 +2,9 @@ import { UsageError } from '../../errors.ts'
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { DEFAULT_TAIL } from '../log.ts'
+import { LOG_OPTIONS, projectLog, showLog } from '../log.ts'
 import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
-import { flag, repeated, tail, text } from '../options.ts'
+import { flag, repeated, text } from '../options.ts'
 import { facts, printable, type Style } from '../output.ts'
 import { action, call, factSheet, type Invocation, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
@@ -276,14 +276,10 @@ Examples:
       usage: 'logs [PROJECT]',
       description: 'print what its bring-ups and its app printed',
       access: 'api',
-      options: {
-        follow: flag('continue with new lines, until Ctrl-C; with --json one line each', { short: 'f' }),
-        tail: tail(DEFAULT_TAIL),
-      },
+      options: LOG_OPTIONS,
       async run({ args: [named], options, connect, print }) {
         const client = await connect()
         const { id } = await findProject(client, named)
-        const { projectLog, showLog } = await import('../log.ts')
         return showLog(print, projectLog(client, id), options)
       },
     }),

@@ -72,7 +72,7 @@ export async function watchBringUp(
   const ended = Promise.withResolvers<void>()
   let hasBegun = false
   const show = async (): Promise<void> => {
-    for await (const line of followLog(projectLog(client, project.id), ALL_LINES, signal)) {
+    for await (const line of followLog(projectLog(client, project.id), { tail: ALL_LINES }, signal)) {
       const { phase, run } = line
       hasBegun ||= since === null ? run === project.init_run_id : line.at >= since
       if (!hasBegun) continue
@@ -123,7 +123,7 @@ async function printOutcomeText(session: CliSession, client: Client, project: Pr
   const { id, slug, url, init_phase: phase } = project
   if (phase === 'failed') {
     throw new CommandError(
-      `${slug} could not be brought up; the log above says why. Mend it, then run: berth projects init ${id}`,
+      `${slug} could not be brought up; the log above says why. Mend it, then run: berth projects init ${id}\nThe whole log: berth projects logs ${slug}`,
     )
   }
   if (phase === 'awaiting_secrets') {

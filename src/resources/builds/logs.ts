@@ -1,6 +1,6 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { LogEntry } from '../../hosting/app-runtime/log/entry.ts'
+import type { LogEntry, LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -71,15 +71,20 @@ export class BuildLogs {
     await Promise.all([...this.#openLogs].map(([id, { serverId }]) => this.close({ id, serverId })))
   }
 
-  /** Returns the last `n` entries, oldest first. */
-  async tail(build: BuildRef, n: number): Promise<LogEntry[]> {
-    return (await (this.#openLogs.get(build.id)?.log ?? this.#read(build))).tail(n)
+  /** Returns the selected entries, oldest first. */
+  async select(build: BuildRef, selection: LogSelection): Promise<LogEntry[]> {
+    return (await (this.#openLogs.get(build.id)?.log ?? this.#read(build))).select(selection)
   }
 
   /**
-   * Sends the last `n` entries as `line` events, then new ones, until the build has ended or the reader disconnects.
+   * Sends the selected entries as `line` events, then new ones, until the build has ended or the reader disconnects.
    */
-  async follow(build: BuildRow, n: number, signal: AbortSignal, send: SendEvent): Promise<void> {
+  async follow(
+    build: BuildRow,
+    selection: LogSelection,
+    signal: AbortSignal,
+    send: SendEvent,
+  ): Promise<void> {
     let last = 0
     const sendEntry = (entry: LogEntry) => {
       last = entry.seq
@@ -88,12 +93,13 @@ export class BuildLogs {
     const isOver = build.status === 'completed' && !this.#openLogs.has(build.id)
     if (!isOver) {
       const log = await this.open(build)
-      await log.subscribe(signal, n, (event) =>
+      await log.subscribe(signal, selection, (event) =>
         event.kind === 'entry' ? sendEntry(event.entry) : send('dropped', { lines: event.entries }),
       )
     }
     // The build may have ended before its last lines were sent.
-    const left = (await this.tail(build, last === 0 ? n : MAX_TAIL)).filter(({ seq }) => seq > last)
+    const rest = last === 0 ? selection : { ...selection, tail: MAX_TAIL }
+    const left = (await this.select(build, rest)).filter(({ seq }) => seq > last)
     for (const entry of left) if (!signal.aborted) await sendEntry(entry)
   }
 

@@ -57,12 +57,13 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
         const { serverId, buildId } = params
         if (!wantsEventStream(request.headers.get('accept'))) {
           return builds().then<{ logs: LogLines }>(async (service) => ({
-            logs: await service.readLog(caller, serverId, buildId, query.tail),
+            logs: await service.readLog(caller, serverId, buildId, query),
           }))
         }
         return builds().then<Response>((service) => {
           service.getRow(caller, serverId, buildId)
-          return stream((send, gone) => service.followLog(buildId, query.tail, gone, send))
+          const selection = service.selectLog(query)
+          return stream((send, gone) => service.followLog(buildId, selection, gone, send))
         })
       },
       operation(

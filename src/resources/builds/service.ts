@@ -1,9 +1,11 @@
 import { BerthError, notFound } from '../../errors.ts'
+import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { Lifecycle } from '../../runtime/service.ts'
 import { isInProject } from '../projects/inside.ts'
-import type { LogLines } from '../projects/model.ts'
+import { logSelection } from '../projects/log-selection.ts'
+import type { LogLines, LogQuery } from '../projects/model.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import { BuildLogs } from './logs.ts'
@@ -12,9 +14,6 @@ import { filterExisting } from './pipeline.ts'
 import { BuildQueue, type QueueDependencies } from './queue.ts'
 import { BuildRecords, type RecordsDependencies } from './records.ts'
 import { type BuildRow, toBuild, toSteps } from './table.ts'
-
-/** Default number of log lines. */
-const DEFAULT_TAIL = 200
 
 /** Milliseconds that `close` waits for builds. */
 const STOP_TIMEOUT_MS = 1_000
@@ -153,17 +152,22 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   }
 
   /** Returns the last lines of a build's log, oldest first. @throws BerthError 404 */
-  async readLog(caller: Caller, serverId: string, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
-    return [...(await this.#readLog.tail(this.getRow(caller, serverId, id), tail))]
+  async readLog(caller: Caller, serverId: string, id: string, query: LogQuery): Promise<LogLines> {
+    return this.#readLog.select(this.getRow(caller, serverId, id), this.selectLog(query))
+  }
+
+  /** Returns which lines a query wants. @throws BerthError 400 */
+  selectLog(query: LogQuery): LogSelection {
+    return logSelection(query, this.#dependencies.clock.now())
   }
 
   /**
    * Sends the last lines of a build's log as `line` events, then new ones, until the build has ended or the caller
    * disconnects.
    */
-  followLog(id: string, tail = DEFAULT_TAIL, signal: AbortSignal, send: SendEvent): Promise<void> {
+  followLog(id: string, selection: LogSelection, signal: AbortSignal, send: SendEvent): Promise<void> {
     const row = this.#records.find(id)
-    return row === undefined ? Promise.resolve() : this.#readLog.follow(row, tail, signal, send)
+    return row === undefined ? Promise.resolve() : this.#readLog.follow(row, selection, signal, send)
   }
 
   #endOnServer(serverId: string): void {

@@ -1,6 +1,8 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
+import { wantsEventStream } from '../../http/sse.ts'
+import { LogLines, LogQuery } from '../projects/model.ts'
 import { Deployment, PublishedDeployment } from './model.ts'
 import type { DeploymentsService } from './service.ts'
 
@@ -30,4 +32,34 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
         success: { 201: PublishedDeployment },
         errors: [401, 402, 404, 502],
       }),
+    )
+    .get(
+      '/logs',
+      ({ caller, params, query, request, stream }): Promise<{ logs: LogLines }> | Promise<Response> => {
+        const { serverId } = params
+        if (!wantsEventStream(request.headers.get('accept'))) {
+          return deployments().then<{ logs: LogLines }>(async (service) => ({
+            logs: await service.readLog(caller, serverId, query),
+          }))
+        }
+        return deployments().then<Response>((service) => {
+          service.list(caller, serverId)
+          const selection = service.selectLog(query)
+          return stream((send, gone) => service.followLog(serverId, selection, gone, send))
+        })
+      },
+      operation(
+        'deployments.logs',
+        {
+          access: 'resource',
+          summary: 'Read the log of what a server publishes',
+          description:
+            'What the install, the build and the app of its workspace printed, the newest last, also of one that never came up; values of secrets are masked.',
+          events:
+            'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed. If the server publishes nothing, the stream ends.',
+          success: { 200: t.Object({ logs: LogLines }) },
+          errors: [400, 401, 404],
+        },
+        { query: LogQuery },
+      ),
     )

@@ -1,12 +1,15 @@
 import { eq } from 'drizzle-orm'
 import { ComputeError } from '../../compute/driver.ts'
 import { BerthError } from '../../errors.ts'
+import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
+import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import { AppError, AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import type { AppWorkspace, Preparation } from '../../hosting/preparation.ts'
 import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import type { Caller } from '../../http/caller.ts'
+import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -14,6 +17,8 @@ import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { isInProject } from '../projects/inside.ts'
+import { logSelection } from '../projects/log-selection.ts'
+import type { LogLines, LogQuery } from '../projects/model.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -103,6 +108,52 @@ export class DeploymentsService implements ServerLifecycleListener {
     })
   }
 
+  /** Returns lines of the log of what a server publishes, oldest first. @throws BerthError 400, 404 */
+  async readLog(caller: Caller, serverId: string, query: LogQuery): Promise<LogLines> {
+    this.#dependencies.servers.getRow(caller, serverId)
+    return this.#withLog(serverId, (log) => log.select(this.selectLog(query)))
+  }
+
+  /**
+   * Sends lines of the log of what a server publishes as `line` events, then new ones, until the caller disconnects. If
+   * the server publishes nothing, there are no new ones.
+   */
+  followLog(serverId: string, selection: LogSelection, signal: AbortSignal, send: SendEvent): Promise<void> {
+    return this.#withLog(serverId, async (log, isLive) => {
+      if (isLive) {
+        await log.subscribe(signal, selection, (event) =>
+          event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
+        )
+      } else for (const entry of await log.select(selection)) await send('line', entry)
+    })
+  }
+
+  /** Returns which lines a query wants. @throws BerthError 400 */
+  selectLog(query: LogQuery): LogSelection {
+    return logSelection(query, this.#dependencies.clock.now())
+  }
+
+  /**
+   * Uses the log of what a server publishes, or has last tried to publish.
+   *
+   * @param use also gets whether lines may follow
+   */
+  async #withLog<Result>(
+    serverId: string,
+    use: (log: AppLog, isLive: boolean) => Promise<Result>,
+  ): Promise<Result> {
+    const { hosting } = this.#dependencies
+    const row = this.#find(serverId)
+    const app = hosting.find(serverId) ?? (row && (await this.#app(serverId, row.port)))
+    if (app !== undefined) return use(app.log, true)
+    const log = await hosting.openLog(serverId)
+    try {
+      return await use(log, false)
+    } finally {
+      await log.close()
+    }
+  }
+
   /** Ignores changes of a deployment's files until the returned function is called, once. */
   async pauseWatch(serverId: string): Promise<() => Promise<void>> {
     const app = this.#dependencies.hosting.find(serverId)
@@ -174,7 +225,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         return this.#live(server, port, plan)
       } catch (error) {
         const failure = await this.#failure(error, app)
-        if (!before) await hosting.remove(serverId)
+        if (!before) await hosting.drop(serverId)
         throw failure
       }
     } finally {

@@ -34,6 +34,8 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'deployments.list': 'Shows what the server has published and whether it answers.',
   'deployments.create':
     'Publishes what is in the workspace and gives its URL: an app where one is found (berth.json, Procfile, package.json, Python, Go and others), else static files. Publishing again keeps the URL. An app that does not come up is an error with the end of its log.',
+  'deployments.logs':
+    'What the published app printed, and why one did not come up. `since` takes a time or a duration such as 10m; `tail` is the number of lines.',
   'tasks.list': 'Newest first. A task whose status is awaiting_input has a `question` for tasks_answer.',
   'tasks.create':
     'An agent works on the goal on its own, on the server. It answers at once with a task_id; follow it with tasks_events and `follow`, or look at it with tasks_get. For a single command, exec_run is quicker.',

@@ -149,10 +149,17 @@ export const LogQuery = t.Object({
     integer({
       minimum: 0,
       maximum: 10_000,
-      description: 'Lines of what is there; 200 by default.',
+      description: 'Lines of what is there; 200 by default, all with `since`.',
+    }),
+  ),
+  since: t.Optional(
+    t.String({
+      description:
+        'Only lines since then: a time (RFC 3339), or how long ago it was by the clock of the instance, such as `10m`.',
     }),
   ),
 })
+export type LogQuery = Static<typeof LogQuery>
 
 /** A line of a log. */
 const LogLine = t.Object(

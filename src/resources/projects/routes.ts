@@ -169,12 +169,13 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         const { projectId } = params
         if (!wantsEventStream(request.headers.get('accept'))) {
           return projects().then<{ logs: LogLines }>(async (service) => ({
-            logs: await service.readLog(caller, projectId, query.tail),
+            logs: await service.readLog(caller, projectId, query),
           }))
         }
         return projects().then<Response>((service) => {
           service.getRow(caller, projectId)
-          return stream((send, gone) => service.followLog(caller, projectId, query.tail, gone, send))
+          const selection = service.selectLog(query)
+          return stream((send, gone) => service.followLog(caller, projectId, selection, gone, send))
         })
       },
       operation(

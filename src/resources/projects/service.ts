@@ -1,5 +1,6 @@
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
+import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import { type Caller, mayReachProject } from '../../http/caller.ts'
@@ -18,8 +19,10 @@ import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import { ProjectApps } from './apps.ts'
 import { ProjectCode, type ResolvedSource } from './code.ts'
+import { logSelection } from './log-selection.ts'
 import type {
   LogLines,
+  LogQuery,
   Project,
   ProjectCreate,
   ProjectInit,
@@ -32,9 +35,6 @@ import { ProjectRecords, type RecordsDependencies } from './records.ts'
 import { randomName, slugFor } from './slug.ts'
 import type { SourcesOptions } from './sources/sources.ts'
 import { type ProjectRow, projectDirectory, toProject } from './table.ts'
-
-/** Default number of log lines. */
-const DEFAULT_TAIL = 200
 
 /** Dependencies of the projects. */
 interface ProjectsDependencies extends RecordsDependencies {
@@ -258,24 +258,29 @@ export class ProjectsService {
     return { project_id: id, keys: this.#dependencies.secrets.set(serverId, id, changes) }
   }
 
-  /** Returns the last lines of a project's log, oldest first. @throws BerthError 404 */
-  async readLog(caller: Caller, id: string, tail = DEFAULT_TAIL): Promise<LogLines> {
+  /** Returns lines of a project's log, oldest first. @throws BerthError 400, 404 */
+  async readLog(caller: Caller, id: string, query: LogQuery): Promise<LogLines> {
     const app = await this.apps.app(this.getRow(caller, id))
-    return [...(await app.log.tail(tail))]
+    return app.log.select(this.selectLog(query))
   }
 
-  /** Sends the last lines of a project's log as `line` events, then new ones, until the caller disconnects. */
+  /** Sends lines of a project's log as `line` events, then new ones, until the caller disconnects. */
   async followLog(
     caller: Caller,
     id: string,
-    tail = DEFAULT_TAIL,
+    selection: LogSelection,
     signal: AbortSignal,
     send: SendEvent,
   ): Promise<void> {
     const app = await this.apps.app(this.getRow(caller, id))
-    await app.log.subscribe(signal, tail, (event) =>
+    await app.log.subscribe(signal, selection, (event) =>
       event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
     )
+  }
+
+  /** Returns which lines a query wants. @throws BerthError 400 */
+  selectLog(query: LogQuery): LogSelection {
+    return logSelection(query, this.#dependencies.clock.now())
   }
 
   #add(

@@ -260,7 +260,7 @@ describe('a reader that follows', () => {
   function follow(log: AppLog, n: number, gate?: Promise<void>) {
     const stop = new AbortController()
     const seen: string[] = []
-    const done = log.subscribe(stop.signal, n, async (event: LogEvent) => {
+    const done = log.subscribe(stop.signal, { tail: n }, async (event: LogEvent) => {
       seen.push(event.kind === 'entry' ? event.entry.text : `-${event.entries}`)
       await gate
     })

@@ -160,6 +160,7 @@ describe('the tools', () => {
       'files.manifest': READS,
       'deployments.list': READS,
       'deployments.create': RUNS,
+      'deployments.logs': READS,
       'tasks.list': READS,
       'tasks.create': RUNS,
       'tasks.get': READS,

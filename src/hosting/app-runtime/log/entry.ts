@@ -11,6 +11,14 @@ export type LogSource =
   | 'implement'
   | 'deploy'
 
+/** Which of a log's entries are wanted. */
+export interface LogSelection {
+  /** The last so many. */
+  readonly tail: number
+  /** Only those since this time, in milliseconds since 1970. */
+  readonly since?: number | null
+}
+
 /** One line of an app's log. */
 export interface LogEntry {
   /** Counts up over all lines of the log, forever. */

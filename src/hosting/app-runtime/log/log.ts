@@ -4,7 +4,7 @@ import { type Clock, toIso } from '../../../runtime/clock.ts'
 import { cleanLine } from '../../../runtime/lines.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import type { Masks } from '../../../runtime/masks.ts'
-import type { LogEntry, LogSource } from './entry.ts'
+import type { LogEntry, LogSelection, LogSource } from './entry.ts'
 import { AppLogFile } from './log-file.ts'
 import { LogOutput } from './output.ts'
 import { LogSubscriber, type SendLog } from './subscriber.ts'
@@ -141,16 +141,25 @@ export class AppLog {
     return found.sort((a, b) => a.seq - b.seq).slice(Math.max(0, found.length - most))
   }
 
+  /** Returns the selected entries, oldest first. */
+  async select({ tail, since = null }: LogSelection): Promise<LogEntry[]> {
+    if (since === null) return this.tail(tail)
+    // Texts of times compare as the times do.
+    const from = toIso(since)
+    const recent = (await this.tail(MAX_ENTRIES)).filter(({ at }) => at >= from)
+    return recent.slice(Math.max(0, recent.length - tail))
+  }
+
   /**
-   * Sends the last `n` entries and then each new one, until the signal aborts or the log is closed. A slow reader
+   * Sends the selected entries and then each new one, until the signal aborts or the log is closed. A slow reader
    * loses entries and receives their number; nothing waits for it.
    */
-  async subscribe(signal: AbortSignal, n: number, send: SendLog): Promise<void> {
+  async subscribe(signal: AbortSignal, selection: LogSelection, send: SendLog): Promise<void> {
     const subscriber = new LogSubscriber()
     const over = AbortSignal.any([signal, this.#closing.signal])
     this.#subscribers.add(subscriber)
     try {
-      await subscriber.run(over, await this.tail(n), send)
+      await subscriber.run(over, await this.select(selection), send)
     } finally {
       this.#subscribers.delete(subscriber)
     }
