@@ -7,6 +7,7 @@ import { join } from 'node:path'
 /** Each part loads what it needs when it runs. */
 const parts: Record<string, () => Promise<void>> = {
   startup: async () => (await import('./benchmarks/startup.ts')).benchStartup(),
+  cli: async () => (await import('./benchmarks/cli.ts')).benchCli(),
   disposable: async () => (await import('./benchmarks/disposable.ts')).benchDisposable(),
   files: async () => (await import('./benchmarks/files.ts')).benchFiles(),
   exec: async () => (await import('./benchmarks/exec.ts')).benchExec(),
