@@ -199,14 +199,20 @@ export class Command {
     const { configuration, withOomScore } = this.#context
     const { cwd, env, terminal } = this.#request
     const type = terminal === null ? {} : { TERM: TERMINAL_TYPE }
-    return withOomScore(() =>
-      Bun.spawn(argv, {
-        cwd: workingDirectory(configuration.workspace, cwd),
-        env: { ...configuration.env, ...type, ...env, [MARKER_NAME]: this.marker },
-        stdio: stdio as ['ignore', number, number],
-        detached,
-      }),
-    )
+    const dir = cwd === '' ? configuration.workspace : `${configuration.workspace}/${cwd}`
+    try {
+      return withOomScore(() =>
+        Bun.spawn(argv, {
+          cwd: dir,
+          env: { ...configuration.env, ...type, ...env, [MARKER_NAME]: this.marker },
+          stdio: stdio as ['ignore', number, number],
+          detached,
+        }),
+      )
+    } catch (error) {
+      if (statSync(dir, { throwIfNoEntry: false })?.isDirectory()) throw error
+      throw new Error(`The working folder "${cwd}" does not exist.`, { cause: error })
+    }
   }
 
   #pump(fd: number, stream: 'stdout' | 'stderr'): OutputPump {
@@ -223,14 +229,6 @@ export class Command {
     const bytes = new TextEncoder().encode(`berth: ${message}\r\n`)
     this.#context.output('stdout', bytes.subarray(0, this.#credit.take(bytes.length)))
   }
-}
-
-function workingDirectory(workspace: string, cwd: string): string {
-  const dir = cwd === '' ? workspace : `${workspace}/${cwd}`
-  if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new Error(`The working folder "${cwd}" does not exist.`)
-  }
-  return dir
 }
 
 /** Reports whether a promise resolves within `ms` milliseconds. */

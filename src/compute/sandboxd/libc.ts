@@ -8,6 +8,12 @@ const MSG_DONTWAIT = 0x40
 const MSG_NOSIGNAL = 0x4000
 const MFD_CLOEXEC = 1
 const WNOHANG = 1
+const WEXITED = 4
+const WNOWAIT = 0x01000000
+const P_ALL = 0
+/** Length of siginfo_t, and the position of si_pid in it on 64-bit systems, in words of 4 bytes. */
+const SIGINFO_WORDS = 32
+const SIGINFO_PID = 4
 const PR_SET_DUMPABLE = 4
 const PR_SET_CHILD_SUBREAPER = 36
 /** keyctl(2), by processor; libc has no function for it. */
@@ -44,6 +50,8 @@ export interface Libc {
   send(socket: number, bytes: Uint8Array): number
   /** Makes orphans of the sandbox children of this process. */
   adoptOrphans(): void
+  /** Returns a child that has ended and was not reaped yet, without reaping it; null if there is none (waitid(2)). */
+  endedChild(): number | null
   /** Reaps a child that has ended and that Bun did not start. */
   reap(pid: number): void
   /** Keeps processes of the same user from tracing this one or taking its descriptors. */
@@ -80,6 +88,7 @@ export function loadLibc(): Libc {
     memfd_create: { args: ['ptr', 'u32'], returns: 'int' },
     prctl: { args: ['int', 'u64', 'u64', 'u64', 'u64'], returns: 'int' },
     syscall: { args: ['i64', 'i64', 'i64'], returns: 'i64' },
+    waitid: { args: ['int', 'u32', 'ptr', 'int'], returns: 'int' },
     waitpid: { args: ['int', 'ptr', 'int'], returns: 'int' },
     setrlimit: { args: ['int', 'ptr'], returns: 'int' },
     sysinfo: { args: ['ptr'], returns: 'int' },
@@ -103,6 +112,11 @@ export function loadLibc(): Libc {
     send: (socket, bytes) =>
       Math.max(0, Number(symbols.send(socket, ptr(bytes), bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL))),
     adoptOrphans: () => void symbols.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
+    endedChild() {
+      const info = new Int32Array(SIGINFO_WORDS)
+      if (symbols.waitid(P_ALL, 0, ptr(info), WEXITED | WNOHANG | WNOWAIT) !== 0) return null
+      return info[SIGINFO_PID] || null
+    },
     reap: (pid) => void symbols.waitpid(pid, null, WNOHANG),
     leaveKeyring: () => void symbols.syscall(KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, 0),
     forbidTracing: () => void symbols.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0),

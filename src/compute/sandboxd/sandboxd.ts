@@ -37,6 +37,9 @@ const POOL_THREADS = 2
 const WARM_UP_READS = 4
 const WARM_UP_ROUNDS = 100
 
+/** Orphans that are reaped one by one; endless ones must not hold up everything else. */
+const MOST_REAPED = 64
+
 /** Milliseconds that services have to free what they hold when berth is gone. */
 const CLOSE_MS = 1_000
 
@@ -300,10 +303,19 @@ function poolThreads(): number {
  */
 function adoptOrphans(libc: Libc, own: () => number[]): void {
   libc.adoptOrphans()
-  process.on('SIGCHLD', () => {
-    const waitedFor = new Set(own())
-    for (const pid of readChildren(process.pid) ?? []) if (!waitedFor.has(pid)) libc.reap(pid)
-  })
+  process.on('SIGCHLD', () => reapOrphans(libc, new Set(own())))
+}
+
+/** Reaps ended children that Bun does not wait for. Every command's end comes here, mostly after Bun has reaped it. */
+function reapOrphans(libc: Libc, waitedFor: ReadonlySet<number>): void {
+  for (let reaped = 0; reaped < MOST_REAPED; reaped++) {
+    const pid = libc.endedChild()
+    if (pid === null) return
+    // The kernel does not say which children have ended besides this one.
+    if (waitedFor.has(pid)) break
+    libc.reap(pid)
+  }
+  for (const pid of readChildren(process.pid) ?? []) if (!waitedFor.has(pid)) libc.reap(pid)
 }
 
 /**

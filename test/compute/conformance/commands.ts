@@ -138,6 +138,16 @@ export function commandTests(name: Subject): void {
       expect(result).toMatchObject({ exitCode: 0, stderr: '' })
     })
 
+    test('leaves processes to the server that are gone once they have ended', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start('srv_a', { processes: 1000 })
+      const orphans = 'for i in $(seq 100); do (true &); done'
+      await Promise.all([run(sandbox, orphans), run(sandbox, orphans), run(sandbox, 'true')])
+      const untilReaped =
+        'while cat /proc/[0-9]*/stat 2>/dev/null | grep -q ") Z $PPID "; do sleep 0.01; done'
+      expect(await run(sandbox, untilReaped)).toMatchObject({ exitCode: 0, timedOut: false })
+    })
+
     test('two hundred at once all end with their own result', async () => {
       await using bench = new Bench(name)
       const sandbox = await bench.start('srv_a', { processes: 1000 })
