@@ -54,6 +54,13 @@ describe('a sandboxd that breaks the protocol', () => {
     ['an exit that is null', [json(FRAME.exit, null)]],
     ['a failure without words', [json(FRAME.failure, { message: 5 })]],
     ['more output than it has credit for', tooMuch],
+    ['output without bytes', [encodeFrame(FRAME.stdout, 1)]],
+    ['being ready twice', [encodeFrame(FRAME.ready, 0), encodeFrame(FRAME.ready, 0)]],
+    ['a pong without a ping', [encodeFrame(FRAME.pong, 0)]],
+    [
+      'a second start of a command',
+      [FRAME.typed, FRAME.typed].map((kind) => encodeFrame(kind, 1, encodeNumber(0))),
+    ],
   ])('by %s loses its sandbox; its command counts as killed', async (_, frames) => {
     await using sandboxd = new FalseSandboxd(frames)
     const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
@@ -71,6 +78,8 @@ describe('a sandboxd that breaks the protocol', () => {
     ['an error without words', [json(FRAME.error, { code: 'refused' })]],
     ['the drop of a call that goes on', [encodeFrame(FRAME.drop, 1)]],
     ['bytes after the end', [encodeFrame(FRAME.end, 1), encodeFrame(FRAME.data, 1, new Uint8Array(1))]],
+    ['no room', [encodeFrame(FRAME.more, 1, encodeNumber(0))]],
+    ['data without bytes', [encodeFrame(FRAME.data, 1)]],
     ['more room than it has', [encodeFrame(FRAME.more, 1, encodeNumber(0xffff_ffff))]],
     [
       'more bytes than there is room for',
@@ -83,6 +92,30 @@ describe('a sandboxd that breaks the protocol', () => {
     expect(await connection.closed).toContain('broke the protocol')
     await expect(call.result).rejects.toThrow()
     await expect(call.stream.send(new Uint8Array(1))).rejects.toThrow()
+  })
+
+  test('by two answers in a call loses its sandbox; the first one counts', async () => {
+    await using sandboxd = new FalseSandboxd([json(FRAME.result, 1), json(FRAME.result, 2)])
+    const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
+    const call = connection.call('pause', {})
+    expect(await connection.closed).toContain('broke the protocol')
+    expect(await call.result).toBe(1)
+  })
+
+  test('sends no more about a call that was given up than about another', async () => {
+    const data = encodeFrame(FRAME.data, 1, new Uint8Array(CALL_WINDOW / 4))
+    await using sandboxd = new FalseSandboxd(Array(5).fill(data))
+    const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
+    connection.call('pause', {}).drop()
+    expect(await connection.closed).toContain('broke the protocol')
+  })
+
+  test('may end a call with an error while it is given up, once', async () => {
+    const error = json(FRAME.error, { code: 'refused', message: 'no' })
+    await using sandboxd = new FalseSandboxd([error, error])
+    const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
+    connection.call('pause', {}).drop()
+    expect(await connection.closed).toContain('call 1, which is not under way')
   })
 
   test('by its death fails a start that waits for it', async () => {

@@ -106,14 +106,18 @@ export class CallStream {
   /** Acts on a frame of kind `data`, `more` or `end`. Throws `ProtocolError` if the peer exceeds what it may. */
   receive(kind: number, payload: Uint8Array): void {
     if (kind === FRAME.more) {
-      this.#room += decodeNumber(payload)
+      const room = decodeNumber(payload)
+      if (room === 0) throw new ProtocolError('A call is given no room.')
+      this.#room += room
       if (this.#room > CALL_WINDOW) throw new ProtocolError('A call is given more room than there is.')
     } else if (this.#peerEnded) throw new ProtocolError('A call goes on after its end.')
     else if (kind === FRAME.end) this.#peerEnded = true
     else {
+      if (payload.length === 0) throw new ProtocolError('A call carries data without bytes.')
       this.#window -= payload.length
       if (this.#window < 0) throw new ProtocolError('A call carries more bytes than there is room for.')
-      this.#received.push(payload)
+      // Nobody reads what comes after a failure.
+      if (this.#failure === null) this.#received.push(payload)
     }
     this.#changed()
   }

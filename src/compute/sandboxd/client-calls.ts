@@ -28,6 +28,7 @@ export class ClientCall {
   readonly #onDrop: () => void
   /** It was dropped, and what is still under way is ignored. */
   #dropped = false
+  #answered = false
 
   constructor(stream: CallStream, onDrop: () => void) {
     this.stream = stream
@@ -59,14 +60,19 @@ export class ClientCall {
       if (!this.#dropped && !this.stream.over) throw new ProtocolError('A call is dropped that goes on.')
       return true
     }
-    if (this.#dropped) return false
     if (kind === FRAME.error) {
       this.fail(callError(decodeJson(payload)))
       return true
     }
-    if (kind === FRAME.result) this.#settle.resolve(decodeJson(payload))
+    if (kind === FRAME.result) this.#receiveResult(payload)
     else this.stream.receive(kind, payload)
     return false
+  }
+
+  #receiveResult(payload: Uint8Array): void {
+    if (this.#answered) throw new ProtocolError('A call is answered a second time.')
+    this.#answered = true
+    this.#settle.resolve(decodeJson(payload))
   }
 }
 

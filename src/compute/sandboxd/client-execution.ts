@@ -39,6 +39,7 @@ export class SandboxdExecution {
   readonly #input: Uint8Array[] = []
   /** Bytes of input that sandboxd has, and all that the command's terminal or pipe has not taken. */
   #typing = 0
+  #runs = false
   #unread = 0
   /** Called when more input may be read from a stream. */
   #onRoom: (() => void) | null = null
@@ -142,6 +143,8 @@ export class SandboxdExecution {
   /** The terminal or pipe has taken bytes, or the terminal's command runs. Throws `ProtocolError` if it never had so many. */
   typed(bytes: number): void {
     if (bytes > this.#typing) throw new ProtocolError('sandboxd has typed more than it was sent.')
+    if (bytes === 0 && this.#runs) throw new ProtocolError('A command starts a second time.')
+    this.#runs = true
     this.#started.resolve()
     this.#typing -= bytes
     this.#unread -= bytes

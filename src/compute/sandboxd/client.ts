@@ -36,7 +36,8 @@ export const KEEP_ALIVE: KeepAlive = { everyMs: 5_000, silenceMs: 15_000 }
 
 /**
  * Berth's end of the connection to sandboxd. Input is not trusted: a command may have taken sandboxd over. Any violation
- * of the protocol closes the connection and so ends the sandbox.
+ * of the protocol closes the connection and so ends the sandbox. A frame that carries nothing and answers nothing is one
+ * too: no number of them would be too many.
  */
 export class SandboxdClient {
   readonly #executions = new Map<number, SandboxdExecution>()
@@ -48,6 +49,7 @@ export class SandboxdClient {
   /** Resolves pending pings, in the order in which they were sent. */
   readonly #pongs: Array<() => void> = []
   #lastId = 0
+  #isReady = false
   #over = false
   #heardAt = 0
   #pings: Timer | null = null
@@ -157,9 +159,21 @@ export class SandboxdClient {
   #receive(kind: number, id: number, payload: Uint8Array): void {
     if (this.#over) return
     this.#heardAt = performance.now()
-    if (kind === FRAME.ready) this.#ready.resolve()
-    else if (kind === FRAME.pong) this.#pongs.shift()?.()
+    if (kind === FRAME.ready) this.#receiveReady()
+    else if (kind === FRAME.pong) this.#receivePong()
     else if (!this.#calls.receive(id, kind, payload)) this.#receiveOf(id, kind, payload)
+  }
+
+  #receiveReady(): void {
+    if (this.#isReady) throw new ProtocolError('sandboxd is ready a second time')
+    this.#isReady = true
+    this.#ready.resolve()
+  }
+
+  #receivePong(): void {
+    const pong = this.#pongs.shift()
+    if (pong === undefined) throw new ProtocolError('a pong comes without a ping')
+    pong()
   }
 
   #receiveOf(id: number, kind: number, payload: Uint8Array): void {
