@@ -1,4 +1,4 @@
-import type { ServerPort, Site, SiteHost, SiteOptions, Upstream } from './sites/upstream.ts'
+import type { ServeFiles, ServerPort, Site, SiteHost, SiteOptions, Upstream } from './sites/upstream.ts'
 
 /** Milliseconds that a replaced app may take to finish its requests. */
 const DRAIN_MS = 10_000
@@ -8,16 +8,24 @@ export class Exposure {
   readonly #sites: SiteHost
   readonly #options: SiteOptions
   #site: Promise<Site> | null = null
+  readonly #status: (reason: string | null) => ServeFiles
   #upstream: Upstream
   #closed = false
 
   /**
    * @param upstream first target of requests
+   * @param status returns what responds while nothing else does, for this reason, or null while the app starts
    */
-  constructor(sites: SiteHost, options: SiteOptions, upstream: Upstream) {
+  constructor(
+    sites: SiteHost,
+    options: SiteOptions,
+    upstream: Upstream,
+    status: (reason: string | null) => ServeFiles,
+  ) {
     this.#sites = sites
     this.#options = options
-    this.#upstream = upstream
+    this.#status = status
+    this.#upstream = this.#described(upstream)
   }
 
   /** Opens the site. Does nothing after `closePermanently`. */
@@ -42,8 +50,15 @@ export class Exposure {
 
   /** Sets the target of requests. */
   setUpstream(upstream: Upstream): void {
-    this.#upstream = upstream
-    void this.#site?.then((site) => site.setUpstream(upstream))
+    const described = this.#described(upstream)
+    this.#upstream = described
+    void this.#site?.then((site) => site.setUpstream(described))
+  }
+
+  /** Has the app described in place of its responses. */
+  #described(upstream: Upstream): Upstream {
+    if (upstream.kind === 'down') return { kind: 'files', serve: this.#status(upstream.reason) }
+    return upstream.kind === 'starting' ? { ...upstream, late: this.#status(null) } : upstream
   }
 
   /** Resolves when no request is under way at an app's port. */

@@ -15,6 +15,7 @@ import type { SiteHost, Upstream } from './sites/upstream.ts'
 import { PausableWatch } from './source-watch.ts'
 import { LiveReload } from './static/reload.ts'
 import { serveFiles } from './static/serve.ts'
+import { serveStatus } from './status-page.ts'
 
 /** The options of one app. */
 export interface HostedAppOptions {
@@ -46,6 +47,12 @@ export interface HostedAppDependencies {
   appPorts: AppPorts
   /** Directory of the logs of all apps. */
   logsDirectory: string
+  /**
+   * Reports whether a browser is signed in to the account of a server, and may read the logs of its apps.
+   *
+   * @param cookies the Cookie header of its request
+   */
+  mayReadLogs: (serverId: string, cookies: string) => Promise<boolean>
 }
 
 /** Largest number of phases of a bring-up, and of the lines that name them. */
@@ -72,6 +79,8 @@ export class HostedApp {
   readonly #watch = new PausableWatch()
   /** The version that starts, runs or ran last; null if none ever did, or the app was stopped. */
   #version: AppVersion | null = null
+  /** The command that starts or failed last, for a person; null if none is known. */
+  #command: string | null = null
   /** The restart under way, with the variables of the one that follows it. */
   #restarting: { next: AppEnvironment | null; done: Promise<void> } | null = null
 
@@ -101,7 +110,14 @@ export class HostedApp {
       : asleep
         ? { kind: 'down', reason: ASLEEP }
         : { kind: 'starting' }
-    this.#exposure = new Exposure(sites, { port, slug, onUse: () => servers.hold(serverId) }, first)
+    const status = {
+      ...{ serverId, slug, log },
+      command: () => this.#command,
+      isAsleep: () => servers.isSleeping(serverId),
+      mayReadLog: (cookies: string) => dependencies.mayReadLogs(serverId, cookies),
+    }
+    const site = { port, slug, onUse: () => servers.hold(serverId) }
+    this.#exposure = new Exposure(sites, site, first, (reason) => serveStatus(status, reason))
     this.#responder = new AppResponder({
       exposure: this.#exposure,
       directory: options.directory,
@@ -146,8 +162,13 @@ export class HostedApp {
     if (!this.isUp) this.#exposure.setUpstream({ kind: 'starting' })
   }
 
-  /** Sets the reason that requests get while the app does not run, unless it responds already. */
-  markDown(reason: string): void {
+  /**
+   * Sets the reason that requests get while the app does not run, unless it responds already.
+   *
+   * @param command the one that failed; null if none is known
+   */
+  markDown(reason: string, command: string | null = null): void {
+    this.#command = command ?? this.#command
     if (!this.isUp) this.#exposure.setUpstream({ kind: 'down', reason })
   }
 
@@ -165,6 +186,7 @@ export class HostedApp {
     { spawned = () => {}, signal }: { spawned?: () => void; signal?: AbortSignal } = {},
   ): Promise<void> {
     const version = { plan, environment }
+    if (plan.start.kind === 'command') this.#command = plan.start.command
     const before = this.#version
     this.#version = version
     try {

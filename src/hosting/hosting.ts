@@ -41,6 +41,8 @@ export interface HostingDependencies {
   dataDir: string
   /** Whether apps get the same ports in every run. */
   repeatable: boolean
+  /** See `HostedAppDependencies.mayReadLogs`. */
+  mayReadLogs: HostedAppDependencies['mayReadLogs']
 }
 
 /** The ways to sites besides listeners on their ports. */
@@ -94,6 +96,7 @@ export class Hosting {
       preparation: this.preparation,
       appPorts: new AppPorts({ repeatable }),
       logsDirectory: join(dataDir, 'logs'),
+      mayReadLogs: dependencies.mayReadLogs,
     }
   }
 

@@ -30,3 +30,11 @@ export function withoutSession(cookies: string): string | null {
 
 /** Reports whether a Set-Cookie header would set or delete a session cookie. */
 export const setsSession = (setCookie: string): boolean => SETS.test(setCookie)
+
+/** Returns the values of all session cookies in a Cookie header, of whichever instance. */
+export const sessionsIn = (cookies: string): string[] =>
+  cookies.includes(SESSION_COOKIE_PREFIX)
+    ? cookies
+        .split(';')
+        .flatMap((pair) => (NAME.test(nameOf(pair)) ? [pair.slice(pair.indexOf('=') + 1).trim()] : []))
+    : []

@@ -6,6 +6,7 @@ import type { Compute } from '../compute/driver.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
 import { CredentialChanges } from '../http/credential-changes.ts'
+import { sessionsIn } from '../http/session-cookie.ts'
 import type { SocketUpgrader } from '../http/web-socket.ts'
 import { Metering } from '../resources/accounts/metering.ts'
 import type { AccountPlan } from '../resources/accounts/model.ts'
@@ -176,6 +177,13 @@ export function createServices(dependencies: ServiceDependencies) {
       npmRegistry: config.npmRegistry,
       dataDir,
       repeatable,
+      async mayReadLogs(serverId, cookies) {
+        const secrets = sessionsIn(cookies)
+        if (secrets.length === 0) return false
+        const owner = servers.find(serverId)?.accountId
+        const sessions = await signIn.sessions()
+        return secrets.some((secret) => owner !== undefined && sessions.find(secret)?.accountId === owner)
+      },
     })
     route(hosting.routes)
     const { sourceFolders, allowLocalSources: allowLocal } = config

@@ -200,7 +200,9 @@ export class Exchange implements AppExchange, WaitingRequest {
     const state = this.#state
     this.#waitTimer ??= setTimeout(() => {
       this.#endWaiting()
-      this.#respondOwn(unavailable(null))
+      const { upstream } = state
+      if (upstream.kind === 'starting' && upstream.late) this.#serve(upstream.late)
+      else this.#respondOwn(unavailable(null))
     }, state.times.waitMs)
     state.waiting.add(this)
     this.#requester.adjustReading()

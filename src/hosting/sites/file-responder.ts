@@ -39,6 +39,7 @@ const REASONS: Readonly<Record<number, string>> = {
   405: 'Method Not Allowed',
   412: 'Precondition Failed',
   416: 'Range Not Satisfiable',
+  503: 'Service Unavailable',
 }
 
 /** Writes one file response to a connection as HTTP/1.1. Reads a stream only as fast as the client accepts it. */

@@ -1,6 +1,8 @@
 import type { ErrorBody, ErrorCode } from '../../errors.ts'
+import { html } from '../../http/pages/html.ts'
 import type { Refusal } from './http1/head.ts'
 import type { HttpDate } from './http1/http-date.ts'
+import { pageOf } from './own-page.ts'
 
 /** A response of berth's own, in place of the site's. */
 export interface OwnResponse {
@@ -26,6 +28,9 @@ const REASONS: Readonly<Record<OwnResponse['status'], string>> = {
   502: 'Bad Gateway',
   503: 'Service Unavailable',
 }
+
+/** Type of berth's own pages. */
+export const HTML = 'text/html; charset=utf-8'
 
 /** Returns the response to a refused request. */
 export const refusalResponse = ({ status, message }: Refusal): OwnResponse => ({
@@ -74,9 +79,9 @@ export const wantsHtml = (accept: string | null): boolean => /\btext\/html\b/i.t
 /** Returns the body of a response: a page for browsers, else JSON in the form of all of berth's errors. */
 export function ownContent(
   response: OwnResponse,
-  html: boolean,
+  isPage: boolean,
 ): { type: string; content: Buffer<ArrayBuffer> } {
-  if (html) return { type: 'text/html; charset=utf-8', content: Buffer.from(page(response)) }
+  if (isPage) return { type: HTML, content: Buffer.from(page(response)) }
   const body: ErrorBody = { error: response.code, message: response.message }
   return { type: 'application/json', content: Buffer.from(JSON.stringify(body)) }
 }
@@ -90,16 +95,29 @@ export function ownMessage(
   response: OwnResponse,
   accept: string | null,
 ): { headers: [name: string, value: string][]; content: Buffer<ArrayBuffer> } {
-  const html = wantsHtml(accept)
-  const { type, content } = ownContent(response, html)
+  const { type, content } = ownContent(response, wantsHtml(accept))
+  return { headers: ownHeaders(response, type, content.length), content }
+}
+
+/**
+ * Returns the header of a response with a body of berth's own.
+ *
+ * @param length of the body, in bytes
+ */
+export function ownHeaders(
+  { retryAfter }: OwnResponse,
+  type: string,
+  length: number,
+): [name: string, value: string][] {
   const headers: [string, string][] = [
     ['Content-Type', type],
-    ['Content-Length', String(content.length)],
+    ['Content-Length', String(length)],
     ['Cache-Control', 'no-store'],
   ]
-  if (html) headers.push(['Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'"])
-  if (response.retryAfter !== undefined) headers.push(['Retry-After', String(response.retryAfter)])
-  return { headers, content }
+  if (type === HTML)
+    headers.push(['Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'; img-src data:"])
+  if (retryAfter !== undefined) headers.push(['Retry-After', String(retryAfter)])
+  return headers
 }
 
 /**
@@ -126,30 +144,8 @@ export function ownBytes(
   return requestHead?.startsWith('HEAD ') ? head : Buffer.concat([head, content])
 }
 
-function page({ status, message, reload }: OwnResponse): string {
-  const again = reload === undefined ? '' : `<meta http-equiv="refresh" content="${reload}">`
-  const title = `${status} ${REASONS[status]}`
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-${again}
-<title>${title}</title>
-<style>
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 40rem; margin: 15vh auto; padding: 0 1.5rem;
-  color: #222; background: #fff; overflow-wrap: anywhere }
-h1 { font-size: 1.25rem }
-@media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818 } }
-</style>
-</head>
-<body>
-<h1>${title}</h1>
-<p>${escapeHtml(message)}</p>
-</body>
-</html>
-`
-}
+const page = (response: OwnResponse): string =>
+  pageOf(`${response.status} ${REASONS[response.status]}`, html`<p>${response.message}</p>`, response.reload)
 
 /** Escapes a text for HTML, attributes included. */
 export const escapeHtml = (text: string): string =>

@@ -39,8 +39,8 @@ export type Upstream =
   | ({ readonly kind: 'app'; readonly host?: LoopbackHost } & ServerPort)
   /** Files that berth serves. */
   | { readonly kind: 'files'; readonly serve: ServeFiles }
-  /** An app that starts. Requests wait, within limits. */
-  | { readonly kind: 'starting' }
+  /** An app that starts. Requests wait, within limits; then `late` responds, if it is given. */
+  | { readonly kind: 'starting'; readonly late?: ServeFiles }
   /** No target. Requests get 503 at once, with the reason for a person. */
   | { readonly kind: 'down'; readonly reason: string }
 

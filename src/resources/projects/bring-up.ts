@@ -123,10 +123,11 @@ export class BringUp {
         : failureMessage(error)
       if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
       app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
-      app.markDown('It could not be brought up; its log says why.')
       // The app that ran before may be down: berth was killed, or the server was stopped.
       if (!app.isUp) records.setRuntimeStatus(id, 'paused')
-      const phase = records.find(id)?.initPhase ?? 'fetch'
+      const { initPhase, plan = null } = records.find(id) ?? {}
+      const phase = initPhase ?? 'fetch'
+      app.markDown('It could not be brought up; its log says why.', commandOf(plan, phase))
       records.markFailed(row, phase, await app.lastLines(FAILURE_LOG_LINES))
       app.log.appendPhase('failed', run)
     } finally {
@@ -217,6 +218,13 @@ export class BringUp {
 }
 
 const runOf = ({ id, initRunId }: ProjectRow): string => initRunId ?? id
+
+/** Returns the command that runs in a phase; null if none does. */
+function commandOf(plan: AppPlan | null, phase: InitPhase): string | null {
+  if (plan === null || phase === 'fetch') return null
+  if (phase === 'install' || phase === 'build') return plan[phase]
+  return plan.start.kind === 'command' ? plan.start.command : null
+}
 
 /** Returns the step that continues a phase. */
 function stepOf(phase: InitPhase | null): Step {

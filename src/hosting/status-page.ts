@@ -1,0 +1,92 @@
+import { type Html, html } from '../http/pages/html.ts'
+import type { AppLog } from './app-runtime/log/log.ts'
+import { pageOf } from './sites/own-page.ts'
+import { HTML, type OwnResponse, ownHeaders, unavailable, wantsHtml } from './sites/own-response.ts'
+import type { FileResponse, ServeFiles } from './sites/upstream.ts'
+
+/** Number of log lines on the page. */
+const LOG_LINES = 20
+
+/** The app that a page is about. */
+export interface PageApp {
+  readonly serverId: string
+  /** Slug of the project; null for what a server publishes. */
+  readonly slug: string | null
+  readonly log: AppLog
+  /** Returns the command that failed or starts; null if none is known. */
+  command(): string | null
+  isAsleep(): boolean
+  /**
+   * Reports whether the sender of a request may read the app's log.
+   *
+   * @param cookies the request's Cookie header
+   */
+  mayReadLog(cookies: string): Promise<boolean>
+}
+
+/**
+ * Returns what responds for an app that does not respond itself: for a person a page that names the app, what happened
+ * and the next step, for a program the error alone. Only a browser that is signed in sees the command and the end of the
+ * log.
+ *
+ * @param reason why it does not respond; null while it starts
+ */
+export const serveStatus =
+  (app: PageApp, reason: string | null): ServeFiles =>
+  async (request): Promise<FileResponse> => {
+    const response = unavailable(reason)
+    const isPage = wantsHtml(request.header('accept'))
+    const content = isPage
+      ? await statusPage(app, response, reason === null, (name) => request.header(name))
+      : JSON.stringify({ error: response.code, message: response.message })
+    const body = Buffer.from(content)
+    const type = isPage ? HTML : 'application/json'
+    const headers = Object.fromEntries(
+      ownHeaders(response, type, body.length).map(([name, value]) => [name.toLowerCase(), value]),
+    )
+    return { status: response.status, headers, body }
+  }
+
+async function statusPage(
+  app: PageApp,
+  response: OwnResponse,
+  isStarting: boolean,
+  header: (name: string) => string | null,
+): Promise<string> {
+  const name = app.slug ?? app.serverId
+  // A script of the app's own origin could read the page otherwise: browsers set this field, and scripts cannot.
+  const isNavigation = header('sec-fetch-dest') === 'document'
+  const isReader = isNavigation && (await app.mayReadLog(header('cookie') ?? ''))
+  const body = html`<p>${response.message}</p>
+${isReader ? await detailsOf(app) : null}
+${nextSteps(app, isStarting)}
+${isReader ? null : html`<p class="quiet">A browser that is signed in to berth (<code>berth open</code>) also sees the command and the end of the log here.</p>`}`
+  return pageOf(`${name} ${isStarting ? 'is starting' : 'is not running'}`, body, response.reload)
+}
+
+async function detailsOf({ log, command }: PageApp): Promise<Html> {
+  const run = command()
+  const lines = (await log.tail(LOG_LINES)).map(({ source, text }) => `${source.padEnd(7)}  ${text}`)
+  return html`${run === null ? null : html`<p>Its command: <code>${run}</code></p>`}
+${lines.length === 0 ? null : html`<h2>The end of its log</h2>\n<pre>${lines.join('\n')}</pre>`}`
+}
+
+function nextSteps({ slug, serverId, isAsleep }: PageApp, isStarting: boolean): Html {
+  const steps: [command: string, what: string][] = []
+  if (isAsleep()) steps.push([`berth servers start ${serverId}`, 'starts its server, and the app with it'])
+  else {
+    steps.push(
+      slug === null
+        ? [`berth deployments logs ${serverId}`, 'shows its whole log']
+        : [`berth projects logs ${slug}`, 'shows its whole log'],
+    )
+    if (!isStarting && slug !== null)
+      steps.push([`berth projects push --project ${slug}`, 'sends the code again once it is mended'])
+    if (!isStarting && slug !== null) steps.push([`berth projects init ${slug}`, 'tries again as it is'])
+    if (!isStarting && slug === null)
+      steps.push([`berth deploy --server ${serverId}`, 'publishes it again once it is mended'])
+  }
+  return html`<h2>Next</h2>
+<ul>
+${steps.map(([command, what]) => html`<li><code>${command}</code> ${what}</li>\n`)}</ul>`
+}

@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { signInBrowser } from '../../signin/browser-session.ts'
+import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { archiveOf, created, settled } from '../../support/projects.ts'
+
+let berth: TestBerth
+let serverId: string
+let signedIn: string
+beforeAll(async () => {
+  berth = await testBerth()
+  serverId = await berth.server()
+  signedIn = (await signInBrowser(berth.info.base_url, berth.info.api_key)).cookie
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+/** What a browser gets that opens an address. */
+async function open(url: string | null, headers: Record<string, string> = {}) {
+  const navigation = { accept: 'text/html,*/*;q=0.8', 'sec-fetch-dest': 'document', ...headers }
+  const response = await fetch(url ?? '', { headers: navigation })
+  return { response, page: await response.text() }
+}
+
+const broken = async (name: string) => {
+  const files = { 'index.ts': 'throw new Error("broken <on> purpose " + process.env.TOKEN)' }
+  const wishes = {
+    name,
+    visibility: 'public',
+    source: await archiveOf(files),
+    env: { TOKEN: 'secret-value' },
+  }
+  return settled(berth, (await created(berth, serverId, wishes)).id)
+}
+
+test('the page of an app that failed names the app, what happened and the next step', async () => {
+  const { url } = await broken('Corner shop')
+  const { response, page } = await open(url)
+  expect(response.status).toBe(503)
+  expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(response.headers.get('content-security-policy')).toStartWith("default-src 'none'")
+  expect(response.headers.get('retry-after')).toBe('10')
+  expect(page).toContain('<h1>corner-shop is not running</h1>')
+  expect(page).toContain('could not be brought up')
+  expect(page).toContain('berth projects logs corner-shop')
+  expect(page).toContain('berth projects push --project corner-shop')
+  // Programs get what they always get, for every method.
+  const posted = await fetch(url ?? '', { method: 'POST', body: 'x' })
+  expect([posted.status, await posted.json()]).toEqual([
+    503,
+    { error: 'service_unavailable', message: 'It could not be brought up; its log says why.' },
+  ])
+})
+
+test('only a browser that is signed in to the account sees the command and the end of the log', async () => {
+  const { url } = await broken('Seen')
+  const seen = (await open(url, { cookie: `a=b; ${signedIn}` })).page
+  expect(seen).toContain('Its command: <code>')
+  expect(seen).toContain('broken &lt;on&gt; purpose ***')
+  const { body: other } = await berth.control('POST', '/accounts', { label: 'other' })
+  const others = (await signInBrowser(berth.info.base_url, other.api_key)).cookie
+  const refused: Record<string, string>[] = [
+    {},
+    { cookie: others },
+    { cookie: signedIn.replace(/=.*/, '=made-up') },
+    // A script of the app's own origin, or a frame of another page.
+    { cookie: signedIn, 'sec-fetch-dest': 'empty' },
+    { cookie: signedIn, 'sec-fetch-dest': 'iframe' },
+  ]
+  for (const headers of refused) {
+    const { page } = await open(url, headers)
+    expect(page).not.toContain('on purpose')
+    expect(page).not.toContain('index.ts')
+    expect(page).toContain('<h1>seen is not running</h1>')
+  }
+})
+
+test('so does the page of an app that takes long to start, which reloads itself', async () => {
+  const source = await archiveOf({ 'index.ts': 'console.log("warming up"); setInterval(() => {}, 1000)' })
+  const { id, url } = await created(berth, serverId, { name: 'slow', visibility: 'public', source })
+  const { response, page } = await open(url, { cookie: signedIn })
+  expect(response.status).toBe(503)
+  expect(page).toContain('<h1>slow is starting</h1>')
+  expect(page).toContain('http-equiv="refresh"')
+  expect(page).toContain('warming up')
+  await berth.call('DELETE', `/projects/${id}`)
+}, 20_000)
+
+test('the page of what a server publishes names its log, and how to wake the server', async () => {
+  await berth.call('PUT', `/servers/${serverId}/files`, { path: 'index.html', content: 'up' })
+  const { url } = (await berth.call('POST', `/servers/${serverId}/deployments`)).body
+  await berth.call('POST', `/servers/${serverId}/actions`, { action: 'stop' })
+  const { page } = await open(url)
+  expect(page).toContain(`<h1>${serverId} is not running</h1>`)
+  expect(page).toContain(`berth servers start ${serverId}`)
+  await berth.call('POST', `/servers/${serverId}/actions`, { action: 'start' })
+})
