@@ -22,6 +22,8 @@ const SERVER_ID = /^[A-Za-z0-9_-]{1,64}$/
 export class ServerDirectories {
   readonly #dataDir: string
   #marker: string | null = null
+  /** Names of directories whose removal has failed, as without a free descriptor. */
+  readonly #doomed = new Set<string>()
 
   constructor(dataDir: string) {
     this.#dataDir = dataDir
@@ -29,6 +31,8 @@ export class ServerDirectories {
 
   /** Makes an empty workspace. Throws if the server has one already. */
   async create(serverId: string): Promise<LocalHandle> {
+    const removal = this.#removeDoomed()
+    if (this.#doomed.has(serverId)) await removal
     if (!SERVER_ID.test(serverId)) throw new ComputeError(`"${serverId}" cannot name a server's folder.`)
     const folder = `servers/${serverId}`
     mkdirSync(this.#servers, { recursive: true, mode: 0o700 })
@@ -52,9 +56,30 @@ export class ServerDirectories {
     return join(this.dir(handle), 'workspace')
   }
 
-  /** Removes the server's directory with everything in it, at any depth and with any permissions. */
+  /**
+   * Removes the server's directory with everything in it, at any depth and with any permissions. One that cannot be
+   * removed now goes with the next.
+   */
   async destroy(handle: Handle): Promise<void> {
-    await this.#remove(nameOf(handle))
+    const name = nameOf(handle)
+    try {
+      await this.#remove(name)
+    } catch (error) {
+      this.#doomed.add(name)
+      throw error
+    }
+    await this.#removeDoomed()
+  }
+
+  async #removeDoomed(): Promise<void> {
+    for (const name of this.#doomed) {
+      try {
+        await this.#remove(name)
+        this.#doomed.delete(name)
+      } catch {
+        // It may be possible later, and the next start does it too.
+      }
+    }
   }
 
   /**
