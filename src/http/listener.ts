@@ -1,7 +1,7 @@
 import { StartupError } from '../errors.ts'
 import type { Connection } from '../runtime/connection.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
-import { otherLoopback } from './loopback.ts'
+import { asLoopback, otherLoopback } from './loopback.ts'
 import type { Respond } from './request-log.ts'
 import { SOCKET_HANDLERS, type SocketListener, type SocketUpgrader } from './web-socket.ts'
 
@@ -77,7 +77,7 @@ export function listen(host: string, port: number, respond: Respond): Listener {
 interface BoundListener {
   readonly port: number
   readonly server: Bun.Server<undefined>
-  readonly options: Omit<Bun.Serve.Options<undefined>, 'fetch'>
+  readonly options: { readonly hostname: string; readonly port: number }
 }
 
 type RoutedFetch = (
@@ -123,9 +123,11 @@ function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: 
     return { ...others, fetch: marked }
   }
   const connectionOf = (request: Request): Connection | null => {
-    for (const { server, port } of all) {
+    for (const { server, port, options } of all) {
       const peer = server.requestIP(request)
-      if (peer) return { remoteAddress: peer.address, remotePort: peer.port, localPort: port }
+      if (!peer) continue
+      const { address: remoteAddress, port: remotePort } = peer
+      return { remoteAddress, remotePort, localLoopback: asLoopback(options.hostname), localPort: port }
     }
     return null
   }

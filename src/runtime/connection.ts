@@ -3,6 +3,8 @@ export interface Connection {
   /** The peer's IPv4 or IPv6 address. */
   readonly remoteAddress: string
   readonly remotePort: number
+  /** The loopback address of this process that the peer has connected to; null if it is another one, or unknown. */
+  readonly localLoopback: '127.0.0.1' | '::1' | null
   /** The port of this process. */
   readonly localPort: number
 }

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import type { Connection } from '../../runtime/connection.ts'
+import { once } from '../../runtime/once.ts'
 import {
   descendantsAmong,
   findSandboxds,
@@ -9,8 +10,9 @@ import {
   readName,
   readProcess,
 } from '../processes.ts'
+import { loadFindConnectedSocket, type SocketOwner } from './connected-socket.ts'
 import { Pace } from './pace.ts'
-import { findTcpSockets, hasSocket, type TcpSocket } from './sockets.ts'
+import { findTcpSockets, hasSocket } from './sockets.ts'
 
 /** Number of recent senders to remember, because a browser sends many requests. */
 const KEPT_SENDERS = 8
@@ -21,8 +23,9 @@ const MAX_TRIES = 10
 
 /** Finds the programs at the other end of connections, and remembers recent ones. */
 export class SenderSearch {
-  /** Recent senders outside of servers, latest first. */
+  /** Recent senders, which were outside of servers; those found last come first. */
   #recent: number[] = []
+  readonly #findConnectedSocket = once(loadFindConnectedSocket)
 
   /**
    * Reports whether a process on a server, of this berth or another one of this user, has the other end of a TCP
@@ -32,9 +35,12 @@ export class SenderSearch {
    * processes during the search. Returns false for sockets that the system does not show (no /proc/net/tcp, another
    * network namespace), for other machines, for other users' programs, and if no server runs.
    */
-  async isSentFromServer({ remoteAddress, remotePort, localPort }: Connection): Promise<boolean> {
+  async isSentFromServer(connection: Connection): Promise<boolean> {
     const sandboxds = findSandboxds()
     if (sandboxds.length === 0) return false
+    const end = this.#findLoopbackEnd(connection)
+    if (end !== null) return this.#isServerSocket(end, sandboxds)
+    const { remoteAddress, remotePort, localPort } = connection
     const sockets = await findTcpSockets([remotePort, localPort])
     const shown = sockets?.some(({ listens, port, inode }) => listens && port === localPort && inode !== '0')
     if (!sockets || !shown) return false
@@ -47,13 +53,30 @@ export class SenderSearch {
     return false
   }
 
-  async #isServerSocket({ inode, uid }: TcpSocket, sandboxds: readonly number[]): Promise<boolean> {
+  /** Returns the other end of a connection by loopback; null if the kernel does not show exactly that one. */
+  #findLoopbackEnd({ remoteAddress, remotePort, localLoopback, localPort }: Connection): SocketOwner | null {
+    // Without a name for the interface, and in the family of the address that berth listens on.
+    if (localLoopback === null || remoteAddress !== localLoopback) return null
+    return this.#findConnectedSocket()({
+      address: remoteAddress,
+      port: remotePort,
+      peerAddress: localLoopback,
+      peerPort: localPort,
+    })
+  }
+
+  async #isServerSocket({ inode, uid }: SocketOwner, sandboxds: readonly number[]): Promise<boolean> {
     // Already closed: its sender does not wait for a response.
     if (inode === '0') return true
+    const pace = new Pace()
+    // Other searches find more meanwhile.
+    const recent = this.#recent
+    for (const pid of recent) if (await hasSocket(pid, inode, pace)) return isOnServer(pid, sandboxds)
     const processes = listProcesses()
     const inside = descendantsAmong(processes, sandboxds)
     const outside = processes.map(({ pid }) => pid).filter((pid) => !inside.has(pid))
-    const holder = await this.#findHolder(inode, outside)
+    const candidates = outside.filter((pid) => !recent.includes(pid))
+    const holder = await this.#findHolder(inode, candidates, pace)
     // A listed process may have lost its parent since.
     if (holder !== null) return isOnServer(holder, sandboxds)
     // Descriptors of other users' processes are not readable, but processes on servers run as berth's own user. Those
@@ -62,18 +85,12 @@ export class SenderSearch {
   }
 
   /**
-   * Returns a process outside of servers that has a socket; null if none is visible. Does not look at processes on
+   * Returns the one of some processes that has a socket; null if none is visible. The caller leaves out processes on
    * servers, however many they are.
    */
-  async #findHolder(inode: string, outside: readonly number[]): Promise<number | null> {
-    const pace = new Pace()
-    const known = new Set(this.#recent)
+  async #findHolder(inode: string, candidates: readonly number[], pace: Pace): Promise<number | null> {
     // The latest first: a browser is younger than the machine.
-    const order = [
-      ...this.#recent.filter((pid) => outside.includes(pid)),
-      ...outside.filter((pid) => !known.has(pid)).sort((a, b) => b - a),
-    ]
-    for (const pid of order) {
+    for (const pid of candidates.toSorted((one, other) => other - one)) {
       if (!(await hasSocket(pid, inode, pace))) continue
       this.#recent = [pid, ...this.#recent.filter((other) => other !== pid)].slice(0, KEPT_SENDERS)
       return pid
