@@ -1,10 +1,20 @@
-import type { Terminal } from '@xterm/headless'
+import type { IUnicodeVersionProvider, Terminal } from '@xterm/headless'
 
 /** Sequences that the emulator carries out step by step, for as many steps as a program names. */
 const REPEATING_SEQUENCES = ['L', 'M', 'S', 'T', 'b', 'I', 'Z'] as const
 
 /** Steps that no program means: a sequence with more is ignored. */
 const MAX_REPETITIONS = 1_000
+
+/** Combining characters that one cell takes; the others get cells of their own. A cell has no bound by itself. */
+const MAX_COMBINING = 16
+
+/** Longest title, in characters: a longer one is ignored. */
+const MAX_TITLE = 4096
+
+/** Commands of OSC that set titles, and the one that begins a link. */
+const TITLES = [0, 1, 2]
+const LINK = 8
 
 /** The options of `openEmulator`. */
 export interface EmulatorOptions {
@@ -14,7 +24,10 @@ export interface EmulatorOptions {
   scrollback: number
 }
 
-/** Loads the terminal emulator (xterm.js without its display), and makes one that no program can keep busy for long. */
+/**
+ * Loads the terminal emulator (xterm.js without its display), and makes one that no program can keep busy for long, or fill
+ * memory with.
+ */
 export async function openEmulator({ columns, rows, scrollback }: EmulatorOptions): Promise<Terminal> {
   const [{ Terminal }, { Unicode11Addon }] = await Promise.all([
     import('@xterm/headless'),
@@ -28,14 +41,42 @@ export async function openEmulator({ columns, rows, scrollback }: EmulatorOption
     allowProposedApi: true,
   })
   // Emoji take two columns since Unicode 9; the emulator itself knows 6.
-  terminal.loadAddon(new Unicode11Addon())
-  terminal.unicode.activeVersion = '11'
+  const unicode = { register: (version: IUnicodeVersionProvider) => useWidths(terminal, version) }
+  new Unicode11Addon().activate({ unicode } as never)
   // The handler that was registered last is asked first.
   for (const final of REPEATING_SEQUENCES) {
     terminal.parser.registerCsiHandler({ final }, ([count]) => parameterValue(count) > MAX_REPETITIONS)
   }
+  for (const command of TITLES) {
+    terminal.parser.registerOscHandler(command, (title) => title.length > MAX_TITLE)
+  }
+  // Nobody asks the emulator for links, and it would keep one for each cell, however long.
+  terminal.parser.registerOscHandler(LINK, () => true)
   return terminal
 }
+
+/** Uses the widths of a version of Unicode, with the bound of combining characters. */
+function useWidths(terminal: Terminal, version: IUnicodeVersionProvider): void {
+  terminal.unicode.register({
+    version: version.version,
+    wcwidth: (codepoint) => version.wcwidth(codepoint),
+    charProperties(codepoint, preceding) {
+      const properties = version.charProperties(codepoint, preceding)
+      if ((properties & JOINS) === 0) return properties
+      const combined = (preceding >> STATE_SHIFT) + 1
+      return combined > MAX_COMBINING ? ONE_COLUMN : properties | (combined << STATE_SHIFT)
+    },
+  })
+  terminal.unicode.activeVersion = version.version
+}
+
+/**
+ * Parts of xterm.js's character properties: whether the character joins the one before, a width of one column, and the
+ * state of the version, which that of Unicode 11 leaves at 0.
+ */
+const JOINS = 1
+const ONE_COLUMN = 1 << 1
+const STATE_SHIFT = 3
 
 /** Returns a parameter of a sequence, or 0 if it is missing. */
 export const parameterValue = (parameter: number | number[] | undefined): number =>

@@ -10,6 +10,9 @@ import { type ViewedTerminal, Viewer } from './viewer.ts'
 /** Most bytes that are kept of what was typed and no program has read. */
 const MAX_TYPED = 16 * 1024 * 1024
 
+/** Typed bytes that no program has read, from which the emulator's responses are dropped. */
+const MAX_ANSWERED = 64 * 1024
+
 /** Milliseconds for which a program is held up while no viewer reads. */
 const PATIENCE_MS = 10_000
 
@@ -322,7 +325,9 @@ export class LiveTerminal implements ViewedTerminal {
 
   /** Passes on a response of the terminal to its program. A viewer's own terminal responds too. */
   #answer(answer: string): void {
-    if (this.#viewers.size === 0) this.#execution.write(new TextEncoder().encode(answer))
+    // A program may ask without end, and never read.
+    if (this.#viewers.size === 0 && this.#execution.unread < MAX_ANSWERED)
+      this.#execution.write(new TextEncoder().encode(answer))
   }
 
   get #viewersAreFull(): boolean {

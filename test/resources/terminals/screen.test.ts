@@ -252,6 +252,17 @@ describe('typing', () => {
     await using driven = await Driven.open({ command: asks })
     expect((await driven.screen({ until: '033.*R' })).text).toContain('033   [   3   ;   5   R')
   })
+
+  test('a program that asks without end, and does not read, has a bounded number of responses', async () => {
+    const thousand = `yes "$(printf '\\033[6n')" | head -n 1000 | tr -d '\\n'`
+    const asks = `sleep 1.5; stty raw -echo; for n in $(seq 40); do ${thousand}; sleep 0.05; done; sleep 1; timeout --foreground 2 cat | wc -c; sleep 300`
+    await using driven = await Driven.open({ command: asks })
+    const { text } = await driven.screen({ until: '[0-9]+\\s*$', timeout_ms: 20_000 })
+    const bytes = Number(/(\d+)\s*$/.exec(text)?.[1])
+    expect(bytes).toBeGreaterThan(10_000)
+    // Of 240,000.
+    expect(bytes).toBeLessThan(100_000)
+  })
 })
 
 test('a model drives a program by MCP tools: starts it, types, waits, reads', async () => {
