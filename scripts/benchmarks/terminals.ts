@@ -1,11 +1,12 @@
-import { closeSync, writeFileSync } from 'node:fs'
+import { closeSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadPtyCalls } from '../../src/compute/sandboxd/pty.ts'
-import { type Instance, memoryOf, startInstance, temporaryFolder } from './instance.ts'
+import { executable, type Instance, memoryOf, startInstance, temporaryFolder } from './instance.ts'
 import { median, ms, print, quantile, times } from './measure.ts'
 
 const KEYS = 1_000
 const OPENED = 30
+const SHELLS = 20
 
 /** Bytes of the file that is printed: lines of a log, of different lengths. */
 const FILE_BYTES = 200_000_000
@@ -22,8 +23,8 @@ export async function benchTerminals(): Promise<void> {
   // A small server's one processor would be the limit: the program and sandboxd share it.
   const { id } = await berth.call('POST', '/servers', { tier: 'large' })
   const prompts = await timesToPrompt(berth, id)
+  const shells = await timesOfShell(berth, id)
   const keys = await echoes(berth, id)
-  const bare = await bareSpeed()
   print(`Terminals (isolation ${berth.isolation})`, [
     {
       what: `POST to the prompt, attached, median of ${OPENED}`,
@@ -32,14 +33,20 @@ export async function benchTerminals(): Promise<void> {
       met: median(prompts) <= 25,
     },
     {
+      what: `berth shell to the prompt, median of ${SHELLS} (least ${ms(Math.min(...shells))})`,
+      measured: ms(median(shells)),
+      goal: '≤ 60 ms',
+      met: median(shells) <= 60,
+    },
+    {
       what: `a key's echo, p99 of ${KEYS} (median ${ms(median(keys))})`,
       measured: ms(quantile(keys, 0.99)),
       goal: '≤ 5 ms',
       met: quantile(keys, 0.99) <= 5,
     },
-    ...(await printed(berth, id, 'plain', 1, bare)),
-    ...(await printed(berth, id, 'plain', 0, bare)),
-    ...(await printed(berth, id, 'coloured', 1, bare)),
+    ...(await printed(berth, id, 'plain', 1)),
+    ...(await printed(berth, id, 'plain', 0)),
+    ...(await printed(berth, id, 'coloured', 1)),
   ])
 }
 
@@ -55,6 +62,34 @@ async function timesToPrompt(berth: Instance, id: string): Promise<number[]> {
     await berth.call('DELETE', `/servers/${id}/terminals/${terminal.id}`)
   }
   return taken.slice(3)
+}
+
+/** Milliseconds from the start of `berth shell` on a terminal of this machine to the prompt. */
+async function timesOfShell(berth: Instance, id: string): Promise<number[]> {
+  const taken: number[] = []
+  for (let n = 0; n < SHELLS + 2; n += 1) {
+    const { master, slave } = loadPtyCalls().open()
+    const begun = performance.now()
+    const shell = Bun.spawn([executable, 'shell', id], {
+      stdio: [slave, slave, slave] as never,
+      env: { ...process.env, BERTH_BASE_URL: berth.url, BERTH_API_KEY: berth.key },
+    })
+    closeSync(slave)
+    let shown = ''
+    try {
+      for await (const chunk of Bun.file(master).stream()) {
+        shown += new TextDecoder().decode(chunk)
+        if (!shown.endsWith('$ ')) continue
+        taken.push(performance.now() - begun)
+        writeSync(master, 'exit\r')
+        shown = ''
+      }
+    } catch {
+      // The end of a terminal is an error (EIO).
+    }
+    await shell.exited
+  }
+  return taken.slice(2)
 }
 
 async function echoes(berth: Instance, id: string): Promise<number[]> {
@@ -95,11 +130,13 @@ async function bareSpeed(): Promise<number> {
 }
 
 /** Prints a file on a terminal, with one viewer that reads or none. */
-async function printed(berth: Instance, id: string, kind: keyof typeof FILES, viewers: number, bare: number) {
+async function printed(berth: Instance, id: string, kind: keyof typeof FILES, viewers: number) {
   const make = `seq 9000000 | awk '{printf "${FILES[kind]}\\n", $1, $1 % 977}' | head -c ${FILE_BYTES} > ${kind}`
   await berth.call('POST', `/servers/${id}/exec`, {
     command: `[ -e ${kind} ] || ${make}; cat ${kind} > /dev/null`,
   })
+  // Right before, because the speed of a pseudo-terminal varies with the machine's other work.
+  const bare = await bareSpeed()
   const before = memoryOf(berth.pid).resident
   const begun = performance.now()
   const command = `cat ${kind}; printf 'the end'; exec sleep 300`

@@ -25,19 +25,16 @@ interface Piece {
 export class PendingOutput {
   readonly #queue: (Piece | Mark)[] = []
   #bytes = 0
+  #marks = 0
 
   /** Bytes of output in it. */
   get bytes(): number {
     return this.#bytes
   }
 
-  get isEmpty(): boolean {
-    return this.#queue.length === 0
-  }
-
-  /** Whether it is nothing but output. */
-  get isPlain(): boolean {
-    return this.#queue.every((one) => typeof one !== 'function')
+  /** Whether something has to be done after the output, or between its pieces. */
+  get hasMarks(): boolean {
+    return this.#marks > 0
   }
 
   /** Adds output, whose bytes must not change. */
@@ -52,6 +49,7 @@ export class PendingOutput {
 
   addMark(mark: Mark): void {
     this.#queue.push(mark)
+    this.#marks += 1
   }
 
   /** Returns all output in one piece, which stays pending. */
@@ -64,6 +62,7 @@ export class PendingOutput {
     const [first] = this.#queue
     if (typeof first === 'function') {
       this.#queue.shift()
+      this.#marks -= 1
       return first
     }
     const taken: Uint8Array[] = []

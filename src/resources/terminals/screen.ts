@@ -8,7 +8,16 @@ const MAX_SCROLLBACK = 10_000
 const MAX_BYTES = 4 * 1024 * 1024
 const CELL_BYTES = 12
 
-/** Bytes of output from which it is drawn, even if nobody asks for the screen. As many are drawn at a time. */
+/**
+ * Bytes of output from which it is drawn, even if nobody asks for the screen. Of so many plain lines, most have left the
+ * scrollback by then and need not be drawn: drawing takes longer than printing.
+ */
+const MUCH_BYTES = 2 * 1024 * 1024
+
+/** Milliseconds without output after which it is drawn, if that has to be soon. */
+const PAUSE_MS = 5
+
+/** Most bytes that are drawn at a time. */
 const DRAW_BYTES = 256 * 1024
 
 /** Bytes that are drawn at a time while a pattern is looked for: no more than the scrollback keeps. */
@@ -61,7 +70,11 @@ export class KeptScreen {
   /** The size for which the pending output begins. */
   #size: TerminalSize
   #isDrawing = false
-  #isDrawnAtOnce = false
+  /** Whether output is drawn soon, even if nobody asks for the screen. */
+  #isDrawnSoon = false
+  #pause: Timer | undefined
+  /** Bytes of pending output that are to be drawn now. */
+  #due = 0
   /** When the oldest output that is not drawn was added. */
   #pendingSince = 0
   /** Whether plain lines that are followed by enough others leave no trace on what is drawn. */
@@ -98,13 +111,14 @@ export class KeptScreen {
   write(data: Uint8Array): void {
     if (this.#pending.bytes === 0) this.#pendingSince = performance.now()
     this.#pending.add(data)
-    if (this.#emulator !== null || this.#isDrawnAtOnce || this.#pending.bytes >= DRAW_BYTES) void this.#draw()
+    if (this.#pending.bytes >= MUCH_BYTES || this.#watches.size > 0) void this.#draw()
+    else if (this.#isDrawnSoon) this.#drawSoon()
   }
 
-  /** Draws what is pending, and from now on everything at once. */
-  drawAtOnce(): void {
-    this.#isDrawnAtOnce = true
-    if (this.#final === null) void this.#draw()
+  /** Draws what is pending, and from now on everything soon. */
+  drawSoon(): void {
+    this.#isDrawnSoon = true
+    if (this.#final === null) this.#drawSoon()
   }
 
   /** Changes the size, from the output on that follows. */
@@ -159,7 +173,7 @@ export class KeptScreen {
   /** Keeps only the last screen: the program has ended. */
   async finish(): Promise<void> {
     // What is short needs no emulator, whoever has seen it.
-    this.#isUnseen ||= this.#emulator === null && !this.#isDrawing && this.#pending.isPlain
+    this.#isUnseen ||= this.#emulator === null && !this.#isDrawing && !this.#pending.hasMarks
     this.#final = this.snapshot()
     await this.#final
     this.#emulator?.close()
@@ -169,6 +183,7 @@ export class KeptScreen {
   /** Frees everything. */
   dispose(): void {
     this.#isDisposed = true
+    clearTimeout(this.#pause)
     this.#emulator?.close()
     this.#emulator = null
     for (const end of this.#unanswered) end(null)
@@ -199,17 +214,30 @@ export class KeptScreen {
     }
   }
 
-  /** Draws what is pending, in order, until nothing is. */
+  /** Draws what is pending at the next pause of the output. */
+  #drawSoon(): void {
+    clearTimeout(this.#pause)
+    this.#pause = setTimeout(() => {
+      if (this.#final !== null) return
+      this.#due = this.#pending.bytes
+      void this.#draw()
+    }, PAUSE_MS)
+  }
+
+  /** Draws what has to be drawn, in order: what is much, watched or due, and all that is asked about. */
   async #draw(): Promise<void> {
     if (this.#isDrawing) return
     this.#isDrawing = true
     this.#isUnseen = false
-    while (!this.#pending.isEmpty && !this.#isDisposed) {
-      const emulator = this.#openEmulator()
+    while (!this.#isDisposed) {
       const isWatched = this.#watches.size > 0
+      if (isWatched || this.#pending.bytes >= MUCH_BYTES) this.#due = this.#pending.bytes
+      if (!this.#pending.hasMarks && (this.#due === 0 || this.#pending.bytes === 0)) break
+      const emulator = this.#openEmulator()
       if (this.#takesPlainText && !isWatched) this.#pending.dropPlainLines(this.#rowsKept)
       const next = this.#pending.take(isWatched ? WATCHED_BYTES : DRAW_BYTES)
       if (next instanceof Uint8Array) {
+        this.#due = Math.min(Math.max(0, this.#due - next.length), this.#pending.bytes)
         const { plain, matches } = (await emulator.write(next)) ?? NOTHING_DRAWN
         this.#takesPlainText = plain
         for (const { watch, text } of matches) this.#watches.get(watch)?.(text)

@@ -318,9 +318,9 @@ export class LiveTerminal implements ViewedTerminal {
     this.#release()
   }
 
-  /** Draws at once what is printed while nobody watches, so that a program that asks its terminal has a response. */
+  /** Draws soon what is printed while nobody watches, so that a program that asks its terminal has a response. */
   #goUnwatched(): void {
-    if (this.#viewers.size === 0) this.#screen.drawAtOnce()
+    if (this.#viewers.size === 0) this.#screen.drawSoon()
   }
 
   /** Passes on a response of the terminal to its program. A viewer's own terminal responds too. */
