@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
 import { type Served, serve } from './command.ts'
 import { onTerminal, type Typed } from './terminal.ts'
@@ -89,6 +91,21 @@ describe('berth shell', () => {
     expect(await other.exited).toBe(1)
     again.type('kill -9 $$\r')
     expect(await again.exited).toBe(137)
+  })
+
+  test('says so and ends with 255 where berth is killed, and nothing of the terminal is left', async () => {
+    await using killed = await serve()
+    await killed.server()
+    const sits = [...berthCommand, 'shell']
+    await using terminal = onTerminal(sits, { cwd: killed.cwd })
+    await terminal.shows(/~\S*\$ /)
+    terminal.type('sleep 300 & sleep 300\r')
+    await terminal.shows('sleep 300\r\n')
+    killed.child.kill('SIGKILL')
+    await terminal.shows('berth: the terminal is gone: the connection was lost.')
+    expect(await terminal.exited).toBe(255)
+    const isGone = (): boolean => processesOf(join(killed.cwd, '.berth')).length === 0
+    await until(isGone, 'the end of all that ran on the terminal')
   })
 
   test('takes a terminal, and says what a script uses instead', async () => {

@@ -35,6 +35,12 @@ const SUITES: Suite[] = [
     least: 16,
     skips: `SKIP ${name}:`,
   })),
+  {
+    file: '../resources/terminals/isolations.test.ts',
+    tests: '',
+    least: 1,
+    skips: 'SKIP terminals of every isolation:',
+  },
   { file: 'network/server-network.test.ts', tests: '', least: 7, skips: 'SKIP the networks of servers:' },
   { file: 'network/inside.test.ts', tests: '', least: 8, skips: 'SKIP what programs on a server reach:' },
   { file: 'network/server.test.ts', tests: '', least: 4, skips: 'SKIP what a server reaches:' },

@@ -122,6 +122,15 @@ test('a terminal without viewer and output is hung up after --terminal-idle, a w
   viewer.close()
 })
 
+test('with --terminal-idle 0 a terminal that nobody watches or uses runs on', async () => {
+  await using berth = await testBerth({ flags: { 'terminal-idle': '0' } })
+  const path = await opened(berth, await berth.server())
+  await berth.control('POST', '/clock', { advance: '1000h' })
+  expect((await berth.call('GET', path)).body.terminal.exit_code).toBe(null)
+  const typed = await berth.call('POST', `${path}/input`, { keys: ['ctrl-c'], until: 'never' })
+  expect(typed.body.screen).toMatchObject({ outcome: 'exited', exit_code: 130 })
+})
+
 test('a server with a viewer does not fall asleep; without one it does, and its terminals end', async () => {
   await using berth = await testBerth({ flags: { 'idle-timeout': '10m' } })
   const server = await berth.server()

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
+import { thorough } from '../../support/thorough.ts'
 import { TestViewer } from '../../support/viewer.ts'
 
 // Tens of megabytes pass through a pseudo-terminal, on a busy machine.
@@ -108,3 +109,26 @@ test('a viewer that types more than is kept is closed with a reason', async () =
   expect((await viewer.closed).code).toBe(4009)
   await berth.call('DELETE', path)
 })
+
+// Two and a half minutes.
+if (!thorough) console.error('SKIP a viewer that answers no ping: only in CI and with --all')
+test.skipIf(!thorough)(
+  'a viewer that answers no ping is closed after two minutes, with a reason',
+  async () => {
+    const path = await opened({ command: 'sleep 300' })
+    const { socket, received } = await slowViewer(path)
+    socket.resume()
+    await until(() => socket.destroyed || socket.readableEnded, 'the close', 190_000)
+    // A close frame: 4008 and the reason (RFC 6455, section 5.5.1).
+    const close = received().indexOf(Buffer.from([0x0f, 0xa8]))
+    expect(
+      received()
+        .subarray(close + 2)
+        .toString(),
+    ).toBe('the viewer has not read or answered for two minutes')
+    const { body } = await berth.call('GET', path)
+    expect(body.terminal).toMatchObject({ viewers: 0, exit_code: null })
+    await berth.call('DELETE', path)
+  },
+  200_000,
+)

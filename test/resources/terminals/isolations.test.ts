@@ -1,0 +1,51 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { ISOLATIONS, type Isolation } from '../../../src/config/config.ts'
+import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { until } from '../../support/processes.ts'
+import { TestViewer } from '../../support/viewer.ts'
+
+setDefaultTimeout(30_000)
+
+/** Starts a berth with an isolation; null where this machine or user does not have it. */
+async function berthWith(isolation: Isolation): Promise<TestBerth | null> {
+  try {
+    return await testBerth({ flags: { isolation } })
+  } catch (error) {
+    console.error(`SKIP terminals under ${isolation}: ${String(error).split('\n')[0]}`)
+    return null
+  }
+}
+
+// `none` is always to be had.
+test.each([...ISOLATIONS])(
+  '%s has terminals: a shell with job control, keys, a size, a viewer, and an end that leaves nothing',
+  async (isolation) => {
+    const started = await berthWith(isolation)
+    if (started === null) return
+    await using berth = started
+    const server = await berth.server({ task: 'shop' })
+    const { body, status } = await berth.call('POST', `/servers/${server}/terminals`, {})
+    expect([status, body.message]).toEqual([201, undefined])
+    const path = `/servers/${server}/terminals/${body.terminal.id}`
+    const type = async (request: object) => {
+      const response = await berth.call('POST', `${path}/input`, request)
+      expect(response.status).toBe(200)
+      return response.body.screen
+    }
+    await berth.call('GET', `${path}/screen?until=${encodeURIComponent('[#$] $')}`)
+    const viewer = await TestViewer.attach(berth, `${path}/attach?columns=70&rows=20`)
+    const until70 = { text: 'stty size', keys: ['enter'], until: '^20 70$' }
+    expect(await type(until70)).toMatchObject({ outcome: 'matched', columns: 70, rows: 20 })
+    // Job control takes a controlling terminal of its own.
+    await type({ text: 'sleep 1234', keys: ['enter'] })
+    expect(await type({ keys: ['ctrl-z'], until: 'Stopped' })).toMatchObject({ outcome: 'matched' })
+    await type({ text: 'fg', keys: ['enter'], until: '^sleep 1234$' })
+    expect(await type({ keys: ['ctrl-c'], until: '[#$] $' })).toMatchObject({ outcome: 'matched' })
+    await type({ text: 'sleep 1235 & echo "in $((1+1))"', keys: ['enter'], until: '^in 2$' })
+    await viewer.shows('in 2')
+    await berth.call('DELETE', path)
+    expect((await viewer.closed).code).toBe(4006)
+    const isGone = async () => (await berth.exec(server, 'pgrep -f "^sleep 123[45]"')).exitCode === 1
+    await until(isGone, 'the end of what ran on the terminal')
+  },
+)
