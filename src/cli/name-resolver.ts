@@ -37,21 +37,23 @@ export class NameResolver {
   /**
    * Returns the id of what a value of the placeholder names, or the ids of several. Undefined stays so.
    *
+   * @param hint ends the message if nothing matches
    * @throws CommandError if nothing or more than one thing matches
    */
   async resolve<Given extends string | string[] | undefined>(
     placeholder: string,
     given: Given,
+    hint = '',
   ): Promise<Given> {
     if (Array.isArray(given))
-      return (await Promise.all(given.map((one) => this.resolve(placeholder, one)))) as Given
+      return (await Promise.all(given.map((one) => this.resolve(placeholder, one, hint)))) as Given
     const source = this.#sourceOf(placeholder)
     if (given === undefined || isWholeId(given)) return given
     const found = findNamed(await this.#list(source), given, source.words)
     if (found !== null) return found.id as Given
     // The instance knows best what to say of an id that is not there.
     if (BEGINS_LIKE_ID.test(given)) return given
-    throw unknownName(given, source.words)
+    throw unknownName(given, source.words, hint)
   }
 
   /**

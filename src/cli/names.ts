@@ -85,15 +85,15 @@ export function findNamed<Thing extends Nameable>(
   )
 }
 
-/** Returns the error for a name that nothing has. */
-export function unknownName(given: string, { one, by = [], listedBy }: NameWords): CommandError {
+/** Returns the error for a name that nothing has. @param hint ends its message */
+export function unknownName(given: string, { one, by = [], listedBy }: NameWords, hint = ''): CommandError {
   const named = JSON.stringify(given)
   const last = by.at(-1)
   const what =
     last === undefined
       ? `No ${one} has the id ${named}`
       : `No ${one} has ${named} as its ${['id', ...by.slice(0, -1)].join(', ')} or ${last}`
-  return new CommandError(`${what}. "${listedBy}" lists those there are.`)
+  return new CommandError(`${what}. "${listedBy}" lists those there are.${hint}`)
 }
 
 /**

@@ -256,7 +256,8 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
     const options = optionsOf(command, spec)
     if (server && options.server !== undefined)
       throw new UsageError('Name the server once: as an argument or with --server.')
-    const invocation = invocationOf(session, spec.access, args, options, server || options.server)
+    const named = { server: server || options.server, isArgument: Boolean(server) && all.length > 1 }
+    const invocation = invocationOf(session, spec.access, args, options, named)
     if (spec.loss && !options.yes) {
       const { confirmLoss } = await import('./confirm.ts')
       await confirmLoss(
@@ -320,12 +321,16 @@ const withHints =
     write(text.replace(/^error: /, 'berth: ') + hint)
   }
 
+/** Returns what to write if the first of several arguments does not name the server, as a sentence after another. */
+const notTheServer = (given: string): string =>
+  ` If ${JSON.stringify(given)} is not the server, name that with --server SERVER.`
+
 function invocationOf(
   session: CliSession,
   access: Access,
   args: readonly unknown[],
   options: Record<string, unknown> & CommonOptions,
-  namedServer: unknown,
+  named: { server: unknown; isArgument: boolean },
 ): Invocation<readonly unknown[], Record<string, unknown>> {
   const { stdout: out } = session.context
   let client: Promise<Client> | undefined
@@ -342,8 +347,8 @@ function invocationOf(
     connect: connectOnce,
     reconnect,
     server: (orElse = '') =>
-      typeof namedServer === 'string'
-        ? names.resolve('SERVER', namedServer)
+      typeof named.server === 'string'
+        ? names.resolve('SERVER', named.server, named.isArgument ? notTheServer(named.server) : '')
         : names.chosenServer(`with --server SERVER${orElse}`),
     idOf: (placeholder, given) => names.resolve(placeholder, given),
     async print(result, show) {

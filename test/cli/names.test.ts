@@ -86,6 +86,15 @@ describe('with several servers', () => {
     expect(listed.map(({ id }: { id: string }) => id)).toEqual([other, twin, web])
   })
 
+  test('an argument that is taken for the server and is none is told how the server is named', async () => {
+    const hint = 'If "a.txt" is not the server, name that with --server SERVER.'
+    const said = await failure('files', 'write', 'a.txt', 'b.txt')
+    expect(said).toContain('No server has "a.txt" as its id or label')
+    expect(said).toContain(hint)
+    expect(await failure('files', 'list', 'a.txt')).not.toContain('--server')
+    expect(await failure('files', 'read', '--server', 'a.txt', 'b.txt')).not.toContain('--server')
+  })
+
   test('a server is not named twice', async () => {
     const { exitCode, stderr } = await berth.run(['files', 'write', 'a', 'b', 'c', '--server', 'web'])
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 })
