@@ -93,6 +93,9 @@ const AF_INET = 2
 const AF_INET6 = 10
 const SOCK_STREAM = 1
 const SOCK_DGRAM = 2
+const SOCK_RAW = 3
+const AF_NETLINK = 16
+const NETLINK_NETFILTER = 12
 
 /**
  * The unconnected sockets that sandboxd sends to berth if the sandbox has its own network, in this order. They are
@@ -101,6 +104,12 @@ const SOCK_DGRAM = 2
 export const BLANK_SOCKETS = [AF_INET, AF_INET6].flatMap((domain) =>
   [SOCK_STREAM, SOCK_STREAM, SOCK_DGRAM].map((type) => ({ domain, type })),
 )
+
+/**
+ * The netlink socket by which the rules of the network are read and made (netlink(7), NETLINK_NETFILTER). sandboxd sends
+ * it after the others, unless the kernel has none.
+ */
+export const RULES_SOCKET = { domain: AF_NETLINK, type: SOCK_RAW, protocol: NETLINK_NETFILTER }
 
 /** Payload of `configure`, the first frame: how commands run in this sandbox. */
 export interface SandboxdConfiguration {
@@ -117,7 +126,7 @@ export interface SandboxdConfiguration {
   rlimits: { processes?: number; fileBytes?: number }
   /** Whether berth sends terminals over `DESCRIPTORS_FD`, because sandboxd cannot open any. */
   receivesTerminals: boolean
-  /** Whether sandboxd sends `BLANK_SOCKETS` over `DESCRIPTORS_FD`, because the sandbox has its own network. */
+  /** Whether sandboxd sends `BLANK_SOCKETS` and `RULES_SOCKET` over `DESCRIPTORS_FD`, because the sandbox has its own network. */
   sendsSockets: boolean
   /** Milliseconds without a frame after which berth counts as gone; null if the transport itself reports that. */
   silenceMs: number | null

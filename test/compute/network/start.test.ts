@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import type { Sandbox } from '../../../src/compute/driver.ts'
+import { joinableNetwork } from '../../../src/compute/local/network/namespaces.ts'
+import { loadSocketCalls } from '../../../src/compute/local/network/socket-calls.ts'
 import { readName } from '../../../src/compute/processes.ts'
 import { ifPresent } from '../../../src/runtime/if-present.ts'
 import { LIMITS, run, TEST_PATH, until } from '../bench.ts'
@@ -35,6 +38,25 @@ describe.skipIf(!(await networkIsPossible()))('the start of a server with its ow
     expect(network.unredirected).toBeNull()
     await run(sandbox, 'curl --silent --max-time 10 http://203.0.113.9/')
     await until('berth has refused it', () => (sandbox.outboundControl?.refused.length ?? 0) > 0)
+  })
+
+  test('runs nft for the first server only: the others get the same rules', async () => {
+    const runs = join(mkdtempSync(join(tmpdir(), 'berth-runs-')), 'runs')
+    using programs = new Programs({ nft: `#!/bin/sh\necho run >> ${runs}\nexec ${NFT} "$@"\n` })
+    await using bench = new NetworkBench({ path: programs.path, projectPorts: { first: 6830, last: 6839 } })
+    const rules: string[] = []
+    for (const id of ['srv_a', 'srv_b', 'srv_c']) {
+      const { network, sandbox } = await bench.start(id)
+      expect(network.unredirected).toBeNull()
+      rules.push(await rulesOf(sandbox))
+      await run(sandbox, 'curl --silent --max-time 10 http://203.0.113.9/')
+      await until('berth has refused it', () => (sandbox.outboundControl?.refused.length ?? 0) > 0)
+    }
+    expect(rules[0]).toContain('tproxy ip6 to [::1]')
+    expect(rules[1]).toBe(rules[0] ?? '')
+    expect(rules[2]).toBe(rules[0] ?? '')
+    expect(readFileSync(runs, 'utf8')).toBe('run\n')
+    rmSync(dirname(runs), { recursive: true })
   })
 
   test('succeeds while another server has as many descriptors on their way through sockets as it may', async () => {
@@ -93,6 +115,21 @@ describe.skipIf(!(await networkIsPossible()))('the start of a server with its ow
   })
 })
 
+/** The rules of a network, as nft lists them. */
+async function rulesOf(sandbox: Sandbox): Promise<string> {
+  const name = (await run(sandbox, 'readlink /proc/self/ns/net')).stdout.trim()
+  const [path] = networkPaths().filter((path) => ifPresent(() => readlinkSync(path)) === name)
+  const found = joinableNetwork(loadSocketCalls(), openSync(path ?? '', 'r'))
+  if (found === null) throw new Error('it cannot be joined')
+  const user = found.owner === null ? [] : ['--user=/proc/self/fd/4', '--preserve-credentials']
+  const child = Bun.spawn(['nsenter', ...user, '--net=/proc/self/fd/3', NFT ?? 'nft', 'list', 'ruleset'], {
+    stdio: ['ignore', 'pipe', 'inherit', found.network, found.owner ?? 'ignore'],
+  })
+  const text = await child.stdout.text()
+  for (const fd of [found.network, found.owner]) if (fd !== null) closeSync(fd)
+  return text
+}
+
 /** How many descriptors this process has open to sockets, namespaces and pipes. */
 function openFiles(): number {
   return readdirSync('/proc/self/fd').filter((fd) => {
@@ -105,15 +142,20 @@ const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number)
 
 /** The networks of all processes that may be looked at. */
-function networks(): string[] {
-  return readdirSync('/proc').flatMap((pid) => {
-    try {
-      return /^\d+$/.test(pid) ? readlinkSync(`/proc/${pid}/ns/net`) : []
-    } catch {
-      return []
-    }
-  })
-}
+const networks = (): string[] => networkPaths().flatMap((path) => ifPresent(() => readlinkSync(path)) ?? [])
+
+/** The files by which processes that may be looked at show their networks. */
+const networkPaths = (): string[] =>
+  readdirSync('/proc')
+    .filter((pid) => /^\d+$/.test(pid))
+    .map((pid) => `/proc/${pid}/ns/net`)
+    .filter((path) => {
+      try {
+        return readlinkSync(path) !== ''
+      } catch {
+        return false
+      }
+    })
 
 /** Sends descriptors until the kernel refuses them, says so in a file, and keeps them on their way. */
 const FILL_SOCKETS = `

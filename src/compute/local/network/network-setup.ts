@@ -2,10 +2,11 @@ import { closeSync } from 'node:fs'
 import type { PortRange } from '../../../config/config.ts'
 import { ComputeError } from '../../driver.ts'
 import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
-import { BLANK_SOCKETS } from '../../sandboxd/protocol.ts'
+import { BLANK_SOCKETS, RULES_SOCKET } from '../../sandboxd/protocol.ts'
 import type { Spawned } from '../spawn.ts'
 import { findNetwork, joinableNetwork, type Namespaces } from './namespaces.ts'
 import type { ProjectPorts } from './project-ports.ts'
+import { type RuleCopy, readRules, writeRules } from './rule-copies.ts'
 import { redirectOutbound } from './rules.ts'
 import { ServerNetwork } from './server-network.ts'
 import { loadSocketCalls, type SocketCalls, type SocketFacts } from './socket-calls.ts'
@@ -17,6 +18,8 @@ export class NetworkLoader {
   readonly #ownNetwork = this.#calls.network()
   readonly #projectPorts: ProjectPorts
   readonly #path: string
+  /** The rules of the first network that has some; undefined before, null if they cannot be copied. */
+  #rules: RuleCopy | null | undefined
 
   /**
    * @param projectPorts ports of projects that servers reach on their own loopback; null for none
@@ -37,14 +40,16 @@ export class NetworkLoader {
    * nothing more can come.
    *
    * @param socket berth's end of the socket for descriptors
+   * @returns the network, and its `RULES_SOCKET`, which is the caller's to close
    * @throws ComputeError if other descriptors came, or none
    */
-  receive(socket: number): ServerNetwork {
+  receive(socket: number): { network: ServerNetwork; rules: number | null } {
     let sockets: number[] = []
     try {
-      sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length)
-      checkSockets(this.#calls, sockets, this.#ownNetwork)
-      return new ServerNetwork(this.#calls, this.#projectPorts, sockets)
+      sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length + 1)
+      const blank = checkSockets(this.#calls, sockets, this.#ownNetwork)
+      const network = new ServerNetwork(this.#calls, this.#projectPorts, sockets.slice(0, blank))
+      return { network, rules: sockets[blank] ?? null }
     } catch (error) {
       for (const descriptor of sockets) closeSync(descriptor)
       const why = error instanceof Error ? error.message : String(error)
@@ -52,6 +57,34 @@ export class NetworkLoader {
     } finally {
       closeSync(socket)
     }
+  }
+
+  /** Whether rules are copied from another network, so that no process has to make them. */
+  get hasRules(): boolean {
+    return this.#rules !== undefined && this.#rules !== null
+  }
+
+  /**
+   * Redirects what leaves a network by the rules of another.
+   *
+   * @param socket its `RULES_SOCKET`
+   * @returns whether the kernel has taken them
+   */
+  copyRules(socket: number): boolean {
+    if (!this.#rules) return false
+    const isCopied = writeRules(this.#calls, socket, this.#rules)
+    // What the kernel has refused once is not tried again.
+    if (!isCopied) this.#rules = null
+    return isCopied
+  }
+
+  /**
+   * Keeps the rules of a network for the next ones, if it is the first.
+   *
+   * @param socket its `RULES_SOCKET`
+   */
+  keepRules(socket: number): void {
+    if (this.#rules === undefined) this.#rules = readRules(this.#calls, socket)
   }
 
   /**
@@ -89,15 +122,20 @@ export class NetworkSetup {
   readonly #ended = new AbortController()
   /** Berth's end of the socket over which sandboxd sends those of the network; null after that. */
   #sockets: number | null
-  /** Resolves with the outcome of `NetworkLoader.redirect`; undefined if the namespace was not found yet. */
+  /** Resolves with the outcome of `NetworkLoader.redirect`; undefined if it was not called yet. */
   #redirection: Promise<string | null | undefined>
+  /** Berth's end of what bwrap reports to, if nothing of it is read. It is open as long as bwrap may write. */
+  #report: number | null = null
   #network: ServerNetwork | null = null
 
   /** Takes ownership of both descriptors. */
   constructor(loader: NetworkLoader, report: number | null, sockets: number | null) {
     this.#loader = loader
     this.#sockets = sockets
-    this.#redirection = this.#redirectEarly(report)
+    if (loader.hasRules) {
+      this.#report = report
+      this.#redirection = Promise.resolve(undefined)
+    } else this.#redirection = this.#redirectEarly(report)
   }
 
   /** The network, once sandboxd has sent its sockets. */
@@ -114,13 +152,14 @@ export class NetworkSetup {
     const socket = this.#sockets
     this.#sockets = null
     if (socket === null) throw new ComputeError('The server is not running any more; start it again.')
-    const network = this.#loader.receive(socket)
+    const { network, rules } = this.#loader.receive(socket)
     this.#network = network
-    let unredirected = await this.#redirection
-    if (unredirected === undefined) {
-      const late = this.#loader.redirect(network.namespace(), this.#ended.signal)
-      this.#redirection = late
-      unredirected = await late
+    this.#closeReport()
+    let unredirected: string | null
+    try {
+      unredirected = await this.#redirect(network, rules)
+    } finally {
+      if (rules !== null) closeSync(rules)
     }
     // The sandbox may have ended meanwhile, and then the network is closed.
     if (this.#ended.signal.aborted) throw new ComputeError('The sandbox did not start: it ended meanwhile.')
@@ -134,7 +173,24 @@ export class NetworkSetup {
     this.#network?.close()
     if (this.#sockets !== null) closeSync(this.#sockets)
     this.#sockets = null
+    this.#closeReport()
     await this.#redirection
+  }
+
+  /** Redirects what leaves the network, unless it is done. Returns null, or why nothing is redirected. */
+  async #redirect(network: ServerNetwork, rules: number | null): Promise<string | null> {
+    const early = await this.#redirection
+    if (early === undefined && rules !== null && this.#loader.copyRules(rules)) return null
+    if (early === undefined)
+      this.#redirection = this.#loader.redirect(network.namespace(), this.#ended.signal)
+    const unredirected = (await this.#redirection) ?? null
+    if (unredirected === null && rules !== null && !this.#ended.signal.aborted) this.#loader.keepRules(rules)
+    return unredirected
+  }
+
+  #closeReport(): void {
+    if (this.#report !== null) closeSync(this.#report)
+    this.#report = null
   }
 
   /** Redirects what leaves the network as soon as bwrap has made it, while the sandbox starts. */
@@ -147,33 +203,31 @@ export class NetworkSetup {
 }
 
 /**
- * Checks what sandboxd has sent. Throws an `Error` unless they are `BLANK_SOCKETS`, all of one network, and that is
- * not berth's own.
+ * Checks what sandboxd has sent. Throws an `Error` unless they are `BLANK_SOCKETS`, and perhaps `RULES_SOCKET`, all of
+ * one network, and that is not berth's own. Returns the number of blank sockets.
  */
-function checkSockets(calls: SocketCalls, sockets: readonly number[], own: bigint): void {
+function checkSockets(calls: SocketCalls, sockets: readonly number[], own: bigint): number {
   const half = BLANK_SOCKETS.length / 2
-  if (sockets.length !== half && sockets.length !== BLANK_SOCKETS.length) {
+  const facts = sockets.map((descriptor) => calls.facts(descriptor))
+  const blank = sockets.length - (facts.at(-1)?.domain === RULES_SOCKET.domain ? 1 : 0)
+  if (sockets.length <= BLANK_SOCKETS.length && blank !== half && blank !== BLANK_SOCKETS.length) {
     throw new Error(`sandboxd has sent ${sockets.length} sockets.`)
   }
-  const facts = sockets.map((descriptor) => calls.facts(descriptor))
   for (const [index, fact] of facts.entries()) {
-    const wanted = BLANK_SOCKETS[index]
-    if (wanted === undefined || !isBlank(fact, wanted)) throw new Error('sandboxd has sent something else.')
+    const wanted = index < blank ? BLANK_SOCKETS[index] : RULES_SOCKET
+    if (wanted === undefined || !isWanted(fact, wanted)) throw new Error('sandboxd has sent something else.')
     if (fact.network === 0n) throw new Error('the kernel does not tell networks apart (Linux 5.14 does).')
     if (fact.network === own) throw new Error("sandboxd's sockets are of berth's own network.")
     if (fact.network !== facts[0]?.network) throw new Error("sandboxd's sockets are of different networks.")
   }
+  return blank
 }
 
 const IPPROTO_TCP = 6
 const IPPROTO_UDP = 17
 
-function isBlank(fact: SocketFacts, { domain, type }: { domain: number; type: number }): boolean {
-  return (
-    fact.domain === domain &&
-    fact.type === type &&
-    (fact.protocol === IPPROTO_TCP || fact.protocol === IPPROTO_UDP) &&
-    !fact.listens &&
-    !fact.connected
-  )
+function isWanted(fact: SocketFacts, wanted: { domain: number; type: number; protocol?: number }): boolean {
+  if (fact.domain !== wanted.domain || fact.type !== wanted.type) return false
+  if (wanted.protocol !== undefined) return fact.protocol === wanted.protocol
+  return (fact.protocol === IPPROTO_TCP || fact.protocol === IPPROTO_UDP) && !fact.listens && !fact.connected
 }

@@ -6,6 +6,8 @@ import { openLibc } from '../../sandboxd/libc.ts'
 const AF_UNSPEC = 0
 const AF_INET = 2
 const AF_INET6 = 10
+const AF_NETLINK = 16
+const MSG_DONTWAIT = 0x40
 const SOL_SOCKET = 1
 const SO_REUSEADDR = 2
 const SO_TYPE = 3
@@ -73,6 +75,13 @@ export interface SocketCalls {
   /** Returns and clears a socket's pending error; 0 for none. */
   takeError(fd: number): number
   facts(fd: number): SocketFacts
+  /**
+   * Sends a message to the kernel over a netlink socket. It names the kernel as the destination, so the kernel asks for
+   * the rights of the caller only, and not of the socket's maker too. @returns whether it was sent
+   */
+  sendToKernel(fd: number, bytes: Uint8Array): boolean
+  /** Receives a message without waiting. @returns its length; a negative number if there is none */
+  receive(fd: number, buffer: Uint8Array): number
   /** Returns the `network` of new sockets of this process. */
   network(): bigint
   /** Calls ioctl(2) with a structure. @returns the error's number, 0 for none */
@@ -93,6 +102,8 @@ export function loadSocketCalls(): SocketCalls {
     accept4: { args: ['int', 'ptr', 'ptr', 'int'], returns: 'int' },
     getsockopt: { args: ['int', 'int', 'int', 'ptr', 'ptr'], returns: 'int' },
     setsockopt: { args: ['int', 'int', 'int', 'ptr', 'u32'], returns: 'int' },
+    sendto: { args: ['int', 'ptr', 'u64', 'int', 'ptr', 'u32'], returns: 'i64' },
+    recv: { args: ['int', 'ptr', 'u64', 'int'], returns: 'i64' },
     getpeername: { args: ['int', 'ptr', 'ptr'], returns: 'int' },
     ioctl: { args: ['int', 'u64', 'ptr'], returns: 'int' },
     fcntl: { args: ['int', 'int', 'int'], returns: 'int' },
@@ -105,6 +116,9 @@ export function loadSocketCalls(): SocketCalls {
   const peer = new Uint8Array(128)
   const nowhere = new Uint8Array(16)
   nowhere[0] = AF_UNSPEC
+  // `struct sockaddr_nl` with the port id of the kernel, 0.
+  const kernel = new Uint8Array(12)
+  kernel[0] = AF_NETLINK
   const one = new Int32Array([1])
   const errorOf = (result: number): number => {
     if (result === 0) return 0
@@ -159,6 +173,10 @@ export function loadSocketCalls(): SocketCalls {
       const network = option(fd, SO_NETNS_COOKIE, 8) ? (value[0] ?? 0n) : 0n
       return { domain: domain ?? -1, type: type ?? -1, protocol: protocol ?? -1, listens, connected, network }
     },
+    sendToKernel: (fd, bytes) =>
+      Number(calls.sendto(fd, ptr(bytes), bytes.length, MSG_DONTWAIT, ptr(kernel), kernel.length)) ===
+      bytes.length,
+    receive: (fd, buffer) => Number(calls.recv(fd, ptr(buffer), buffer.length, MSG_DONTWAIT)),
     network() {
       const fd = calls.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)
       if (fd < 0) return 0n
