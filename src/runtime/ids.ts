@@ -34,6 +34,9 @@ export interface Ids {
 /** Crockford's base 32, in lower case. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
+/** Characters for the 48 bits of time. */
+const TIME_LENGTH = 10
+
 /** Characters for the 80 random bits. */
 const RANDOM_LENGTH = 16
 
@@ -58,41 +61,42 @@ export function createIds(clock: Pick<Clock, 'now'>, randomOf: (prefix: IdPrefix
   }
 }
 
+/** Makes ULIDs. Every request takes one, so their characters are written into one buffer. */
 function ulids(clock: Pick<Clock, 'now'>, random: Random): () => string {
   let time = -1
-  let digits: number[] = []
-  /** All characters except the last, which usually is the only one that changes. */
-  let head = ''
+  const digits = new Uint8Array(TIME_LENGTH + RANDOM_LENGTH)
+  const text = Buffer.alloc(digits.length)
   return () => {
     const now = clock.now()
-    const isLater = now > time
-    if (isLater) {
+    let changed = 0
+    if (now > time) {
       time = now
-      digits = Array.from(random.bytes(RANDOM_LENGTH), (byte) => byte & 31)
+      let rest = time
+      for (let at = TIME_LENGTH - 1; at >= 0; at -= 1) {
+        digits[at] = rest % 32
+        rest = Math.floor(rest / 32)
+      }
+      digits.set(random.bytes(RANDOM_LENGTH), TIME_LENGTH)
     } else {
-      countUp(digits)
+      changed = countUp(digits)
     }
-    const last = digits.at(-1) ?? 0
-    if (isLater || last === 0) {
-      head = base32(time, 10)
-      for (const digit of digits.slice(0, -1)) head += ALPHABET[digit]
-    }
-    return head + ALPHABET[last]
+    // Five bits of each random byte count.
+    for (let at = changed; at < digits.length; at += 1) text[at] = ALPHABET.charCodeAt((digits[at] ?? 0) & 31)
+    return text.toString('latin1')
   }
 }
 
-/** Returns a number as `length` characters, most significant first. */
-function base32(value: number, length: number): string {
-  let text = ''
-  for (let rest = value; text.length < length; rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32] + text
-  return text
-}
-
-/** Increments a number in base-32 digits; 2^80 ids in a millisecond are enough. */
-function countUp(digits: number[]): void {
-  for (let at = digits.length - 1; at >= 0; at -= 1) {
-    const digit = (digits[at] ?? 0) + 1
+/**
+ * Increments the random part of an id, in base-32 digits; 2^80 ids in a millisecond are enough.
+ *
+ * @returns the position of the first digit that has changed
+ */
+function countUp(digits: Uint8Array): number {
+  for (let at = digits.length - 1; at > TIME_LENGTH; at -= 1) {
+    const digit = ((digits[at] ?? 0) & 31) + 1
     digits[at] = digit & 31
-    if (digit < 32) return
+    if (digit < 32) return at
   }
+  digits[TIME_LENGTH] = ((digits[TIME_LENGTH] ?? 0) + 1) & 31
+  return TIME_LENGTH
 }

@@ -303,10 +303,13 @@ function poolThreads(): number {
  */
 function adoptOrphans(libc: Libc, own: () => number[]): void {
   libc.adoptOrphans()
-  process.on('SIGCHLD', () => reapOrphans(libc, new Set(own())))
+  // Most ended children are commands. Bun reaps these first, in the same turn of its loop.
+  process.on('SIGCHLD', () => {
+    setImmediate(() => reapOrphans(libc, new Set(own())))
+  })
 }
 
-/** Reaps ended children that Bun does not wait for. Every command's end comes here, mostly after Bun has reaped it. */
+/** Reaps ended children that Bun does not wait for. */
 function reapOrphans(libc: Libc, waitedFor: ReadonlySet<number>): void {
   for (let reaped = 0; reaped < MOST_REAPED; reaped++) {
     const pid = libc.endedChild()
