@@ -22,6 +22,7 @@ const parts: Record<string, () => Promise<void>> = {
   many: async () => (await import('./benchmarks/idle.ts')).benchMany(),
   sleeping: async () => (await import('./benchmarks/sleeping.ts')).benchSleeping(),
   projects: async () => (await import('./benchmarks/projects.ts')).benchProjects(),
+  push: async () => (await import('./benchmarks/push.ts')).benchPush(),
   builds: async () => (await import('./benchmarks/builds.ts')).benchBuilds(),
   proxy: async () => (await import('./benchmarks/proxy.ts')).benchProxy(),
   network: async () => (await import('./benchmarks/network.ts')).benchNetwork(),

@@ -57,6 +57,20 @@ test('from a folder: packed, brought up before the eyes, and its URL answers', a
   expect((await berth.run(['exec', server, 'ls -A projects/my-shop'])).stdout).not.toContain('.env')
 })
 
+test('each phase stands above its own lines, however quick it is', async () => {
+  write('phases', {
+    'index.ts': APP,
+    'berth.json': '{"install":"echo installing","build":"echo building","start":"bun index.ts"}',
+  })
+  const { stderr } = await projects('create', 'phases')
+  const lines = stderr.split('\n').filter((line) => /^→|ing$/.test(line))
+  expect(lines).toEqual([
+    ...['→ install', 'berth    Runs: echo installing', 'install  installing'],
+    ...['→ build', 'berth    Runs: echo building', 'build    building'],
+    ...['→ start', '→ healthcheck', '→ ready'],
+  ])
+})
+
 test('an app that never stops talking is followed no longer than until it is ready', async () => {
   write('chatty', { 'index.ts': `setInterval(() => console.log('still here'), 20)\n${APP}` })
   expect((await projects('create', 'chatty')).exitCode).toBe(0)

@@ -7,7 +7,7 @@ import { count, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { ManifestReader } from './manifest.ts'
 import { leftOutText, sizeOf } from './report.ts'
-import { type DirectorySurvey, surveyDirectory } from './survey.ts'
+import { type DirectorySurvey, partOf, surveyDirectory } from './survey.ts'
 import { removeFiles, removeOthers, uploadDirectory } from './upload.ts'
 
 /** Writes a directory into a server's workspace, and later what has changed of it. */
@@ -83,11 +83,4 @@ export class DirectoryUpload {
     this.#sent = manifest
     return { sent: changed.length, removed: extra.length }
   }
-}
-
-/** Returns a survey with these files and links only. */
-function partOf(survey: DirectorySurvey, paths: readonly string[]): DirectorySurvey {
-  const wanted = new Set(paths)
-  const isWanted = ({ path }: { path: string }): boolean => wanted.has(path)
-  return { ...survey, files: survey.files.filter(isWanted), links: survey.links.filter(isWanted) }
 }

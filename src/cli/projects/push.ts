@@ -1,12 +1,13 @@
 import { basename, resolve } from 'node:path'
 import type { ResponseOf } from '../../client/client.ts'
+import { compareManifests, type FileManifest } from '../../resources/files/manifest.ts'
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { ManifestReader } from '../directory/manifest.ts'
 import { packDirectory } from '../directory/pack.ts'
 import { repeatOnChange } from '../directory/repeat.ts'
 import { leftOutText } from '../directory/report.ts'
-import { type DirectorySurvey, surveyDirectory } from '../directory/survey.ts'
+import { type DirectorySurvey, partOf, surveyDirectory } from '../directory/survey.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
@@ -128,6 +129,8 @@ async function watchAndPush(
 class Pusher {
   readonly #reader = new ManifestReader()
   #survey: DirectorySurvey | null = null
+  /** What was sent last. */
+  #sent: FileManifest | null = null
 
   constructor(
     private readonly session: CliSession,
@@ -172,28 +175,33 @@ class Pusher {
   }
 
   async #send(survey: DirectorySurvey): Promise<PushResponse> {
-    const params = { projectId: this.projectId }
-    const { files: described, links } = this.#reader.read(survey)
-    const files = described.map(({ path, sha256, executable }) => ({ path, sha256, executable }))
-    const body = { files, links }
-    const asked = await this.client.call('projects.push', { params, body })
-    if (asked.missing.length === 0) return asked
-    const missing = new Set(asked.missing)
-    const isMissing = ({ path }: { path: string }): boolean => missing.has(path)
-    const archive = await packDirectory({
-      ...survey,
-      files: survey.files.filter(isMissing),
-      links: survey.links.filter(isMissing),
-    })
-    const form = new FormData()
-    form.set('files', JSON.stringify(files))
-    form.set('links', JSON.stringify(links))
-    form.set('archive', new Blob([archive]), 'archive')
-    const response = await this.client.call('projects.push', { params, body, form })
+    const manifest = this.#reader.read(survey)
+    // The server most likely lacks what has changed since the last push, and nothing else.
+    const first = this.#sent === null ? [] : compareManifests(manifest, this.#sent).changed
+    let response = await this.#request(survey, manifest, first)
+    if (response.missing.length > 0) response = await this.#request(survey, manifest, response.missing)
+    this.#sent = manifest
     if (response.missing.length === 0) return response
     throw new CommandError(
       `${printable(response.missing[0] ?? '')} changed on the server or here while it was sent. Push again.`,
     )
+  }
+
+  /** Sends the manifest, with the content of these paths. */
+  async #request(
+    survey: DirectorySurvey,
+    manifest: FileManifest,
+    paths: readonly string[],
+  ): Promise<PushResponse> {
+    const params = { projectId: this.projectId }
+    const files = manifest.files.map(({ path, sha256, executable }) => ({ path, sha256, executable }))
+    const body = { files, links: manifest.links }
+    if (paths.length === 0) return this.client.call('projects.push', { params, body })
+    const form = new FormData()
+    form.set('files', JSON.stringify(files))
+    form.set('links', JSON.stringify(manifest.links))
+    form.set('archive', new Blob([await packDirectory(partOf(survey, paths))]), 'archive')
+    return this.client.call('projects.push', { params, body, form })
   }
 }
 

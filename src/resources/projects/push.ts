@@ -51,6 +51,8 @@ export class ProjectPushes {
   readonly #dependencies: PushDependencies
   /** Applies one push of a project at a time. */
   readonly #mutex = new KeyedMutex()
+  /** What a project lacked when it was asked last: a client sends that next, with the same manifest. */
+  readonly #asked = new Map<string, { manifest: string; changed: string[] }>()
 
   constructor(dependencies: PushDependencies) {
     this.#dependencies = dependencies
@@ -82,11 +84,7 @@ export class ProjectPushes {
     const workspace = servers.workspace(server)
     const paths = [...files, ...links].map(({ path }) => path)
     try {
-      const present = await describe(workspace, projectDirectory(row), paths)
-      const { changed } = compareManifests(
-        { files: files.map((file) => ({ size: 0, ...file, executable: file.executable ?? false })), links },
-        present,
-      )
+      const changed = await this.#compare(row, workspace, { files, links }, archive !== null)
       const wanted = new Set(paths)
       const removed = records.listCode(row.id).filter((path) => !wanted.has(path))
       if (changed.length > 0 && archive === null)
@@ -105,6 +103,29 @@ export class ProjectPushes {
       if (error instanceof WorkspaceError && error.fault !== 'disk_full') throw badRequest(error.message)
       throw error
     }
+  }
+
+  /**
+   * Returns the paths that a project's directory lacks, or has with other content.
+   *
+   * @param hasArchive whether the manifest may be one for which this was asked before. Files are not read again then
+   */
+  async #compare(
+    row: ProjectRow,
+    workspace: Workspace,
+    { files, links = [] }: ProjectPush,
+    hasArchive: boolean,
+  ): Promise<string[]> {
+    const manifest = new Bun.CryptoHasher('sha256').update(JSON.stringify([files, links])).digest('hex')
+    const asked = this.#asked.get(row.id)
+    this.#asked.delete(row.id)
+    if (hasArchive && asked?.manifest === manifest) return asked.changed
+    const paths = [...files, ...links].map(({ path }) => path)
+    const present = await describe(workspace, projectDirectory(row), paths)
+    const described = files.map((file) => ({ size: 0, ...file, executable: file.executable ?? false }))
+    const { changed } = compareManifests({ files: described, links }, present)
+    if (!hasArchive && changed.length > 0) this.#asked.set(row.id, { manifest, changed })
+    return changed
   }
 
   /** Unpacks an archive into a staging directory and checks it. */
