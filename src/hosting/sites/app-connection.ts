@@ -5,6 +5,9 @@ import { findHeadEnd, HEAD_LIMIT } from './http1/head.ts'
 import type { HeadMemory } from './http1/head-memory.ts'
 import { ResponseHead } from './http1/response-head.ts'
 
+/** Most bytes of the interim responses to one request: they are passed on even if the client does not read. */
+const MAX_INTERIM_BYTES = 64 * 1024
+
 /** The connections of an app. */
 export interface ConnectionPool {
   readonly server: Dialer
@@ -88,6 +91,8 @@ export class AppConnection implements DialHandlers {
   #phase: 'head' | 'body' | 'responded' | 'tunnel' = 'head'
   /** Bytes of an incomplete head. */
   #partial: Buffer | null = null
+  /** Bytes of interim responses to the request. */
+  #interimBytes = 0
   /** Whether bytes have arrived since the request was sent. */
   #hasReceived = false
   #reusable = false
@@ -123,6 +128,7 @@ export class AppConnection implements DialHandlers {
     this.#hasReceived = false
     this.#reusable = false
     this.#partial = null
+    this.#interimBytes = 0
   }
 
   /** Sends bytes, see `BufferedWriter.write`. */
@@ -255,6 +261,11 @@ export class AppConnection implements DialHandlers {
       }
       if (this.head.status === 101) {
         this.#switch(exchange, bytes, start, end)
+        return
+      }
+      this.#interimBytes += end - start
+      if (this.#interimBytes > MAX_INTERIM_BYTES) {
+        this.#fail(exchange, 'it sends too many interim responses')
         return
       }
       exchange.interim(bytes, start, end, this.head)

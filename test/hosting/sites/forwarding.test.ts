@@ -163,6 +163,20 @@ describe('an answer reaches the client', () => {
     expect(await client.until('ok')).toBe(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`)
   })
 
+  test('with a bounded number of interim responses before it', async () => {
+    await using way = await rawWay()
+    const { backend, client } = way
+    client.send(get('/'))
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    const processing = 'HTTP/1.1 102 Processing\r\n\r\n'
+    upstream.send(processing.repeat(100_000))
+    const received = await client.until('interim responses')
+    expect(received).toContain('HTTP/1.1 502 Bad Gateway\r\n')
+    expect(received.split(processing).length - 1).toBeGreaterThan(2_000)
+    expect(received.length).toBeLessThan(70_000)
+  })
+
   test('before the request is whole, and the rest of that still goes to the app', async () => {
     await using way = await rawWay()
     const { backend, client } = way
