@@ -9,16 +9,18 @@ import { isInteractive, promptLine } from './prompt.ts'
  * Asks a person before something is lost. Asks nobody without a terminal, and not if the instance removes everything
  * when it stops.
  *
- * @param describe returns what is lost, as a sentence
+ * @param describe returns what is lost, as a sentence; null for nothing
  * @throws CommandError if the person does not say yes; with exit code 130 after Ctrl-C
  */
 export async function confirmLoss(
-  describe: () => Promise<string>,
+  describe: () => Promise<string | null>,
   connect: () => Promise<Client>,
   context: ProcessContext,
 ): Promise<void> {
   if (!isInteractive(context) || !(await isKept(await connect()))) return
-  if (!(await askYes(`${await describe()} Go on?`, context))) throw new CommandError('Nothing was changed.')
+  const loss = await describe()
+  if (loss !== null && !(await askYes(`${loss} Go on?`, context)))
+    throw new CommandError('Nothing was changed.')
 }
 
 /**

@@ -46,6 +46,8 @@ function wrapParagraph(paragraph: readonly string[], width: number): string[] {
 /** The page of the guide about each command, by the command's name. */
 export const GUIDE_PAGES: Readonly<Record<string, string>> = {
   serve: 'options',
+  up: 'up',
+  down: 'up',
   run: 'instances',
   list: 'instances',
   wait: 'instances',

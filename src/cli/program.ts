@@ -16,6 +16,7 @@ import { registerRun } from './commands/run.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { shell } from './commands/shell.ts'
 import { trigger } from './commands/trigger.ts'
+import { down, up } from './commands/up.ts'
 import { use } from './commands/use.ts'
 import { version } from './commands/version.ts'
 import { addGuideHints, groupItems, reflow } from './help.ts'
@@ -43,7 +44,7 @@ The commands find the instance of the nearest .berth directory by themselves.
 
 /** The groups of the help text with their members, after `serve` and `run`. */
 const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun | RunnableCommand>]> = [
-  ['Run berth:', [list, wait, env, stop, open, doctor]],
+  ['Run berth:', [up, down, list, wait, env, stop, open, doctor]],
   ['Sign in:', [login, logout, whoami]],
   ['Use the API:', [...API_NOUNS, shell, exec, deploy, use]],
   ['Test against berth:', [reset, ...CONTROL_NOUNS, logs, listen, trigger]],

@@ -47,8 +47,8 @@ export interface RunnableCommand extends CommandSpec {
   /** Description of `--json`; null for no such option. */
   readonly json: string | null
   run(invocation: Invocation<readonly unknown[], Record<string, unknown>>): Promise<unknown>
-  /** Returns what it removes for good, as a sentence. A person is then asked before, unless `--yes` is given. */
-  loss?(invocation: Invocation<readonly unknown[], Record<string, unknown>>): Promise<string>
+  /** Returns what it removes for good, as a sentence; null for nothing. A person is asked before, unless `--yes` is given. */
+  loss?(invocation: Invocation<readonly unknown[], Record<string, unknown>>): Promise<string | null>
 }
 
 /** A noun with its commands: plain `berth NOUN` is its `list`. */
@@ -175,8 +175,8 @@ interface ActionSpec<Usage extends string, Specs extends OptionSpecs> extends Co
   readonly json?: string | null
   /** Resolves to the exit code; undefined means 0. */
   run(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>): Promise<number | undefined>
-  /** Returns what it removes for good, as a sentence. A person is then asked before, unless `--yes` is given. */
-  loss?(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>): Promise<string>
+  /** Returns what it removes for good, as a sentence; null for nothing. A person is asked before, unless `--yes` is given. */
+  loss?(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>): Promise<string | null>
 }
 
 /** Declares a command with its own action. */
@@ -261,7 +261,7 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
     if (spec.loss && !options.yes) {
       const { confirmLoss } = await import('./confirm.ts')
       await confirmLoss(
-        async () => (await spec.loss?.(invocation)) ?? '',
+        async () => (await spec.loss?.(invocation)) ?? null,
         invocation.connect,
         session.context,
       )

@@ -87,6 +87,7 @@ export const CONTROL_OPERATIONS = {
   'control.scenarios.replace': 'PUT /_berth/scenarios',
   'control.scenarios.clear': 'DELETE /_berth/scenarios',
   'control.fixtures.list': 'GET /_berth/fixtures',
+  'control.fixtures.apply': 'POST /_berth/fixtures',
   'control.fixtures.schema': 'GET /_berth/fixtures/schema',
   'control.tasks.release': 'POST /_berth/tasks/{taskId}/release',
   'control.inbox.receive': 'POST /_berth/inbox/{name}',

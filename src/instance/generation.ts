@@ -159,11 +159,24 @@ export class Generation {
     this.#database.copyTo(path)
   }
 
+  /**
+   * Applies fixtures beside what is there, without waiting for bring-ups.
+   *
+   * @throws StartupError for what the API refuses; what was created before is removed again
+   */
+  bringUp(fixtures: Fixtures): Promise<void> {
+    return this.#apply(fixtures, 'up')
+  }
+
   async #applyFixtures(): Promise<void> {
-    if (this.#fixtures === null) return
+    if (this.#fixtures !== null) await this.#apply(this.#fixtures, 'start')
+  }
+
+  async #apply(fixtures: Fixtures, mode: 'start' | 'up'): Promise<void> {
     const { applyFixtures } = await import('../testing/seed/apply/apply.ts')
     const { services, credentials } = this
-    await applyFixtures(this.#fixtures, {
+    await applyFixtures(fixtures, {
+      mode,
       services,
       firstKey: credentials.api_key,
       baseUrl: this.#dependencies.baseUrl(),

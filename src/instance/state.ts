@@ -138,6 +138,19 @@ export class InstanceState implements StateOperations {
     )
   }
 
+  bringUp(body: unknown): Promise<void> {
+    return this.#exclusively(async () => {
+      const { readFixturesRequest } = await import('../testing/seed/read.ts')
+      await this.#generation.open(this.#dependencies.fixtures)
+      try {
+        await this.#generation.bringUp(readFixturesRequest(body))
+      } catch (error) {
+        if (error instanceof StartupError) throw badRequest(error.message)
+        throw error
+      }
+    })
+  }
+
   snapshots(): Snapshot[] {
     return this.#snapshots.list()
   }

@@ -6,7 +6,7 @@ import { parseServeFlags } from '../commands/serve-flags.ts'
 import { listenForStopSignal } from '../commands/stop-signal.ts'
 import { type ProcessContext, printLog, writeLineSync } from '../process-context.ts'
 import { InstanceLogFile } from './log-file.ts'
-import { registerInstance } from './registry.ts'
+import { registerInstance, type StartedBy } from './registry.ts'
 import { startInstance } from './start.ts'
 
 /** Report of a background instance to the process that started it. */
@@ -22,7 +22,10 @@ export interface BackgroundReady {
  * reports to the process that started it: one line on stdout when it is ready, failures on stderr. After that, all
  * output goes to the log in the data directory.
  */
-export async function background(args: readonly string[], context: ProcessContext): Promise<number> {
+export async function background(
+  [startedBy = 'serve --detach', ...args]: readonly string[],
+  context: ProcessContext,
+): Promise<number> {
   const { env, cwd } = context
   const flags = parseServeFlags(args)
   if (flags === null) throw new UsageError('Start it with "berth serve --detach".')
@@ -39,7 +42,7 @@ export async function background(args: readonly string[], context: ProcessContex
   try {
     await berth.recovered
     const { fd, path } = log.open(berth.info.data_dir)
-    unregister = registerInstance(berth.info, 'serve --detach', env)
+    unregister = registerInstance(berth.info, startedBy as StartedBy, env)
     const report: BackgroundReady = { ready: berth.info, log: path }
     write = log.write
     try {

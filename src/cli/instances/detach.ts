@@ -9,6 +9,7 @@ import { untilInterrupted } from '../interrupt.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { shellQuote } from '../quote.ts'
 import type { BackgroundReady } from './background.ts'
+import type { StartedBy } from './registry.ts'
 
 /**
  * Starts the service in the background and prints the same as `serve` when it is ready. Resolves to the exit code.
@@ -16,16 +17,23 @@ import type { BackgroundReady } from './background.ts'
  * @param flags options on the command line, by name
  * @throws UsageError, StartupError for an invalid configuration
  */
-export async function detach(flags: Record<string, unknown>, context: ProcessContext): Promise<number> {
+export async function detach(
+  flags: Record<string, unknown>,
+  context: ProcessContext,
+  startedBy: StartedBy = 'serve --detach',
+): Promise<number> {
   const { env, cwd, stderr } = context
   const { json } = loadConfig({ flags, env, cwd })
   return untilInterrupted(async (interrupted) => {
-    const child = Bun.spawn([...selfCommand(process.execPath, Bun.main).argv, BACKGROUND, ...toArgs(flags)], {
-      cwd,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      // Detached from this terminal's signals and from its end.
-      detached: true,
-    })
+    const child = Bun.spawn(
+      [...selfCommand(process.execPath, Bun.main).argv, BACKGROUND, startedBy, ...toArgs(flags)],
+      {
+        cwd,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        // Detached from this terminal's signals and from its end.
+        detached: true,
+      },
+    )
     interrupted.addEventListener('abort', () => child.kill('SIGTERM'))
     const stderrCopied = copyStream(child.stderr, (text) => stderr.write(text))
     const line = await firstLine(child.stdout)
@@ -42,7 +50,9 @@ export async function detach(flags: Record<string, unknown>, context: ProcessCon
     await stderrCopied
     child.unref()
     const { ready, log } = JSON.parse(line) as BackgroundReady
-    await printReady(json, ready, context, { stop: `Stop with "${stopCommand(ready, context)}".`, log })
+    if (startedBy === 'up')
+      await stderr.write(`berth ${ready.version} runs at ${ready.base_url}, until "berth down".\n`)
+    else await printReady(json, ready, context, { stop: `Stop with "${stopCommand(ready, context)}".`, log })
     return 0
   })
 }

@@ -10,7 +10,7 @@ import { userDirectory } from '../user-directory.ts'
 import { directoriesHeldBy, holdsDirectory } from './directory-lock.ts'
 
 /** The command that started an instance. */
-export type StartedBy = 'serve' | 'serve --detach' | 'run'
+export type StartedBy = 'serve' | 'serve --detach' | 'run' | 'up'
 
 /** An instance as listed by `berth list`, without secrets. */
 export interface ListedInstance {

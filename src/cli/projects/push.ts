@@ -126,7 +126,7 @@ async function watchAndPush(
 }
 
 /** Sends a directory to its project, again and again. */
-class Pusher {
+export class Pusher {
   readonly #reader = new ManifestReader()
   #survey: DirectorySurvey | null = null
   /** What was sent last. */

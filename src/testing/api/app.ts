@@ -105,7 +105,7 @@ export function createControlApp(options: ControlAppOptions): AnyElysia {
     .use(eventsRoutes(access, { queries, outbox, stopping }))
     .use(deliveriesRoutes(access, { queries, deliveries }))
     .use(scenariosRoutes(access, scenarios))
-    .use(fixturesRoutes(access, services))
+    .use(fixturesRoutes(access, services, states))
     .use(controlTasksRoutes(access, tasks))
     .use(inboxRoutes(access, { ...services, inbox, adminToken: guard.adminToken, stopping }))
     .use(

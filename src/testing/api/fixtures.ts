@@ -1,8 +1,10 @@
 import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
+import { FixturesFile } from '../seed/model.ts'
 import type { ListingServices } from '../seed/services.ts'
 import type { ControlAccess } from './access.ts'
+import type { StateOperations } from './states.ts'
 
 const Fixture = t.Object(
   {
@@ -20,8 +22,18 @@ const Fixture = t.Object(
   { $id: 'Fixture' },
 )
 
+/** A fixtures document without what only a start can do. */
+const ProjectFile = t.Omit(FixturesFile, ['clock', 'scenarios'], {
+  additionalProperties: false,
+  $id: 'FixturesDocument',
+})
+
 /** Serves `/_berth/fixtures`: what fixtures files have created, and their schema. */
-export const fixturesRoutes = (access: ControlAccess, services: ListingServices) =>
+export const fixturesRoutes = (
+  access: ControlAccess,
+  services: ListingServices,
+  states: Pick<StateOperations, 'bringUp'>,
+) =>
   new Elysia({ prefix: '/_berth/fixtures' })
     .use(access)
     .get(
@@ -37,6 +49,27 @@ export const fixturesRoutes = (access: ControlAccess, services: ListingServices)
         secret: true,
         success: { 200: t.Object({ fixtures: t.Array(Fixture) }) },
       }),
+    )
+    .post(
+      '',
+      async ({ body }) => {
+        await states.bringUp(body)
+        const { listFixtures } = await import('../seed/listing.ts')
+        return { fixtures: await listFixtures(services) }
+      },
+      operation(
+        'control.fixtures.apply',
+        {
+          access: 'admin',
+          summary: 'Make and mend what a fixtures document declares, beside what is there',
+          description:
+            'Bring-ups of projects are begun and not waited for, and servers that sleep are started. Values stand in the request: it reads no file and no variable of the machine. The response lists all that such documents and files have made.',
+          secret: true,
+          success: { 200: t.Object({ fixtures: t.Array(Fixture) }) },
+          errors: [503],
+        },
+        { body: ProjectFile },
+      ),
     )
     .get(
       '/schema',

@@ -16,6 +16,12 @@ export interface StateOperations {
   reset(): Promise<StateReplacement>
   /** Keeps the state under a name. @throws BerthError 400 for a name that is none */
   save(name: string): Promise<Snapshot>
+  /**
+   * Makes and mends what a fixtures document declares, beside what is there.
+   *
+   * @throws BerthError 400 for mistakes, and for what the API refuses
+   */
+  bringUp(body: unknown): Promise<void>
   /** All snapshots, newest first. */
   snapshots(): Snapshot[]
   /**

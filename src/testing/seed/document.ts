@@ -16,6 +16,19 @@ import { describePlaced, placeWords, type TextPlace } from '../../runtime/valida
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { ValidationError } from '../../runtime/validation/validation-error.ts'
 
+/** How messages speak of a file. */
+export interface FileWords {
+  /** What it is, with the article. */
+  readonly what: string
+  /** Returns what to do about a mistake, as a sentence. @param it what to correct */
+  readonly remedy: (it: string) => string
+}
+
+const FIXTURES_FILE: FileWords = {
+  what: 'The fixtures file',
+  remedy: (it) => `Correct ${it}, or start without this file.`,
+}
+
 /** A fixtures file that has been parsed. */
 export interface FixturesDocument {
   readonly path: string
@@ -32,16 +45,20 @@ export interface FixturesDocument {
  *
  * @throws StartupError if the file is not readable or is neither
  */
-export function readDocument(path: string): FixturesDocument {
+export function readDocument(path: string, words: FileWords = FIXTURES_FILE): FixturesDocument {
   const lines = new LineCounter()
-  const document = parseDocument(textOf(path), { lineCounter: lines, prettyErrors: false, stringKeys: true })
+  const document = parseDocument(textOf(path, words), {
+    lineCounter: lines,
+    prettyErrors: false,
+    stringKeys: true,
+  })
   const placeAt = (offset: number): TextPlace => {
     const { line, col: column } = lines.linePos(offset)
     return { offset, line, column }
   }
   const fileError = (reasons: string): StartupError =>
     new StartupError(
-      `The fixtures file ${path}, ${reasons}${reasons.endsWith('\n') ? '' : ' '}Correct it, or start without this file.`,
+      `${words.what} ${path}, ${reasons}${reasons.endsWith('\n') ? '' : ' '}${words.remedy('it')}`,
     )
   const errorAt = (offset: number, reason: string): StartupError =>
     fileError(`${placeWords(placeAt(offset))}: ${reason}`)
@@ -82,15 +99,13 @@ function reasonOf({ code, message }: YAMLError): string {
   return 'a tag stands there that is not known. A text that begins with "!" needs quotes.'
 }
 
-function textOf(path: string): string {
+function textOf(path: string, { what, remedy }: FileWords): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
   } catch (error) {
     const cause =
       error instanceof TypeError ? 'it is not UTF-8' : error instanceof Error ? error.message : error
-    throw new StartupError(
-      `The fixtures file ${path} cannot be read: ${cause}. Correct the path, or start without this file.`,
-    )
+    throw new StartupError(`${what} ${path} cannot be read: ${cause}. ${remedy('the path')}`)
   }
 }
 

@@ -22,11 +22,11 @@ const MAX_FILES = 20_000
  * Reads the files section of a server or a project, whose shape has been checked. Lists files and directories of this
  * machine now; reads their contents when they are needed.
  *
- * @param file the fixtures file; paths are relative to it
+ * @param file the fixtures file, which paths are relative to; null if no file of this machine may be read
  * @throws ValidationError for a path that leaves the workspace, is given twice, is below a file, or does not exist on
  * this machine
  */
-export function readFiles(given: JsonReader, file: string): FileSource[] {
+export function readFiles(given: JsonReader, file: string | null): FileSource[] {
   const found = new Map<string, FileSource>()
   const holders = new Map<string, JsonReader>()
   for (const entry of given.entries()) {
@@ -67,9 +67,14 @@ function pathOf({ path: place }: JsonReader): string {
   return path === '.' ? '' : path
 }
 
-function sourcesOf(given: JsonReader, path: string, file: string): FileSource[] {
+function sourcesOf(given: JsonReader, path: string, file: string | null): FileSource[] {
   const content = given.value as ContentInput
   if (typeof content !== 'string' && 'from' in content) {
+    if (file === null)
+      throw new ValidationError(
+        [...given.path, 'from'],
+        'a request reads no file of this machine: give its content.',
+      )
     const from = resolve(dirname(file), content.from)
     return copySources(given, path, from)
   }

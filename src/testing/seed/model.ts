@@ -129,7 +129,9 @@ const Server = closed({
 export const AWAITED = ['ready', 'awaiting_secrets', 'failed', 'nothing'] as const
 
 const Project = closed({
-  server: reference('Name of a server of the files.'),
+  server: Type.Optional(
+    reference('Name of a server of the files; without it, a server of its own with the same name.'),
+  ),
   name: Type.Optional(
     text({ minLength: 1, maxLength: 100, description: 'By default its name in this file.' }),
   ),
@@ -145,6 +147,13 @@ const Project = closed({
       'a path',
       'Its code, by path in its folder, in place of template and source.',
     ),
+  ),
+  directory: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'A directory with its code, relative to this file, that "berth up" sends and keeps up to date. Ignore files are obeyed.',
+    }),
   ),
   secrets: Type.Optional(Secrets),
   until: Type.Optional(

@@ -1,11 +1,12 @@
 import { readScenarios } from '../../agents/scripted/read.ts'
+import { StartupError } from '../../errors.ts'
 import { brokenPath } from '../../http/json.ts'
-import type { JsonReader } from '../../runtime/validation/json-reader.ts'
+import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { Validator } from '../../runtime/validation/validate.ts'
 import { brokenText, ValidationError } from '../../runtime/validation/validation-error.ts'
 import { type FixtureFault, normalizeFault } from '../faults/fault.ts'
 import { readClock } from './clock.ts'
-import { type FixturesDocument, readDocument } from './document.ts'
+import { type FileWords, type FixturesDocument, readDocument } from './document.ts'
 import { FixtureEntry } from './fixture-entry.ts'
 import type { FaultFixture, Fixtures } from './fixtures.ts'
 import { FixturesFile } from './model.ts'
@@ -26,7 +27,8 @@ const SECTIONS: { [Part in keyof Fixtures]: (given: JsonReader, context: FileCon
   secrets: (given, context) => each(given.list(), context, resolveFixture.secrets),
   keys: (given, context) => each(given.entries(), context, resolveFixture.key),
   webhooks: (given, context) => each(given.entries(), context, resolveFixture.webhook),
-  scenarios: (given, { file }) => readScenarios(given).map((scenario) => ({ ...scenario, file })),
+  scenarios: (given, { document: { path: file } }) =>
+    readScenarios(given).map((scenario) => ({ ...scenario, file })),
   faults: (given, { document }) =>
     given.list().map((one) => new FixtureEntry(document, one.path, 'fault', readFault(one))),
 }
@@ -39,28 +41,63 @@ const NAMES = Object.keys(SECTIONS) as (keyof Fixtures)[]
  * @param paths absolute paths, in order
  * @throws StartupError for the mistakes of the first file that has any, each with line, column and reason
  */
-export function readFixtures(paths: readonly string[], environment: EnvironmentVariables): Fixtures {
-  const fixtures: Fixtures = {
-    clock: [],
-    accounts: [],
-    servers: [],
-    projects: [],
-    secrets: [],
-    keys: [],
-    webhooks: [],
-    scenarios: [],
-    faults: [],
+export function readFixtures(
+  paths: readonly string[],
+  environment: EnvironmentVariables,
+  words?: FileWords,
+): Fixtures {
+  const fixtures = noFixtures()
+  for (const path of paths)
+    readInto(fixtures, { document: readDocument(path, words), file: path, environment })
+  return checked(fixtures)
+}
+
+/**
+ * Reads fixtures that a request carries. They refer to no file and no variable.
+ *
+ * @throws StartupError for the mistakes, each with its path
+ */
+export function readFixturesRequest(body: unknown): Fixtures {
+  const document: FixturesDocument = {
+    path: 'the request',
+    root: new JsonReader(body),
+    startupError: (mistake) => new StartupError(mistake.describe('body')),
   }
-  for (const path of paths) {
-    const document = readDocument(path)
-    try {
-      readFile({ document, file: path, environment }, fixtures)
-    } catch (error) {
-      throw error instanceof ValidationError ? document.startupError(error) : error
-    }
+  const fixtures = noFixtures()
+  readInto(fixtures, { document, file: null, environment: {} })
+  return checked(fixtures)
+}
+
+function readInto(fixtures: Fixtures, context: FileContext): void {
+  try {
+    readFile(context, fixtures)
+  } catch (error) {
+    throw error instanceof ValidationError ? context.document.startupError(error) : error
   }
-  checkReferences(fixtures)
-  return fixtures
+}
+
+const noFixtures = (): Fixtures => ({
+  clock: [],
+  accounts: [],
+  servers: [],
+  projects: [],
+  secrets: [],
+  keys: [],
+  webhooks: [],
+  scenarios: [],
+  faults: [],
+})
+
+/** Adds the servers that projects imply, and checks names and references. */
+function checked(fixtures: Fixtures): Fixtures {
+  const servers = [...fixtures.servers]
+  for (const one of fixtures.projects) {
+    if (one.value.server !== one.name || servers.some(({ name }) => name === one.name)) continue
+    servers.push(one.with({ files: null, secrets: {} }))
+  }
+  const whole = { ...fixtures, servers }
+  checkReferences(whole)
+  return whole
 }
 
 const validator = new Validator(FixturesFile)

@@ -95,14 +95,17 @@ function checkDestination(one: FixtureEntry<Fixtures['webhooks'][number]['value'
 }
 
 function checkProject(one: FixtureEntry<Fixtures['projects'][number]['value']>, fixtures: Fixtures): void {
-  const { server, template, source, files, until } = one.value
+  const { server, template, source, files, directory, until } = one.value
   findOrThrow(fixtures, 'servers', server, one, 'server')
-  const given = Object.entries({ template, source, files }).filter(([, value]) => value != null)
+  const given = Object.entries({ template, source, files, directory }).filter(([, value]) => value != null)
   const [first, second] = given.map(([name]) => name)
   if (first && second) {
-    throw one.error(`its code comes from "${first}" already: give one of template, source and files.`, second)
+    throw one.error(
+      `its code comes from "${first}" already: give one of template, source, files and directory.`,
+      second,
+    )
   }
-  const hasCode = first !== undefined && source?.type !== 'blank'
+  const hasCode = first !== undefined && first !== 'directory' && source?.type !== 'blank'
   if (!hasCode && until !== undefined && until !== 'nothing') {
     throw one.error('a project without code is not brought up: there is nothing to wait for.', 'until')
   }

@@ -25,7 +25,8 @@ export type AccountFixture = Omit<AccountInput, 'key'> & { readonly key?: string
 export type KeyFixture = Omit<KeyInput, 'key'> & { readonly key?: string }
 export type WebhookFixture = Omit<WebhookInput, 'secret'> & { readonly secret?: string }
 export type ServerFixture = Omit<ServerInput, keyof FilesAndSecrets> & FilesAndSecrets
-export type ProjectFixture = Omit<ProjectInput, keyof FilesAndSecrets> & FilesAndSecrets
+export type ProjectFixture = Omit<ProjectInput, keyof FilesAndSecrets | 'server'> &
+  FilesAndSecrets & { readonly server: string }
 
 /** Fields that servers and projects share. */
 export interface FilesAndSecrets {
@@ -43,8 +44,8 @@ export interface SecretsFixture {
 
 /** The sources of values that a file only refers to. */
 export interface ValueSources {
-  /** The fixtures file, which paths are relative to. */
-  readonly file: string
+  /** The fixtures file, which paths are relative to; null if they may not refer to files. */
+  readonly file: string | null
   readonly environment: EnvironmentVariables
 }
 
@@ -72,6 +73,7 @@ export const resolveFixture = {
   }),
   project: (given: JsonReader, sources: ValueSources): ProjectFixture => ({
     ...(given.value as ProjectInput),
+    server: (given.value as ProjectInput).server ?? String(given.path.at(-1)),
     ...readFilesAndSecrets(given, sources),
   }),
   secrets: (given: JsonReader, sources: ValueSources): SecretsFixture => ({

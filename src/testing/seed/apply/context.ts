@@ -14,6 +14,11 @@ export interface ApplyOptions {
   baseUrl: string
   /** Fires when berth stops; waits are abandoned. */
   ended: AbortSignal
+  /**
+   * Whether they are the state at a start, which waits for projects, or are brought up beside what runs: bring-ups are
+   * begun only, and servers that sleep are started.
+   */
+  mode: 'start' | 'up'
 }
 
 /** The state that the steps of one `applyFixtures` share. */
@@ -25,9 +30,10 @@ export class ApplyContext {
   readonly ended: AbortSignal
   readonly firstKey: string | null
   readonly baseUrl: string
+  readonly mode: ApplyOptions['mode']
   readonly #undo: (() => unknown)[] = []
 
-  constructor(fixtures: Fixtures, { services, firstKey, baseUrl, ended }: ApplyOptions) {
+  constructor(fixtures: Fixtures, { services, firstKey, baseUrl, ended, mode }: ApplyOptions) {
     this.fixtures = fixtures
     this.services = services
     this.accounts = new AccountsService(services)
@@ -35,6 +41,7 @@ export class ApplyContext {
     this.ended = ended
     this.firstKey = firstKey
     this.baseUrl = baseUrl
+    this.mode = mode
   }
 
   /** Returns the id of an account by its name; undefined if it does not exist yet. */

@@ -8,6 +8,9 @@ import type { ApplyContext } from './context.ts'
 import { putFiles } from './files.ts'
 import { changedVariables } from './servers.ts'
 
+/** Phases without code that runs, which only a further bring-up changes. */
+const SETTLED: ReadonlySet<Project['init_phase']> = new Set([null, 'failed', 'awaiting_secrets'])
+
 /** Lines of a project's log in an error message. */
 const SHOWN_LOG_LINES = 10
 
@@ -33,7 +36,7 @@ export async function applyProjects(context: ApplyContext): Promise<void> {
     const known = context.records.find('project', one.name)?.id
     const present = known !== undefined && projects.owns(caller.accountId, known) ? known : undefined
     const id = await (present === undefined ? create(work, one) : update(work, one, present))
-    await waitForPhase(work, one, id)
+    if (context.mode === 'start') await waitForPhase(work, one, id)
   }
 }
 
@@ -85,8 +88,10 @@ async function update(work: ProjectContext, one: FixtureEntry<ProjectFixture>, i
   const directory = projectDirectory(projects.getRow(caller, id))
   const isChanged = await putFiles(context, one, { caller, serverId, directory })
   const { until = 'ready' } = one.value
-  const { init_phase } = await projects.waitForBringUp(caller, id)
-  const isBehind = until === 'ready' && init_phase !== 'ready'
+  const { init_phase } = await (context.mode === 'up' && !isChanged
+    ? projects.get(caller, id)
+    : projects.waitForBringUp(caller, id))
+  const isBehind = until === 'ready' && SETTLED.has(init_phase)
   if (hasCode(one.value) && (isChanged || isBehind)) await one.run(() => projects.init(caller, id, {}))
   return id
 }

@@ -26,7 +26,7 @@ export async function applyServers(context: ApplyContext): Promise<void> {
 export async function setServerStatus(context: ApplyContext): Promise<void> {
   const { servers } = context.services
   for (const one of context.fixtures.servers) {
-    const { status, account } = one.value
+    const { status = context.mode === 'up' ? 'running' : undefined, account } = one.value
     if (status === undefined) continue
     const caller = accountCaller(context.accountId(account) ?? '')
     const id = context.idOf('server', one.name)

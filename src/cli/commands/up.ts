@@ -1,0 +1,111 @@
+import { flag, text } from '../options.ts'
+import { paint } from '../output.ts'
+import { action } from '../runner.ts'
+import type { UpInstance } from '../up/instance.ts'
+import type { ProjectFile } from '../up/project-file.ts'
+import { listenForStopSignal } from './stop-signal.ts'
+
+const FILE = text('FILE', 'the file, in place of berth.yaml of this directory or above')
+
+/** `berth up` */
+export const up = action({
+  usage: 'up',
+  summary: 'bring up what berth.yaml declares, and follow its logs',
+  description:
+    'Brings up what berth.yaml declares: servers, projects with their code, secrets, keys and webhooks. Follows the logs of the apps and takes all down on Ctrl-C. Starts an instance if none runs on this directory.',
+  access: 'control',
+  json: null,
+  options: {
+    file: FILE,
+    detach: flag('return when all is up, and leave it running until "berth down"', { short: 'd' }),
+    watch: flag('send directories again after each change', { short: 'w', conflicts: 'detach' }),
+  },
+  help: `
+Examples of a berth.yaml:
+  projects:
+    shop:
+      directory: .
+      visibility: public
+      secrets: { STRIPE_KEY: { env: STRIPE_KEY } }
+
+"berth guide up" tells about every field.
+`,
+  async run({ session, options }) {
+    const [{ readProjectFile }, { findOrStart }, { UpProjects }] = await Promise.all([
+      import('../up/project-file.ts'),
+      import('../up/instance.ts'),
+      import('../up/bring-up.ts'),
+    ])
+    const { context } = session
+    const file = await readProjectFile(options.file, context)
+    const signal = listenForStopSignal()
+    const interrupted = new AbortController()
+    void signal.received.then(() => interrupted.abort())
+    const isDetached = options.detach === true
+    const instance = await findOrStart({ connection: options, root: file.root, isDetached, signal }, context)
+    try {
+      const { fixtures } = await instance.control.call('control.fixtures.apply', {
+        body: file.request as never,
+      })
+      const projects = new UpProjects(session, instance.api, file, fixtures)
+      const exitCode = await projects.bringUp(interrupted.signal)
+      if (isDetached) return exitCode
+      const { stderr } = context
+      await stderr.write(paint(stderr, 'dim', 'Following the logs. Ctrl-C takes all down.\n'))
+      await projects.follow(options.watch === true, interrupted.signal)
+    } catch (error) {
+      if (!interrupted.signal.aborted) throw error
+    } finally {
+      if (!isDetached) await takeDown(instance, file, session.context.stderr.write)
+    }
+    return 0
+  },
+})
+
+/** Ends the instance if it is this process's own; else puts the servers of the file to sleep. */
+async function takeDown(
+  { control, api, stop }: UpInstance,
+  file: ProjectFile,
+  write: (text: string) => Promise<void>,
+): Promise<void> {
+  await write('\nTaking all down; once more to exit at once.\n')
+  if (stop) return stop()
+  const { stopServers } = await import('../up/take-down.ts')
+  await stopServers(control, api, file)
+}
+
+/** `berth down` */
+export const down = action({
+  usage: 'down',
+  summary: 'take down what "berth up" has brought up',
+  description:
+    'Puts the servers of berth.yaml to sleep, with their files, and stops the instance if "berth up --detach" has started it.',
+  access: 'control',
+  json: null,
+  options: { file: FILE, delete: flag('delete what the file has made, files included') },
+  async loss({ options, session: { context } }) {
+    if (!options.delete) return null
+    const { readProjectFile } = await import('../up/project-file.ts')
+    const { path } = await readProjectFile(options.file, context)
+    return `All that ${path} has made is deleted, the files of its servers included.`
+  },
+  async run({ session, options }) {
+    const [{ readProjectFile }, { deleteMade, stopServers, stopOwnInstance }, { findInstance }, { Client }] =
+      await Promise.all([
+        import('../up/project-file.ts'),
+        import('../up/take-down.ts'),
+        import('../find-instance.ts'),
+        import('../client.ts'),
+      ])
+    const { context } = session
+    const file = await readProjectFile(options.file, context)
+    const inRoot = { ...context, cwd: file.root }
+    const control = new Client(findInstance(options, inRoot, 'control'))
+    const api = new Client(findInstance(options, inRoot, 'api'))
+    const said = options.delete ? await deleteMade(control, api, file) : await stopServers(control, api, file)
+    for (const line of said) await context.stdout.write(`${line}\n`)
+    if (await stopOwnInstance(options, inRoot)) await context.stdout.write('The instance is stopped.\n')
+    else if (said.length === 0) await context.stdout.write('Nothing of the file is up.\n')
+    return 0
+  },
+})

@@ -1,0 +1,156 @@
+import type { ResponseOf } from '../../client/client.ts'
+import type { Project } from '../../resources/projects/model.ts'
+import type { Client } from '../client.ts'
+import { repeatOnChange } from '../directory/repeat.ts'
+import { CommandError } from '../errors.ts'
+import { followLog, logText, projectLog } from '../log.ts'
+import { paint, printable } from '../output.ts'
+import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
+import { missingVariablesText } from '../projects/missing-variables.ts'
+import { Pusher } from '../projects/push.ts'
+import type { CliSession } from '../session.ts'
+import { prefixed } from './prefixed.ts'
+import type { ProjectFile } from './project-file.ts'
+
+/** Something that a file has made, as the instance lists it. */
+export type Made = ResponseOf<'control.fixtures.list'>['fixtures'][number]
+
+/** A project of the file on the instance. */
+interface UpProject {
+  readonly name: string
+  readonly id: string
+  /** Of its code; null for code from elsewhere. */
+  readonly directory: string | null
+  /** Writes to stderr and stdout with the project's name before each line. */
+  readonly session: CliSession
+  readonly pusher: Pusher | null
+}
+
+/** The projects of a file, from their bring-up on. */
+export class UpProjects {
+  readonly #session: CliSession
+  readonly #client: Client
+  readonly #projects: readonly UpProject[]
+
+  constructor(session: CliSession, client: Client, file: ProjectFile, made: readonly Made[]) {
+    this.#session = session
+    this.#client = client
+    const width = Math.max(0, ...[...file.projects.keys()].map((name) => name.length))
+    this.#projects = [...file.projects].flatMap(([name, directory], index) => {
+      const id = made.find((one) => one.kind === 'project' && one.name === name)?.id
+      if (id === undefined) return []
+      const { stdout, stderr } = session.context
+      const own = {
+        ...session,
+        context: {
+          ...session.context,
+          stdout: prefixed(stdout, name, width, index),
+          stderr: prefixed(stderr, name, width, index),
+        },
+      }
+      const pusher = directory === null ? null : new Pusher(own, client, directory, id, false)
+      return [{ name, id, directory, session: own, pusher }]
+    })
+  }
+
+  /**
+   * Sends the directories, waits until every project is up or has failed, and prints what has become of each.
+   *
+   * @returns 0 if all are up, 1 if one has failed, AWAITS_SECRETS if one waits for variables
+   */
+  async bringUp(signal: AbortSignal): Promise<number> {
+    const outcomes = await Promise.all(this.#projects.map((project) => this.#bringUpOne(project, signal)))
+    return outcomes.includes(1) ? 1 : Math.max(0, ...outcomes)
+  }
+
+  /**
+   * Prints what the apps print, until the signal aborts.
+   *
+   * @param isWatching sends a directory again after each change
+   */
+  async follow(isWatching: boolean, signal: AbortSignal): Promise<void> {
+    const work = this.#projects.flatMap((project) => [
+      this.#followOne(project, signal),
+      ...(isWatching ? [this.#watchOne(project)] : []),
+    ])
+    const ended = new Promise<void>((resolve) =>
+      signal.addEventListener('abort', () => resolve(), { once: true }),
+    )
+    await Promise.all([ended, ...work])
+  }
+
+  async #bringUpOne({ name, id, session, pusher }: UpProject, signal: AbortSignal): Promise<number> {
+    const { stderr } = session.context
+    try {
+      const project = await this.#client.call('projects.get', { params: { projectId: id }, signal })
+      const final = await this.#reachFinal(project, pusher, session, signal)
+      return await this.#tell(name, final, session)
+    } catch (error) {
+      if (signal.aborted || !(error instanceof CommandError)) throw error
+      await stderr.write(`${paint(stderr, 'red', error.message)}\n`)
+      return 1
+    }
+  }
+
+  /** Sends the directory of a project, or waits for its bring-up; one that is ready is left alone. */
+  async #reachFinal(
+    project: Project,
+    pusher: Pusher | null,
+    session: CliSession,
+    signal: AbortSignal,
+  ): Promise<Project> {
+    if (pusher) return (await pusher.push(signal)).project
+    if (project.init_phase === 'ready') return project
+    return watchBringUp(session, this.#client, project, { since: null, signal })
+  }
+
+  /** Prints what has become of a project. Returns its exit code. */
+  async #tell(name: string, project: Project, { context: { stderr } }: CliSession): Promise<number> {
+    const { stdout } = this.#session.context
+    const { slug, url, init_phase: phase, server_id } = project
+    if (phase === 'failed') {
+      await stderr.write(
+        `${paint(stderr, 'red', 'It did not come up.')} Its log: berth projects logs ${slug}\n`,
+      )
+      return 1
+    }
+    if (phase === 'awaiting_secrets') {
+      await stderr.write(await missingVariablesText(this.#client, project))
+      return AWAITS_SECRETS
+    }
+    const where = url === null ? `on ${server_id}, without a URL ("visibility: public" gives it one)` : url
+    await stdout.write(`${printable(name)} is up: ${where}\n`)
+    return 0
+  }
+
+  async #followOne({ id, session }: UpProject, signal: AbortSignal): Promise<void> {
+    const { stdout } = session.context
+    const log = projectLog(this.#client, id)
+    const last = (await log.read({ tail: 1 })).logs.at(-1)?.at ?? ''
+    try {
+      for await (const line of followLog(log, { tail: 1 }, signal))
+        if (line.at > last) await stdout.write(logText(stdout, line))
+    } catch (error) {
+      if (!signal.aborted) throw error
+    }
+  }
+
+  async #watchOne({ id, directory, session }: UpProject): Promise<void> {
+    if (directory === null) return
+    // What the bring-up prints is followed already.
+    const pusher = new Pusher(session, this.#client, directory, id, true)
+    const { stdout, stderr } = session.context
+    let isFirst = true
+    await repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
+      try {
+        const { response, tookMs } = await pusher.push(signal)
+        if (!isFirst && response.written + response.removed > 0)
+          await stdout.write(`Live after ${tookMs} ms.\n`)
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error
+        await stderr.write(`${paint(stderr, 'red', error.message)}\n`)
+      }
+      isFirst = false
+    })
+  }
+}

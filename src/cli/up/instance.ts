@@ -1,0 +1,92 @@
+import { loadConfig } from '../../config/load.ts'
+import { PortTaken } from '../../http/listener.ts'
+import type { Berth, ReadyInfo } from '../../instance/start.ts'
+import { Client } from '../client.ts'
+import type { StopSignal } from '../commands/stop-signal.ts'
+import { type ConnectionOptions, findBaseUrl, findDataDirectory, findInstance } from '../find-instance.ts'
+import { detach } from '../instances/detach.ts'
+import { registerWhenRecovered, startInstance } from '../instances/start.ts'
+import { type ProcessContext, printLog } from '../process-context.ts'
+
+/** An instance to bring things up on. */
+export interface UpInstance {
+  readonly api: Client
+  readonly control: Client
+  /** Ends the instance, if this process has started it for itself; else null. */
+  readonly stop: (() => Promise<void>) | null
+}
+
+/** How to find or start an instance. */
+interface UpInstanceOptions {
+  readonly connection: ConnectionOptions
+  /** The directory of the project's file. */
+  readonly root: string
+  /** Whether one that is started goes on in the background. */
+  readonly isDetached: boolean
+  readonly signal: StopSignal
+}
+
+/**
+ * Finds the instance that runs on the project's directory, or starts one there with the options of its
+ * `berth.config.json` and the environment.
+ *
+ * @throws CommandError, UsageError, StartupError if there is none and none can be started
+ */
+export async function findOrStart(
+  { connection, root, isDetached, signal }: UpInstanceOptions,
+  context: ProcessContext,
+): Promise<UpInstance> {
+  const inRoot = { ...context, cwd: root }
+  if (findBaseUrl(connection, inRoot).baseUrl !== undefined) return found(connection, inRoot)
+  const flags = { data: findDataDirectory(connection.data, context.env, root) }
+  if (isDetached) {
+    await detach(flags, inRoot, 'up')
+    return found({ ...connection, ...flags }, inRoot)
+  }
+  const berth = await start(flags, inRoot, signal)
+  signal.onForcedExit = () => berth.abandon()
+  const unregister = registerWhenRecovered(berth, 'up', context)
+  await context.stderr.write(`berth ${berth.info.version} runs at ${berth.info.base_url}.\n`)
+  return {
+    ...clientsOf(berth.info),
+    async stop() {
+      await berth.stop()
+      unregister()
+    },
+  }
+}
+
+function found(connection: ConnectionOptions, context: ProcessContext): UpInstance {
+  return {
+    api: new Client(findInstance(connection, context, 'api')),
+    control: new Client(findInstance(connection, context, 'control')),
+    stop: null,
+  }
+}
+
+/** Starts an instance in this process: on another port where the usual one is taken and none was chosen. */
+async function start(
+  flags: Record<string, unknown>,
+  context: ProcessContext,
+  signal: StopSignal,
+): Promise<Berth> {
+  const { env, cwd } = context
+  const listeners = { log: printLog, stopRequested: signal.received }
+  try {
+    return await startInstance(loadConfig({ flags, env, cwd }), context, listeners)
+  } catch (error) {
+    const isChosen = loadConfig({ flags: {}, env, cwd }).port !== DEFAULT_PORT || env.BERTH_PORT !== undefined
+    if (!(error instanceof PortTaken) || isChosen) throw error
+    return startInstance(loadConfig({ flags: { ...flags, port: '0' }, env, cwd }), context, listeners)
+  }
+}
+
+const DEFAULT_PORT = 4747
+
+function clientsOf({ base_url: baseUrl, api_key, admin_token }: ReadyInfo): { api: Client; control: Client } {
+  const source = 'data directory'
+  return {
+    api: new Client({ baseUrl, credential: api_key, source }),
+    control: new Client({ baseUrl, credential: admin_token, source }),
+  }
+}
