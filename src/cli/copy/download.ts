@@ -1,0 +1,189 @@
+import type { Stats } from 'node:fs'
+import { chmod, lstat, mkdir, mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { isGone } from '../../runtime/if-present.ts'
+import { CommandError } from '../errors.ts'
+import type { OutputStream } from '../process-context.ts'
+import { lastName, meansContent, remotePath } from './place.ts'
+import { lookAt, quotePath, type RemoteEntry, type RemoteShell, runRemote } from './remote.ts'
+
+/** Beginning of the names of what is not complete yet. */
+const PARTIAL = '.berth-cp-'
+
+const ALL_PERMISSIONS = 0o700
+
+/** Called with bytes that have come. */
+export type OnBytes = (bytes: number) => void
+
+/**
+ * Copies a file or a directory of a server to this machine. What comes is complete before anything is put in place, and
+ * nothing gets outside of the target: no link is followed.
+ *
+ * @param target absolute path; an existing directory is copied into
+ * @param endsWithSlash whether the target names a directory in any case
+ * @returns the path that was written
+ * @throws CommandError
+ */
+export async function download(
+  shell: RemoteShell,
+  { source, target, endsWithSlash }: { source: string; target: string; endsWithSlash: boolean },
+  onBytes: OnBytes,
+): Promise<string> {
+  const path = remotePath(source)
+  const entry = await lookAt(shell, path)
+  const present = await stat(target).catch(orNull)
+  if (entry.kind === 'directory') {
+    if (present !== null && !present.isDirectory())
+      throw new CommandError(`${target} is no directory, and ${source || 'the workspace'} is one.`)
+    const isBelow = present !== null && !meansContent(source)
+    const directory = isBelow ? join(target, lastName(source)) : target
+    await downloadDirectory(shell, path, directory, onBytes)
+    return directory
+  }
+  const { mode } = fileOf(source, entry)
+  if (present !== null && endsWithSlash && !present.isDirectory())
+    throw new CommandError(`${target} is a file, no directory.`)
+  const file = endsWithSlash || present?.isDirectory() ? join(target, lastName(source)) : target
+  await downloadFile(readRemote(shell, path, onBytes), file, mode)
+  return file
+}
+
+/** Writes a file of a server to a stream. @throws CommandError */
+export async function downloadTo(
+  shell: RemoteShell,
+  source: string,
+  out: OutputStream,
+  onBytes: OnBytes,
+): Promise<void> {
+  const path = remotePath(source)
+  const entry = await lookAt(shell, path)
+  if (entry.kind === 'directory') {
+    throw new CommandError(
+      `${source || 'The workspace'} is a directory. For a tar of it run: berth exec SERVER -- tar c ${source || '.'}`,
+    )
+  }
+  fileOf(source, entry)
+  for await (const chunk of readRemote(shell, path, onBytes)) await out.write(chunk)
+}
+
+function fileOf(source: string, entry: RemoteEntry): Extract<RemoteEntry, { kind: 'file' }> {
+  if (entry.kind === 'file') return entry
+  throw new CommandError(
+    entry.kind === 'none'
+      ? `There is no "${source}" on the server.`
+      : `${source} on the server is neither a file nor a directory.`,
+  )
+}
+
+const readRemote = (shell: RemoteShell, path: string, onBytes: OnBytes) =>
+  counted(runRemote(shell, `exec cat -- ${quotePath(path)}`), onBytes)
+
+async function* counted(chunks: AsyncIterable<Uint8Array>, onBytes: OnBytes): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    onBytes(chunk.length)
+    yield chunk
+  }
+}
+
+async function downloadFile(chunks: AsyncIterable<Uint8Array>, file: string, mode: number): Promise<void> {
+  if ((await lstat(file).catch(orNull))?.isDirectory()) throw new CommandError(`${file} is a directory.`)
+  const part = join(dirname(file), `${PARTIAL}${process.pid}`)
+  try {
+    await mkdir(dirname(file), { recursive: true })
+    {
+      await using handle = await open(part, 'wx', mode)
+      for await (const chunk of chunks) await handle.writeFile(chunk)
+      await handle.chmod(mode)
+    }
+    await rename(part, file)
+  } catch (error) {
+    throw localFailure(error, file)
+  } finally {
+    await rm(part, { force: true })
+  }
+}
+
+async function downloadDirectory(
+  shell: RemoteShell,
+  path: string,
+  directory: string,
+  onBytes: OnBytes,
+): Promise<void> {
+  const { unpackTree } = await import('../../compute/local/unpack-tree.ts')
+  const isThere = (await stat(directory).catch(orNull)) !== null
+  let part: string | null = null
+  try {
+    // Beside what it is moved to: on the same file system.
+    const beside = isThere ? directory : dirname(directory)
+    await mkdir(beside, { recursive: true })
+    part = await mkdtemp(join(beside, PARTIAL))
+    const content = join(part, basename(directory))
+    await mkdir(content)
+    // GNU tar ends with 1 if a file has changed meanwhile, as a log does.
+    const command = `cd ${quotePath(path)} || exit 2; tar -cf - .; [ $? -lt 2 ]`
+    const archive = counted(runRemote(shell, command), onBytes)
+    await unpackTree({ path: content, byDescriptor: process.platform === 'linux' }, archive)
+    if (isThere) await merge(content, directory)
+    else await moveDirectory(content, directory, await lstat(content))
+  } catch (error) {
+    throw localFailure(shell.causeOf(error), directory)
+  } finally {
+    if (part !== null) await removeTree(part)
+  }
+}
+
+/** Moves what is in a directory into another one, in place of files and links there. Follows no link below either. */
+async function merge(from: string, to: string): Promise<void> {
+  for (const name of await readdir(from)) {
+    const source = join(from, name)
+    const target = join(to, name)
+    const stats = await lstat(source)
+    const present = await lstat(target).catch(orNull)
+    if (!stats.isDirectory()) {
+      if (present?.isDirectory())
+        throw new CommandError(`${target} is a directory here, and none on the server.`)
+      await rename(source, target)
+    } else if (present === null) await moveDirectory(source, target, stats)
+    else if (!present.isDirectory())
+      throw new CommandError(`${target} is no directory here, and one on the server.`)
+    else {
+      await chmod(source, stats.mode | ALL_PERMISSIONS)
+      await merge(source, target)
+      await chmod(target, stats.mode & 0o777)
+    }
+  }
+}
+
+/** Moves a directory, for which its owner needs all permissions on it. */
+async function moveDirectory(source: string, target: string, { mode }: Stats): Promise<void> {
+  await chmod(source, mode | ALL_PERMISSIONS)
+  await rename(source, target)
+  await chmod(target, mode & 0o777)
+}
+
+/** Removes a tree, whose directories may be closed to their owner. */
+async function removeTree(path: string): Promise<void> {
+  const open = async (directory: string): Promise<void> => {
+    await chmod(directory, ALL_PERMISSIONS)
+    for (const entry of await readdir(directory, { withFileTypes: true }))
+      if (entry.isDirectory()) await open(join(directory, entry.name))
+  }
+  await rm(path, { recursive: true, force: true }).catch(async () => {
+    await open(path)
+    await rm(path, { recursive: true, force: true })
+  })
+}
+
+function orNull(error: unknown): null {
+  if (isGone(error)) return null
+  throw error
+}
+
+/** Returns the error of a copy that could not be put in place, for a person. */
+function localFailure(error: unknown, path: string): unknown {
+  if (error instanceof CommandError || !(error instanceof Error)) return error
+  if (error.name === 'AbortError') return error
+  if ('fault' in error && error.fault === 'disk_full')
+    return new CommandError(`The disk of this machine is full: ${path} was not copied.`)
+  return new CommandError(`${path} was not copied: ${error.message.replace(/\.$/, '')}.`)
+}

@@ -1,0 +1,121 @@
+import type { Stats } from 'node:fs'
+import { createReadStream } from 'node:fs'
+import { lstat, readdir, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Header, Pack } from 'tar-stream'
+import { isGone } from '../../runtime/if-present.ts'
+import { unreadable } from '../local-file.ts'
+
+/** Bytes of a file that are read at a time. */
+const PIECE = 256 * 1024
+
+/** What is told of a directory that is packed. */
+export interface PackListener {
+  /** Called for bytes of files that were read. */
+  read(bytes: number): void
+  /** Called for each file and link. */
+  packed(): void
+  /** Called for a socket, a pipe or a device, which is left out. */
+  skipped(path: string): void
+}
+
+/**
+ * Packs a directory with everything in it as tar (POSIX.1-2001 pax), at the pace of the reader: directories, files and
+ * links, with permission bits and times. Follows no link.
+ *
+ * @throws CommandError if something cannot be read
+ */
+export async function* packLocal(directory: string, listener: PackListener): AsyncGenerator<Uint8Array> {
+  const { pack } = await import('tar-stream')
+  const tar = pack()
+  const packing = new LocalPacker(tar, directory, listener).run()
+  packing.catch((error: Error) => tar.destroy(error))
+  try {
+    for await (const chunk of tar as AsyncIterable<Uint8Array>) yield chunk
+    await packing
+  } finally {
+    tar.destroy()
+    await packing.catch(() => {})
+  }
+}
+
+class LocalPacker {
+  readonly #tar: Pack
+  readonly #root: string
+  readonly #listener: PackListener
+
+  constructor(tar: Pack, root: string, listener: PackListener) {
+    this.#tar = tar
+    this.#root = root
+    this.#listener = listener
+  }
+
+  async run(): Promise<void> {
+    await this.#add('.', await lstat(this.#root))
+    this.#tar.finalize()
+  }
+
+  async #add(path: string, stats: Stats): Promise<void> {
+    const full = join(this.#root, path)
+    const header = { name: path, mode: stats.mode & 0o777, mtime: stats.mtime }
+    if (stats.isDirectory()) {
+      await this.#entry({ ...header, type: 'directory' })
+      const names = await readdir(full).catch((error) => {
+        throw unreadable(full, error)
+      })
+      for (const name of names.sort()) {
+        const below = `${path}/${name}`
+        const entry = await lstat(join(this.#root, below)).catch((error) => {
+          if (isGone(error)) return null
+          throw unreadable(join(this.#root, below), error)
+        })
+        if (entry !== null) await this.#add(below, entry)
+      }
+    } else if (stats.isSymbolicLink()) {
+      await this.#entry({ ...header, type: 'symlink', linkname: await readlink(full) })
+      this.#listener.packed()
+    } else if (stats.isFile()) {
+      await this.#entry({ ...header, type: 'file', size: stats.size }, () => readFile(full, stats.size))
+      this.#listener.packed()
+    } else this.#listener.skipped(full)
+  }
+
+  /** Adds one entry; resolves when the next may follow. */
+  #entry(
+    header: Partial<Header> & Pick<Header, 'name'>,
+    content?: () => AsyncIterable<Uint8Array>,
+  ): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const sink = this.#tar.entry(header, (error?: Error | null) => (error ? reject(error) : resolve()))
+      sink.on('error', reject)
+      if (content === undefined) return
+      const fill = async (): Promise<void> => {
+        for await (const chunk of content()) {
+          this.#listener.read(chunk.length)
+          if (!sink.write(chunk)) await new Promise<void>((drained) => sink.once('drain', drained))
+        }
+        sink.end(null)
+      }
+      fill().catch(reject)
+    })
+  }
+}
+
+/**
+ * Reads a file up to a size. Zeros stand for what it has lost meanwhile.
+ *
+ * @throws CommandError if it cannot be read
+ */
+export async function* readFile(path: string, size: number): AsyncGenerator<Uint8Array> {
+  let left = size
+  try {
+    if (size > 0)
+      for await (const chunk of createReadStream(path, { highWaterMark: PIECE, end: size - 1 })) {
+        left -= chunk.length
+        yield chunk
+      }
+  } catch (error) {
+    throw unreadable(path, error)
+  }
+  for (; left > 0; left -= Math.min(left, PIECE)) yield new Uint8Array(Math.min(left, PIECE))
+}

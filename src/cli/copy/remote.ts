@@ -1,0 +1,111 @@
+import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frames.ts'
+import type { Client, ErrorBody } from '../client.ts'
+import { CommandError } from '../errors.ts'
+import { printable } from '../output.ts'
+import { shellQuote } from '../quote.ts'
+
+/** A server's shell, for a copy. */
+export class RemoteShell {
+  readonly client: Client
+  readonly serverId: string
+  /** Ends what runs. */
+  readonly signal: AbortSignal
+  readonly #failure = new AbortController()
+
+  /** @param interrupted fires when the person gives up */
+  constructor(client: Client, serverId: string, interrupted: AbortSignal) {
+    this.client = client
+    this.serverId = serverId
+    this.signal = AbortSignal.any([interrupted, this.#failure.signal])
+  }
+
+  /** Ends what runs because of an error here, which it then fails with. */
+  fail(error: unknown): void {
+    this.#failure.abort(error)
+  }
+
+  /** Returns the error of this side, if there is one; any other unchanged. */
+  causeOf(error: unknown): unknown {
+    return this.#failure.signal.aborted ? this.#failure.signal.reason : error
+  }
+}
+
+/** What is at a path of a server. */
+export type RemoteEntry =
+  | { readonly kind: 'file'; readonly mode: number; readonly size: number }
+  | { readonly kind: 'directory' | 'other' | 'none' }
+
+/** Longest text of a command's standard error that is kept, and how many of its lines are shown. */
+const MOST_COMPLAINT = 256 * 1024
+const SHOWN_LINES = 3
+
+/** Quotes a path for a shell so that no program takes it for an option. */
+export const quotePath = (path: string): string => shellQuote([path.startsWith('-') ? `./${path}` : path])
+
+/**
+ * Runs a command on a server. Yields its standard output.
+ *
+ * @param input of the command; empty without one
+ * @throws CommandError if it fails, with what it has complained of
+ */
+export async function* runRemote(
+  shell: RemoteShell,
+  command: string,
+  input?: ReadableStream<Uint8Array>,
+): AsyncGenerator<Uint8Array, void> {
+  try {
+    yield* run(shell, command, input)
+  } catch (error) {
+    throw shell.causeOf(error)
+  }
+}
+
+async function* run(
+  { client, serverId, signal }: RemoteShell,
+  command: string,
+  input: ReadableStream<Uint8Array> | undefined,
+): AsyncGenerator<Uint8Array, void> {
+  const parts = { params: { serverId }, query: { command }, bytes: input, signal }
+  let complaint = ''
+  for await (const { kind, payload } of readFrames(client.bytes('exec.stream', FRAMES_TYPE, parts))) {
+    if (kind === FRAME_KINDS.stdout) yield payload
+    else if (kind === FRAME_KINDS.stderr)
+      complaint = (complaint + Buffer.from(payload).toString()).slice(0, MOST_COMPLAINT)
+    else {
+      const json: unknown = JSON.parse(Buffer.from(payload).toString())
+      if (kind === FRAME_KINDS.error)
+        throw client.errorFromBody(json as ErrorBody) ?? new CommandError('The command could not be run.')
+      const { exitCode } = json as { exitCode: number }
+      if (exitCode === 0) return
+      throw new CommandError(`The server could not do it: ${reasonOf(complaint, exitCode)}`)
+    }
+  }
+  throw new CommandError('The connection closed before the copy was complete. Is berth still running?')
+}
+
+/** Looks at a path of a server; links are followed. */
+export async function lookAt(shell: RemoteShell, path: string): Promise<RemoteEntry> {
+  const at = quotePath(path)
+  const script = `if [ -d ${at} ]; then echo directory; elif [ -f ${at} ]; then stat -L -c 'file %a %s' -- ${at}; elif [ -e ${at} ] || [ -L ${at} ]; then echo other; else echo none; fi`
+  const chunks: Uint8Array[] = []
+  for await (const chunk of runRemote(shell, script)) chunks.push(chunk)
+  const [kind, mode = '', size = ''] = Buffer.concat(chunks).toString().trim().split(' ')
+  if (kind === 'file') return { kind, mode: Number.parseInt(mode, 8) & 0o777, size: Number(size) }
+  if (kind === 'directory' || kind === 'none') return { kind }
+  return { kind: 'other' }
+}
+
+/** Returns why a command has failed: what berth itself says of it, else the first of what it has complained of. */
+function reasonOf(complaint: string, exitCode: number): string {
+  const lines = complaint.split('\n').filter((line) => line.trim() !== '')
+  const own = lines.find((line) => line.startsWith('berth: '))
+  if (own !== undefined) return `${printable(own.slice('berth: '.length))}.`
+  if (lines.length === 0) return `its command ended with exit code ${exitCode}.`
+  const more = lines.length - SHOWN_LINES
+  const shown =
+    lines.slice(0, SHOWN_LINES).map(printable).join('; ') + (more > 0 ? ` (and ${more} more)` : '')
+  if (exitCode === 127) return `${shown}. Directories are copied with its "tar".`
+  return complaint.includes('File too large')
+    ? `${shown}. Its storage is full: remove files, or use a larger tier.`
+    : shown
+}

@@ -1,0 +1,141 @@
+import type { Stats } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { CommandError } from '../errors.ts'
+import { unreadable } from '../local-file.ts'
+import { type PackListener, packLocal, readFile } from './pack.ts'
+import { below, lastName, meansContent, remotePath } from './place.ts'
+import { lookAt, quotePath, type RemoteEntry, type RemoteShell, runRemote } from './remote.ts'
+
+/** Permission bits of a file whose content comes from standard input. */
+const USUAL_MODE = 0o644
+
+/**
+ * Copies a file or a directory of this machine to a server.
+ *
+ * @param source absolute path; `named` is it as the person has named it
+ * @param target path on the server; an existing directory is copied into
+ * @returns the path on the server that was written
+ * @throws CommandError
+ */
+export async function upload(
+  shell: RemoteShell,
+  { source, named, target }: { source: string; named: string; target: string },
+  listener: PackListener,
+): Promise<string> {
+  const stats = await stat(source).catch((error) => {
+    throw error.code === 'ENOENT'
+      ? new CommandError(`There is no "${named}" here.`)
+      : unreadable(named, error)
+  })
+  const path = remotePath(target)
+  const entry = await lookAt(shell, path)
+  if (stats.isDirectory()) return uploadDirectory(shell, { source, named, path, entry }, listener)
+  if (!stats.isFile()) throw new CommandError(`${named} is neither a file nor a directory.`)
+  const file = fileTarget(path, target, entry, lastName(source))
+  await writeRemote(shell, file, stats.mode & 0o777, counted(readFile(source, stats.size), listener))
+  listener.packed()
+  return file
+}
+
+/** Copies a stream to a file of a server. @throws CommandError */
+export async function uploadStream(
+  shell: RemoteShell,
+  input: ReadableStream<Uint8Array>,
+  target: string,
+  listener: PackListener,
+): Promise<string> {
+  const path = remotePath(target)
+  const entry = await lookAt(shell, path)
+  if (entry.kind === 'directory' || target.endsWith('/'))
+    throw new CommandError(`${target || 'The workspace'} is a directory. Name the file to write.`)
+  await writeRemote(shell, path, entry.kind === 'file' ? entry.mode : USUAL_MODE, counted(input, listener))
+  listener.packed()
+  return path
+}
+
+async function uploadDirectory(
+  shell: RemoteShell,
+  { source, named, path, entry }: { source: string; named: string; path: string; entry: RemoteEntry },
+  listener: PackListener,
+): Promise<string> {
+  if (entry.kind === 'file' || entry.kind === 'other')
+    throw new CommandError(`${path} on the server is no directory, and ${named} is one.`)
+  const isBelow = entry.kind === 'directory' && !meansContent(named)
+  const directory = isBelow ? below(path, lastName(named)) : path
+  const at = quotePath(directory)
+  await drain(
+    runRemote(
+      shell,
+      `mkdir -p ${at} && cd ${at} && exec tar -xpof -`,
+      streamOf(packLocal(source, listener), shell),
+    ),
+  )
+  return directory
+}
+
+/** Returns the path of a file that is copied to a path. */
+function fileTarget(path: string, target: string, { kind }: RemoteEntry, name: string): string {
+  if (kind === 'other') throw new CommandError(`${target} on the server is neither a file nor a directory.`)
+  if (kind === 'file' && target.endsWith('/'))
+    throw new CommandError(`${target} on the server is a file, no directory.`)
+  const isDirectory = kind === 'directory' || target.endsWith('/')
+  return isDirectory ? below(path, name) : path
+}
+
+/** Writes a file of a server in one step: a reader sees the old content or the new. Makes missing directories. */
+async function writeRemote(
+  shell: RemoteShell,
+  path: string,
+  mode: Stats['mode'],
+  content: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const slash = path.lastIndexOf('/')
+  const above = slash > 0 ? path.slice(0, slash) : slash === 0 ? '/' : '.'
+  const name = quotePath(path.slice(slash + 1))
+  const script = [
+    `mkdir -p ${quotePath(above)} && cd ${quotePath(above)} || exit 1`,
+    'part=.berth-cp-$$',
+    `trap 'rm -f "$part"' EXIT; trap 'exit 1' HUP INT TERM`,
+    `cat > "$part" && chmod ${mode.toString(8)} "$part" && mv -f "$part" ${name}`,
+  ]
+  await drain(runRemote(shell, script.join('\n'), streamOf(content, shell)))
+}
+
+async function* counted(
+  content: AsyncIterable<Uint8Array>,
+  listener: PackListener,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of content) {
+    listener.read(chunk.length)
+    yield chunk
+  }
+}
+
+async function drain(output: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of output) {
+    // What it prints is of no use.
+  }
+}
+
+/** Returns a stream of what is iterated over. An error of the iteration aborts the request with it. */
+function streamOf(content: AsyncIterable<Uint8Array>, shell: RemoteShell): ReadableStream<Uint8Array> {
+  const iterator = content[Symbol.asyncIterator]()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await iterator.next()
+          if (done) controller.close()
+          else controller.enqueue(value)
+        } catch (error) {
+          shell.fail(error)
+          controller.error(error)
+        }
+      },
+      async cancel() {
+        await iterator.return?.()
+      },
+    },
+    { highWaterMark: 1 },
+  )
+}

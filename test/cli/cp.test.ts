@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Header, pack } from 'tar-stream'
+import { encodeFrame, FRAME_KINDS, FRAMES_TYPE } from '../../src/resources/exec/frames.ts'
+import { until } from '../support/processes.ts'
+import { command as berthCommand } from '../support/serve.ts'
+import { run, type Served, serve } from './command.ts'
+
+let berth: Served
+let server: string
+/** What the copies of one test are made in. */
+let dir: string
+beforeAll(async () => {
+  berth = await serve()
+  server = await berth.server()
+  dir = mkdtempSync(join(tmpdir(), 'berth-cp-test-'))
+})
+afterAll(async () => {
+  rmSync(dir, { recursive: true, force: true })
+  await berth[Symbol.asyncDispose]()
+})
+beforeEach(async () => {
+  rmSync(dir, { recursive: true, force: true })
+  mkdirSync(dir)
+  await onServer('chmod -R u+w . ; rm -rf ./*')
+})
+
+const cp = (source: string, target: string, stdin?: Uint8Array) =>
+  berth.run(['cp', '--data', join(berth.cwd, '.berth'), source, target], {
+    cwd: dir,
+    ...(stdin && { stdin }),
+  })
+const onServer = async (command: string): Promise<string> =>
+  (await berth.run(['exec', server, command])).stdout
+const at = (path: string): string => `${server}:${path}`
+
+/** Makes a directory `tree` with all kinds of entries, whose names are hard. */
+function makeTree(): void {
+  mkdirSync(join(dir, 'tree/sub'), { recursive: true })
+  mkdirSync(join(dir, 'tree/empty'))
+  writeFileSync(join(dir, 'tree/run'), 'x')
+  chmodSync(join(dir, 'tree/run'), 0o751)
+  writeFileSync(join(dir, 'tree/sub/a b\nc😀'), Buffer.from([0xff, 0]))
+  writeFileSync(join(dir, 'tree/-n'), '')
+  symlinkSync('run', join(dir, 'tree/link'))
+  symlinkSync('/etc/passwd', join(dir, 'tree/absolute'))
+  chmodSync(join(dir, 'tree/sub'), 0o555)
+}
+
+/** Everything of a directory, as text. */
+const described = (path: string): string[] =>
+  readdirSync(path, { recursive: true, encoding: 'utf8' })
+    .map((name) => {
+      const full = join(path, name)
+      const stats = lstatSync(full)
+      if (stats.isSymbolicLink()) return `${name} -> ${readlinkSync(full)}`
+      const mode = (stats.mode & 0o777).toString(8)
+      return stats.isDirectory() ? `${name}/ ${mode}` : `${name} ${mode} ${readFileSync(full, 'hex')}`
+    })
+    .sort()
+
+test('a directory goes to a server and back with names, bytes, modes and links', async () => {
+  makeTree()
+  expect(await cp('tree', at('there'))).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(await cp(at('there'), 'back')).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(described(join(dir, 'back'))).toEqual(described(join(dir, 'tree')))
+  expect(readdirSync(dir).sort()).toEqual(['back', 'tree'])
+})
+
+test('what is there decides: a new name, or into it; /. is what is in a directory', async () => {
+  mkdirSync(join(dir, 'src'))
+  writeFileSync(join(dir, 'src/f'), 'f')
+  await cp('src', at('new'))
+  await cp('src', at('new'))
+  await cp('src/.', at('flat'))
+  await cp('src/.', at('flat'))
+  await cp('src/f', at('flat/g'))
+  await cp('src/f', at('made/'))
+  await cp('src/f', at(''))
+  expect((await onServer('find . -type f | LC_ALL=C sort')).trim().split('\n')).toEqual(
+    ['./f', './flat/f', './flat/g', './made/f', './new/f', './new/src/f'].sort(),
+  )
+  await cp(at('new'), 'local')
+  await cp(at('new'), 'local')
+  await cp(at('new/src/.'), 'local')
+  await cp(at('f'), 'local/made/')
+  expect(readdirSync(join(dir, 'local'), { recursive: true }).sort()).toEqual(
+    ['f', 'made', 'made/f', 'new', 'new/f', 'new/src', 'new/src/f', 'src', 'src/f'].sort(),
+  )
+})
+
+test('- is standard input and output of a single file, byte for byte', async () => {
+  const bytes = new Uint8Array(300_000).map((_, index) => index * 7)
+  expect((await cp('-', at('deep/in.bin'), bytes)).stdout).toBe(`Copied to ${server}:deep/in.bin.\n`)
+  expect((await cp(at('/workspace/deep/in.bin'), '-')).bytes).toEqual(bytes)
+})
+
+test('files are replaced, others stay, and modes follow', async () => {
+  await onServer('mkdir d; echo old > d/f; echo kept > d/other')
+  writeFileSync(join(dir, 'f'), 'new')
+  chmodSync(join(dir, 'f'), 0o700)
+  await cp('f', at('d'))
+  expect(await onServer('cat d/f d/other; stat -c %a d/f; ls -A d')).toBe('newkept\n700\nf\nother\n')
+  mkdirSync(join(dir, 'd'))
+  writeFileSync(join(dir, 'd/mine'), 'mine')
+  writeFileSync(join(dir, 'd/f'), 'older')
+  await cp(at('d/.'), 'd')
+  expect(described(join(dir, 'd')).map((line) => line.split(' ')[0])).toEqual(['f', 'mine', 'other'])
+  expect(readFileSync(join(dir, 'd/f'), 'utf8')).toBe('new')
+})
+
+test('a sleeping server is woken, a large sparse file comes whole', async () => {
+  await berth.run(['servers', 'stop', server])
+  writeFileSync(join(dir, 'sparse'), 'begin')
+  truncateSync(join(dir, 'sparse'), 100_000_000)
+  expect(await cp('sparse', at('sparse'))).toMatchObject({ exitCode: 0 })
+  expect((await onServer('stat -c %s sparse; head -c 5 sparse')).trim()).toBe('100000000\nbegin')
+})
+
+test.each([
+  ['missing', ':', 'There is no "missing" here.'],
+  [':missing', 'x', 'There is no "missing" on the server.'],
+  ['tree', ':file', 'file on the server is no directory'],
+  [':folder', 'plain', 'is no directory, and folder is one'],
+  [':folder', '-', 'is a directory. For a tar of it'],
+  ['plain', ':file/', 'is a file, no directory'],
+  ['plain', 'other', 'Name a server on one side'],
+  [':a', ':b', 'Both are on a server'],
+])('%s to %s is refused with the reason, and nothing is left', async (source, target, reason) => {
+  makeTree()
+  writeFileSync(join(dir, 'plain'), '')
+  await onServer('mkdir folder; echo x > file')
+  const { exitCode, stderr } = await cp(source, target)
+  expect(exitCode).toBeGreaterThan(0)
+  expect(stderr).toContain(reason)
+  expect(readdirSync(dir).sort()).toEqual(['plain', 'tree'])
+  expect(await onServer('ls -A')).toBe('file\nfolder\n')
+})
+
+test('what a server cannot take is told in its words', async () => {
+  writeFileSync(join(dir, 'f'), 'new')
+  const { exitCode, stderr } = await cp('f', at('/proc/berth-cp'))
+  expect(exitCode).toBe(1)
+  expect(stderr).toStartWith('berth: The server could not do it: ')
+})
+
+test('a full server is told in a sentence, and no part of a file is left', async () => {
+  writeFileSync(join(dir, 'f'), new Uint8Array(2_000_000))
+  await berth.run(['faults', 'server', server, 'disk_full'])
+  const { exitCode, stderr } = await cp('f', at('f'))
+  await berth.run(['faults', 'lift', server, 'disk_full'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toMatch(
+    /^berth: The server could not do it: .*(storage is full|storage counts as full).*\n$/,
+  )
+  expect(await onServer('ls -A')).toBe('')
+})
+
+test('Ctrl-C ends it, and leaves no part on the server', async () => {
+  const words = [...berthCommand, 'cp', '--data', join(berth.cwd, '.berth'), '-', at('whole')]
+  const child = Bun.spawn(words, { cwd: dir, stdin: 'pipe', stdout: 'ignore', stderr: 'inherit' })
+  child.stdin.write('begun')
+  await child.stdin.flush()
+  const parts = () => onServer('cat .berth-cp-* 2>/dev/null')
+  await until(async () => (await parts()) === 'begun', 'the copy has begun')
+  child.kill('SIGINT')
+  expect(await child.exited).toBe(130)
+  await until(async () => (await onServer('ls -A')) === '', 'the part is gone')
+})
+
+/** An instance whose server answers a copy of a directory with this archive. */
+async function hostile(...entries: (Partial<Header> & { name: string; content?: string })[]) {
+  const tar = pack()
+  for (const { content = '', ...header } of entries) tar.entry(header, content)
+  tar.finalize()
+  const archive = await new Response(tar as unknown as ReadableStream).bytes()
+  const frames = (bytes: Uint8Array) =>
+    new Response(
+      Buffer.concat([
+        encodeFrame(FRAME_KINDS.stdout, bytes),
+        encodeFrame(FRAME_KINDS.exit, Buffer.from('{"exitCode":0}')),
+      ]),
+      { headers: { 'content-type': FRAMES_TYPE } },
+    )
+  await using instance = Bun.serve({
+    port: 0,
+    fetch: (request) =>
+      frames(request.url.includes('tar') ? archive : new TextEncoder().encode('directory\n')),
+  })
+  const connection = ['--base-url', instance.url.href, '--api-key', 'sk_live_x']
+  return await run(['cp', ...connection, 'srv_01m82ycb03gefhdnmtqgq5h7z7:x', 'target'], { cwd: dir })
+}
+
+test.each([
+  ['..', [{ name: '../outside/f', content: 'x' }]],
+  ['an absolute name', [{ name: '/tmp/berth-cp-outside', content: 'x' }]],
+  [
+    'a link to write through',
+    [
+      { name: './l', type: 'symlink', linkname: '../../outside' },
+      { name: './l/f', content: 'x' },
+    ],
+  ],
+  ['a hard link that leads out', [{ name: './h', type: 'link', linkname: '../../outside/secret' }]],
+  ['a device', [{ name: './null', type: 'character-device' }]],
+] as [string, (Partial<Header> & { name: string; content?: string })[]][])(
+  'a server cannot write outside of the target: %s',
+  async (_, entries) => {
+    mkdirSync(join(dir, 'outside'))
+    writeFileSync(join(dir, 'outside/secret'), 'secret')
+    const { exitCode, stderr } = await hostile(...entries)
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('was not copied')
+    expect(described(dir)).toEqual([
+      'outside/ 755',
+      `outside/secret 644 ${Buffer.from('secret').toString('hex')}`,
+    ])
+    expect(existsSync('/tmp/berth-cp-outside')).toBe(false)
+  },
+)
+
+test('a link here that leads out of an existing target is not followed', async () => {
+  mkdirSync(join(dir, 'target'))
+  mkdirSync(join(dir, 'outside'))
+  symlinkSync('../outside', join(dir, 'target/sub'))
+  await onServer('mkdir -p d/sub; echo x > d/sub/f')
+  const { exitCode, stderr } = await cp(at('d/.'), 'target')
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain('is no directory here')
+  expect(readdirSync(join(dir, 'outside'))).toEqual([])
+})
