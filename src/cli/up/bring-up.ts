@@ -140,17 +140,14 @@ export class UpProjects {
     // What the bring-up prints is followed already.
     const pusher = new Pusher(session, this.#client, directory, id, true)
     const { stdout, stderr } = session.context
-    let isFirst = true
     await repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
       try {
         const { response, tookMs } = await pusher.push(signal)
-        if (!isFirst && response.written + response.removed > 0)
-          await stdout.write(`Live after ${tookMs} ms.\n`)
+        if (response.written + response.removed > 0) await stdout.write(`Live after ${tookMs} ms.\n`)
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
         await stderr.write(`${paint(stderr, 'red', error.message)}\n`)
       }
-      isFirst = false
     })
   }
 }
