@@ -69,6 +69,20 @@ describe.skipIf(reason !== null)('a server of a berth that runs as root', () => 
     }
   })
 
+  test('is held to its number of processes by the kernel where no control group can', async () => {
+    await using bench = new Bench('bubblewrap')
+    const script = `
+      import { processLimitOf } from ${JSON.stringify(join(import.meta.dir, 'server-user.ts'))}
+      console.log(JSON.stringify(await processLimitOf(${JSON.stringify(bench.dataDir)})))`
+    const hidden = 'umount -R -l /sys/fs/cgroup; exec "$@"'
+    const argv = ['unshare', '--mount', 'sh', '-c', hidden, 'sh', process.execPath, '-e', script]
+    const child = Bun.spawn(argv, { stdio: ['ignore', 'pipe', 'inherit'] })
+    const { enforced, limit, started } = JSON.parse(await child.stdout.text())
+    expect({ enforced, limit }).toEqual({ enforced: 'rlimit', limit: 60 })
+    expect(started).toBeGreaterThan(20)
+    expect(started).toBeLessThanOrEqual(60)
+  })
+
   test('has a workspace whose files are root’s on the disk, and its user’s inside, whichever user that is', async () => {
     await using bench = new Bench('bubblewrap')
     const handle = await bench.driver.create('srv_a')

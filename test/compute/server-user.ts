@@ -31,3 +31,25 @@ export async function isolationOf(
     await driver.destroy(handle)
   }
 }
+
+/** Starts a server on a data folder, and returns how its processes are limited, to how many, and how many it could start. */
+export async function processLimitOf(
+  dataDir: string,
+): Promise<{ enforced: string; limit: number; started: number }> {
+  const driver = driverOn('bubblewrap', dataDir)
+  const handle = await driver.create('srv_a')
+  const sandbox = await driver.start('srv_a', handle, { ...LIMITS, processes: 60 })
+  try {
+    const { stdout } = await run(sandbox, 'cat /proc/self/limits')
+    const limit = Number(/^Max processes +(\d+)/m.exec(stdout)?.[1])
+    // Far more than the limit, in less time than a watchdog takes to look.
+    await run(sandbox, 'for n in $(seq 200); do sleep 300 & done', { timeoutMs: 5000 })
+    if (!(sandbox instanceof LocalSandbox)) throw new Error('not a sandbox of this machine')
+    const probe = await driver.probe()
+    const enforced = probe.available ? (await probe.enforced()).processes : probe.reason
+    return { enforced, limit, started: findDescendants(sandbox.pid).length }
+  } finally {
+    await sandbox.stop()
+    await driver.destroy(handle)
+  }
+}

@@ -70,11 +70,11 @@ export class CgroupLimiter implements Limiter {
   }
 
   /** Throws if a group cannot be made or set. */
-  openGroup(serverId: string, limits: Limits): LimitGroup {
+  openGroup(serverId: string, limits: Limits, hasOwnUser = false): LimitGroup {
     this.#openGroups.add(serverId)
     const directories = this.#directories(serverId)
     this.#make(serverId, { ...limits, processes: limits.processes + OWN_PROCESSES })
-    const { sandboxd } = this.#fallback.openGroup(serverId, limits)
+    const { sandboxd } = this.#fallback.openGroup(serverId, limits, hasOwnUser)
     const { memory } = this.#bases
     return {
       enter:

@@ -36,8 +36,12 @@ export interface Limiter {
   readonly enforced: Pick<Enforced, 'cpu' | 'memory' | 'processes'>
   /** Returns the control groups that a server will have, and where its programs look for them. */
   shownGroups(serverId: string): readonly ShownGroup[]
-  /** Makes the group of one server. */
-  openGroup(serverId: string, limits: Limits): LimitGroup
+  /**
+   * Makes the group of one server.
+   *
+   * @param hasOwnUser whether its processes have a user of the kernel's own, see `ServerUsers`
+   */
+  openGroup(serverId: string, limits: Limits, hasOwnUser?: boolean): LimitGroup
   /** Ends what a killed berth left in these servers' groups, and removes the groups. */
   sweep(serverIds: readonly string[]): Promise<void>
 }

@@ -8,7 +8,7 @@ const HEADROOM = 200
 /**
  * Limits servers without a cgroup: sandboxd looks at the server's processes twice a second and ends those that exceed
  * a limit. `ownUserNamespace` says whether the kernel counts each sandbox's processes separately, so RLIMIT_NPROC
- * limits that sandbox only; it never limits root.
+ * limits that sandbox only; it never limits root. A server with a user of the kernel's own is counted separately too.
  */
 export class WatchdogLimiter implements Limiter {
   readonly enforced: Limiter['enforced']
@@ -29,23 +29,24 @@ export class WatchdogLimiter implements Limiter {
     return []
   }
 
-  openGroup(_serverId: string, limits: Limits): LimitGroup {
+  openGroup(_serverId: string, limits: Limits, hasOwnUser = false): LimitGroup {
     const { memoryBytes, processes, storageBytes } = limits
     const ceiling = (): number => this.#ceiling(processes)
     return {
       environment: {},
-      sandboxd: this.#countedByKernel
-        ? { watch: { memoryBytes }, rlimits: { processes, fileBytes: storageBytes } }
-        : {
-            watch: { memoryBytes, processes },
-            rlimits: {
-              // Counts all processes of the machine, so only if no cgroup limits them.
-              get processes() {
-                return ceiling()
+      sandboxd:
+        this.#countedByKernel || hasOwnUser
+          ? { watch: { memoryBytes }, rlimits: { processes, fileBytes: storageBytes } }
+          : {
+              watch: { memoryBytes, processes },
+              rlimits: {
+                // Counts all processes of the machine, so only if no cgroup limits them.
+                get processes() {
+                  return ceiling()
+                },
+                fileBytes: storageBytes,
               },
-              fileBytes: storageBytes,
             },
-          },
       enter: [],
       pids: () => [],
       memoryKills: () => 0,

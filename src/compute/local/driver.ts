@@ -99,6 +99,8 @@ export class LocalDriver implements ComputeDriver {
           return {
             isolation: this.name,
             ...enforced,
+            // The kernel counts the processes of a user of its own.
+            ...(ownUser && enforced.processes === 'watchdog' ? { processes: 'rlimit' as const } : {}),
             disk: 'watchdog',
             network: NETWORK_NAMES[leaves],
             user: ownUser ? 'own' : `shared with ${process.getuid?.() === 0 ? 'root' : 'berth'}`,
@@ -229,7 +231,7 @@ export class LocalDriver implements ComputeDriver {
       import('./sandbox.ts'),
     ])
     relay?.warmUp()
-    const group = limiter.openGroup(id, limits)
+    const group = limiter.openGroup(id, limits, launch.user !== undefined)
     try {
       const sandbox = await LocalSandbox.start({
         ...start,
