@@ -119,6 +119,15 @@ test('an app that breaks says why and how to go on; the old one answers; the nex
   expect(await text(url)).toBe('mended')
 })
 
+test('a new project that does not come up is told with what to run once it is mended', async () => {
+  write('never', { 'index.ts': 'process.exit(3)' })
+  const { exitCode, stderr } = await projects('push', 'never')
+  expect(exitCode).toBe(1)
+  expect(stderr).toEndWith('then run: berth projects push\nThe whole log: berth projects logs never\n')
+  write('never', { 'index.ts': app('up') })
+  expect((await projects('push', 'never')).stdout).toMatch(/^1 file sent, restarted/)
+})
+
 test('--watch sends each change, goes on after a mistake, and ends with Ctrl-C', async () => {
   write('watched', { 'index.ts': app('one'), '.gitignore': 'left\n' })
   const { url } = told(await projects('push', 'watched'))

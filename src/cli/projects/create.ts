@@ -107,7 +107,11 @@ export async function createFrom(
   if (!json) await session.context.stdout.write(createdText(project))
   return {
     project,
-    exitCode: await followBringUp(session, client, project, { json, since: project.created_at }),
+    exitCode: await followBringUp(session, client, project, {
+      json,
+      since: project.created_at,
+      remedy: 'berth projects push',
+    }),
   }
 }
 

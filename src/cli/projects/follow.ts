@@ -22,6 +22,8 @@ export interface FollowOptions {
   json?: boolean | undefined
   /** ISO 8601. Earlier lines of the log belong to earlier runs. */
   since: string
+  /** The command to run once the code is mended; by default `berth projects init`. */
+  remedy?: string
 }
 
 /**
@@ -34,7 +36,7 @@ export async function followBringUp(
   session: CliSession,
   client: Client,
   project: Project,
-  { json = false, since }: FollowOptions,
+  { json = false, since, remedy = `berth projects init ${project.id}` }: FollowOptions,
 ): Promise<number> {
   const { id, slug } = project
   const hint = `the bring-up of ${slug} goes on. Look at it with: berth projects logs ${id} -f\n`
@@ -42,7 +44,7 @@ export async function followBringUp(
     const final = json
       ? await waitUntilFinal(client, project, signal)
       : await watchBringUp(session, client, project, { since, signal })
-    return json ? printOutcome(session, client, final) : printOutcomeText(session, client, final)
+    return json ? printOutcome(session, client, final) : printOutcomeText(session, client, final, remedy)
   })
 }
 
@@ -118,12 +120,17 @@ async function printOutcome(session: CliSession, client: Client, project: Projec
   return 1
 }
 
-async function printOutcomeText(session: CliSession, client: Client, project: Project): Promise<number> {
+async function printOutcomeText(
+  session: CliSession,
+  client: Client,
+  project: Project,
+  remedy: string,
+): Promise<number> {
   const { stdout, stderr } = session.context
   const { id, slug, url, init_phase: phase } = project
   if (phase === 'failed') {
     throw new CommandError(
-      `${slug} could not be brought up; the log above says why. Mend it, then run: berth projects init ${id}\nThe whole log: berth projects logs ${slug}`,
+      `${slug} could not be brought up; the log above says why. Mend it, then run: ${remedy}\nThe whole log: berth projects logs ${slug}`,
     )
   }
   if (phase === 'awaiting_secrets') {
