@@ -62,6 +62,8 @@ export async function everyOperation(
       'pwd; ls -R; echo "$WORD"; env | grep -v -e ^INVOCATION_ID -e ^BERTH_BASE_URL | sort; echo e >&2; exit 3',
   })
   await call('POST', `${at}/exec`, { command: 'head -c 100000 /dev/zero > big' })
+  await call('POST', `${at}/exec/stream?command=pwd`)
+  await call('POST', `${at}/files/manifest`, { path: 'notes' })
   await call('GET', at)
   await call('GET', '/servers')
 
@@ -85,6 +87,10 @@ export async function everyOperation(
   await recorder.appLog(`/projects/${api.id}/logs`, 'Listening on ')
   await call('PATCH', `/projects/${api.id}`, { visibility: 'public', description: 'An API' })
   await call('POST', `/projects/${site.id}/init`, { proceed: true })
+  await isUp(berth, site.id)
+  const page = new Bun.CryptoHasher('sha256').update('page').digest('hex')
+  await call('POST', `/projects/${site.id}/push`, { files: [{ path: 'index.html', sha256: page }] })
+  await call('POST', `/projects/${site.id}/restart`)
   await isUp(berth, site.id)
   const blank = await call('POST', `${at}/projects`, { lifecycle: 'ephemeral' })
   await call('POST', `/projects/${blank.id}/init`, {})
@@ -165,6 +171,7 @@ export async function everyOperation(
   await call('PUT', `/servers/${second}/files`, { path: 'index.html', content: '<p>hi</p>' })
   await call('POST', `/servers/${second}/deployments`)
   await call('GET', `/servers/${second}/deployments`)
+  await call('GET', `/servers/${second}/deployments/logs`)
   await call('POST', `/servers/${second}/actions`, { action: 'restart' })
   await call('POST', `/servers/${second}/actions`, { action: 'stop' })
   await call('GET', `/servers/${second}`)
