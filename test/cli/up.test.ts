@@ -64,7 +64,7 @@ test('one command brings an app up from a fresh directory, follows its log, and 
   const url = urlIn(terminal.output())
   expect(await (await fetch(url)).text()).toBe('moin')
   // The health check has asked once before.
-  await terminal.shows(/(?:app \|[^\n]*asked[^]*){2}/)
+  await terminal.shows(/(?:app \|[^\n]*asked[\s\S]*){2}/)
   expect(terminal.output()).toMatch(/app \|.*app begins/)
   const ids = await one.berth('servers', '-q')
   expect(ids.stdout.trim()).toMatch(/^srv_\w+$/)

@@ -180,16 +180,11 @@ export async function listBuilds(
   server: string | undefined,
   signal?: AbortSignal,
 ): Promise<Build[]> {
-  const ids =
+  const { builds: all } =
     server === undefined
-      ? (await client.call('servers.list', { signal })).servers.map(({ id }) => id)
-      : [server]
-  const lists = await Promise.all(
-    ids.map((serverId) => client.call('builds.list', { params: { serverId }, signal })),
-  )
-  const all = lists.flatMap((list) => list.builds)
-  // One server's builds are in order already, even if the clock is frozen.
-  return ids.length === 1 ? all : all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
+      ? await client.call('builds.listAll', { signal })
+      : await client.call('builds.list', { params: { serverId: server }, signal })
+  return all
 }
 
 const WORDS: NameWords = {

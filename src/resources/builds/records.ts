@@ -40,7 +40,15 @@ export class BuildRecords {
 
   /** Returns the builds of a server, newest first. */
   listByServer(serverId: string): BuildRow[] {
-    const found = this.#queries.select().from(builds).where(eq(builds.serverId, serverId))
+    return this.listByServers([serverId])
+  }
+
+  /** Returns the builds of several servers together, newest first. */
+  listByServers(serverIds: readonly string[]): BuildRow[] {
+    const found = this.#queries
+      .select()
+      .from(builds)
+      .where(inArray(builds.serverId, [...serverIds]))
     return found.orderBy(desc(sql`rowid`)).all()
   }
 

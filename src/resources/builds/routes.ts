@@ -6,8 +6,24 @@ import { LogLines, LogQuery } from '../projects/model.ts'
 import { Build, BuildCreate, CreatedBuild } from './model.ts'
 import type { BuildsService } from './service.ts'
 
-/** `/servers/{serverId}/builds`. The service is loaded when it is first asked for. */
+/** `/builds` and `/servers/{serverId}/builds`. The service is loaded when it is first asked for. */
 export const buildsRoutes = (access: AccessControl, builds: () => Promise<BuildsService>) =>
+  new Elysia()
+    .use(access)
+    .get(
+      '/builds',
+      async ({ caller }) => ({ builds: (await builds()).listAll(caller) }),
+      operation('builds.listAll', {
+        access: 'resource',
+        summary: 'List all builds',
+        description: 'The builds of all servers that the key reaches, newest first, ended ones included.',
+        success: { 200: t.Object({ builds: t.Array(Build) }) },
+        errors: [401],
+      }),
+    )
+    .use(serverBuildsRoutes(access, builds))
+
+const serverBuildsRoutes = (access: AccessControl, builds: () => Promise<BuildsService>) =>
   new Elysia({ prefix: '/servers/:serverId/builds' })
     .use(access)
     .get(

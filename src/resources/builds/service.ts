@@ -113,6 +113,12 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     return this.#records.listByServer(serverId).map(toBuild)
   }
 
+  /** Lists the builds of all servers that the caller may access, newest first. */
+  listAll(caller: Caller): Build[] {
+    const ids = this.#servers.list(caller).map(({ id }) => id)
+    return this.#records.listByServers(ids).map(toBuild)
+  }
+
   /** Returns a build. @throws BerthError 404 */
   get(caller: Caller, serverId: string, id: string): Build {
     return toBuild(this.getRow(caller, serverId, id))

@@ -36,6 +36,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Publishes what is in the workspace and gives its URL: an app where one is found (berth.json, Procfile, package.json, Python, Go and others), else static files. Publishing again keeps the URL. An app that does not come up is an error with the end of its log.',
   'deployments.logs':
     'What the published app printed, and why one did not come up. `since` takes a time or a duration such as 10m; `tail` is the number of lines.',
+  'tasks.listAll': 'Those of all servers that the credential reaches, newest first.',
   'tasks.list': 'Newest first. A task whose status is awaiting_input has a `question` for tasks_answer.',
   'tasks.create':
     'An agent works on the goal on its own, on the server. It answers at once with a task_id; follow it with tasks_events and `follow`, or look at it with tasks_get. For a single command, exec_run is quicker.',
@@ -45,6 +46,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'tasks.cancel': 'Ends what the agent runs. What it has changed stays.',
   'tasks.events':
     'What the agent did and said, oldest first. With `follow` it waits until the task is over or asks something, and tells what happens as progress. Read on with `after`, the `seq` of the last event that is known.',
+  'builds.listAll': 'Those of all servers that the credential reaches, newest first.',
   'builds.list': 'Newest first.',
   'builds.create':
     'Makes a new app from a goal in plain words: plan, scaffold, implement, install, build, publish. It answers at once with a build_id; follow it with builds_logs and `follow`. Builds of a server run one at a time.',

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Notifier } from '../../runtime/notifier.ts'
@@ -52,7 +52,15 @@ export class TaskRecords {
 
   /** Returns the tasks of a server, newest first. */
   listByServer(serverId: string): TaskRow[] {
-    const found = this.#queries.select().from(tasks).where(eq(tasks.serverId, serverId))
+    return this.listByServers([serverId])
+  }
+
+  /** Returns the tasks of several servers together, newest first. */
+  listByServers(serverIds: readonly string[]): TaskRow[] {
+    const found = this.#queries
+      .select()
+      .from(tasks)
+      .where(inArray(tasks.serverId, [...serverIds]))
     return found.orderBy(desc(sql`rowid`)).all()
   }
 

@@ -9,8 +9,24 @@ import type { TasksService } from './service.ts'
 const Transcript = t.Object({ events: t.Array(TaskEvent) }, { additionalProperties: false })
 type Transcript = typeof Transcript.static
 
-/** `/servers/{serverId}/tasks`. The service is loaded when it is first asked for. */
+/** `/tasks` and `/servers/{serverId}/tasks`. The service is loaded when it is first asked for. */
 export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksService>) =>
+  new Elysia()
+    .use(access)
+    .get(
+      '/tasks',
+      async ({ caller }) => ({ tasks: (await tasks()).listAll(caller) }),
+      operation('tasks.listAll', {
+        access: 'resource',
+        summary: 'List all tasks',
+        description: 'The tasks of all servers that the key reaches, newest first, ended ones included.',
+        success: { 200: t.Object({ tasks: t.Array(Task) }) },
+        errors: [401],
+      }),
+    )
+    .use(serverTasksRoutes(access, tasks))
+
+const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksService>) =>
   new Elysia({ prefix: '/servers/:serverId/tasks' })
     .use(access)
     .get(

@@ -79,6 +79,12 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     return this.#records.listByServer(serverId).map(toTask)
   }
 
+  /** Lists the tasks of all servers that the caller may access, newest first. */
+  listAll(caller: Caller): Task[] {
+    const ids = this.#servers.list(caller).map(({ id }) => id)
+    return this.#records.listByServers(ids).map(toTask)
+  }
+
   /** Returns a task. @throws BerthError 404 */
   get(caller: Caller, serverId: string, id: string): Task {
     return toTask(this.getRow(caller, serverId, id))

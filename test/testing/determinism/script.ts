@@ -133,6 +133,8 @@ export async function everyOperation(
   await recorder.follow(`${at}/tasks/${failing}/events`)
   await call('POST', `${at}/tasks`, {})
   await call('GET', `${at}/tasks`)
+  await call('GET', '/tasks')
+  await call('GET', '/builds')
 
   const mcp = (method: string, params: Record<string, unknown> = {}) =>
     call('POST', '/mcp', messageFor(method, params), headersOf(method, params))
