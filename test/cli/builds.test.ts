@@ -202,3 +202,18 @@ test('commands, options, servers and ids of builds are offered at the TAB key', 
   expect((await offered('builds', 'run', 'x', '--server', 'srv_')).length).toBe(1)
   expect((await offered('builds', 'run', '--de')).map((line) => line.split('\t')[0])).toEqual(['--detach'])
 })
+
+test('a build or a task is found by one request, however many servers there are', async () => {
+  await Promise.all([berth.server(), berth.server()])
+  const ours = async (): Promise<string[]> => {
+    const response = await fetch(`${berth.info.base_url}/_berth/requests`, {
+      headers: { authorization: `Bearer ${berth.info.admin_token}` },
+    })
+    const { requests } = (await response.json()) as { requests: { operation: string | null; seq: number }[] }
+    return requests.map(({ operation }) => operation ?? '')
+  }
+  const before = (await ours()).length
+  await json('list')
+  await berth.run(['tasks', 'list'])
+  expect((await ours()).slice(0, -before || undefined).sort()).toEqual(['builds.listAll', 'tasks.listAll'])
+})
