@@ -16,6 +16,7 @@ import { openapi } from './commands/openapi.ts'
 import { registerRun } from './commands/run.ts'
 import { registerServe } from './commands/serve-options.ts'
 import { shell } from './commands/shell.ts'
+import { sync } from './commands/sync.ts'
 import { trigger } from './commands/trigger.ts'
 import { down, up } from './commands/up.ts'
 import { use } from './commands/use.ts'
@@ -47,7 +48,7 @@ The commands find the instance of the nearest .berth directory by themselves.
 const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun | RunnableCommand>]> = [
   ['Run berth:', [up, down, list, wait, env, stop, open, doctor]],
   ['Sign in:', [login, logout, whoami]],
-  ['Use the API:', [...API_NOUNS, shell, exec, cp, deploy, use]],
+  ['Use the API:', [...API_NOUNS, shell, exec, cp, sync, deploy, use]],
   ['Test against berth:', [reset, ...CONTROL_NOUNS, logs, listen, trigger]],
   ['About berth:', [guide, completion, openapi, version]],
 ]

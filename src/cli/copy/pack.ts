@@ -25,10 +25,27 @@ export interface PackListener {
  *
  * @throws CommandError if something cannot be read
  */
-export async function* packLocal(directory: string, listener: PackListener): AsyncGenerator<Uint8Array> {
+export const packLocal = (directory: string, listener: PackListener): AsyncGenerator<Uint8Array> =>
+  packed(directory, listener, (packer) => packer.addTree('.'))
+
+/** Packs files and links of a directory, by their paths in it, as `packLocal` does. Skips what is gone. */
+export const packPaths = (
+  directory: string,
+  paths: readonly string[],
+  listener: PackListener,
+): AsyncGenerator<Uint8Array> =>
+  packed(directory, listener, async (packer) => {
+    for (const path of paths) await packer.addTree(`./${path}`)
+  })
+
+async function* packed(
+  directory: string,
+  listener: PackListener,
+  add: (packer: LocalPacker) => Promise<void>,
+): AsyncGenerator<Uint8Array> {
   const { pack } = await import('tar-stream')
   const tar = pack()
-  const packing = new LocalPacker(tar, directory, listener).run()
+  const packing = add(new LocalPacker(tar, directory, listener)).then(() => tar.finalize())
   packing.catch((error: Error) => tar.destroy(error))
   try {
     for await (const chunk of tar as AsyncIterable<Uint8Array>) yield chunk
@@ -50,9 +67,14 @@ class LocalPacker {
     this.#listener = listener
   }
 
-  async run(): Promise<void> {
-    await this.#add('.', await lstat(this.#root))
-    this.#tar.finalize()
+  /** Adds an entry with everything below. Skips one that is gone. */
+  async addTree(path: string): Promise<void> {
+    const full = join(this.#root, path)
+    const stats = await lstat(full).catch((error) => {
+      if (isGone(error)) return null
+      throw unreadable(full, error)
+    })
+    if (stats !== null) await this.#add(path, stats)
   }
 
   async #add(path: string, stats: Stats): Promise<void> {
@@ -63,14 +85,7 @@ class LocalPacker {
       const names = await readdir(full).catch((error) => {
         throw unreadable(full, error)
       })
-      for (const name of names.sort()) {
-        const below = `${path}/${name}`
-        const entry = await lstat(join(this.#root, below)).catch((error) => {
-          if (isGone(error)) return null
-          throw unreadable(join(this.#root, below), error)
-        })
-        if (entry !== null) await this.#add(below, entry)
-      }
+      for (const name of names.sort()) await this.addTree(`${path}/${name}`)
     } else if (stats.isSymbolicLink()) {
       await this.#entry({ ...header, type: 'symlink', linkname: await readlink(full) })
       this.#listener.packed()

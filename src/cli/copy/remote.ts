@@ -83,6 +83,40 @@ async function* run(
   throw new CommandError('The connection closed before the copy was complete. Is berth still running?')
 }
 
+/** Runs a command with this standard input, and drops its output. @throws CommandError as `runRemote` does */
+export async function feedRemote(
+  shell: RemoteShell,
+  command: string,
+  input: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  for await (const _ of runRemote(shell, command, streamOf(input, shell))) {
+    // What it prints is of no use.
+  }
+}
+
+/** Returns a stream of what is iterated over. An error of the iteration aborts the request with it. */
+function streamOf(content: AsyncIterable<Uint8Array>, shell: RemoteShell): ReadableStream<Uint8Array> {
+  const iterator = content[Symbol.asyncIterator]()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await iterator.next()
+          if (done) controller.close()
+          else controller.enqueue(value)
+        } catch (error) {
+          shell.fail(error)
+          controller.error(error)
+        }
+      },
+      async cancel() {
+        await iterator.return?.()
+      },
+    },
+    { highWaterMark: 1 },
+  )
+}
+
 /** Looks at a path of a server; links are followed. */
 export async function lookAt(shell: RemoteShell, path: string): Promise<RemoteEntry> {
   const at = quotePath(path)

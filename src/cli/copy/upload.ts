@@ -4,7 +4,7 @@ import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
 import { type PackListener, packLocal, readFile } from './pack.ts'
 import { below, lastName, meansContent, remotePath } from './place.ts'
-import { lookAt, quotePath, type RemoteEntry, type RemoteShell, runRemote } from './remote.ts'
+import { feedRemote, lookAt, quotePath, type RemoteEntry, type RemoteShell } from './remote.ts'
 
 /** Permission bits of a file whose content comes from standard input. */
 const USUAL_MODE = 0o644
@@ -63,13 +63,7 @@ async function uploadDirectory(
   const isBelow = entry.kind === 'directory' && !meansContent(named)
   const directory = isBelow ? below(path, lastName(named)) : path
   const at = quotePath(directory)
-  await drain(
-    runRemote(
-      shell,
-      `mkdir -p ${at} && cd ${at} && exec tar -xpof -`,
-      streamOf(packLocal(source, listener), shell),
-    ),
-  )
+  await feedRemote(shell, `mkdir -p ${at} && cd ${at} && exec tar -xpof -`, packLocal(source, listener))
   return directory
 }
 
@@ -98,7 +92,7 @@ async function writeRemote(
     `trap 'rm -f "$part"' EXIT; trap 'exit 1' HUP INT TERM`,
     `cat > "$part" && chmod ${mode.toString(8)} "$part" && mv -f "$part" ${name}`,
   ]
-  await drain(runRemote(shell, script.join('\n'), streamOf(content, shell)))
+  await feedRemote(shell, script.join('\n'), content)
 }
 
 async function* counted(
@@ -109,33 +103,4 @@ async function* counted(
     listener.read(chunk.length)
     yield chunk
   }
-}
-
-async function drain(output: AsyncIterable<unknown>): Promise<void> {
-  for await (const _ of output) {
-    // What it prints is of no use.
-  }
-}
-
-/** Returns a stream of what is iterated over. An error of the iteration aborts the request with it. */
-function streamOf(content: AsyncIterable<Uint8Array>, shell: RemoteShell): ReadableStream<Uint8Array> {
-  const iterator = content[Symbol.asyncIterator]()
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await iterator.next()
-          if (done) controller.close()
-          else controller.enqueue(value)
-        } catch (error) {
-          shell.fail(error)
-          controller.error(error)
-        }
-      },
-      async cancel() {
-        await iterator.return?.()
-      },
-    },
-    { highWaterMark: 1 },
-  )
 }

@@ -1,0 +1,91 @@
+import { resolve } from 'node:path'
+import { UsageError } from '../../errors.ts'
+import { parsePlace } from '../copy/place.ts'
+import type { SyncOutcome } from '../copy/sync.ts'
+import { CommandError } from '../errors.ts'
+import { untilInterrupted } from '../interrupt.ts'
+import { flag } from '../options.ts'
+import { count, printable, printJson } from '../output.ts'
+import { action, jsonLines } from '../runner.ts'
+
+/** `berth sync` */
+export const sync = action({
+  usage: 'sync [DIR] [TARGET]',
+  shownUsage: '[options] [DIR] [SERVER:PATH]',
+  summary: 'send what differs of a directory to a server',
+  description: 'Sends the files of a directory that differ by content from those of a server.',
+  access: 'api',
+  json: jsonLines('time'),
+  arguments: {
+    DIR: { description: 'the directory (default: the working directory)' },
+    TARGET: { description: 'where its content goes (default: the workspace)' },
+  },
+  options: {
+    watch: flag('again after each change, until Ctrl-C', { short: 'w' }),
+    delete: flag('remove files of the server that are not here'),
+  },
+  help: `
+  berth sync . shop:app                what is in the working directory
+  berth sync --watch                   to the workspace of the only server
+  berth sync dist :www --delete        www has nothing else then
+
+It leaves out what "berth deploy DIR" does: what .gitignore files exclude, .git,
+node_modules and .env files. --delete leaves such files of the server alone.
+`,
+  async run({ session: { context }, args: [dir = '.', target = ':'], options, connect, server, idOf }) {
+    const place = parsePlace(target)
+    if (place.kind !== 'server')
+      throw new UsageError(`Expected SERVER:PATH as the target, got ${JSON.stringify(target)}.`)
+    const client = await connect()
+    const serverId = place.server === '' ? await server() : await idOf('SERVER', place.server)
+    const [{ RemoteShell }, { Synchronizer }, { CopyProgress }, { leftOutText }] = await Promise.all([
+      import('../copy/remote.ts'),
+      import('../copy/sync.ts'),
+      import('../copy/progress.ts'),
+      import('../directory/report.ts'),
+    ])
+    const { stdout, stderr } = context
+    const directory = resolve(context.cwd, dir)
+    const synchronizer = new Synchronizer(directory, place.path, options.delete ?? false)
+    const once = async (signal: AbortSignal): Promise<SyncOutcome> => {
+      using progress = new CopyProgress(stderr)
+      return await synchronizer.run(new RemoteShell(client, serverId, signal), progress)
+    }
+    const report = async ({ sent, removed }: SyncOutcome): Promise<void> => {
+      if (options.json) return printJson(stdout, { sent, removed })
+      const name = `${place.server}:${place.path}`
+      await stdout.write(
+        sent.length + removed.length === 0
+          ? `Nothing differs from ${printable(name)}.\n`
+          : `${count(sent.length, 'file')} sent, ${removed.length} removed: ${printable(name)}\n`,
+      )
+    }
+    const first = async (signal: AbortSignal): Promise<void> => {
+      await report(await once(signal))
+      const { survey } = synchronizer
+      if (survey !== null && !options.json) await stderr.write(leftOutText(survey, 'berth secrets import'))
+    }
+    if (!options.watch)
+      return untilInterrupted(async (signal) => {
+        await first(signal)
+        return 0
+      })
+    const { repeatOnChange } = await import('../directory/repeat.ts')
+    let isFirst = true
+    return repeatOnChange(directory, synchronizer.isLeftOut, async (signal) => {
+      if (isFirst) {
+        isFirst = false
+        await first(signal)
+        await stderr.write(`Watching ${printable(directory)}. Ctrl-C ends it.\n`)
+        return
+      }
+      try {
+        const outcome = await once(signal)
+        if (outcome.sent.length + outcome.removed.length > 0) await report(outcome)
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error
+        await stderr.write(`berth: ${error.message}\n`)
+      }
+    })
+  },
+})

@@ -1,0 +1,117 @@
+import { basename, dirname, join } from 'node:path'
+import { compareManifests, type FileManifest, SECRET } from '../../resources/files/manifest.ts'
+import { IgnoreRules } from '../directory/gitignore.ts'
+import { ManifestReader } from '../directory/manifest.ts'
+import { type DirectorySurvey, surveyDirectory } from '../directory/survey.ts'
+import { CommandError } from '../errors.ts'
+import { type PackListener, packPaths } from './pack.ts'
+import { remotePath } from './place.ts'
+import { feedRemote, lookAt, quotePath, type RemoteShell } from './remote.ts'
+
+/** What a synchronization has done. */
+export interface SyncOutcome {
+  /** Paths of files and links that were sent. */
+  readonly sent: readonly string[]
+  /** Paths that were removed from the server. */
+  readonly removed: readonly string[]
+}
+
+/** Sends a directory to one of a server, again and again: each time what differs by content. */
+export class Synchronizer {
+  readonly #reader = new ManifestReader()
+  readonly #directory: string
+  readonly #path: string
+  readonly #deletes: boolean
+  #survey: DirectorySurvey | null = null
+
+  /**
+   * @param directory absolute path
+   * @param target path on the server
+   * @param deletes whether files of the server that the directory does not have are removed
+   */
+  constructor(directory: string, target: string, deletes: boolean) {
+    this.#directory = directory
+    this.#path = remotePath(target)
+    this.#deletes = deletes
+  }
+
+  /** What was found in the directory last; null before the first time. */
+  get survey(): DirectorySurvey | null {
+    return this.#survey
+  }
+
+  /** Reports whether a path was left out the last time. */
+  readonly isLeftOut = (path: string): boolean => {
+    const { ignored = [], generated = [] } = this.#survey?.leftOut ?? {}
+    return [...ignored, ...generated].some((entry) => entry === path || entry === `${path}/`)
+  }
+
+  /** Sends what differs. @throws CommandError */
+  async run(shell: RemoteShell, listener: PackListener): Promise<SyncOutcome> {
+    const survey = await surveyDirectory(this.#directory)
+    this.#survey = survey
+    const manifest = this.#reader.read(survey)
+    const { changed, extra } = compareManifests(manifest, await this.#describe(shell, manifest))
+    const removed = this.#deletes ? await keptApart(survey, extra) : []
+    const at = quotePath(this.#path)
+    // First: a file may stand where a directory is to be.
+    if (removed.length > 0) await remove(shell, at, removed)
+    if (changed.length > 0)
+      await feedRemote(
+        shell,
+        `mkdir -p ${at} && cd ${at} && exec tar -xpof -`,
+        packPaths(survey.root, changed, listener),
+      )
+    return { sent: changed, removed }
+  }
+
+  /** Describes the directory of the server: all of it if others are removed, else what is here too. */
+  async #describe(shell: RemoteShell, { files, links }: FileManifest): Promise<FileManifest> {
+    const { kind } = await lookAt(shell, this.#path)
+    if (kind === 'none') return { files: [], links: [] }
+    if (kind !== 'directory') throw new CommandError(`${this.#path} on the server is no directory.`)
+    const paths = this.#deletes ? undefined : [...files, ...links].map(({ path }) => path)
+    const directory = this.#path === '.' ? undefined : this.#path
+    const { client, serverId, signal } = shell
+    return client.call('files.manifest', { params: { serverId }, body: { directory, paths }, signal })
+  }
+}
+
+/** Returns those of the server's paths to remove: not what would be left out here, such as results of a build. */
+async function keptApart(survey: DirectorySurvey, extra: readonly string[]): Promise<string[]> {
+  const { root, files, leftOut } = survey
+  const rules = await IgnoreRules.of(root)
+  const directories = new Set(files.flatMap(({ path }) => directoriesAbove(path)))
+  for (const directory of ['', ...[...directories].sort()]) await rules.enter(join(root, directory))
+  const present = Object.values(leftOut).flat()
+  return extra.filter(
+    (path) =>
+      !SECRET.test(basename(path)) &&
+      !rules.ignores(join(root, path), false) &&
+      !present.some((entry) => entry === path || (entry.endsWith('/') && path.startsWith(entry))),
+  )
+}
+
+/** Returns the directories above a relative path, from the top. */
+function directoriesAbove(path: string): string[] {
+  const above: string[] = []
+  for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) above.push(path.slice(0, at))
+  return above
+}
+
+/** Removes files of a server, and directories that are empty then. */
+async function remove(shell: RemoteShell, at: string, paths: readonly string[]): Promise<void> {
+  await feedRemote(shell, `cd ${at} && xargs -0 rm -f --`, separated(paths.map((path) => `./${path}`)))
+  const above = new Set(
+    paths.map((path) => dirname(path)).flatMap((path) => [...directoriesAbove(path), path]),
+  )
+  above.delete('.')
+  const deepestFirst = [...above].sort((a, b) => b.length - a.length).map((path) => `./${path}`)
+  if (deepestFirst.length > 0)
+    await feedRemote(shell, `cd ${at} && xargs -0 rmdir 2>/dev/null; :`, separated(deepestFirst))
+}
+
+/** Returns paths as xargs(1) reads them with -0. */
+async function* separated(paths: readonly string[]): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(paths.map((path) => `${path}\0`).join(''))
+}

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { until } from '../support/processes.ts'
+import { type Served, serve, start } from './command.ts'
+
+let berth: Served
+let server: string
+/** The directory that is sent. */
+let dir: string
+beforeAll(async () => {
+  berth = await serve()
+  server = await berth.server()
+  dir = mkdtempSync(join(tmpdir(), 'berth-sync-test-'))
+})
+afterAll(async () => {
+  rmSync(dir, { recursive: true, force: true })
+  await berth[Symbol.asyncDispose]()
+})
+beforeEach(async () => {
+  rmSync(dir, { recursive: true, force: true })
+  mkdirSync(join(dir, 'sub'), { recursive: true })
+  await onServer('find . -mindepth 1 -delete')
+})
+
+const words = (...args: string[]) => ['sync', '--data', join(berth.cwd, '.berth'), ...args]
+const sync = (...args: string[]) => berth.run(words(...args), { cwd: dir })
+const onServer = async (command: string): Promise<string> =>
+  (await berth.run(['exec', server, command])).stdout
+const write = (path: string, content: string) => writeFileSync(join(dir, path), content)
+
+test('sends what differs by content, and only that', async () => {
+  write('a', 'a')
+  write('sub/b c\nd', 'b')
+  symlinkSync('a', join(dir, 'link'))
+  const target = `${server}:app`
+  expect((await sync('.', target)).stdout).toBe(`3 files sent, 0 removed: ${target}\n`)
+  expect(await onServer('cat app/a app/link app/sub/*')).toBe('aab')
+  await onServer('echo kept > app/other')
+  expect((await sync('.', target)).stdout).toBe(`Nothing differs from ${target}.\n`)
+  write('a', 'A')
+  chmodSync(join(dir, 'sub/b c\nd'), 0o755)
+  const { stdout } = await sync('--json', '.', target)
+  expect(JSON.parse(stdout)).toEqual({ sent: ['a', 'sub/b c\nd'], removed: [] })
+  expect(await onServer('cat app/a app/other; stat -c %a app/sub/*')).toBe('Akept\n755\n')
+})
+
+test('--delete removes what is not here, but nothing that would not be sent', async () => {
+  write('.gitignore', 'dist/\n*.log\n')
+  write('a', 'a')
+  write('.env', 'SECRET=1')
+  const before =
+    'mkdir -p dist old/deep node_modules; touch dist/x old/deep/y server.log .env node_modules/z old-file'
+  await onServer(before)
+  const { stdout, stderr } = await sync('--delete')
+  expect(stdout).toBe('2 files sent, 2 removed: :\n')
+  expect(stderr).toContain('.env (may hold secrets')
+  expect(await onServer('ls -A')).toBe('.env\n.gitignore\na\ndist\nnode_modules\nserver.log\n')
+})
+
+test('a file takes the place of a directory with --delete', async () => {
+  write('a', 'now a file')
+  await onServer('mkdir a; touch a/x')
+  expect((await sync('--delete')).exitCode).toBe(0)
+  expect(await onServer('cat a')).toBe('now a file')
+})
+
+test('--watch sends each change until Ctrl-C', async () => {
+  write('a', 'first')
+  const child = start(words('--watch', '--delete'), { cwd: dir })
+  await until(async () => (await onServer('cat a')) === 'first', 'the directory is sent')
+  write('a', 'second')
+  write('sub/new', 'new')
+  await until(async () => (await onServer('cat a sub/new')) === 'secondnew', 'the changes are sent')
+  rmSync(join(dir, 'sub/new'))
+  await until(async () => (await onServer('ls -A')) === 'a\n', 'the removal is sent')
+  child.kill('SIGINT')
+  expect(await child.exited).toBe(130)
+})
+
+test.each([
+  [['missing'], 'There is no directory'],
+  [['.', 'plain'], 'Expected SERVER:PATH as the target'],
+  [['.', ':file'], 'file on the server is no directory'],
+])('%j is refused', async (args, reason) => {
+  await onServer('touch file')
+  const { exitCode, stderr } = await sync(...args)
+  expect(exitCode).toBeGreaterThan(0)
+  expect(stderr).toContain(reason)
+})
