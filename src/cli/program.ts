@@ -22,7 +22,7 @@ import { down, up } from './commands/up.ts'
 import { use } from './commands/use.ts'
 import { version } from './commands/version.ts'
 import { addGuideHints, groupItems, reflow } from './help.ts'
-import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES } from './nouns/index.ts'
+import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES, NOUNS } from './nouns/index.ts'
 import { reset } from './nouns/snapshots.ts'
 import { paint } from './output.ts'
 import type { ProcessContext } from './process-context.ts'
@@ -38,6 +38,7 @@ Examples:
   berth files write srv_… app.py app.py   put a file there
   berth tasks run "Mend the failing test" give the agent a goal and follow it
   berth projects create . --public        bring the app in this directory up
+  berth projects push                     send what changed, and restart it
   berth builds run "A notes page"         build an app for a goal, behind a URL
 
 The commands find the instance of the nearest .berth directory by themselves.
@@ -116,6 +117,13 @@ const rewriteUsageError = (text: string): string =>
       /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/m,
       'error: $2: expected one of $3, got "$1".',
     )
+    .replace(/unknown command '([^']*)'(?:\n\(Did you mean [^)]*\))?/, (text, word: string) => {
+      const nouns = NOUNS.filter(({ commands }) => commands.some(({ usage }) => usage.split(' ')[0] === word))
+      const meant = nouns.map(({ name }) => `"berth ${name} ${word}"`)
+      return meant.length === 0 || meant.length > 3
+        ? text
+        : `unknown command '${word}'\n(Did you mean ${meant.join(' or ')}?)`
+    })
     // The library suggests an alias as if it were another command.
     .replace(/\(Did you mean one of list, ls\?\)/, '(Did you mean list?)')
     .replace(/^error: /, 'berth: ')

@@ -34,6 +34,15 @@ test('other words are searched for, and named if nothing has them', async () => 
   })
 })
 
+test('a question is answered too: small words do not count, and what has the most of the others comes first', async () => {
+  const { stdout } = await run(['guide', 'how do I see why my app does not start?'])
+  expect(stdout).toContain('berth guide ')
+  const found = JSON.parse(
+    (await run(['guide', 'where', 'is', 'the', 'idempotency', 'key', '--json'])).stdout,
+  )
+  expect(found[0]).toMatchObject({ name: 'api', heading: 'Idempotency-Key' })
+})
+
 test('help on a command ends with the page that tells more, and each such page exists', async () => {
   const { stdout } = await run(['help', 'faults'])
   expect(stdout).toEndWith('\nThe guide tells more: berth guide faults\n')

@@ -151,7 +151,7 @@ test('one that fails exits with 1, shows the log and the remedy; mended, init br
   const { id } = told(outcome)
   expect(outcome.stderr).toMatch(/^app {6}no luck today$/m)
   expect(outcome.stderr).toEndWith(
-    `berth: broken could not be brought up; the log above says why. Mend it, then run: berth projects init ${id}\nThe whole log: berth projects logs broken\n`,
+    `berth: broken could not be brought up; the log above says why. Mend it, then run: berth projects push broken\nThe whole log: berth projects logs broken\n`,
   )
   const again = await projects('init', id, '--json')
   expect(again.exitCode).toBe(1)

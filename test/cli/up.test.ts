@@ -88,6 +88,23 @@ test('with --watch a change is live without a command', async () => {
   expect(await terminal.exited).toBe(0)
 })
 
+test('with --watch a version that fails is not told to be live, and push in the directory means the same project', async () => {
+  await using one = project(APP)
+  await using terminal = one.terminal('up', '--watch')
+  await terminal.shows('Following the logs.')
+  one.put('app/server.js', 'syntax error here')
+  await terminal.shows(
+    /It did not come up\.[^\n]*The version before goes on until its app ends\. The whole log: berth projects logs app/,
+  )
+  expect(terminal.output()).not.toContain('Live after')
+  one.put('app/server.js', APP['app/server.js'])
+  await terminal.shows(/Live after \d+ ms/)
+  const pushed = await run(['projects', 'push'], { cwd: join(one.cwd, 'app'), env: one.env })
+  expect(pushed).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('Nothing has changed') })
+  terminal.type('\x03')
+  expect(await terminal.exited).toBe(0)
+})
+
 test('--detach leaves it running until berth down, which keeps the files, and a second up wakes it with what changed', async () => {
   await using one = project(SITE)
   const first = await one.berth('up', '--detach')
@@ -135,7 +152,7 @@ test('an app that fails or waits is told by its name and its exit code, and the 
   const failed = await one.berth('up', '--detach')
   expect(failed).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('site is up') })
   expect(failed.stderr).toMatch(/bad {2}\| .*it broke/)
-  expect(failed.stderr).toContain('bad  | It did not come up. Its log: berth projects logs bad\n')
+  expect(failed.stderr).toContain('bad  | It did not come up. The whole log: berth projects logs bad\n')
   one.put('bad/berth.json', '{"start": "true", "env": {"TOKEN": {"required": true}}}')
   const waiting = await one.berth('up', '--detach')
   expect(waiting.exitCode).toBe(3)

@@ -96,6 +96,7 @@ const WRONG: [args: string[], message: string][] = [
   [['servrs', '--help'], "unknown command 'servrs'\n(Did you mean servers?)"],
   [['help', 'servrs'], "unknown command 'servrs'\n(Did you mean servers?)"],
   [['faults', 'ad', '--help'], "unknown command 'ad'"],
+  [['push'], 'unknown command \'push\'\n(Did you mean "berth projects push"?)'],
   [['servers', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
   [['serve', '--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
   [['--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
@@ -46,9 +47,22 @@ Examples:
     if (options.watch) return deployOnChange(session.context, client, serverId, upload, options)
     const files = await upload.sendAll(options.clean ?? false)
     const published = await publish(client, serverId)
-    return print({ ...published, files }, ({ url }) => `Published ${serverId} at ${url}\n`)
+    const hint = await projectHint(session.context, client, directory)
+    return print({ ...published, files }, ({ url }) => `Published ${serverId} at ${url}\n${hint}`)
   },
 })
+
+/** Says that a directory is a project too, which stays as it is; empty for one that is not. */
+async function projectHint(context: ProcessContext, client: Client, directory: string): Promise<string> {
+  const { SENT_PROJECTS } = await import('../directory-choices.ts')
+  const cwd = resolve(context.cwd, directory)
+  const sent = SENT_PROJECTS.find({ ...context, cwd }, client.baseUrl)
+  if (sent?.directory !== cwd) return ''
+  const { projects } = await client.call('projects.listAll')
+  const project = projects.find(({ id }) => id === sent.id)
+  if (project === undefined) return ''
+  return `Its project ${printable(project.slug)} stays as it is: "berth projects push" sends the directory there.\n`
+}
 
 type Published = ResponseOf<'deployments.create'>
 

@@ -73,7 +73,9 @@ Examples:
       query: { ...query, limit: limit ?? DEFAULT_LIMIT },
     })
     if (requests.length === 0 && !options.json)
-      await context.stdout.write('No requests that fit. "berth logs -f" shows them as they come.\n')
+      await context.stdout.write(
+        'No requests that fit. "berth logs -f" shows them as they come; "berth projects logs" shows what an app prints.\n',
+      )
     for (const entry of requests.toReversed()) await show(entry)
     return 0
   },

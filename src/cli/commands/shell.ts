@@ -1,6 +1,7 @@
 import { UsageError } from '../../errors.ts'
 import { findTerminal } from '../nouns/terminals.ts'
 import { text } from '../options.ts'
+import { paint } from '../output.ts'
 import { action } from '../runner.ts'
 
 /** `berth shell` */
@@ -32,7 +33,11 @@ Examples:
     requireTerminal(context, 'For a command in a script use: berth exec SERVER -- COMMAND')
     const client = await connect()
     const serverId = await server()
-    if (attached === undefined) return attachHere(client, context, { serverId, body: { name, cwd } })
+    if (attached === undefined) {
+      const { stderr } = context
+      await stderr.write(`${paint(stderr, 'dim', '~. at the beginning of a line leaves it running.')}\n`)
+      return attachHere(client, context, { serverId, body: { name, cwd } })
+    }
     return attachHere(client, context, { serverId, terminal: await findTerminal(client, serverId, attached) })
   },
 })

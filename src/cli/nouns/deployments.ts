@@ -19,7 +19,8 @@ const server = text('SERVER', 'the server; needed where there are several')
 export const deployments: Noun = {
   name: 'deployments',
   summary: 'list what a server publishes',
-  description: 'Lists what a server publishes. "berth deploy" also writes the files of a directory first.',
+  description:
+    'Lists what a server publishes. "berth deploy" also writes the files of a directory first. A deployment ends with its server: put that to sleep, or delete it.',
   commands: [
     action({
       usage: 'list',

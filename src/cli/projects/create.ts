@@ -12,6 +12,7 @@ import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
+import { shellQuote } from '../quote.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
 import type { CliSession } from '../session.ts'
 import { parsePairs, readVariables, type Variables } from '../variables.ts'
@@ -60,7 +61,10 @@ export async function createProject({
   const head = createdText(created)
   if (init_phase !== null && !detach) {
     if (!json) await session.context.stdout.write(head)
-    return followBringUp(session, client, created, { json, since: created.created_at })
+    const from = source.from === undefined || source.from === '.' ? [] : [source.from]
+    const remedy =
+      source.from === undefined ? {} : { remedy: `berth projects push ${shellQuote(from)}`.trim() }
+    return followBringUp(session, client, created, { json, since: created.created_at, ...remedy })
   }
   const next =
     init_phase === null

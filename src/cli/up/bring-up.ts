@@ -5,6 +5,7 @@ import { repeatOnChange } from '../directory/repeat.ts'
 import { CommandError } from '../errors.ts'
 import { followLog, logText, projectLog } from '../log.ts'
 import { paint, printable } from '../output.ts'
+import { rememberProject } from '../projects/create.ts'
 import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
 import { missingVariablesText } from '../projects/missing-variables.ts'
 import { Pusher } from '../projects/push.ts'
@@ -79,9 +80,14 @@ export class UpProjects {
     await Promise.all([ended, ...work])
   }
 
-  async #bringUpOne({ name, id, session, pusher }: UpProject, signal: AbortSignal): Promise<number> {
+  async #bringUpOne(
+    { name, id, directory, session, pusher }: UpProject,
+    signal: AbortSignal,
+  ): Promise<number> {
     const { stderr } = session.context
     try {
+      // "berth projects push" in the directory then means this project.
+      if (directory !== null) await rememberProject(session.context, directory, this.#client, id)
       const project = await this.#client.call('projects.get', { params: { projectId: id }, signal })
       const final = await this.#reachFinal(project, pusher, session, signal)
       return await this.#tell(name, final, session)
@@ -109,8 +115,10 @@ export class UpProjects {
     const { stdout } = this.#session.context
     const { slug, url, init_phase: phase, server_id } = project
     if (phase === 'failed') {
+      const before =
+        project.runtime_status === 'running' ? ' The version before goes on until its app ends.' : ''
       await stderr.write(
-        `${paint(stderr, 'red', 'It did not come up.')} Its log: berth projects logs ${slug}\n`,
+        `${paint(stderr, 'red', 'It did not come up.')}${before} The whole log: berth projects logs ${slug}\n`,
       )
       return 1
     }
@@ -135,15 +143,17 @@ export class UpProjects {
     }
   }
 
-  async #watchOne({ id, directory, session }: UpProject): Promise<void> {
+  async #watchOne({ name, id, directory, session }: UpProject): Promise<void> {
     if (directory === null) return
     // What the bring-up prints is followed already.
     const pusher = new Pusher(session, this.#client, directory, id, true)
     const { stdout, stderr } = session.context
     await repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
       try {
-        const { response, tookMs } = await pusher.push(signal)
-        if (response.written + response.removed > 0) await stdout.write(`Live after ${tookMs} ms.\n`)
+        const { response, project, tookMs } = await pusher.push(signal)
+        if (response.written + response.removed === 0) return
+        if (project.init_phase === 'ready') await stdout.write(`Live after ${tookMs} ms.\n`)
+        else await this.#tell(name, project, session)
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
         await stderr.write(`${paint(stderr, 'red', error.message)}\n`)

@@ -93,17 +93,27 @@ export async function guideFile(path: string): Promise<Uint8Array | string[] | n
   return readFile(file).catch(() => null)
 }
 
+/** Words of questions that tell nothing about what is sought. */
+const SMALL_WORDS: ReadonlySet<string> = new Set(
+  'a an and are at be can do does for from how i in is it my of on or see that the there this to what when where which who why with you'.split(
+    ' ',
+  ),
+)
+
 /**
- * Returns the parts of pages that have all words, best first: in a page's title, then in a heading, then in the text.
- * Case is ignored.
+ * Returns the parts of pages that have the most of the words, best first: in a page's title, then in a heading, then in
+ * the text. Case is ignored, and so are small words of a question.
  */
 export async function searchGuide(words: readonly string[]): Promise<GuideMatch[]> {
-  const wanted = words.map((word) => word.toLowerCase())
-  const found: { match: GuideMatch; score: number }[] = []
+  const typed = words.flatMap((word) => word.toLowerCase().split(/[\s?!,.;:"]+/)).filter(Boolean)
+  const telling = typed.filter((word) => !SMALL_WORDS.has(word))
+  const wanted = telling.length > 0 ? telling : typed
+  const found: { match: GuideMatch; has: number; score: number }[] = []
   for (const page of await guidePages()) {
     for (const { heading, fragment, lines } of partsOf(page)) {
       const text = `${page.title}\n${heading}\n${lines.join('\n')}`.toLowerCase()
-      if (!wanted.every((word) => text.includes(word))) continue
+      const has = wanted.filter((word) => text.includes(word)).length
+      if (has === 0) continue
       const score = wanted.reduce(
         (sum, word) =>
           sum +
@@ -114,12 +124,19 @@ export async function searchGuide(words: readonly string[]): Promise<GuideMatch[
       )
       // A row of a table and an entry of a list stand for themselves.
       const paragraphs = lines.join('\n').split(/\n(?=\||- |\s*\n)/)
-      const first =
-        paragraphs.find((one) => wanted.some((word) => includes(one, word))) ?? paragraphs[0] ?? ''
-      found.push({ match: { page, heading, fragment, excerpt: excerptOf(first) }, score })
+      const count = (paragraph: string): number => wanted.filter((word) => includes(paragraph, word)).length
+      const best = paragraphs.reduce(
+        (one, other) => (count(other) > count(one) ? other : one),
+        paragraphs[0] ?? '',
+      )
+      found.push({ match: { page, heading, fragment, excerpt: excerptOf(best) }, has, score })
     }
   }
-  return found.sort((a, b) => b.score - a.score).map(({ match }) => match)
+  const most = Math.max(0, ...found.map(({ has }) => has))
+  return found
+    .filter(({ has }) => has === most)
+    .sort((a, b) => b.score - a.score)
+    .map(({ match }) => match)
 }
 
 /** Longest excerpt, in characters. */
