@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { command as berthCommand } from '../support/serve.ts'
 import { run, temporaryFolder } from './command.ts'
 import { onTerminal } from './terminal.ts'
@@ -71,4 +73,14 @@ test('an instance that keeps nothing is reset at once', async () => {
   expect(serving.terminal.output()).not.toContain('[y/N]')
   serving.terminal.type('q')
   expect(await serving.terminal.exited).toBe(0)
+})
+
+test('a new data directory below another one is told of, with the way to go on with that', async () => {
+  using folder = temporaryFolder()
+  const [above, below] = [join(folder.path, '.berth'), join(folder.path, 'app')]
+  for (const path of [above, below]) mkdirSync(path)
+  await using terminal = onTerminal([...berthCommand, 'serve', '--port', '0'], { cwd: below })
+  await terminal.shows(`${join(below, '.berth')} is new; ${above} is left alone.`)
+  terminal.type('q')
+  expect(await terminal.exited).toBe(0)
 })

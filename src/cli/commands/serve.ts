@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { loadConfig } from '../../config/load.ts'
 import { StartStopped } from '../../instance/start.ts'
 import type { Console } from '../console/console.ts'
@@ -15,6 +17,7 @@ import { listenForStopSignal } from './stop-signal.ts'
 export async function serve(flags: Record<string, unknown>, context: ProcessContext): Promise<number> {
   const { env, cwd, stderr } = context
   const config = loadConfig({ flags, env, cwd })
+  const isNew = !config.ephemeral && !existsSync(config.dataDir)
   const signal = listenForStopSignal()
   const starting = startInstance(config, context, { log: printLog, stopRequested: signal.received })
   const berth = await starting.catch((error) => {
@@ -36,6 +39,7 @@ export async function serve(flags: Record<string, unknown>, context: ProcessCont
           : 'Stop with Ctrl-C.',
       network: berth.network,
     })
+    if (isNew && !config.json) await noteParentDirectory(berth.info.data_dir, context)
     if (isConsole) {
       const { openConsole } = await import('../console/console.ts')
       const { base_url: baseUrl, admin_token: adminToken } = berth.info
@@ -50,4 +54,14 @@ export async function serve(flags: Record<string, unknown>, context: ProcessCont
     unregister()
   }
   return 0
+}
+
+/** Says that there is a data directory above a new one, in which commands were at home until now. */
+async function noteParentDirectory(dataDir: string, { stderr }: ProcessContext): Promise<void> {
+  const { findDataDirectory } = await import('../find-instance.ts')
+  const above = findDataDirectory(undefined, {}, dirname(dirname(dataDir)))
+  if (above === dataDir || !existsSync(above)) return
+  await stderr.write(
+    `berth: ${dataDir} is new; ${above} is left alone. To go on with that one: berth serve --data ${above}\n`,
+  )
 }

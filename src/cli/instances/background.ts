@@ -15,6 +15,8 @@ export interface BackgroundReady {
   ready: ReadyInfo
   /** Path of its log file. */
   log: string
+  /** Whether each server has its own network. */
+  network: 'own' | 'shared'
 }
 
 /**
@@ -43,7 +45,7 @@ export async function background(
     await berth.recovered
     const { fd, path } = log.open(berth.info.data_dir)
     unregister = registerInstance(berth.info, startedBy as StartedBy, env)
-    const report: BackgroundReady = { ready: berth.info, log: path }
+    const report: BackgroundReady = { ready: berth.info, log: path, network: berth.network }
     write = log.write
     try {
       writeLineSync(JSON.stringify(report))

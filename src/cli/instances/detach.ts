@@ -49,10 +49,15 @@ export async function detach(
     // Ends when the instance redirects its output to the log.
     await stderrCopied
     child.unref()
-    const { ready, log } = JSON.parse(line) as BackgroundReady
+    const { ready, log, network } = JSON.parse(line) as BackgroundReady
     if (startedBy === 'up')
       await stderr.write(`berth ${ready.version} runs at ${ready.base_url}, until "berth down".\n`)
-    else await printReady(json, ready, context, { stop: `Stop with "${stopCommand(ready, context)}".`, log })
+    else
+      await printReady(json, ready, context, {
+        stop: `Stop with "${stopCommand(ready, context)}".`,
+        log,
+        network,
+      })
     return 0
   })
 }
