@@ -152,6 +152,7 @@ test('an app that fails or waits is told by its name and its exit code, and the 
   const failed = await one.berth('up', '--detach')
   expect(failed).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('site is up') })
   expect(failed.stderr).toMatch(/bad {2}\| .*it broke/)
+  expect(failed.stderr.match(/The app did not start/g)).toHaveLength(1)
   expect(failed.stderr).toContain('bad  | It did not come up. The whole log: berth projects logs bad\n')
   one.put('bad/berth.json', '{"start": "true", "env": {"TOKEN": {"required": true}}}')
   const waiting = await one.berth('up', '--detach')

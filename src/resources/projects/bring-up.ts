@@ -122,7 +122,8 @@ export class BringUp {
         ? 'The server was stopped. Start it and initialise the project again.'
         : failureMessage(error)
       if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
-      app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
+      if (!isToldByApp(error, signal, records.find(id)?.initPhase))
+        app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
       // The app that ran before may be down: berth was killed, or the server was stopped.
       if (!app.isUp) records.setRuntimeStatus(id, 'paused')
       const { initPhase, plan = null } = records.find(id) ?? {}
@@ -240,6 +241,10 @@ function planOf({ plan }: ProjectRow): AppPlan {
   if (plan) return plan
   throw new AppError('How the app is started is not known. Initialise the project again.')
 }
+
+/** Reports whether the app's log says already why it did not start, and what becomes of the version before. */
+const isToldByApp = (error: unknown, signal: AbortSignal, phase: InitPhase | null | undefined): boolean =>
+  error instanceof AppFailure && !signal.aborted && (phase === 'start' || phase === 'healthcheck')
 
 /** Returns the message of a failure of the app or the server; null for any other error. */
 function failureMessage(error: unknown): string | null {
