@@ -9,8 +9,8 @@ import type { Print } from './runner.ts'
 /** The last lines of a log. */
 type LogEnd = ResponseOf<'projects.logs'>
 
-/** A line of the log of a project or a build. */
-export type LogLine = Omit<LogEnd['logs'][number], 'seq'>
+/** A line of the log of a project or a build. One of the command line's own has no `seq`. */
+export type LogLine = Omit<LogEnd['logs'][number], 'seq'> & { readonly seq?: number }
 
 /** Which lines of a log are wanted. */
 interface LogPart {
@@ -48,7 +48,7 @@ export const deploymentLog = (client: Client, serverId: string): Log => ({
 })
 
 /** Default number of lines of a log, the API's too. */
-const DEFAULT_TAIL = 200
+export const DEFAULT_TAIL = 200
 
 /** Largest number of lines that the API returns at once. */
 export const ALL_LINES = 10_000

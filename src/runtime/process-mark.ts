@@ -34,13 +34,20 @@ export function parseMark(text: string): ProcessMark | null {
   return pid === undefined ? null : { pid: Number(pid), start, namespace }
 }
 
-/** Field 22 of proc_pid_stat(5); null if no such process runs. */
+/** Positions of `num_threads` and `starttime` behind the name (proc_pid_stat(5)). */
+const THREADS = 17
+const START = 19
+
+/** Returns when a process started, in clock ticks since boot; null if no such process runs. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     // The name is in parentheses and may contain any character, including parentheses.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return fields[0] === 'Z' || fields[0] === 'X' ? null : (fields[19] ?? null)
+    const [state] = fields
+    // One whose first thread has ended before others still holds what it held.
+    const hasEnded = state === 'X' || (state === 'Z' && Number(fields[THREADS]) <= 1)
+    return hasEnded ? null : (fields[START] ?? null)
   } catch {
     return null
   }

@@ -42,6 +42,7 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.serverFaults.lift': 'faults lift',
   'control.serverFaults.clear': 'faults lift',
   'control.fixtures.list': 'fixtures list',
+  'control.fixtures.apply': 'up',
   'control.fixtures.schema': { none: '"berth fixtures schema" prints it without an instance' },
   'control.requests.list': 'logs',
   'control.requests.clear': 'logs',

@@ -72,7 +72,7 @@ test('what is wrong is told before or by the instance, and nothing is set', asyn
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(sentence)])
   }
   const unknown = await faults('add', '--operation', 'exec.runn', '--disconnect')
-  expect([unknown.exitCode, unknown.stderr]).toEqual([1, expect.stringContaining('Did you mean exec.run?')])
+  expect([unknown.exitCode, unknown.stderr]).toEqual([1, expect.stringContaining('Did you mean exec.run or')])
   expect((await json('list')).faults).toEqual([])
 })
 
@@ -103,7 +103,10 @@ test('operations, faults, kinds and servers are offered at TAB', async () => {
       .map((line) => line.split('\t')[0] ?? '')
   }
   expect(await offered('add', '--operation', '')).toEqual([...API_OPERATION_IDS])
-  expect(await offered('add', '--operation=exec')).toEqual(['--operation=exec.run'])
+  expect(await offered('add', '--operation=exec')).toEqual([
+    '--operation=exec.run',
+    '--operation=exec.stream',
+  ])
   expect(await offered('add', '--method', 'P')).toEqual(['POST', 'PUT', 'PATCH'])
   const { id } = await json('add', '--disconnect', '--path', '/nowhere')
   expect(await offered('rm', '')).toEqual([id])

@@ -2,7 +2,7 @@ import type { InitPhase, Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { followWork, pollUntil } from '../follow.ts'
-import { ALL_LINES, followLog, logText, printLogEnd, projectLog } from '../log.ts'
+import { ALL_LINES, followLog, type LogLine, logText, printLogEnd, projectLog } from '../log.ts'
 import { paint, printable, printJson } from '../output.ts'
 import type { CliSession } from '../session.ts'
 import { missingVariablesText } from './missing-variables.ts'
@@ -53,6 +53,8 @@ interface WatchOptions {
   /** ISO 8601. Earlier lines of the log belong to earlier runs. Null: those before the run's first phase do. */
   since: string | null
   signal: AbortSignal
+  /** Called with each line of the log that has been read, shown or not. */
+  onLine?: (line: LogLine) => void
   /** Called with each phase in the log. */
   onPhase?: (phase: string) => void
 }
@@ -66,7 +68,7 @@ export async function watchBringUp(
   { context: { stderr } }: Pick<CliSession, 'context'>,
   client: Client,
   project: Project,
-  { since, signal: interrupted, onPhase = () => {} }: WatchOptions,
+  { since, signal: interrupted, onLine = () => {}, onPhase = () => {} }: WatchOptions,
 ): Promise<Project> {
   const done = new AbortController()
   const signal = AbortSignal.any([interrupted, done.signal])
@@ -76,6 +78,7 @@ export async function watchBringUp(
   const show = async (): Promise<void> => {
     for await (const line of followLog(projectLog(client, project.id), { tail: ALL_LINES }, signal)) {
       const { phase, run } = line
+      onLine(line)
       hasBegun ||= since === null ? run === project.init_run_id : line.at >= since
       if (!hasBegun) continue
       await stderr.write(phase ? `${paint(stderr, 'bold', line.text)}\n` : logText(stderr, line))

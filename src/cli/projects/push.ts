@@ -11,7 +11,7 @@ import { type DirectorySurvey, partOf, surveyDirectory } from '../directory/surv
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { printLogEnd, projectLog } from '../log.ts'
+import { type LogLine, printLogEnd, projectLog } from '../log.ts'
 import { count, printable, printJson } from '../output.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
 import type { CliSession } from '../session.ts'
@@ -149,9 +149,10 @@ export class Pusher {
   /**
    * Sends what differs, and waits until the app responds or has failed.
    *
+   * @param onLine called with each line of the log that has been read meanwhile
    * @throws CommandError if nothing can be sent
    */
-  async push(signal: AbortSignal): Promise<Outcome> {
+  async push(signal: AbortSignal, onLine: (line: LogLine) => void = () => {}): Promise<Outcome> {
     const began = performance.now()
     const survey = await surveyDirectory(this.directory)
     this.#survey = survey
@@ -168,6 +169,7 @@ export class Pusher {
         : watchBringUp(this.session, this.client, project, {
             since: null,
             signal,
+            onLine,
             onPhase: (phase) => phases.push(phase),
           })
     const final = response.began === null ? project : await watch()

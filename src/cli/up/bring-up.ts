@@ -3,7 +3,7 @@ import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { repeatOnChange } from '../directory/repeat.ts'
 import { CommandError } from '../errors.ts'
-import { followLog, logText, projectLog } from '../log.ts'
+import { DEFAULT_TAIL, followLog, type LogLine, logText, projectLog } from '../log.ts'
 import { paint, printable } from '../output.ts'
 import { rememberProject } from '../projects/create.ts'
 import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
@@ -32,6 +32,8 @@ export class UpProjects {
   readonly #session: CliSession
   readonly #client: Client
   readonly #projects: readonly UpProject[]
+  /** The number of the last line of each project's log that has been read, by the project's id. */
+  readonly #read = new Map<string, number>()
 
   constructor(session: CliSession, client: Client, file: ProjectFile, made: readonly Made[]) {
     this.#session = session
@@ -89,6 +91,8 @@ export class UpProjects {
       // "berth projects push" in the directory then means this project.
       if (directory !== null) await rememberProject(session.context, directory, this.#client, id)
       const project = await this.#client.call('projects.get', { params: { projectId: id }, signal })
+      const [last] = (await projectLog(this.#client, id).read({ tail: 1 })).logs
+      this.#read.set(id, last?.seq ?? -1)
       const final = await this.#reachFinal(project, pusher, session, signal)
       return await this.#tell(name, final, session)
     } catch (error) {
@@ -105,9 +109,12 @@ export class UpProjects {
     session: CliSession,
     signal: AbortSignal,
   ): Promise<Project> {
-    if (pusher) return (await pusher.push(signal)).project
+    const onLine = ({ seq = -1 }: LogLine): void => {
+      this.#read.set(project.id, Math.max(seq, this.#read.get(project.id) ?? -1))
+    }
+    if (pusher) return (await pusher.push(signal, onLine)).project
     if (project.init_phase === 'ready') return project
-    return watchBringUp(session, this.#client, project, { since: null, signal })
+    return watchBringUp(session, this.#client, project, { since: null, signal, onLine })
   }
 
   /** Prints what has become of a project. Returns its exit code. */
@@ -134,10 +141,11 @@ export class UpProjects {
   async #followOne({ id, session }: UpProject, signal: AbortSignal): Promise<void> {
     const { stdout } = session.context
     const log = projectLog(this.#client, id)
-    const last = (await log.read({ tail: 1 })).logs.at(-1)?.at ?? ''
+    // What was printed since the bring-up was shown.
+    const read = this.#read.get(id) ?? -1
     try {
-      for await (const line of followLog(log, { tail: 1 }, signal))
-        if (line.at > last) await stdout.write(logText(stdout, line))
+      for await (const line of followLog(log, { tail: DEFAULT_TAIL }, signal))
+        if (line.seq === undefined || line.seq > read) await stdout.write(logText(stdout, line))
     } catch (error) {
       if (!signal.aborted) throw error
     }

@@ -339,7 +339,7 @@ describe('faults', () => {
   test.each([
     [{ effect: UNAVAILABLE }, '"match" in the body is missing: expected an object, {} for every request.'],
     [{ match: {} }, '"effect" in the body is missing: expected an object with one of error, delay_ms'],
-    [{ match: { operation: 'exec.runn' }, effect: UNAVAILABLE }, 'Did you mean exec.run?'],
+    [{ match: { operation: 'exec.runn' }, effect: UNAVAILABLE }, 'Did you mean exec.run or exec.stream?'],
     [{ match: { operation: 'POST /x' }, effect: UNAVAILABLE }, '"operationId"'],
     [{ match: { status: 4 }, effect: UNAVAILABLE }, '"match.status" in the body is not a known field; known'],
     [{ match: { method: 'BREW' }, effect: UNAVAILABLE }, '"match.method" in the body: expected one of GET,'],

@@ -198,6 +198,7 @@ describe('snapshots', () => {
     const place = join(berth.dataDir, 'snapshots/old')
     const database = new Database(join(place, 'berth.db'))
     const later = [
+      'project_code',
       'faults',
       'inbox',
       'fixtures',
