@@ -53,7 +53,8 @@ export class NameResolver {
     if (found !== null) return found.id as Given
     // The instance knows best what to say of an id that is not there.
     if (BEGINS_LIKE_ID.test(given)) return given
-    throw unknownName(given, source.words, hint)
+    const project = placeholder === 'SERVER' ? await this.#projectHint(given) : ''
+    throw unknownName(given, source.words, project || hint)
   }
 
   /**
@@ -75,6 +76,16 @@ export class NameResolver {
     throw new CommandError(
       `${used.id}, which "berth use" has chosen for ${used.directory}, is not there any more. Choose another with "berth use SERVER", or none with "berth use --none".`,
     )
+  }
+
+  /** Returns what to do if the name of a server is that of a project; empty if it is not. */
+  async #projectHint(given: string): Promise<string> {
+    const projects = this.#session.names.get('PROJECT')
+    // A command of the control API may have no key to ask with.
+    const all = projects ? await this.#list(projects).catch(() => []) : []
+    const found = all.find(({ names = [] }) => names.includes(given))
+    if (!found) return ''
+    return ` ${found.id} is a project of that name: name its server instead, where its files are in projects/.`
   }
 
   #sourceOf(placeholder: string): AccessibleSource & { words: NameWords } {

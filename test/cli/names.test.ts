@@ -49,6 +49,16 @@ test('the only server is meant where none is named, whatever else is given', asy
   expect(await output('servers', 'delete')).toBe(`Deleted ${id}.\n`)
 })
 
+test('the name of a project in place of a server is told to be one, with what to name', async () => {
+  const id = await provision('alone')
+  const { stdout } = await berth.run(['projects', 'create', '--name', 'shop', '--json'])
+  const project = JSON.parse(stdout)
+  expect(await failure('exec', 'shop', '--', 'ls')).toBe(
+    `berth: No server has "shop" as its id or label. "berth servers" lists those there are. ${project.id} is a project of that name: name its server instead, where its files are in projects/.\n`,
+  )
+  await remove(id)
+})
+
 describe('with several servers', () => {
   let [web, twin, other]: [string, string, string] = ['', '', '']
   beforeAll(async () => {
