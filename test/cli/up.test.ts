@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { projectPorts } from '../support/ports.ts'
+import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
 import { type Outcome, run, serve, temporaryFolder } from './command.ts'
 import { onTerminal } from './terminal.ts'
@@ -123,6 +124,20 @@ test('--detach leaves it running until berth down, which keeps the files, and a 
   const later = await serve([], { cwd: one.cwd, env: { ...one.env } })
   expect((await later.run(['servers', '-q'], { env: one.env })).stdout).toBe('')
   await later[Symbol.asyncDispose]()
+})
+
+test('after a kill -9 nothing of it runs, and the next up starts anew with what was there', async () => {
+  await using one = project(SITE)
+  {
+    await using terminal = one.terminal('up')
+    await terminal.shows('Following the logs.')
+    process.kill(terminal.pid, 'SIGKILL')
+    await terminal.exited
+  }
+  await until(() => processesOf(one.cwd).length === 0, 'no process of it is left')
+  const again = await one.berth('up', '--detach')
+  expect(again).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('site is up: http://') })
+  expect((await one.berth('servers', '-q')).stdout.trim().split('\n')).toHaveLength(1)
 })
 
 test('an instance that runs already is used, and left running', async () => {

@@ -39,6 +39,8 @@ Examples of a berth.yaml:
     const { context } = session
     const file = await readProjectFile(options.file, context)
     const signal = listenForStopSignal()
+    // Without a terminal the signal may be ignored on purpose (nohup).
+    if (context.stdout.isTTY) signal.handleHangup()
     const interrupted = new AbortController()
     void signal.received.then(() => interrupted.abort())
     const isDetached = options.detach === true

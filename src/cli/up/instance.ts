@@ -1,6 +1,7 @@
 import { loadConfig } from '../../config/load.ts'
 import { PortTaken } from '../../http/listener.ts'
 import type { Berth, ReadyInfo } from '../../instance/start.ts'
+import { isInUse } from '../../storage/data-directory.ts'
 import { Client } from '../client.ts'
 import type { StopSignal } from '../commands/stop-signal.ts'
 import { type ConnectionOptions, findBaseUrl, findDataDirectory, findInstance } from '../find-instance.ts'
@@ -37,7 +38,7 @@ export async function findOrStart(
   context: ProcessContext,
 ): Promise<UpInstance> {
   const inRoot = { ...context, cwd: root }
-  if (findBaseUrl(connection, inRoot).baseUrl !== undefined) return found(connection, inRoot)
+  if (isRunning(connection, inRoot)) return found(connection, inRoot)
   const flags = { data: findDataDirectory(connection.data, context.env, root) }
   if (isDetached) {
     await detach(flags, inRoot, 'up')
@@ -54,6 +55,12 @@ export async function findOrStart(
       unregister()
     },
   }
+}
+
+/** Reports whether an instance is named, or runs on the directory. One that was killed has left its address there. */
+function isRunning(connection: ConnectionOptions, context: ProcessContext): boolean {
+  const { baseUrl, directoryUrl, directory } = findBaseUrl(connection, context)
+  return baseUrl !== undefined && (baseUrl !== directoryUrl || isInUse(directory))
 }
 
 function found(connection: ConnectionOptions, context: ProcessContext): UpInstance {
