@@ -57,7 +57,7 @@ export const guidePages = (): Promise<GuidePage[]> => Promise.all(guideNames().m
 
 /** Returns the page of this name; null if there is none. */
 export const guidePage = async (name: string): Promise<GuidePage | null> =>
-  (await guidePages()).find((page) => page.name === name) ?? null
+  guideNames().includes(name) ? read(name) : null
 
 /** Returns the guide's index: what a person may want to do, in groups. */
 export async function guideIndex(): Promise<IndexGroup[]> {

@@ -33,6 +33,10 @@ export const guideRoutes = () =>
     .get(`${GUIDE_PATH}/*`, ({ params }) => below(params['*']), HIDDEN)
     .get('/llms.txt', async () => text(await llmsText()), HIDDEN)
 
+/** Returns the titles of all pages by their names. */
+const guideTitles = async (): Promise<ReadonlyMap<string, string>> =>
+  new Map((await guidePages()).map(({ name, title }) => [name, title]))
+
 /** Responds to a path below the guide's. */
 async function below(path: string): Promise<Response> {
   const page = await guidePage(path.replace(/\.md$/, ''))
@@ -53,7 +57,7 @@ const text = (content: string | Uint8Array, type = 'text/plain'): Response =>
 
 async function indexPage(): Promise<Response> {
   const groups = await guideIndex()
-  const titles = new Map((await guidePages()).map(({ name, title }) => [name, title]))
+  const titles = await guideTitles()
   return guideResponse({
     title: 'Guide',
     body: html`${searchForm('')}
@@ -94,7 +98,7 @@ const searchForm = (sought: string): Html =>
 
 /** Renders a page. Links to other pages lead to their URLs, and are named by their titles where they name the file. */
 async function contentPage(page: GuidePage): Promise<Response> {
-  const titles = new Map((await guidePages()).map(({ name, title }) => [name, title]))
+  const titles = await guideTitles()
   const content = page.markdown.replace(/^# .+\n/, '')
   const linked = withoutCode(content, (prose) =>
     prose.replaceAll(/\[([^\]]+)\]\(([^)\s]+)\)/g, (link, label: string, target: string) => {
@@ -153,7 +157,7 @@ const guideResponse = (page: Pick<Page, 'title' | 'body' | 'status'>): Response 
   })
 
 async function llmsText(): Promise<string> {
-  const titles = new Map((await guidePages()).map(({ name, title }) => [name, title]))
+  const titles = await guideTitles()
   const groups = (await guideIndex()).map(({ heading, entries }) =>
     [
       `## ${heading}`,
