@@ -183,10 +183,15 @@ test('mistakes name the file, the line and the remedy, and change nothing', asyn
       /^berth: The file \S+berth\.yaml, line 2, column 11: "projects\.site\.directry" is not a known field.* Did you mean directory\? Correct it\.\n$/,
     ),
   })
-  one.put('berth.yaml', 'projects:\n  site: { directory: site, secrets: { A: { env: NOT_SET_ANYWHERE } } }\n')
+  one.put('berth.yaml', 'projects:\n  site: { secrets: { A: { env: NOT_SET_ANYWHERE } } }\n')
   expect((await one.berth('up')).stderr).toContain('the variable NOT_SET_ANYWHERE is not set')
+  one.put('berth.yaml', 'projects:\n  site: { directory: nowhere }\n')
+  expect((await one.berth('up')).stderr).toMatch(
+    /line 2, column 22: "projects\.site\.directory": there is no directory \S+nowhere\. Correct it\./,
+  )
   one.put('berth.yaml', 'clock: { freeze: true }\n')
   expect((await one.berth('up')).stderr).toContain('the clock is set at a start alone')
+  one.put('site/index.html', 'first')
   one.put('berth.yaml', SITE['berth.yaml'])
   const started = await one.berth('serve', '--fixtures', 'berth.yaml')
   expect(started.stderr).toContain('"berth up" alone sends a directory.')

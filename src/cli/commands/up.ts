@@ -5,7 +5,10 @@ import type { UpInstance } from '../up/instance.ts'
 import type { ProjectFile } from '../up/project-file.ts'
 import { listenForStopSignal } from './stop-signal.ts'
 
-const FILE = text('FILE', 'the file, in place of berth.yaml of this directory or above')
+const FILE = {
+  ...text('FILE', 'the file, in place of berth.yaml of this directory or above'),
+  short: 'f',
+}
 
 /** `berth up` */
 export const up = action({

@@ -44,10 +44,12 @@ export async function readProjectFile(
     request: toRequest(fixtures),
     servers: fixtures.servers.map(({ name }) => name),
     projects: new Map(
-      fixtures.projects.map(({ name, value: { directory } }) => [
-        name,
-        directory === undefined ? null : resolve(root, directory),
-      ]),
+      fixtures.projects.map((one) => {
+        const { directory } = one.value
+        const code = directory === undefined ? null : resolve(root, directory)
+        if (code !== null && !existsSync(code)) throw one.error(`there is no directory ${code}.`, 'directory')
+        return [one.name, code]
+      }),
     ),
   }
 }
