@@ -5,6 +5,9 @@ import type { SiteState } from '../site-state.ts'
 import { respondTo } from './request-client.ts'
 import { WebSocketRelay } from './web-socket-relay.ts'
 
+/** Bun's WebSocket, which takes headers, unlike that of browsers. */
+const ClientSocket = WebSocket as unknown as new (url: string, options: Bun.WebSocketOptions) => Bun.WebSocket
+
 /** Bytes buffered for an app that does not read before the WebSocket is closed. */
 const WAITING_LIMIT = 128 * 1024 * 1024
 
@@ -43,7 +46,7 @@ export async function bridgeWebSocket(
 }
 
 class Bridge implements SocketListener {
-  readonly #app: WebSocket
+  readonly #app: Bun.WebSocket
   readonly #release: (() => void)[]
   readonly #queued: (string | Buffer)[] = []
   #client: Socket | null = null
@@ -62,7 +65,7 @@ class Bridge implements SocketListener {
       .map((one) => one.trim())
     const relay = new WebSocketRelay(port)
     try {
-      this.#app = new WebSocket(relay.url(target), { headers, ...(protocols && { protocols }) })
+      this.#app = new ClientSocket(relay.url(target), { headers, ...(protocols && { protocols }) })
     } catch (error) {
       relay.close()
       throw error
@@ -124,7 +127,7 @@ class Bridge implements SocketListener {
   }
 }
 
-function closeSocket(socket: Socket | WebSocket, code: number, reason: string): void {
+function closeSocket(socket: Socket | Bun.WebSocket, code: number, reason: string): void {
   if (code === NO_CODE) socket.close()
   else if (code === ABNORMAL) socket.terminate()
   else socket.close(code, reason)
