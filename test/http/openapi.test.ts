@@ -64,6 +64,7 @@ describe('operations', () => {
       'GET /docs/scalar.js',
       'GET /llms.txt',
       'GET /openapi.json',
+      'GET /pages/mark.svg',
       'GET /pages/style.css',
     ])
     expect(operations.length).toBe(routes.length - hidden.length)

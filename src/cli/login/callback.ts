@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { Html, html } from '../../http/pages/html.ts'
-import { htmlDocument } from '../../http/pages/page.ts'
-import css from '../../http/pages/style.css' with { type: 'text' }
+import { STYLESHEET } from '../../http/pages/assets.ts'
+import { html } from '../../http/pages/html.ts'
+import { standaloneDocument } from '../../http/pages/page.ts'
 import { isSameText } from '../../runtime/secret.ts'
 
 /** The result of a sign-in for the browser's page. */
@@ -81,20 +81,14 @@ const OVER: ResultPage = {
  * Hash that allows the stylesheet in the Content-Security-Policy. The stylesheet is inline, because the listener
  * stops before a second request.
  */
-const STYLE_HASH = createHash('sha256').update(css).digest('base64')
+const STYLE_HASH = createHash('sha256').update(STYLESHEET).digest('base64')
 
 /**
  * Returns a page that loads and runs nothing, cannot be framed and sends no Referer, because its address contains the
  * code.
  */
 function page(status: number, { title, text }: ResultPage): Response {
-  const document = htmlDocument({
-    title,
-    body: html`<p>${text}</p>`,
-    style: html`<style>${new Html(css)}</style>`,
-    header: html`<span class="name">berth</span>`,
-    isNarrow: true,
-  })
+  const document = standaloneDocument({ title, body: html`<p>${text}</p>`, isNarrow: true })
   return new Response(document.text, {
     status,
     headers: {

@@ -1,6 +1,5 @@
-import { Html, html } from '../../http/pages/html.ts'
-import { htmlDocument } from '../../http/pages/page.ts'
-import css from '../../http/pages/style.css' with { type: 'text' }
+import { type Html, html } from '../../http/pages/html.ts'
+import { standaloneDocument } from '../../http/pages/page.ts'
 
 /**
  * Builds a page of berth's own in place of a site's. It loads nothing, because a site's paths are not berth's.
@@ -8,8 +7,6 @@ import css from '../../http/pages/style.css' with { type: 'text' }
  * @param reload seconds after which a browser reloads it
  */
 export function pageOf(title: string, body: Html, reload?: number): string {
-  const again = reload === undefined ? null : html`<meta http-equiv="refresh" content="${reload}">`
-  const style = html`${again}<style>${new Html(css)}</style>`
-  return htmlDocument({ title, body, isNarrow: false, style, header: html`<span class="name">berth</span>` })
-    .text
+  const head = reload !== undefined && html`<meta http-equiv="refresh" content="${reload}">`
+  return standaloneDocument({ title, body, head }).text
 }

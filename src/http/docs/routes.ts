@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { once } from '../../runtime/once.ts'
 import { isUnchanged } from '../etag.ts'
-import { STYLE_PATH, styleResponse } from '../pages/page.ts'
+import { pageAssetRoutes } from '../pages/routes.ts'
 import { guideRoutes } from './guide/routes.ts'
 import type { DocsPageOptions } from './page.ts'
 
@@ -17,7 +17,7 @@ const viewerLoader = () =>
   })
 
 /**
- * Serves `GET /docs`, the API reference for people, the guide, and the stylesheet of all pages. Scalar renders the reference from
+ * Serves `GET /docs`, the API reference for people, the guide, and the files that all pages load. Scalar renders the reference from
  * `/openapi.json`. Scalar is part of the executable, and nothing is fetched from elsewhere.
  */
 export const docsRoutes = () => {
@@ -25,7 +25,7 @@ export const docsRoutes = () => {
   return new Elysia({ name: 'berth/docs' })
     .use(docsPageRoute('/docs', API, viewer))
     .use(guideRoutes())
-    .get(STYLE_PATH, ({ request }) => styleResponse(request), HIDDEN)
+    .use(pageAssetRoutes())
     .get(
       '/docs/scalar.js',
       async ({ request }) => {

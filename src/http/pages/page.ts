@@ -1,11 +1,5 @@
-import { etagOf, isUnchanged } from '../etag.ts'
-import { type Html, html, type Part } from './html.ts'
-import css from './style.css' with { type: 'text' }
-
-/** The path of the stylesheet. */
-export const STYLE_PATH = '/pages/style.css'
-
-const etag = etagOf(css)
+import { MARK_DATA_URL, MARK_ELEMENT, MARK_URL, STYLE_URL, STYLESHEET } from './assets.ts'
+import { Html, html, type Part } from './html.ts'
 
 /** A page. */
 export interface Page {
@@ -21,26 +15,48 @@ export interface Page {
   headers?: Readonly<Record<string, string>>
 }
 
-/**
- * Builds a document.
- *
- * @param style HTML for its head that loads its styles
- */
-export function htmlDocument({
+/** Content of a document. */
+type DocumentContent = Pick<Page, 'title' | 'header' | 'body' | 'isNarrow'> & {
+  /** More of its head. */
+  head?: Part
+}
+
+/** Builds a document that loads the stylesheet and the mark from the instance. Its mark leads to the start page. */
+export const htmlDocument = ({ header, head, ...content }: DocumentContent): Html =>
+  layOut({
+    ...content,
+    icon: MARK_URL,
+    head: html`<link rel="stylesheet" href="${STYLE_URL}">${head}`,
+    header: html`<a class="name" href="/">${NAME}</a>${header}`,
+  })
+
+/** Builds a document that loads nothing, for addresses whose paths are not the instance's. */
+export const standaloneDocument = ({ header, head, ...content }: DocumentContent): Html =>
+  layOut({
+    ...content,
+    icon: MARK_DATA_URL,
+    head: html`<style>${new Html(STYLESHEET)}</style>${head}`,
+    header: html`<span class="name">${NAME}</span>${header}`,
+  })
+
+/** The mark and berth's name. */
+const NAME = html`${new Html(MARK_ELEMENT)}berth`
+
+const layOut = ({
   title,
-  style,
+  icon,
+  head,
   header,
   body,
   isNarrow,
-}: Pick<Page, 'title' | 'header' | 'body' | 'isNarrow'> & { style: Html }): Html {
-  return html`<!doctype html>
+}: DocumentContent & { icon: string }): Html => html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · berth</title>
-<link rel="icon" href="data:,">
-${style}
+<link rel="icon" type="image/svg+xml" href="${icon}">
+${head}
 </head>
 <body>
 <header><div>${header}</div></header>
@@ -51,18 +67,11 @@ ${body}
 </body>
 </html>
 `
-}
 
-/** Makes the response with a page. The page loads only the stylesheet, runs no script, and cannot be framed. */
+/** Makes the response with a page. The page loads only the stylesheet and the mark, runs no script, and cannot be framed. */
 export function pageResponse(page: Page): Response {
   const { title, body, status = 200, header, isNarrow = false, formTargets = [], headers } = page
-  const document = htmlDocument({
-    title,
-    body,
-    isNarrow,
-    style: html`<link rel="stylesheet" href="${STYLE_PATH}?v=${JSON.parse(etag) as string}">`,
-    header: html`<a class="name" href="/">berth</a>${header}`,
-  })
+  const document = htmlDocument({ title, body, isNarrow, header })
   return new Response(document.text, {
     status,
     headers: {
@@ -79,7 +88,7 @@ const securityHeaders = (formTargets: readonly string[]): Record<string, string>
   'content-security-policy': [
     "default-src 'none'",
     "style-src 'self'",
-    'img-src data:',
+    "img-src 'self'",
     // Chromium checks redirects after a form too.
     `form-action ${["'self'", ...formTargets].join(' ')}`,
     "base-uri 'none'",
@@ -101,16 +110,3 @@ export const redirectResponse = (
     status: 303,
     headers: { location, 'cache-control': 'no-store', 'referrer-policy': 'same-origin', ...headers },
   })
-
-/** Serves the stylesheet. Its URL contains a version, so pages of a new berth never use an old stylesheet. */
-export function styleResponse(request: Request): Response {
-  const headers = {
-    'content-type': 'text/css; charset=utf-8',
-    'cache-control': 'public, max-age=31536000, immutable',
-    etag,
-    'x-content-type-options': 'nosniff',
-  }
-  return isUnchanged(request, etag)
-    ? new Response(null, { status: 304, headers })
-    : new Response(css, { headers })
-}
