@@ -1,4 +1,5 @@
 import type { Sandbox } from '../compute/driver.ts'
+import type { CommandOwner } from '../compute/server-process.ts'
 import type { AgentEvent, OutputDelta } from './events.ts'
 import type { Workbench } from './workbench/workbench.ts'
 
@@ -42,6 +43,8 @@ export interface Assignment {
   readonly workbench: Workbench
   /** The server's sandbox, for agents that run as a program on it. */
   readonly sandbox: Sandbox
+  /** What the processes of such a program belong to. */
+  readonly owner: CommandOwner
   /** Returns the server's own variables now, by name; their values are secret. */
   environment(): Readonly<Record<string, string>>
   /** Asks the caller and resolves with the answer; null if there is nobody to ask. */

@@ -3,6 +3,7 @@ import type { deploymentsRoutes } from '../resources/deployments/routes.ts'
 import type { execRoutes } from '../resources/exec/routes.ts'
 import type { filesRoutes } from '../resources/files/routes.ts'
 import type { keysRoutes } from '../resources/keys/routes.ts'
+import type { processesRoutes } from '../resources/processes/routes.ts'
 import type { projectsRoutes } from '../resources/projects/routes.ts'
 import type { secretsRoutes } from '../resources/secrets/routes.ts'
 import type { serversRoutes } from '../resources/servers/routes.ts'
@@ -35,6 +36,7 @@ type RoutesOf<Factory extends (...parts: never[]) => { '~Routes': unknown }> = R
 type ApiRoutes = RoutesOf<typeof serversRoutes> &
   RoutesOf<typeof execRoutes> &
   RoutesOf<typeof terminalsRoutes> &
+  RoutesOf<typeof processesRoutes> &
   RoutesOf<typeof filesRoutes> &
   RoutesOf<typeof deploymentsRoutes> &
   RoutesOf<typeof tasksRoutes> &

@@ -1,6 +1,7 @@
 import type { Isolation } from '../config/config.ts'
 import type { Connection } from '../runtime/connection.ts'
 import type { OutboundControl } from './outbound.ts'
+import type { CommandOwner, ProcessSignal, ServerProcess, SignalOutcome } from './server-process.ts'
 import type { Workspace } from './workspace.ts'
 
 /** What one server may use. The server's tier sets the values. */
@@ -113,6 +114,19 @@ export interface Sandbox {
   terminal(command: TerminalCommand): TerminalExecution
 
   /**
+   * Returns every process that commands have started and that runs, as programs of the server see them. Takes 250 ms
+   * if nobody has asked within the last 30 s. The server itself says it, so nothing may depend on its truth. Throws
+   * `ComputeError`.
+   */
+  processes(): Promise<ServerProcess[]>
+
+  /**
+   * Sends a signal to one of these processes, and waits up to a second for its end. Never signals the sandbox's own
+   * processes. Throws `ComputeError`.
+   */
+  signal(pid: number, name: ProcessSignal): Promise<SignalOutcome>
+
+  /**
    * Stops (SIGSTOP) every process that commands have started, so the files do not change, until the returned function
    * is called. Processes that were stopped before stay stopped.
    */
@@ -201,6 +215,8 @@ export interface ExecCommand {
    * it.
    */
   background?: 'stays' | 'ends'
+  /** What it is run for; without it its processes have no owner. */
+  owner?: CommandOwner
   /** Bytes kept of each stream; the rest is dropped and `truncated` set. Without it nothing is dropped. */
   outputLimit?: number
   /** Receives output in order. While a returned promise is pending, the command's pipe is not read. */
@@ -215,7 +231,7 @@ export interface TerminalSize {
 
 /** One shell command on a terminal. */
 export interface TerminalCommand
-  extends Pick<ExecCommand, 'command' | 'cwd' | 'env' | 'timeoutMs' | 'background'> {
+  extends Pick<ExecCommand, 'command' | 'cwd' | 'env' | 'timeoutMs' | 'background' | 'owner'> {
   readonly size: TerminalSize
   /**
    * Bytes for standard input instead of the terminal, which remains available as /dev/tty. Use it for long input: a

@@ -20,6 +20,8 @@ export const API_OPERATIONS = {
   'terminals.screen': 'GET /servers/{serverId}/terminals/{terminalId}/screen',
   'terminals.type': 'POST /servers/{serverId}/terminals/{terminalId}/input',
   'terminals.delete': 'DELETE /servers/{serverId}/terminals/{terminalId}',
+  'processes.list': 'GET /servers/{serverId}/processes',
+  'processes.delete': 'DELETE /servers/{serverId}/processes/{pid}',
   'files.read': 'GET /servers/{serverId}/files',
   'files.write': 'PUT /servers/{serverId}/files',
   'files.delete': 'DELETE /servers/{serverId}/files',

@@ -10,6 +10,7 @@ const API_GROUPS = [
     'Terminals of a server: programs with a screen and a keyboard, which any number of viewers attach to.',
     ['terminals'],
   ],
+  ['Processes', 'What runs on a server.', ['processes']],
   ['Files', "The files of a server's workspace.", ['files']],
   ['Deployments', "A server's workspace, published under a URL.", ['deployments']],
   ['Tasks', 'Goals that an agent works on inside a server.', ['tasks']],

@@ -1,4 +1,5 @@
 import type { Sandbox } from '../compute/driver.ts'
+import type { CommandOwner } from '../compute/server-process.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
@@ -19,6 +20,8 @@ export interface AppVersion {
 
 /** The options of an `AppResponder`. */
 interface AppResponderOptions {
+  /** What the app's processes belong to. */
+  owner: CommandOwner
   /** Site whose upstream follows what responds. */
   exposure: Exposure
   /** Directory that programs start in, relative to the server's workspace. */
@@ -133,8 +136,9 @@ export class AppResponder {
   #superviseIn(sandbox: Sandbox): AppSupervisor {
     const present = supervisorOf(this.#responding)
     if (present?.sandbox === sandbox) return present
-    const { directory, clock, appPorts, log } = this.#options
+    const { owner, directory, clock, appPorts, log } = this.#options
     const supervisor: AppSupervisor = new AppSupervisor({
+      owner,
       sandbox,
       cwd: directory,
       clock,

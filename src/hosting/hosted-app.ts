@@ -1,4 +1,5 @@
 import { ComputeError } from '../compute/driver.ts'
+import type { CommandOwner } from '../compute/server-process.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
@@ -19,6 +20,8 @@ import { serveStatus } from './status-page.ts'
 
 /** The options of one app. */
 export interface HostedAppOptions {
+  /** What its processes belong to. */
+  owner: CommandOwner
   /** Id of the project, or of the server that publishes the app. */
   id: string
   serverId: string
@@ -119,6 +122,7 @@ export class HostedApp {
     const site = { port, slug, onUse: () => servers.hold(serverId) }
     this.#exposure = new Exposure(sites, site, first, (reason) => serveStatus(status, reason))
     this.#responder = new AppResponder({
+      owner: options.owner,
       exposure: this.#exposure,
       directory: options.directory,
       clock: dependencies.clock,
@@ -341,6 +345,7 @@ export class HostedApp {
     this.log.append('berth', `Changed: ${first}${others.length > 0 ? ` and ${others.length} more` : ''}.`)
     try {
       const location = {
+        owner: this.#options.owner,
         sandbox,
         serverId: this.serverId,
         workspace: this.#workspace(),

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path/posix'
 import type { Sandbox } from '../compute/driver.ts'
 import { NPM_VARIABLES } from '../compute/npm-settings.ts'
+import type { CommandOwner } from '../compute/server-process.ts'
 import { type Workspace, WorkspaceError } from '../compute/workspace.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
@@ -8,6 +9,8 @@ import type { Packages } from './npm-mirror/packages.ts'
 
 /** The location and the log of an app to prepare. */
 export interface AppWorkspace {
+  /** What its commands belong to. */
+  owner: CommandOwner
   serverId: string
   sandbox: Sandbox
   workspace: Workspace
@@ -81,7 +84,7 @@ export class Preparation {
     command: string,
     environment: AppEnvironment,
   ): Promise<void> {
-    const { serverId, sandbox, workspace, directory, log, signal } = location
+    const { owner, serverId, sandbox, workspace, directory, log, signal } = location
     const { runStep } = await import('./app-runtime/step.ts')
     const packages = await this.#packages.environment(serverId, {
       tools: sandbox.tools,
@@ -91,7 +94,8 @@ export class Preparation {
     const { [NPM_VARIABLES.url]: mirror } = packages
     if (mirror !== undefined) sandbox.forward(Number(new URL(mirror).port))
     const env = { ...packages, ...environment }
-    await runStep({ sandbox, cwd: directory, command, env, log, source, ...(signal ? { signal } : {}) })
+    const step = { owner, sandbox, cwd: directory, command, env, log, source }
+    await runStep({ ...step, ...(signal ? { signal } : {}) })
   }
 }
 

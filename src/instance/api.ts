@@ -41,6 +41,8 @@ const GROUPS = {
     (await import('../resources/exec/routes.ts')).execRoutes(access, services.exec),
   terminals: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/terminals/routes.ts')).terminalsRoutes(access, services.terminals),
+  processes: async ({ access, services }: RouteDependencies) =>
+    (await import('../resources/processes/routes.ts')).processesRoutes(access, services.processes),
   files: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/files/routes.ts')).filesRoutes(access, services.files),
   deployments: async ({ access, services }: RouteDependencies) =>

@@ -219,6 +219,10 @@ export function createServices(dependencies: ServiceDependencies) {
       terminalIdleMs,
     })
   })
+  const processes = new Lazy(async () => {
+    const { ProcessesService } = await import('../resources/processes/service.ts')
+    return new ProcessesService({ servers, clock })
+  })
   const logDirectory = join(dataDir, 'logs', 'builds')
   const builds = new Lazy(async () => {
     const { BuildsService } = await import('../resources/builds/service.ts')
@@ -268,6 +272,7 @@ export function createServices(dependencies: ServiceDependencies) {
     },
     exec,
     terminals: terminals.get,
+    processes: processes.get,
     files: new FilesService(servers),
     templates,
     secrets,

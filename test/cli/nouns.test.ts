@@ -100,6 +100,24 @@ test('files', async () => {
   ).toMatchSnapshot()
 })
 
+test('processes', async () => {
+  const server = await idOf('servers')
+  expect(
+    await transcript(
+      `processes list --server ${server}`,
+      `ps --server ${server}`,
+      `processes delete 1 --server ${server}`,
+      `processes delete 1 --signal STOP --server ${server}`,
+    ),
+  ).toMatchSnapshot()
+  await berth.run(['exec', server, '--', 'sleep 300 >/dev/null 2>&1 & echo $! > pid'])
+  const { stdout: pid } = await berth.run(['exec', server, '--', 'cat pid; rm pid'])
+  const listed = await berth.run(['ps', '--server', server])
+  expect(listed.stdout).toMatch(/sleeping +\S+ +exec +sleep 300\n/)
+  const ended = await berth.run(['processes', 'delete', pid.trim(), '--server', server])
+  expect(ended).toMatchObject({ stdout: `${pid.trim()} has ended.\n`, exitCode: 0 })
+})
+
 test('terminals', async () => {
   const server = await idOf('servers')
   expect(

@@ -8,6 +8,7 @@ import { kernelMemoryTests } from './conformance/kernel-memory.ts'
 import { limitTests, storageTests } from './conformance/limits.ts'
 import { longTests, machinePortTests, portTests } from './conformance/long.ts'
 import { outputTests } from './conformance/output.ts'
+import { processTests } from './conformance/processes.ts'
 import { folderTests } from './conformance/server-directories.ts'
 import { terminalEndTests, terminalOutputTests, terminalTests } from './conformance/terminals.ts'
 import { machineToolTests, toolTests } from './conformance/tools.ts'
@@ -69,6 +70,7 @@ export function contract(subject: Subject, { output, end }: { output: boolean; e
     storageTests(subject)
   }
   portTests(subject)
+  processTests(subject)
   toolTests(subject)
 }
 

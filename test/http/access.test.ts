@@ -119,7 +119,9 @@ async function hidden(operation: Operation, world: World, key: string): Promise<
   expect([answer.status, answer.body.error]).toEqual([404, 'not_found'])
   const absent = await send(operation, key, missing)
   expect(absent.status).toBe(404)
-  const inTheSameWords = Object.keys(PARAMETERS).reduce(
+  // The number of a process is too short to be looked for in a text, and a foreign server hides it.
+  const ids = Object.keys(PARAMETERS).filter((name) => name !== 'pid')
+  const inTheSameWords = ids.reduce(
     (text, name) => text.replaceAll(valueIn(world)(name), missing(name)),
     JSON.stringify(answer.body),
   )
@@ -131,7 +133,8 @@ async function hidden(operation: Operation, world: World, key: string): Promise<
 async function tellsNothingOf(operation: Operation, world: World, key: string): Promise<void> {
   const answer = await send(operation, key, valueIn(world))
   expect(answer.status).toBeLessThan(300)
-  for (const id of Object.values(world)) expect(JSON.stringify(answer.body)).not.toContain(id)
+  const { pid: _, ...ids } = world
+  for (const id of Object.values(ids)) expect(JSON.stringify(answer.body)).not.toContain(id)
 }
 
 async function allowed(operation: Operation, key: string, world: World): Promise<void> {

@@ -7,6 +7,8 @@ export interface World {
   webhookId: string
   /** A terminal of the server whose program runs. */
   terminalId: string
+  /** A process of the server: the program of the terminal. */
+  pid: string
   /** A blank ephemeral project on the server, with a file in its folder. */
   projectId: string
   /** A task on the server that waits for an answer. */
@@ -34,6 +36,7 @@ export const PARAMETERS: Record<string, { value: (world: World) => string; missi
   buildId: { value: ({ buildId }) => buildId, missing: 'bld_00000000000000000000000000' },
   taskId: { value: ({ taskId }) => taskId, missing: 'task_00000000000000000000000000' },
   terminalId: { value: ({ terminalId }) => terminalId, missing: 'term_00000000000000000000000000' },
+  pid: { value: ({ pid }) => pid, missing: '4190000' },
   webhookId: { value: ({ webhookId }) => webhookId, missing: 'wh_00000000000000000000000000' },
 }
 
@@ -54,6 +57,8 @@ export const EXAMPLES: Record<string, Example> = {
   'terminals.screen': { query: { lines: '1' } },
   'terminals.type': { body: { text: 'x', quiet_ms: 0 }, invalid: { keys: 'enter' } },
   'terminals.delete': {},
+  'processes.list': {},
+  'processes.delete': { query: { signal: 'HUP' } },
   'files.read': { query: { path: 'file.txt' } },
   'files.write': { body: { path: 'new.txt', content: 'x' }, invalid: { path: 'new.txt' } },
   'files.delete': { query: { path: 'file.txt' } },

@@ -10,6 +10,7 @@ export async function newWorld(berth: TestBerth): Promise<World & AsyncDisposabl
   const webhookId: string = (await berth.call('POST', '/webhooks', { url: 'https://8.8.8.8/' })).body.id
   const command = { command: 'sleep 300' }
   const { terminal } = (await berth.call('POST', `/servers/${serverId}/terminals`, command)).body
+  const { processes } = (await berth.call('GET', `/servers/${serverId}/processes`)).body
   const wishes = { lifecycle: 'ephemeral' }
   const project = (await berth.call('POST', `/servers/${serverId}/projects`, wishes)).body
   const page = { path: `projects/${project.slug}/index.html`, content: 'x' }
@@ -31,6 +32,7 @@ export async function newWorld(berth: TestBerth): Promise<World & AsyncDisposabl
     keyId,
     webhookId,
     terminalId: terminal.id,
+    pid: String(processes[0].pid),
     projectId: project.id,
     taskId: task.task_id,
     buildId: build.build_id,

@@ -79,7 +79,9 @@ export class Work {
     const addDelta = (delta: OutputDelta): void => void this.deltas.push(delta)
     const environment = () => variables
     const { signal } = this.#abort
-    const workbench = new Workbench({ sandbox, workspace, environment, masks, report, addDelta, signal })
+    const owner = { kind: 'task', id: 'task_01k0' } as const
+    const parts = { owner, sandbox, workspace, environment, masks, report, addDelta, signal }
+    const workbench = new Workbench(parts)
     const ask = (question: string): Promise<string> => {
       this.asked.resolve(question)
       return this.#answer.promise
@@ -89,7 +91,8 @@ export class Work {
       return this.#release.promise
     }
     this.done = agent.work({
-      id: 'task_01k0',
+      id: owner.id,
+      owner,
       goal,
       ...(context === undefined ? {} : { context }),
       workbench,

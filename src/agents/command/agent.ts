@@ -57,7 +57,7 @@ class CommandRun {
    * @throws as `Agent.work` does
    */
   async run(): Promise<Outcome> {
-    const { sandbox, signal, id, goal, context, environment } = this.#assignment
+    const { sandbox, owner, signal, id, goal, context, environment } = this.#assignment
     const whole = context === undefined ? goal : `${goal}\n\n${context}`
     const { command, env, stdin } = buildCommandLine(this.#config, whole)
     const lines = await TerminalLines.open({ ...SIZE, onLine: (line) => this.#handleLine(line) })
@@ -67,6 +67,7 @@ class CommandRun {
       env: { ...environment(), BERTH_TASK_ID: id, ...env },
       size: SIZE,
       timeoutMs: null,
+      owner,
       ...(stdin === undefined ? {} : { stdin }),
       onOutput: async (data) => {
         const begun = performance.now()

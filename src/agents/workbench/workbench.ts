@@ -1,5 +1,6 @@
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
 import { describeRefusal, RefusalCollector } from '../../compute/outbound.ts'
+import type { CommandOwner } from '../../compute/server-process.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { messageOf } from '../../runtime/error-info.ts'
@@ -26,6 +27,8 @@ const MAX_LISTED = 2_000
 
 /** The options of a `Workbench`. */
 interface WorkbenchOptions {
+  /** The task or build that it is for. */
+  owner: CommandOwner
   sandbox: Sandbox
   workspace: Workspace
   /** Returns the server's own variables. */
@@ -175,7 +178,7 @@ export class Workbench {
   }
 
   async #run(call: string, command: string, cwd: string, timeoutMs: number): Promise<CommandResult> {
-    const { sandbox, environment, masks, addDelta, signal } = this.#options
+    const { owner, sandbox, environment, masks, addDelta, signal } = this.#options
     if (command.includes('\0')) throw new ToolError('A command cannot hold a NUL character.')
     const dir = await this.#workingDirectory(cwd)
     const env = { ...environment() }
@@ -187,6 +190,7 @@ export class Workbench {
       cwd: dir,
       env,
       timeoutMs,
+      owner,
       onOutput: (stream, data) => output.write(stream, data),
     })
     using refusals = new RefusalCollector(sandbox.outboundControl)

@@ -12,6 +12,7 @@ import { files } from './files.ts'
 import { fixtures } from './fixtures.ts'
 import { inbox } from './inbox.ts'
 import { keys } from './keys.ts'
+import { processes } from './processes.ts'
 import { projects } from './projects.ts'
 import { scenarios } from './scenarios.ts'
 import { secrets } from './secrets.ts'
@@ -26,6 +27,7 @@ import { webhooks } from './webhooks.ts'
 export const API_NOUNS: readonly Noun[] = [
   servers,
   terminals,
+  processes,
   files,
   tasks,
   builds,

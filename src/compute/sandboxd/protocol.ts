@@ -163,7 +163,9 @@ export interface SpawnRequest {
 }
 
 /** Services of sandboxd. */
-export type CallName = 'dial' | 'listening' | 'occupied' | 'pause' | 'kill' | FileCallName
+export type CallName =
+  | ('dial' | 'listening' | 'occupied' | 'pause' | 'kill' | 'processes' | 'signal')
+  | FileCallName
 
 /** Those about the workspace's files: the methods of `Workspace` of these names. */
 export type FileCallName =

@@ -1,8 +1,10 @@
 import type { TerminalCommand, TerminalExecution } from '../driver.ts'
 import { ComputeError, type ExecCommand, type Execution, type Sandbox } from '../driver.ts'
+import type { ProcessSignal, ServerProcess, SignalOutcome } from '../server-process.ts'
 import { GRACE_MS } from '../terminate.ts'
 import type { SandboxdClient } from './client.ts'
 import type { SandboxdCommand, SandboxdExecution } from './client-execution.ts'
+import { ProcessList } from './process-list.ts'
 
 /** Holds a server to its storage limit while commands run. */
 export interface StorageWatch {
@@ -14,10 +16,11 @@ export interface StorageWatch {
 
 /** What sandboxes have in common, wherever they are: their sandboxd runs the commands and ends in order. */
 export abstract class SandboxBase
-  implements Pick<Sandbox, 'exec' | 'terminal' | 'stop' | 'ending' | 'exited'>
+  implements Pick<Sandbox, 'exec' | 'terminal' | 'processes' | 'signal' | 'stop' | 'ending' | 'exited'>
 {
   abstract readonly exited: Promise<{ reason: string }>
   protected readonly sandboxd: SandboxdClient
+  readonly #processes: ProcessList
   readonly #stopMarginMs: number
   #stopping: Promise<void> | null = null
   #storageWatch: StorageWatch | null = null
@@ -25,6 +28,7 @@ export abstract class SandboxBase
   /** @param stopMarginMs milliseconds beyond the grace of its commands in which sandboxd has to end */
   protected constructor(sandboxd: SandboxdClient, stopMarginMs: number) {
     this.sandboxd = sandboxd
+    this.#processes = new ProcessList(sandboxd)
     this.#stopMarginMs = stopMarginMs
   }
 
@@ -69,6 +73,7 @@ export abstract class SandboxBase
   #execute(command: SandboxdCommand): TerminalExecution {
     if (this.isStopping) throw new ComputeError('The server is being stopped.')
     const execution = this.begin(command)
+    if (command.owner !== undefined) this.#processes.add(execution, command.owner)
     this.#storageWatch?.wake()
     return {
       exit: execution.exit,
@@ -82,6 +87,14 @@ export abstract class SandboxBase
       hangUp: () => execution.hangUp(),
       resize: (size) => execution.resize(size),
     }
+  }
+
+  processes(): Promise<ServerProcess[]> {
+    return this.#processes.read()
+  }
+
+  signal(pid: number, name: ProcessSignal): Promise<SignalOutcome> {
+    return this.#processes.signal(pid, name)
   }
 
   /**

@@ -68,6 +68,18 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
     call.respond({})
   },
 
+  /** Lists everything that commands have started. */
+  async processes(call, context) {
+    const { serveProcesses } = await import('./process-services.ts')
+    await serveProcesses(call, context)
+  },
+
+  /** Sends a signal to one of these processes. */
+  async signal(call, context) {
+    const { serveSignal } = await import('./process-services.ts')
+    await serveSignal(call, context)
+  },
+
   list: files('list'),
   entries: files('entries'),
   stat: files('stat'),

@@ -1,5 +1,6 @@
 import { ComputeError, type Execution, type Sandbox } from '../../compute/driver.ts'
 import type { RefusalCollector } from '../../compute/outbound.ts'
+import type { CommandOwner } from '../../compute/server-process.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { type AppAddress, checkHealth } from './health.ts'
 import { HealthSearch, type HealthTiming } from './health-search.ts'
@@ -43,6 +44,8 @@ export function toProgram(plan: AppPlan, env: Readonly<Record<string, string>>):
 
 /** The options of an `AppProcess`. */
 export interface ProcessOptions {
+  /** What it belongs to. */
+  owner: CommandOwner
   sandbox: Sandbox
   /** The app's directory, relative to the workspace. */
   cwd: string
@@ -75,13 +78,14 @@ export class AppProcess {
    */
   constructor(options: ProcessOptions) {
     this.#options = options
-    const { sandbox, cwd, program, port, log } = options
+    const { owner, sandbox, cwd, program, port, log } = options
     this.#output = log.output('app')
     this.#execution = sandbox.exec({
       command: program.command,
       cwd,
       env: { ...program.env, PORT: String(port.port), HOST: '127.0.0.1' },
       timeoutMs: null,
+      owner,
       background: 'ends',
       onOutput: (stream, data) => this.#output.write(stream, data),
     })

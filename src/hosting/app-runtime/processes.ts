@@ -62,9 +62,9 @@ export class AppProcesses {
   }
 
   async #start(program: AppProgram, signal: AbortSignal): Promise<AppProcess> {
-    const { sandbox, cwd, ports, log } = this.#options
+    const { owner, sandbox, cwd, ports, log } = this.#options
     const port = await (program.port === null ? ports.reserve(sandbox) : ports.claim(sandbox, program.port))
-    const options: ProcessOptions = { sandbox, cwd, program, port, log, timing: this.#timing }
+    const options: ProcessOptions = { owner, sandbox, cwd, program, port, log, timing: this.#timing }
     try {
       signal.throwIfAborted()
       const process = new AppProcess(options)

@@ -1,4 +1,5 @@
 import type { Sandbox } from '../../compute/driver.ts'
+import type { CommandOwner } from '../../compute/server-process.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import type { LogSource } from './log/entry.ts'
 import type { AppLog } from './log/log.ts'
@@ -10,6 +11,8 @@ const TIMEOUT_MS = 15 * 60_000
 
 /** A command that prepares an app. */
 export interface PreparationStep {
+  /** What the command belongs to. */
+  owner: CommandOwner
   sandbox: Sandbox
   /** The app's directory, relative to the workspace. */
   cwd: string
@@ -30,7 +33,7 @@ export interface PreparationStep {
  * reason
  */
 export async function runStep(step: PreparationStep): Promise<void> {
-  const { sandbox, cwd, command, env, log, source, signal, timeoutMs = TIMEOUT_MS } = step
+  const { owner, sandbox, cwd, command, env, log, source, signal, timeoutMs = TIMEOUT_MS } = step
   signal?.throwIfAborted()
   log.append('berth', `Runs: ${command}`)
   const output = log.output(source)
@@ -39,6 +42,7 @@ export async function runStep(step: PreparationStep): Promise<void> {
     cwd,
     env: { ...env },
     timeoutMs,
+    owner,
     background: 'ends',
     onOutput: (stream, data) => output.write(stream, data),
   })

@@ -1,4 +1,5 @@
 import type { Sandbox } from '../../compute/driver.ts'
+import type { CommandOwner } from '../../compute/server-process.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { AppAddress } from './health.ts'
 import { HEALTH_TIMING, type HealthTiming } from './health-search.ts'
@@ -33,6 +34,8 @@ export interface SupervisorTiming extends HealthTiming {
 
 /** The options of an `AppSupervisor`. */
 export interface SupervisorOptions {
+  /** What the app's processes belong to. */
+  owner: CommandOwner
   /** The sandbox of the app. The supervisor ends with it. */
   sandbox: Sandbox
   /** The app's directory, relative to the workspace. */

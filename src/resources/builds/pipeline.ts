@@ -183,7 +183,8 @@ export class BuildPipeline {
     const { row, sandbox, workspace, log, signal, environment } = this.#context
     this.#startStep('install', 'Finds out what the app needs.')
     const preparation = await this.#dependencies.preparation()
-    const target = { serverId: row.serverId, sandbox, workspace, directory: '', log, signal }
+    const owner = { kind: 'build', id: row.id } as const
+    const target = { owner, serverId: row.serverId, sandbox, workspace, directory: '', log, signal }
     const app = await preparation.plan(target)
     if (app.install === null) log.append('install', 'There is nothing to install.')
     await preparation.install(target, app, environment())

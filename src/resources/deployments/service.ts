@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { ComputeError } from '../../compute/driver.ts'
+import type { CommandOwner } from '../../compute/server-process.ts'
 import { BerthError } from '../../errors.ts'
 import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
@@ -36,6 +37,9 @@ const LISTING: AppPlan = {
   watch: false,
   env: {},
 }
+
+/** What the processes of a published app belong to. A server publishes one. */
+const OWNER: CommandOwner = { kind: 'deployment', id: null }
 
 /** Number of log lines in an error. */
 const ERROR_LOG_LINES = 20
@@ -210,6 +214,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       const app = await this.#app(serverId, port)
       const signal = hosting.stopSignal(serverId)
       const location = {
+        owner: OWNER,
         serverId,
         sandbox,
         workspace: servers.workspace(server),
@@ -253,6 +258,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   #app(serverId: string, port: number): Promise<HostedApp> {
     const { servers, hosting } = this.#dependencies
     return hosting.app({
+      owner: OWNER,
       id: serverId,
       serverId,
       directory: '',

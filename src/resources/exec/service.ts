@@ -1,5 +1,6 @@
 import { ComputeError, type ExecCommand } from '../../compute/driver.ts'
 import { RefusalCollector } from '../../compute/outbound.ts'
+import type { CommandOwner } from '../../compute/server-process.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
@@ -22,6 +23,9 @@ export type ExecWish =
 
 /** Most bytes of each stream in a result. */
 export const OUTPUT_LIMIT = 10 * 1024 * 1024
+
+/** What the processes of its commands belong to. */
+const OWNER: CommandOwner = { kind: 'exec', id: null }
 
 /** The receiver of a command's output, and its limit. */
 type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit'>
@@ -100,7 +104,7 @@ export class ExecService {
     try {
       const env = { ...this.#secrets.environment(serverId), ...request.env }
       using refusals = new RefusalCollector(sandbox.outboundControl)
-      const execution = sandbox.exec({ ...commandOf(request), env, ...output })
+      const execution = sandbox.exec({ ...commandOf(request), env, ...output, owner: OWNER })
       const cancel = () => execution.cancel()
       gone.addEventListener('abort', cancel)
       if (gone.aborted) cancel()

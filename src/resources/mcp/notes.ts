@@ -24,6 +24,10 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'terminals.type':
     'Types `text` first, then presses `keys`, then waits and shows the screen. A line is run by `keys` ["enter"]: {"text": "ls -l", "keys": ["enter"]}. To wait for the next prompt, end the pattern of `until` with `$`: `[$#] $` for a shell, `>>> $` for Python; it is only looked for in what is new. What is typed is echoed, and matches too: choose a pattern that it does not match. Without `until` it answers when nothing was printed for 250 ms, so a slow command may still run: look again with terminals_screen and `until`. In vim: {"text": "ihello", "keys": ["escape"]}, then {"text": ":wq", "keys": ["enter"]}; let escape be the last key of its call. Leave less by the key q, stop a program with ["ctrl-c"], end input with ["ctrl-d"]. Code of several lines: `paste` true.',
   'terminals.delete': 'Ends its program, and all that it has started and that did not detach.',
+  'processes.list':
+    'Shows what runs on a server, which ports it listens on, and what started it: look here when something is slow, a port is taken, or a program was left in the background. A sleeping server has none.',
+  'processes.delete':
+    'Ends a program that was left behind or hangs. Without `signal` it is TERM. Where ended is false the program goes on: KILL ends it in any case. For a terminal use terminals_delete, for a task tasks_cancel.',
   'files.read':
     'Without `path` it lists all files of the workspace; with `path` it gives the content of one. Content that is no UTF-8 text comes with encoding base64. `.git` and `node_modules` are left out of the list unless `all` is "true".',
   'files.write':

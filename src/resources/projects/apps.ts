@@ -12,7 +12,7 @@ import { BringUp } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
-import { type ProjectRow, projectDirectory } from './table.ts'
+import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
 
 /** Dependencies of the apps. */
 interface ProjectAppsDependencies {
@@ -71,6 +71,7 @@ export class ProjectApps implements ServerLifecycleListener {
   /** Returns the app of a project. */
   app({ id, serverId, slug, port, runtimeStatus }: ProjectRow): Promise<HostedApp> {
     return this.#dependencies.hosting.app({
+      owner: projectOwner(id),
       id,
       serverId,
       directory: projectDirectory({ slug }),

@@ -13,7 +13,7 @@ import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
 import { SourceError } from './sources/errors.ts'
-import { type ProjectRow, projectDirectory } from './table.ts'
+import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
 
 /** Number of log lines in the event of a failure. */
 const FAILURE_LOG_LINES = 50
@@ -169,7 +169,8 @@ export class BringUp {
     const environment = secrets.environment(row.serverId, row.id)
     app.maskValues(environment)
     if (step === 'fetch') return code.fetch(row, { server, log: app.log, signal })
-    const target = { serverId: row.serverId, sandbox, workspace, directory, log: app.log, signal }
+    const owner = projectOwner(row.id)
+    const target = { owner, serverId: row.serverId, sandbox, workspace, directory, log: app.log, signal }
     if (step === 'install') {
       const plan = await preparation.plan(target)
       records.setPlan(row.id, plan)

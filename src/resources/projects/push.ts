@@ -15,7 +15,7 @@ import type { ProjectPush } from './model.ts'
 import type { ProjectRecords } from './records.ts'
 import { SourceError } from './sources/errors.ts'
 import { SOURCE_LIMITS } from './sources/limits.ts'
-import { type ProjectRow, projectDirectory } from './table.ts'
+import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
 
 /** Dependencies of pushes. */
 interface PushDependencies {
@@ -192,7 +192,8 @@ export class ProjectPushes {
     try {
       const directory = projectDirectory(row)
       const { log, isUp } = await apps.app(row)
-      const location = { serverId: server.id, sandbox: used.sandbox, workspace, directory, log }
+      const owner = projectOwner(row.id)
+      const location = { owner, serverId: server.id, sandbox: used.sandbox, workspace, directory, log }
       const plan = await hosting.preparation.plan(location)
       if (plan.install !== null) {
         const installed = records.installedFrom(row.id)

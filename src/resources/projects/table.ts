@@ -1,4 +1,5 @@
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { CommandOwner } from '../../compute/server-process.ts'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { InitPhase, Lifecycle, Project, RuntimeStatus, Visibility } from './model.ts'
@@ -64,6 +65,9 @@ export const toProject = (row: ProjectRow, url: string): Project => ({
 
 /** The directory of a server's workspace that contains its projects. */
 export const PROJECTS_DIRECTORY = 'projects'
+
+/** Returns what the processes of a project belong to. */
+export const projectOwner = (id: string): CommandOwner => ({ kind: 'project', id })
 
 /** Returns the directory of a project's code in its server's workspace. */
 export const projectDirectory = ({ slug }: Pick<ProjectRow, 'slug'>): string =>

@@ -74,10 +74,12 @@ export class TaskRun {
     }
     const { sandbox, workspace, onChange } = server
     const masks = this.#masks
+    const owner = { kind: 'task', id: this.#row.id } as const
     const outcome = await agent.work({
       id: this.#row.id,
       goal: this.#row.goal,
       workbench: new Workbench({
+        owner,
         sandbox,
         workspace,
         environment,
@@ -88,6 +90,7 @@ export class TaskRun {
         onChange,
       }),
       sandbox,
+      owner,
       environment,
       ask: (question) => this.#ask(question),
       hold: () => this.#hold(),

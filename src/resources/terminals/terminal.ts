@@ -110,6 +110,7 @@ export class LiveTerminal implements ViewedTerminal {
     }, FIRST_VIEWER_MS)
     this.#execution = sandbox.terminal({
       ...start,
+      owner: { kind: 'terminal', id: facts.id },
       timeoutMs: null,
       onOutput: (data) => this.#print(data),
     })

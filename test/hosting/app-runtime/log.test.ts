@@ -308,12 +308,16 @@ describe('a reader that follows', () => {
   })
 })
 
+/** What a step belongs to. */
+const OWNER = { kind: 'project', id: 'prj_a' } as const
+
 describe('a step', () => {
   test('logs what it prints, and fails with the end of it', async () => {
     await using world = await World.open()
     const log = await world.log()
     world.masks.add(['top-secret'])
     const step = {
+      owner: OWNER,
       sandbox: world.sandbox,
       cwd: '',
       env: { KEY: 'top-secret' },
@@ -337,6 +341,7 @@ describe('a step', () => {
     await using world = await World.open()
     const log = await world.log()
     const step = {
+      owner: OWNER,
       sandbox: world.sandbox,
       cwd: '',
       env: {},

@@ -62,6 +62,7 @@ export class World implements AsyncDisposable {
     const states: AppState[] = []
     const log = await this.log(folder)
     const supervisor = new AppSupervisor({
+      owner: { kind: 'project', id: folder },
       sandbox: this.sandbox,
       cwd: folder,
       clock: this.clock,

@@ -154,6 +154,8 @@ describe('the tools', () => {
       'terminals.screen': READS,
       'terminals.type': RUNS,
       'terminals.delete': REPLACES,
+      'processes.list': READS,
+      'processes.delete': REPLACES,
       'files.read': READS,
       'files.write': REPLACES,
       'files.delete': REPLACES,

@@ -176,6 +176,8 @@ export async function everyOperation(
   await call('GET', `/servers/${second}/deployments/logs`)
   await call('POST', `/servers/${second}/actions`, { action: 'restart' })
   await call('POST', `/servers/${second}/actions`, { action: 'stop' })
+  await call('GET', `/servers/${second}/processes`)
+  await call('DELETE', `/servers/${second}/processes/2`)
   await call('GET', `/servers/${second}`)
   await call('DELETE', `/servers/${second}`)
   await call('GET', '/servers')

@@ -34,7 +34,8 @@ export async function implement(
   const addDelta: BuildTranscript['addDelta'] = (delta) => {
     if (!signal.aborted) transcript.addDelta(delta)
   }
-  const parts = { sandbox, workspace, environment, masks, report, addDelta, signal, onChange }
+  const owner = { kind: 'build', id: row.id } as const
+  const parts = { owner, sandbox, workspace, environment, masks, report, addDelta, signal, onChange }
   try {
     const outcome = await orAborted(
       agent.work({
@@ -43,6 +44,7 @@ export async function implement(
         context: contextText(startingPoint, sandbox.home, planPath),
         workbench: new Workbench(parts),
         sandbox,
+        owner,
         environment,
         ask: null,
         hold: null,

@@ -77,6 +77,7 @@ const isComplete = ({ files, template }: CopiedFiles, choice: TemplateChoice, co
 async function findApp({ row, sandbox, workspace, log }: BuildContext, preparation: Preparation) {
   try {
     const { kind } = await preparation.plan({
+      owner: { kind: 'build', id: row.id },
       serverId: row.serverId,
       sandbox,
       workspace,

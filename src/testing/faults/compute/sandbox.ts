@@ -10,6 +10,7 @@ import type {
   TerminalExecution,
 } from '../../../compute/driver.ts'
 import type { OutboundControl } from '../../../compute/outbound.ts'
+import type { ProcessSignal, ServerProcess, SignalOutcome } from '../../../compute/server-process.ts'
 import type { ActiveFaults } from './active.ts'
 
 /** Modules and faults that are loaded with a sandbox's first fault. */
@@ -94,6 +95,14 @@ export class FaultySandbox implements Sandbox {
       (faulty) => this.#inner.terminal(faulty),
       (delay, begin, { DelayedTerminal }) => new DelayedTerminal(delay, begin),
     )
+  }
+
+  processes(): Promise<ServerProcess[]> {
+    return this.#inner.processes()
+  }
+
+  signal(pid: number, name: ProcessSignal): Promise<SignalOutcome> {
+    return this.#inner.signal(pid, name)
   }
 
   pause(): Promise<() => void> {

@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs'
+import { ifPresent } from '../runtime/if-present.ts'
+import { readTcpSockets, socketsOf } from './local/sockets.ts'
+import { readMarker } from './processes.ts'
+import type { ProcessState } from './server-process.ts'
+
+/** Clock ticks per second in /proc. The kernel shows this number to programs on every processor (USER_HZ). */
+const TICKS = 100
+
+/** Characters of a command line that are kept. */
+export const MAX_COMMAND = 2_000
+
+/** Fields of /proc/PID/stat behind the name, counted from the state (proc_pid_stat(5)). */
+const FIELD = { state: 0, parent: 1, userTicks: 11, systemTicks: 12, startTicks: 19 }
+
+/** What /proc says of one process. */
+export interface TableEntry {
+  readonly pid: number
+  readonly parentPid: number
+  readonly command: string
+  readonly state: ProcessState
+  /** Milliseconds on a processor since its start. */
+  readonly cpuMs: number
+  /** Milliseconds between the start of the machine and its own. */
+  readonly startedMs: number
+  readonly memoryBytes: number
+  /** TCP ports that it listens on, ascending. */
+  readonly ports: readonly number[]
+  /** Number of the command that started it; null if that is not known. */
+  readonly execution: number | null
+}
+
+/** The processes of a server at one time. */
+export interface ProcessTable {
+  /** Milliseconds since the start of the machine. */
+  readonly at: number
+  readonly processes: readonly TableEntry[]
+}
+
+/**
+ * Reads what /proc shows of processes; leaves out those that have ended meanwhile.
+ *
+ * @param marker first 24 hex digits of the markers of the server's processes
+ * @param networkOf pid of a process in the server's network
+ */
+export function readProcessTable(pids: readonly number[], marker: string, networkOf: number): ProcessTable {
+  const listening = new Map<string, number>()
+  for (const { listens, inode, port } of readTcpSockets(networkOf) ?? []) {
+    if (listens) listening.set(inode, port)
+  }
+  const at = uptimeMs()
+  const found = pids.flatMap((pid) => readEntry(pid, marker, listening) ?? [])
+  return { at, processes: withInheritedExecutions(found) }
+}
+
+/** Returns milliseconds since the start of the machine. */
+export const uptimeMs = (): number => Math.round(Number.parseFloat(textOf('/proc/uptime') ?? '0') * 1_000)
+
+function readEntry(pid: number, marker: string, listening: ReadonlyMap<string, number>): TableEntry | null {
+  const fields = readStat(pid)
+  const status = textOf(`/proc/${pid}/status`)
+  if (fields === null || status === null) return null
+  const ports =
+    listening.size === 0 ? [] : (socketsOf(pid) ?? []).flatMap((inode) => listening.get(inode) ?? [])
+  return {
+    pid,
+    parentPid: fields.parentPid,
+    command: commandOf(pid, status),
+    state: fields.state,
+    cpuMs: fields.cpuMs,
+    startedMs: fields.startedMs,
+    memoryBytes: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024,
+    ports: [...new Set(ports)].sort((a, b) => a - b),
+    execution: executionOf(pid, marker),
+  }
+}
+
+/** The part of a process's entry that /proc/PID/stat has; null if it has ended. */
+export function readStat(
+  pid: number,
+): Pick<TableEntry, 'parentPid' | 'state' | 'cpuMs' | 'startedMs'> | null {
+  const stat = textOf(`/proc/${pid}/stat`)
+  if (stat === null) return null
+  // The name is in parentheses and may contain any character, including parentheses.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const ticks = (field: number): number => (Number(fields[field]) * 1_000) / TICKS
+  return {
+    parentPid: Number(fields[FIELD.parent]),
+    state: stateOf(fields[FIELD.state] ?? ''),
+    cpuMs: ticks(FIELD.userTicks) + ticks(FIELD.systemTicks),
+    startedMs: ticks(FIELD.startTicks),
+  }
+}
+
+function stateOf(letter: string): ProcessState {
+  // A process whose first thread alone has ended shows the state of that thread.
+  if (letter === 'R' || letter === 'Z') return 'running'
+  if (letter === 'T' || letter === 't') return 'stopped'
+  return letter === 'D' ? 'waiting' : 'sleeping'
+}
+
+function commandOf(pid: number, status: string): string {
+  const bytes = ifPresent(() => readFileSync(`/proc/${pid}/cmdline`))
+  const line = bytes?.toString('utf8').replace(/\0+$/, '').replaceAll('\0', ' ') ?? ''
+  const command = line === '' ? `[${/^Name:\t(.*)$/m.exec(status)?.[1] ?? '?'}]` : line
+  return command.slice(0, MAX_COMMAND).toWellFormed()
+}
+
+function executionOf(pid: number, marker: string): number | null {
+  const found = readMarker(pid)
+  if (marker === '' || !found?.startsWith(marker)) return null
+  const execution = Number.parseInt(found.slice(marker.length), 16)
+  return Number.isSafeInteger(execution) ? execution : null
+}
+
+/** Gives processes without a marker the command of the nearest ancestor that has one. */
+function withInheritedExecutions(found: readonly TableEntry[]): TableEntry[] {
+  const byPid = new Map(found.map((entry) => [entry.pid, entry]))
+  return found.map((entry) => {
+    let from: TableEntry | undefined = entry
+    // Bounded: processes that are read one after the other may seem to descend from each other.
+    for (let steps = 0; from !== undefined && from.execution === null && steps < found.length; steps++) {
+      from = byPid.get(from.parentPid)
+    }
+    return { ...entry, execution: from?.execution ?? null }
+  })
+}
+
+function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    // It has ended, or belongs to another user.
+    return null
+  }
+}

@@ -1,0 +1,43 @@
+import { readProcessTable, readStat } from '../process-table.ts'
+import { readProcess } from '../processes.ts'
+import { PROCESS_SIGNALS, type SignalOutcome } from '../server-process.ts'
+import { signal } from '../terminate.ts'
+import type { ServedCall } from './call-stream.ts'
+
+/** The server's processes, as sandboxd finds them. */
+interface StartedProcesses {
+  /** Returns the pids of all that commands have started. */
+  find(): number[]
+  /** First 24 hex digits of their markers. */
+  readonly marker: string
+}
+
+/** Milliseconds that a process has to end after a signal, before it counts as running. */
+const END_MS = 1_000
+
+/** Streams a `ProcessTable` of all that commands have started, as JSON. */
+export async function serveProcesses(
+  { respond, stream }: ServedCall,
+  { find, marker }: StartedProcesses,
+): Promise<void> {
+  respond(null)
+  await stream.send(Buffer.from(JSON.stringify(readProcessTable(find(), marker, process.pid))))
+}
+
+/** Sends a signal to a process that commands have started; answers with a `SignalOutcome`. */
+export async function serveSignal({ input, respond }: ServedCall, { find }: StartedProcesses): Promise<void> {
+  const pid = Number(input.pid)
+  const name = PROCESS_SIGNALS.find((one) => one === input.signal)
+  const started = readStat(pid)?.startedMs
+  if (name === undefined || started === undefined || !find().includes(pid)) {
+    respond('missing' satisfies SignalOutcome)
+    return
+  }
+  signal(pid, `SIG${name}`)
+  const isThere = (): boolean => readProcess(pid) !== null && readStat(pid)?.startedMs === started
+  const deadline = performance.now() + END_MS
+  for (let pause = 1; isThere() && performance.now() < deadline; pause = Math.min(pause * 2, 50)) {
+    await Bun.sleep(pause)
+  }
+  respond((isThere() ? 'running' : 'ended') satisfies SignalOutcome)
+}
