@@ -27,10 +27,25 @@ export type BodyListener = (set: { headers: object }, ...seen: Parameters<BodyWi
 /** Returns the caller of a bearer credential, or null if it is invalid. */
 export type Authenticate = (credential: string, request: Request) => Caller | null
 
+/** A sender that was identified by something else than a bearer token. */
+export interface Identity {
+  readonly caller: Caller
+  /**
+   * Checks the credential again.
+   *
+   * @throws BerthError 401 if it has ended
+   */
+  recheck(): void
+  /** Calls `ended` when the credential ends by its age, unless the returned function is called before. */
+  whenExpired(ended: () => void): () => void
+}
+
 /** An authenticated caller, and the count of credential changes at that time. */
 interface KnownCaller {
   readonly caller: Caller
   readonly since: number
+  /** Null for a bearer token. */
+  readonly identity: Identity | null
 }
 
 /**
@@ -59,7 +74,7 @@ export class Callers {
     if (refusal) throw refusal
     const known = this.#known.get(request)
     const stands = known && !this.#hasChanged(known)
-    const caller = stands ? known.caller : this.#identify(request)
+    const caller = stands ? known.caller : this.#identify(request, known?.identity ?? null)
     if (needed === 'account' && isScoped(caller)) {
       throw new BerthError(
         'forbidden',
@@ -69,31 +84,59 @@ export class Callers {
     return caller
   }
 
-  #identify(request: Request): Caller {
+  #identify(request: Request, identity: Identity | null): Caller {
     const since = this.#changes.count
-    const caller = callerOf(request, this.#authenticate)
-    this.#known.set(request, { caller, since })
+    identity?.recheck()
+    const caller = identity?.caller ?? callerOf(request, this.#authenticate)
+    this.#known.set(request, { caller, since, identity })
     return caller
   }
 
   #hasChanged({ caller, since }: KnownCaller): boolean {
-    const { credentialId, parentId } = caller
-    return [credentialId, ...(parentId ? [parentId] : [])].some((id) => this.#changes.hasChanged(id, since))
+    if (since === this.#changes.count) return false
+    return credentialsOf(caller).some((id) => this.#changes.hasChanged(id, since))
   }
 
   /**
    * Identifies the sender of a request that has no bearer token, by something else.
    *
-   * @param identify returns the caller, or null if it finds none; a `BerthError` that it throws refuses the request
+   * @param identify returns null if it finds nobody; a `BerthError` that it throws refuses the request, unless that
+   * needs no credential
    */
-  async identifyBy(request: Request, identify: () => Promise<Caller | null>): Promise<void> {
+  async identifyBy(request: Request, identify: () => Promise<Identity | null>): Promise<void> {
     const since = this.#changes.count
     try {
-      const caller = await identify()
-      if (caller) this.#known.set(request, { caller, since })
+      const identity = await identify()
+      if (identity) this.#known.set(request, { caller: identity.caller, since, identity })
     } catch (error) {
       if (!(error instanceof BerthError)) throw error
       this.#refused.set(request, error)
+    }
+  }
+
+  /**
+   * Returns the caller of a request that `identifyBy` has identified; null for all others.
+   *
+   * @throws BerthError if the request was refused, or the credential has ended since
+   */
+  identified(request: Request): Caller | null {
+    const isIdentified = this.#known.get(request)?.identity || this.#refused.has(request)
+    return isIdentified ? this.admit(request, 'resource') : null
+  }
+
+  /**
+   * Calls `ended` when the credential of an admitted request changes or ends.
+   *
+   * @returns a function that ends the subscription
+   */
+  whileValid(request: Request, ended: () => void): () => void {
+    const known = this.#known.get(request)
+    if (!known) return () => {}
+    const { caller, identity } = known
+    const ends = credentialsOf(caller).map((id) => this.#changes.subscribe(id, ended))
+    if (identity) ends.push(identity.whenExpired(ended))
+    return () => {
+      for (const end of ends) end()
     }
   }
 
@@ -108,6 +151,10 @@ export class Callers {
     return this.#known.get(request)?.caller
   }
 }
+
+/** Returns the ids of all credentials that a caller's rights depend on. */
+const credentialsOf = ({ credentialId, parentId }: Caller): string[] =>
+  parentId === undefined ? [credentialId] : [credentialId, parentId]
 
 /** The uploaded files of running requests. */
 export class Uploads {
@@ -129,7 +176,6 @@ export interface AccessOptions {
   uploads: Uploads
   /** The largest body in bytes. */
   bodyLimit: number
-  changes: CredentialChanges
   onBody?: BodyListener | undefined
 }
 
@@ -142,7 +188,7 @@ export interface AccessOptions {
  * Hooks must destructure the context in their parameters: Elysia reads their source to find the parts that they use,
  * and prints a warning if it cannot.
  */
-export function accessControl({ callers, uploads, bodyLimit, changes, onBody }: AccessOptions) {
+export function accessControl({ callers, uploads, bodyLimit, onBody }: AccessOptions) {
   return new Elysia({ name: 'berth/access' }).macro({
     access(admission: Admission) {
       const {
@@ -167,33 +213,28 @@ export function accessControl({ callers, uploads, bodyLimit, changes, onBody }: 
         resolve({ request }) {
           const caller = callers.admit(request, needed)
           const upload = uploads.of(request)
+          const checkAgain = (): void => {
+            if (callers.admit(request, needed) !== caller) throw credentialChanged()
+          }
           /**
-           * Calls `ended` if the caller's credential changes.
+           * Calls `ended` if the caller's credential changes or ends.
            *
            * @returns a function that ends the subscription
            * @throws BerthError 401 if it has changed already
            */
           const whileValid = (ended: () => void): (() => void) => {
-            if (callers.admit(request, needed) !== caller) throw credentialChanged()
-            const { credentialId, parentId } = caller
-            const ends = [credentialId, ...(parentId ? [parentId] : [])].map((id) =>
-              changes.subscribe(id, ended),
-            )
-            return () => {
-              for (const end of ends) end()
-            }
+            checkAgain()
+            return callers.whileValid(request, ended)
           }
-          /** Responds with an event stream, which ends if the caller's credential changes. */
+          /** Responds with an event stream, which ends if the caller's credential changes or ends. */
           const stream = (run: StreamRun): Response => {
-            if (callers.admit(request, needed) !== caller) throw credentialChanged()
-            return eventStream(run, (end) =>
-              changes.subscribe(caller.credentialId, () => end(credentialChanged())),
-            )
+            checkAgain()
+            return eventStream(run, (end) => callers.whileValid(request, () => end(credentialChanged())))
           }
-          /** Responds with bytes of a media type. The response breaks off if the caller's credential changes. */
+          /** Responds with bytes of a media type. The response breaks off if the caller's credential changes or ends. */
           const streamBytes = (type: string, run: ByteStreamRun): Response => {
-            if (callers.admit(request, needed) !== caller) throw credentialChanged()
-            return byteStream(type, run, (end) => changes.subscribe(caller.credentialId, end))
+            checkAgain()
+            return byteStream(type, run, (end) => callers.whileValid(request, end))
           }
           return { caller, upload, stream, streamBytes, whileValid }
         },
@@ -202,10 +243,11 @@ export function accessControl({ callers, uploads, bodyLimit, changes, onBody }: 
   })
 }
 
-const credentialChanged = (): BerthError =>
+/** Returns the error that ends a stream whose credential has changed. */
+export const credentialChanged = (): BerthError =>
   new BerthError(
     'missing_or_invalid_api_key',
-    'The API key or access token that began this stream was ended, or its scope was changed. Begin again with one that is valid now.',
+    "The API key, access token or browser's session that began this stream was ended, or its scope was changed. Begin again with one that is valid now.",
   )
 
 /** The plugin that resources mount to get `access`, `caller`, `upload`, `stream`, `streamBytes` and `whileValid`. */

@@ -13,6 +13,8 @@ export interface Caller extends Scope {
   readonly credentialId: string
   /** The id of the API key that began the session, which ends with it. */
   readonly parentId?: string | undefined
+  /** Whether it is a browser's session that has the instance's rights: it may use the control API. */
+  readonly isAdmin?: boolean
 }
 
 /** Reports whether a key does not reach its whole account. Such a key is refused by account-level operations. */

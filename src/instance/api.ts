@@ -7,7 +7,6 @@ import type { HostOptions } from '../http/host.ts'
 import { idempotencyKeys } from '../http/idempotency.ts'
 import { originOf } from '../http/origin.ts'
 import { SESSION_COOKIE_PREFIX } from '../http/session-cookie.ts'
-import { wantsSocket } from '../http/web-socket.ts'
 import { once } from '../runtime/once.ts'
 import { isAccessToken } from '../signin/oauth/grants.ts'
 import { Capture } from '../testing/journal/capture.ts'
@@ -98,6 +97,9 @@ const UNDOCUMENTED: ReadonlySet<Group> = new Set(['signIn', 'mcp'])
 /** Groups for browsers and sign-in rather than API clients. The journal omits their requests. */
 const NOT_JOURNALED: ReadonlySet<Group> = new Set(['documents', ...UNDOCUMENTED])
 
+/** Groups that do not take the session of a browser as a credential of the API. */
+const WITHOUT_SESSION: ReadonlySet<Group | typeof CONTROL_SEGMENT> = NOT_JOURNALED
+
 /** Paths whose requests only carry requests to the API, which faults strike by themselves. */
 const CARRIER_PATHS: ReadonlySet<string> = new Set(['/mcp'])
 
@@ -122,11 +124,11 @@ function groupOf(url: string): Group | typeof CONTROL_SEGMENT {
   return isGroup(first) ? first : 'servers'
 }
 
-/** Reports whether a browser that is signed in opens a WebSocket. */
-const isSessionSocket = (request: Request): boolean =>
-  wantsSocket(request) &&
-  !request.headers.has('authorization') &&
-  (request.headers.get('cookie') ?? '').includes(SESSION_COOKIE_PREFIX)
+/** Reports whether a request has a session of a browser as its only credential. Few requests have a cookie at all. */
+const isBySession = ({ headers }: Request): boolean =>
+  headers.has('cookie') &&
+  !headers.has('authorization') &&
+  (headers.get('cookie') ?? '').includes(SESSION_COOKIE_PREFIX)
 
 /** Responds to requests: an Elysia app, or a wrapper around one. */
 export interface App {
@@ -147,7 +149,11 @@ export interface Api {
  *
  * @param control creates the control API at its first request
  */
-export function createApi(services: Services, host: HostOptions, control: () => Promise<App>): Api {
+export function createApi(
+  services: Services,
+  host: HostOptions,
+  control: (callers: Callers) => Promise<App>,
+): Api {
   const callers = new Callers(
     (credential, request) =>
       isAccessToken(credential)
@@ -162,7 +168,6 @@ export function createApi(services: Services, host: HostOptions, control: () => 
     callers,
     uploads,
     bodyLimit: BODY_LIMIT,
-    changes: services.credentialChanges,
     onBody: capture?.body,
   })
   const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads, (id) =>
@@ -195,7 +200,7 @@ export function createApi(services: Services, host: HostOptions, control: () => 
   const loaded = new Map<string, App>()
   const loading = new Map<string, Promise<App>>()
   const load = (group: Group | typeof CONTROL_SEGMENT): Promise<App> => {
-    const app = loading.get(group) ?? (group === CONTROL_SEGMENT ? control() : mount([group]))
+    const app = loading.get(group) ?? (group === CONTROL_SEGMENT ? control(callers) : mount([group]))
     loading.set(group, app)
     void app.then((ready) => loaded.set(group, ready))
     return app
@@ -203,23 +208,31 @@ export function createApi(services: Services, host: HostOptions, control: () => 
   const { faults } = services
   const appOf = (group: Group | typeof CONTROL_SEGMENT): App | Promise<App> =>
     faults.any && group !== CONTROL_SEGMENT ? faultyApp : (loaded.get(group) ?? load(group))
-  /** Browsers attach to terminals by their session. */
-  const terminalsApp: App = {
-    async fetch(request) {
-      if (isSessionSocket(request)) {
-        const { socketCaller } = await import('../signin/session/socket-caller.ts')
-        const { signIn, isSentFromServer } = services
-        await callers.identifyBy(request, async () =>
-          socketCaller(request, { host, sessions: await signIn.sessions(), isSentFromServer }),
-        )
-      }
-      return (await appOf('terminals')).fetch(request)
-    },
+  const identifyBySession = async (request: Request): Promise<void> => {
+    const { sessionIdentity } = await import('../signin/session/session-identity.ts')
+    const { signIn, isSentFromServer } = services
+    const options = { host, sessions: signIn.sessions, isSentFromServer, logger }
+    await callers.identifyBy(request, () => sessionIdentity(request, options))
   }
+  /** Wraps a group: a browser that is signed in may use it by its session. */
+  const openedBySession = (group: Group | typeof CONTROL_SEGMENT): App => ({
+    fetch(request) {
+      if (isBySession(request)) return bySession(request, group)
+      const app = appOf(group)
+      return app instanceof Promise ? app.then((ready) => ready.fetch(request)) : app.fetch(request)
+    },
+  })
+  const bySession = async (request: Request, group: Group | typeof CONTROL_SEGMENT): Promise<Response> => {
+    await identifyBySession(request)
+    return (await appOf(group)).fetch(request)
+  }
+  const byGroup = new Map<string, App>()
   const appAt: Api['appAt'] = (url) => {
     const group = groupOf(url)
-    if (group === 'terminals') return terminalsApp
-    return appOf(group)
+    if (WITHOUT_SESSION.has(group)) return appOf(group)
+    const app = byGroup.get(group) ?? openedBySession(group)
+    byGroup.set(group, app)
+    return app
   }
   const respond = async (request: Request): Promise<Response> => (await appAt(request.url)).fetch(request)
   const parts = { access, services, host, callers, whole, handle: respond }

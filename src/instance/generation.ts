@@ -1,5 +1,6 @@
 import type { DescribedOperation } from '../contract/operation.ts'
 import type { OperationIndex } from '../contract/operations.ts'
+import type { Callers } from '../http/authentication.ts'
 import type { FirstIds } from '../resources/keys/service.ts'
 import { once } from '../runtime/once.ts'
 import { base62 } from '../runtime/random.ts'
@@ -32,6 +33,8 @@ export interface GenerationDependencies
 export interface ControlDependencies {
   services: Services
   credentials: CredentialsFile
+  /** The callers of running requests. */
+  callers: Callers
   /** The operations of the API. */
   operations: () => Promise<OperationIndex<DescribedOperation>>
   /** Fires when the generation ends: streams end too. */
@@ -97,8 +100,8 @@ export class Generation {
     )
     const stopping = this.#supervisor.aborted
     const host = { bound: config.host, publicHost: config.publicHost }
-    this.#api = createApi(services, host, () =>
-      dependencies.control({ services, credentials, operations, stopping }),
+    this.#api = createApi(services, host, (callers) =>
+      dependencies.control({ services, credentials, callers, operations, stopping }),
     )
   }
 

@@ -215,7 +215,6 @@ export function createServices(dependencies: ServiceDependencies) {
       secrets,
       exec,
       sockets: dependencies.sockets,
-      sessionEndsAt: async (id) => (await signIn.sessions()).endsAt(id),
       terminalIdleMs,
     })
   })

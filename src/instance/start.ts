@@ -158,13 +158,14 @@ async function compose(
   releases.push(() => clock.stop())
 
   const startedAt = performance.now()
-  const control: ControlMaker = async ({ services, credentials, operations, stopping }) => {
+  const control: ControlMaker = async ({ services, credentials, callers, operations, stopping }) => {
     const { createControlApp } = await import('../testing/api/app.ts')
     return createControlApp({
       services,
       host: { bound: config.host, publicHost: config.publicHost },
       guard: {
         adminToken: credentials.admin_token,
+        callers,
         exposed: config.exposeControl,
         addressOf: (request) => listener?.addressOf(request) ?? null,
       },

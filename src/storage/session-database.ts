@@ -5,10 +5,11 @@ import { StartupError } from '../errors.ts'
 import { BUSY_MS, type Queries } from './database.ts'
 import { migrate } from './migrate.ts'
 import sessions from './migrations/sessions/0001_sessions.sql' with { type: 'text' }
+import admin from './migrations/sessions/0002_admin.sql' with { type: 'text' }
 import { makePrivate, remove } from './private-file.ts'
 
 /** The schema's steps, oldest first; a step that was ever released is never edited. */
-const MIGRATIONS: readonly string[] = [sessions]
+const MIGRATIONS: readonly string[] = [sessions, admin]
 
 /** The open database of signed-in browsers. */
 export interface SessionDatabase {

@@ -46,7 +46,7 @@ const scopes: Record<string, Caller> = {
 const changes = new CredentialChanges()
 const callers = new Callers((key) => scopes[key] ?? null, changes)
 const uploads = new Uploads()
-const access = accessControl({ callers, uploads, bodyLimit: LIMIT, changes })
+const access = accessControl({ callers, uploads, bodyLimit: LIMIT })
 let handled = 0
 
 const facts = {

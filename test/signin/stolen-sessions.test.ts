@@ -8,13 +8,15 @@ import { Visitor } from '../support/visitor.ts'
 
 /**
  * Sends a request with a session in one of several ways, and prints the status of the answer. Arguments: how, host, port,
- * cookie, the request line, a body.
+ * cookie, the request line, a body, and a header of its own.
  */
 const THIEF = `
 import array, os, socket, sys, time
-how, host, port, cookie, line, body = sys.argv[1:7]
+how, host, port, cookie, line, body, header = sys.argv[1:8]
 there = socket.create_connection((host, int(port)))
 head = f'{line} HTTP/1.1\\r\\nHost: localhost:{port}\\r\\nCookie: {cookie}\\r\\nConnection: close\\r\\n'
+if header:
+    head += header + '\\r\\n'
 if body:
     head += f'Content-Type: application/x-www-form-urlencoded\\r\\nContent-Length: {len(body)}\\r\\n'
 there.sendall((head + '\\r\\n' + body).encode())
@@ -100,8 +102,8 @@ for (const [isolation, reason] of await probedTiers())
       const hasOwnNetwork = async (): Promise<boolean> =>
         (await berth.control('GET', '/health')).body.enforced.network.startsWith('own')
 
-      const steal = (how: string, host = '127.0.0.1', request = 'GET /access', body = '') => {
-        const given = [how, host, port, browser.cookie, request, body].map((one) => `'${one}'`)
+      const steal = (how: string, host = '127.0.0.1', request = 'GET /access', body = '', header = '') => {
+        const given = [how, host, port, browser.cookie, request, body, header].map((one) => `'${one}'`)
         return `python3 thief.py ${given.join(' ')}`
       }
 
@@ -115,6 +117,17 @@ for (const [isolation, reason] of await probedTiers())
         expect({ stdout, stderr }).toEqual({ stdout: '403\n', stderr: '' })
         expect((await browser.get('/access')).status).toBe(200)
       })
+
+      test.each(['GET /servers', 'POST /keys', 'GET /_berth/accounts', 'POST /_berth/reset'])(
+        'opens neither API, with the token that belongs to it: %s',
+        async (request) => {
+          const token = `x-berth-csrf: ${await browser.csrf()}`
+          for (const host of ['127.0.0.1', '::1']) {
+            const { stdout } = await berth.exec(server, steal('as it is', host, request, '', token))
+            expect(stdout).toBe('403\n')
+          }
+        },
+      )
 
       test('opens nothing to a process that nobody is the parent of', async () => {
         const command = `(setsid env -i PATH="$PATH" sh -c 'sleep 0.2; ${steal('as it is').replaceAll("'", '"')} > out' &) ; sleep 0`

@@ -23,7 +23,7 @@ type Ending = Pick<TerminalScreen, 'outcome' | 'match'>
 export interface WaitEnds {
   /** Fires when the client has disconnected. */
   readonly signal: AbortSignal
-  /** Calls its argument if the caller's credential changes, until the returned function is called. */
+  /** Calls its argument if the caller's credential changes or ends, until the returned function is called. */
   readonly whileValid: (ended: () => void) => () => void
 }
 

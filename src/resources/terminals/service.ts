@@ -48,8 +48,6 @@ export interface TerminalsDependencies {
   ids: Ids
   logger: Logger
   sockets: SocketUpgrader
-  /** Returns when a browser's session ends if it is not used again, milliseconds since 1970; null if it has ended. */
-  sessionEndsAt: (id: string) => Promise<number | null>
   /** Milliseconds without viewer and output after which a terminal ends; null for never. */
   terminalIdleMs: number | null
 }
@@ -60,7 +58,7 @@ export interface Attachment {
   query: AttachQuery
   /** Headers of the response to the handshake. */
   headers: Record<string, string>
-  /** Calls its argument if the caller's credential changes, until the returned function is called. */
+  /** Calls its argument if the caller's credential changes or ends, until the returned function is called. */
   whileValid: (ended: () => void) => () => void
 }
 
@@ -165,13 +163,7 @@ export class TerminalsService implements ServerLifecycleListener {
     const size = columns === undefined || rows === undefined ? null : { columns, rows }
     const isSession = caller.credentialId.startsWith('ses_')
     const close = (): void => viewer.close(SOCKET_ENDS[isSession ? 'sessionEnded' : 'credentialChanged'])
-    const ends = [
-      whileValid(close),
-      ...(isSession ? [this.#whenSessionExpires(caller.credentialId, close)] : []),
-    ]
-    const unsubscribe = (): void => {
-      for (const end of ends) end()
-    }
+    const unsubscribe = whileValid(close)
     const viewer = terminal.view(size, unsubscribe)
     if (this.#dependencies.sockets.upgrade(request, viewer, headers)) return
     unsubscribe()
@@ -194,24 +186,6 @@ export class TerminalsService implements ServerLifecycleListener {
    */
   type(caller: Caller, serverId: string, id: string, request: TerminalInput, ends: WaitEnds) {
     return typeOnTerminal(this.#find(caller, serverId, id), request, ends)
-  }
-
-  /** Calls `expired` when a browser's session has ended by its age, unless the returned function is called. */
-  #whenSessionExpires(id: string, expired: () => void): () => void {
-    const { clock, sessionEndsAt } = this.#dependencies
-    let timer: Timer | null = null
-    let isOver = false
-    const watch = async (): Promise<void> => {
-      const endsAt = await sessionEndsAt(id)
-      if (isOver) return
-      if (endsAt === null) expired()
-      else timer = clock.after(Math.max(1, endsAt - clock.now()), watch)
-    }
-    void watch()
-    return () => {
-      isOver = true
-      timer?.cancel()
-    }
   }
 
   /**

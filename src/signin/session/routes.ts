@@ -70,7 +70,7 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
           return signInPage({ returnTo, failure, ...otherOrigin(origin) })
         }
         const { accountId, credentialId: keyId } = caller
-        return signIn(request, { accountId, keyId }, returnTo)
+        return signIn(request, { accountId, keyId, isAdmin: false }, returnTo)
       }),
       PAGE,
     )
@@ -83,7 +83,8 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
         if (!target || !accountId || !keys.hasAccount(accountId)) {
           throw usedLink((await browserRequests.identify(request)).session !== null)
         }
-        return signIn(request, { accountId, keyId: null }, returnPath(target.returnTo))
+        const isAdmin = accountId === keys.firstAccountId()
+        return signIn(request, { accountId, keyId: null, isAdmin }, returnPath(target.returnTo))
       }),
       PAGE,
     )

@@ -1,5 +1,5 @@
 import { and, desc, eq, lte, ne, notInArray, or, type SQL, sql } from 'drizzle-orm'
-import type { Clock } from '../../runtime/clock.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Random } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
@@ -18,10 +18,12 @@ export interface BrowserSession {
   /** Milliseconds since 1970. */
   readonly createdAt: number
   readonly seenAt: number
+  /** Whether it has the instance's rights, and may use the control API. A link to the first account begins such a session. */
+  readonly isAdmin: boolean
 }
 
-/** The account, key and browser of a new session. */
-export type NewBrowserSession = Pick<BrowserSession, 'accountId' | 'keyId' | 'userAgent'>
+/** The account, key, browser and rights of a new session. */
+export type NewBrowserSession = Pick<BrowserSession, 'accountId' | 'keyId' | 'userAgent' | 'isAdmin'>
 
 /** Dependencies of the browser sessions. */
 interface BrowserSessionsDependencies {
@@ -80,12 +82,20 @@ export class BrowserSessions {
    * @returns the secret for the browser's cookie
    * @throws the system's error if the session cannot be written; nothing changes then
    */
-  begin({ accountId, keyId, userAgent }: NewBrowserSession): string {
+  begin({ accountId, keyId, userAgent, isAdmin }: NewBrowserSession): string {
     const secret = newSecret(this.#random)
     const now = this.#clock.now()
     const id = this.#ids.next('ses', (id) => this.#read(eq(sessions.id, id)) !== null)
-    const shown = userAgent.slice(0, MAX_USER_AGENT_LENGTH)
-    const row = { hash: hashOf(secret), id, accountId, keyId, userAgent: shown, createdAt: now, seenAt: now }
+    const row = {
+      hash: hashOf(secret),
+      id,
+      accountId,
+      keyId,
+      userAgent: userAgent.slice(0, MAX_USER_AGENT_LENGTH),
+      createdAt: now,
+      seenAt: now,
+      isAdmin,
+    }
     const evicted = this.#queries.transaction((queries) => {
       const ids = evictOldest(queries, accountId, now)
       queries.insert(sessions).values(row).run()
@@ -117,6 +127,31 @@ export class BrowserSessions {
     const session = this.#read(eq(sessions.id, id))
     if (session === null || !this.#isLive(session)) return null
     return Math.min(session.createdAt + SESSION_MS, session.seenAt + IDLE_MS)
+  }
+
+  /** Calls `ended` when a session has ended by its age, unless the returned function is called before. */
+  whenExpired(id: string, ended: () => void): () => void {
+    let timer: Timer | null = null
+    const stop = (): void => {
+      timer?.cancel()
+      unsubscribe()
+    }
+    const wait = (): void => {
+      timer?.cancel()
+      const now = this.#clock.now()
+      timer = this.#clock.after(Math.max(1, (this.endsAt(id) ?? now) - now), check)
+    }
+    const check = (): void => {
+      if (this.isOpen(id)) {
+        wait()
+        return
+      }
+      stop()
+      ended()
+    }
+    const unsubscribe = this.#clock.onCorrection(check)
+    wait()
+    return stop
   }
 
   /** Reports whether a browser is still signed in. */

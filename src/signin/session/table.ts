@@ -11,4 +11,5 @@ export const sessions = sqliteTable('sessions', {
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
   seenAt: integer('seen_at').notNull(),
+  isAdmin: integer('is_admin', { mode: 'boolean' }).notNull(),
 })

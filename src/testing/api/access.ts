@@ -1,12 +1,15 @@
 import { Elysia } from 'elysia'
 import { BerthError } from '../../errors.ts'
-import { bearerOf } from '../../http/authentication.ts'
+import { bearerOf, type Callers, credentialChanged } from '../../http/authentication.ts'
 import { readJsonBody } from '../../http/body.ts'
+import { eventStream, type StreamRun } from '../../http/sse.ts'
 
 /** The rules of access to the control API. */
 export interface ControlGuard {
   /** The instance's own credential; API keys are refused. */
   adminToken: string
+  /** The callers of running requests. Those who come by the session of a browser are identified already. */
+  callers: Pick<Callers, 'identified' | 'whileValid'>
   /** Whether callers from other machines are let in too. */
   exposed: boolean
   /** Returns the address that a request comes from, or null if it is no longer known. */
@@ -14,14 +17,17 @@ export interface ControlGuard {
 }
 
 /**
- * Returns the plugin with the macros `admin`, for operations that need the admin token, and `visitor`, for operations
- * that need no credential and read the body themselves. The token is checked before anything of the request is read,
- * as the API's macro `access` does.
+ * Returns the plugin with the macros `admin`, for operations that need the admin token or the session of a browser that
+ * has the instance's rights, and `visitor`, for operations that need no credential and read the body themselves. The
+ * credential is checked before anything of the request is read, as the API's macro `access` does.
  */
-export function controlAccess(guard: ControlGuard, bodyLimit: number) {
+export function controlAccess({ adminToken, callers }: ControlGuard, bodyLimit: number) {
   const admit = (request: Request): void => {
     const token = bearerOf(request)
-    if (token !== null && crypto.timingSafeEqual(digest(token), digest(guard.adminToken))) return
+    if (token !== null && crypto.timingSafeEqual(digest(token), digest(adminToken))) return
+    const session = callers.identified(request)
+    if (session?.isAdmin) return
+    if (session !== null) throw lacksRights()
     throw new BerthError(
       'missing_or_invalid_api_key',
       'The control API takes the admin token, in the header "Authorization: Bearer admin_…". "berth run" gives it as BERTH_ADMIN_TOKEN, "berth env" prints it, credentials.json of the data folder has it.',
@@ -44,10 +50,33 @@ export function controlAccess(guard: ControlGuard, bodyLimit: number) {
         transform({ request }) {
           admit(request)
         },
+        resolve({ request }) {
+          /**
+           * Calls `ended` if the session that sent the request ends. The admin token lasts as long as the instance.
+           *
+           * @returns a function that ends the subscription
+           */
+          const whileValid = (ended: () => void): (() => void) => {
+            admit(request)
+            return callers.whileValid(request, ended)
+          }
+          /** Responds with an event stream, which ends with the session that sent the request. */
+          const stream = (run: StreamRun): Response => {
+            admit(request)
+            return eventStream(run, (end) => callers.whileValid(request, () => end(credentialChanged())))
+          }
+          return { stream, whileValid }
+        },
       }
     },
   })
 }
+
+const lacksRights = (): BerthError =>
+  new BerthError(
+    'forbidden',
+    'The session of this browser reaches its account, but not the control API. Only a browser that signed in to the first account by a link has the rights of the instance: run "berth open", or open the link that berth printed when it started.',
+  )
 
 /** The plugin that groups of the control API mount to get `admin` and `visitor`. */
 export type ControlAccess = ReturnType<typeof controlAccess>

@@ -3,7 +3,7 @@ import { Elysia, type Static, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
-import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts'
+import { type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import { accounts } from '../../resources/accounts/table.ts'
 import type { EventData } from '../../resources/events/data.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
@@ -73,13 +73,13 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
     .use(access)
     .get(
       '',
-      ({ query, request }) => {
+      ({ query, request, stream }) => {
         const after = query.after === undefined ? undefined : positionOf(queries, query.after)
         if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
           return { events: listed(queries, query, after) }
         }
         const from = after ?? newest(queries)
-        return eventStream((send, gone) =>
+        return stream((send, gone) =>
           streamEvents(queries, outbox, query, from, send, AbortSignal.any([gone, stopping])),
         )
       },

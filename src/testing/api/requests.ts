@@ -4,7 +4,7 @@ import { operation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
-import { eventStream, type SendEvent, wantsEventStream } from '../../http/sse.ts'
+import { type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
 import { globMatcher } from '../faults/glob.ts'
@@ -118,7 +118,7 @@ export const requestsRoutes = (
     .use(access)
     .get(
       '',
-      ({ query, request }): Promise<{ requests: ShownEntry[] }> | Promise<Response> => {
+      ({ query, request, stream }): Promise<{ requests: ShownEntry[] }> | Promise<Response> => {
         const after = query.after === undefined ? undefined : positionOf(journal, query.after)
         const opening = openFilter(query)
         if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
@@ -128,7 +128,7 @@ export const requestsRoutes = (
         }
         const from = after ?? journal.last
         return opening.then<Response>(() =>
-          eventStream((send, gone) =>
+          stream((send, gone) =>
             streamRequests({ journal, from, query, openFilter }, send, AbortSignal.any([gone, stopping])),
           ),
         )

@@ -2,7 +2,7 @@ import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
-import { eventStream, wantsEventStream } from '../../http/sse.ts'
+import { wantsEventStream } from '../../http/sse.ts'
 import type { Notifier } from '../../runtime/notifier.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
@@ -97,7 +97,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
     )
     .get(
       '/:name',
-      ({ params, query, request }) => {
+      ({ params, query, request, stream }) => {
         const name = checkInboxName(params.name)
         const { limit, follow } = query
         const after = positionOf(query.after)
@@ -107,7 +107,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
           }
         }
         const from = after ?? store.newest()
-        return eventStream((send, gone) =>
+        return stream((send, gone) =>
           streamItems(
             {
               subscribe: (listener) => changes.subscribe(listener),
