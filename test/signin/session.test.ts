@@ -271,7 +271,7 @@ test.each(['/signin', '/signin/link/used', '/access', '/access/keys/none/delete'
       "default-src 'none'",
       "form-action 'self'",
       "frame-ancestors 'none'",
-      'img-src data:',
+      "img-src 'self'",
       "style-src 'self'",
     ])
     expect(headers.get('x-frame-options')).toBe('DENY')
