@@ -1,5 +1,5 @@
 /** Default target of a browser after a sign-in, if the given path is missing or not one of this instance. */
-const DEFAULT_PATH = '/access'
+const DEFAULT_PATH = '/'
 
 /**
  * Returns the target of a browser after a sign-in, always a path of this instance. Browsers read `//host`, `/\host`

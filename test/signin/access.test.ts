@@ -168,6 +168,18 @@ describe('/access', () => {
     }
   })
 
+  test('tells which browsers have the rights of the instance', async () => {
+    const [byLink, byKey] = [await Visitor.of(berth), new Visitor(berth.info.base_url)]
+    await byKey.post('/signin', { api_key: berth.info.api_key })
+    for (const [browser, mayControl] of [
+      [byLink, true],
+      [byKey, false],
+    ] as const) {
+      const [, own = ''] = (await browser.get('/access')).text.split('this one')
+      expect((own.split('</li>')[0] ?? '').includes('May use the control API')).toBe(mayControl)
+    }
+  })
+
   test('lists the browsers that are signed in, marks this one, and signs the others out', async () => {
     const { body: account } = await berth.control('POST', '/accounts', { label: 'Ann' })
     const one = await Visitor.of(berth, account.id)

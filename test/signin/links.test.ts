@@ -19,7 +19,7 @@ describe('the link that the start prints', () => {
     expect((await own.control('POST', '/reset')).status).toBe(200)
     const one = new Visitor(origin)
     const answer = await one.get(url)
-    expect([answer.status, answer.location]).toEqual([303, '/access'])
+    expect([answer.status, answer.location]).toEqual([303, '/'])
     expect((await one.get('/access')).text).toContain('First account')
     const other = new Visitor(origin)
     const again = await other.get(url)
@@ -28,7 +28,7 @@ describe('the link that the start prints', () => {
     // Whoever follows the link in the terminal once more is signed in by it, and not sent for another.
     const twice = await one.get(url)
     expect([twice.status, (await one.get('/access')).status]).toEqual([410, 200])
-    expect(twice.text).toContain('This browser is signed in already: <a href="/access">')
+    expect(twice.text).toContain('This browser is signed in already: <a href="/">')
   })
 
   test('is valid for an hour by the clock', async () => {

@@ -11,7 +11,7 @@ export const open = action({
   access: 'control',
   options: {
     account: text('ACCOUNT', 'whom to sign in (default: the first account)'),
-    page: text('PATH', 'the page to open (default /access)'),
+    page: text('PATH', 'the page to open (default /, the dashboard)'),
     print: flag('print the link, and open nothing'),
   },
   help: `

@@ -94,14 +94,14 @@ function grantEntry(grant: GrantView, csrf: string, names: ResourceNames): Html 
 }
 
 function browserEntry(
-  { id, userAgent, createdAt, seenAt }: BrowserSession,
+  { id, userAgent, createdAt, seenAt, isAdmin }: BrowserSession,
   isThis: boolean,
   csrf: string,
 ): Html {
   const name = browserName(userAgent)
   return entry(
     html`<strong>${shownName(name)}</strong>${isThis && html` <span class="mark">this one</span>`}`,
-    html`Signed in ${formatTime(createdAt)}, ${lastUsedText(seenAt)}.`,
+    html`${isAdmin && html`May use the control API: it has the rights of the instance.<br>`}Signed in ${formatTime(createdAt)}, ${lastUsedText(seenAt)}.`,
     html`<form method="post" action="/access/browsers/${id}/signout">${csrfInput(csrf)}<button class="plain">Sign out<span class="hidden"> ${isThis ? 'this browser' : name}</span></button></form>`,
   )
 }

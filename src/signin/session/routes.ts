@@ -123,7 +123,7 @@ const usedLink = (isSignedIn: boolean): PageFailure =>
     html`<p>A link signs one browser in, once, and not for long.
 ${
   isSignedIn
-    ? html`This browser is signed in already: <a href="/access">go on</a>.`
+    ? html`This browser is signed in already: <a href="/">go on</a>.`
     : html`Run <code>berth open</code> in a terminal for another, or <a href="/signin">sign in with an API key</a>.`
 }</p>`,
   )

@@ -14,7 +14,8 @@ const SignInLinkCreate = t.Object(
     account_id: t.Optional(t.String({ description: 'Whom it signs in; the first account where left out.' })),
     return_to: t.Optional(
       t.String({
-        description: 'The page that it leads to, a path of this instance; `/access` where left out.',
+        description:
+          'The page that it leads to, a path of this instance; the dashboard, `/`, where left out.',
       }),
     ),
   },
@@ -74,7 +75,7 @@ export const signInLinksRoutes = (access: ControlAccess, { keys, signIn, host }:
         access: 'admin',
         summary: 'Make a link that signs a browser in, once',
         description:
-          'The link is valid for five minutes and works once. It leads to the address to which this request was sent.',
+          'The link is valid for five minutes and works once. It leads to the address to which this request was sent. A browser that one for the first account signs in may use the control API, too.',
         secret: true,
         success: { 201: SignInLink },
         errors: [404],
