@@ -4,6 +4,8 @@ export const root = new URL('../..', import.meta.url).pathname.replace(/\/$/, ''
 /** How a program ended. */
 export interface Ended {
   readonly succeeded: boolean
+  /** What it printed on standard output; empty if that was shown. */
+  readonly stdout: string
   /** What it printed on standard error. */
   readonly stderr: string
   readonly seconds: number
@@ -11,27 +13,44 @@ export interface Ended {
   readonly processorSeconds: number
 }
 
-/** Runs a program in the repository's root, with its output shown as it comes, to its end. */
-export async function runProgram(command: string[], env: Record<string, string> = {}): Promise<Ended> {
+/**
+ * Runs a program in the repository's root to its end.
+ *
+ * @param shown whether its output is shown as it comes
+ */
+export async function runProgram(
+  command: string[],
+  env: Record<string, string> = {},
+  shown = true,
+): Promise<Ended> {
   const started = performance.now()
   const child = Bun.spawn(command, {
     cwd: root,
     stdin: 'ignore',
-    stdout: 'inherit',
+    stdout: shown ? 'inherit' : 'pipe',
     stderr: 'pipe',
     env: { ...process.env, ...env },
   })
-  const decoder = new TextDecoder()
-  let stderr = ''
-  for await (const chunk of child.stderr) {
-    process.stderr.write(chunk)
-    stderr += decoder.decode(chunk, { stream: true })
-  }
+  const [stdout, stderr] = await Promise.all([
+    child.stdout === undefined ? '' : child.stdout.text(),
+    read(child.stderr, shown),
+  ])
   const succeeded = (await child.exited) === 0
   return {
     succeeded,
+    stdout,
     stderr,
     seconds: (performance.now() - started) / 1_000,
     processorSeconds: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6,
   }
+}
+
+async function read(stream: ReadableStream<Uint8Array>, shown: boolean): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of stream) {
+    if (shown) process.stderr.write(chunk)
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text
 }

@@ -143,14 +143,15 @@ function fileSecondsIn(xml: string): Map<string, number> {
   )
 }
 
-/** Reads the notes of test/support/processor-time.ts: a line for each file. */
-const processorSecondsIn = (notes: string): Map<string, number> =>
-  new Map(
-    [...notes.matchAll(/^(\S+) (.+)$/gm)].map(([, seconds, file = '']) => [
-      relative(root, file),
-      Number(seconds),
-    ]),
-  )
+/** Reads the notes of test/support/processor-time.ts: one or more lines for each file. */
+function processorSecondsIn(notes: string): Map<string, number> {
+  const sums = new Map<string, number>()
+  for (const [, seconds, path = ''] of notes.matchAll(/^(\S+) (.+)$/gm)) {
+    const file = relative(root, path)
+    sums.set(file, (sums.get(file) ?? 0) + Number(seconds))
+  }
+  return sums
+}
 
 const attribute = (attributes: string, name: string): string =>
   unescapeXml(new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? '?')
