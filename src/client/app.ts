@@ -1,4 +1,5 @@
 import type { buildsRoutes } from '../resources/builds/routes.ts'
+import type { changesRoutes } from '../resources/changes/routes.ts'
 import type { deploymentsRoutes } from '../resources/deployments/routes.ts'
 import type { execRoutes } from '../resources/exec/routes.ts'
 import type { filesRoutes } from '../resources/files/routes.ts'
@@ -45,7 +46,8 @@ type ApiRoutes = RoutesOf<typeof serversRoutes> &
   RoutesOf<typeof secretsRoutes> &
   RoutesOf<typeof keysRoutes> &
   RoutesOf<typeof templatesRoutes> &
-  RoutesOf<typeof webhooksRoutes>
+  RoutesOf<typeof webhooksRoutes> &
+  RoutesOf<typeof changesRoutes>
 
 /** The routes of the control API. */
 type ControlRoutes = RoutesOf<typeof instanceRoutes> &

@@ -1,4 +1,5 @@
 import { API_OPERATIONS, CONTROL_OPERATIONS } from '../contract/operations.ts'
+import type { AccountChangeMessage } from '../resources/changes/model.ts'
 import type { LogLines } from '../resources/projects/model.ts'
 import type { PositionedDelta } from '../resources/tasks/transcript.ts'
 import type { TranscriptEvent } from '../resources/tasks/transcript-event.ts'
@@ -113,6 +114,7 @@ interface Streams {
   'builds.logs': LogStream
   'projects.logs': LogStream
   'deployments.logs': LogStream
+  'changes.stream': Record<string, AccountChangeMessage>
   'control.events.list': Record<string, ResponseOf<'control.events.list'>['events'][number]>
   'control.requests.list': Record<string, ResponseOf<'control.requests.list'>['requests'][number]>
   'control.inbox.read': Record<string, ResponseOf<'control.inbox.read'>['entries'][number]>

@@ -101,7 +101,7 @@ interface OperationFacts<Needed extends OperationAccess, Success> {
   description: string
   /** The body is bytes of this media type, which the handler reads. */
   takes?: ByteBody
-  /** The success is bytes of this media type, and has no shape. */
+  /** The success is a stream of this media type: of bytes, or of items with the shape of the success. */
   gives?: string
   /** Events and data of the event stream, for callers that accept one. */
   events?: string

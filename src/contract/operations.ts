@@ -62,6 +62,7 @@ export const API_OPERATIONS = {
   'webhooks.list': 'GET /webhooks',
   'webhooks.create': 'POST /webhooks',
   'webhooks.delete': 'DELETE /webhooks/{webhookId}',
+  'changes.stream': 'GET /changes',
 } as const
 
 /** The operations of the control API, in the order in which its document lists them. */

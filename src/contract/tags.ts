@@ -31,6 +31,7 @@ const API_GROUPS = [
     'Subscriptions to signed events. They need a key that reaches the whole account.',
     ['webhooks'],
   ],
+  ['Changes', 'One stream of everything that changes, in place of asking again and again.', ['changes']],
 ] as const satisfies readonly Group[]
 
 /** The groups of the control API's operations. Those without a noun belong to the instance. */

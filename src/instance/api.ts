@@ -64,6 +64,8 @@ const GROUPS = {
     (await import('../resources/templates/routes.ts')).templatesRoutes(access, services.templates),
   webhooks: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/webhooks/routes.ts')).webhooksRoutes(access, services.webhooks),
+  changes: async ({ access, services }: RouteDependencies) =>
+    (await import('../resources/changes/routes.ts')).changesRoutes(access, services.changeStreams),
   signIn: async ({ services, host }: RouteDependencies) =>
     (await import('../signin/routes.ts')).signInRoutes(services, host),
   mcp: async ({ services, host, callers, whole, handle }: RouteDependencies) =>

@@ -11,6 +11,7 @@ import type { SocketUpgrader } from '../http/web-socket.ts'
 import { Metering } from '../resources/accounts/metering.ts'
 import type { AccountPlan } from '../resources/accounts/model.ts'
 import { Plans } from '../resources/accounts/plans.ts'
+import type { Changes, ChangeType } from '../resources/changes/types.ts'
 import { removalListener } from '../resources/deployments/removal.ts'
 import { Outbox } from '../resources/events/outbox.ts'
 import { ExecService } from '../resources/exec/service.ts'
@@ -21,12 +22,12 @@ import { lazyListener, ServerLifecycleListeners } from '../resources/servers/lif
 import { ServersService } from '../resources/servers/service.ts'
 import { TemplateCatalog } from '../resources/templates/catalog.ts'
 import { Deliveries, type WebhookOverrides } from '../resources/webhooks/deliveries.ts'
+import { ChangeNotifier } from '../runtime/change-notifier.ts'
 import type { SteerableClock } from '../runtime/clock.ts'
 import type { Connection } from '../runtime/connection.ts'
 import { createIds } from '../runtime/ids.ts'
 import { Lazy } from '../runtime/lazy.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { Notifier } from '../runtime/notifier.ts'
 import type { Random } from '../runtime/random.ts'
 import type { SignInLinks } from '../signin/session/links.ts'
 import { SignIn } from '../signin/sign-in.ts'
@@ -90,9 +91,9 @@ export function createServices(dependencies: ServiceDependencies) {
   // Deliveries arrive between a test's requests at times that vary.
   const inboxIds = createIds(clock, (prefix) => randomFor(`inbox_${prefix}`))
   const outbox = new Outbox({ queries, clock, ids })
-  const changes = new Notifier()
+  const changes: Changes = new ChangeNotifier<ChangeType>()
   const plans = new Plans(database, dependencies.plan)
-  const metering = new Metering({ ...dependencies, queries, outbox, plans })
+  const metering = new Metering({ ...dependencies, queries, outbox, plans, changes })
   const credentialChanges = new CredentialChanges()
   const common = {
     database,
@@ -135,7 +136,7 @@ export function createServices(dependencies: ServiceDependencies) {
     links: dependencies.links,
     isOwnerValid: (id, key) => keys.isOwnerValid(id, key),
   })
-  const secrets = new SecretsService({ database, cipher, servers })
+  const secrets = new SecretsService({ database, cipher, servers, changes })
   const templates = new TemplateCatalog()
   const scenarios = new ScenarioStore(queries, dependencies.scenarios)
   const agent = agentLoader({ ...common, config, scenarios })
@@ -153,10 +154,7 @@ export function createServices(dependencies: ServiceDependencies) {
       ...common,
       destinations: deliveries.destinations,
       random: randomFor('webhook_secret'),
-      onDeleted(id) {
-        deliveries.forget(id)
-        changes.notify()
-      },
+      onDeleted: (id) => deliveries.forget(id),
     })
   })
 
@@ -237,6 +235,27 @@ export function createServices(dependencies: ServiceDependencies) {
     })
   })
 
+  const changeStreams = new Lazy(async () => {
+    const [{ ChangesService }, { AccountsService }] = await Promise.all([
+      import('../resources/changes/service.ts'),
+      import('../resources/accounts/service.ts'),
+    ])
+    return new ChangesService({
+      ...common,
+      sockets: dependencies.sockets,
+      servers,
+      projects: async () => (await apps.get()).projects,
+      deployments: async () => (await apps.get()).deployments,
+      tasks: tasks.get,
+      builds: builds.get,
+      terminals: terminals.get,
+      secrets,
+      keys,
+      webhooks: webhooks.get,
+      accounts: new AccountsService({ ...common, keys, signIn, servers }),
+    })
+  })
+
   servers.subscribe(lazyListener(tasks, (service) => service))
   servers.subscribe(lazyListener(terminals, (service) => service))
   servers.subscribe(
@@ -281,10 +300,11 @@ export function createServices(dependencies: ServiceDependencies) {
     deliveries,
     journal: new RequestJournal({ entries: config.journalSize, bytes: JOURNAL_BYTES }),
     webhooks: webhooks.get,
+    changeStreams: changeStreams.get,
     tasks: tasks.get,
     builds: builds.get,
     projects: async () => (await apps.get()).projects,
     deployments: async () => (await apps.get()).deployments,
-    lazy: { tasks, builds, apps, terminals },
+    lazy: { tasks, builds, apps, terminals, changeStreams },
   }
 }

@@ -16,7 +16,7 @@ interface Boundary {
 /** Lists the services in the order in which they start. They stop in reverse. */
 export function startOrder(services: Services, boundary: Boundary): readonly Service[] {
   const { signIn, keys, deliveries, metering, servers, faults, state, lazy } = services
-  const { tasks, builds, apps, terminals } = lazy
+  const { tasks, builds, apps, terminals, changeStreams } = lazy
   const hasApps = (): boolean => state.hasApps()
   const hasUnfinishedBuilds = (): boolean => state.hasUnfinishedBuilds()
   return [
@@ -37,6 +37,7 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
       start: hasUnfinishedBuilds,
     }),
     tasks.service('tasks', (service) => service, { recover: () => state.hasUnfinishedTasks() }),
+    changeStreams.service('streams of changes', (service) => service),
     { name: 'faults', stop: () => faults.stop() },
     { name: 'the copy of the first key', start: boundary.keepFirstKey },
     { name: 'fixtures', start: boundary.applyFixtures },

@@ -243,6 +243,8 @@ async function compose(
   const open = (): Promise<void> => {
     // The executable starts with a compiler that waits longer, because most of a start runs once.
     Bun.unsafe.setJITPolicy(1)
+    // Any request from now on may be a handshake.
+    listening.acceptSockets()
     return instance.open()
   }
   // Otherwise after the ready line and the first response.

@@ -102,4 +102,5 @@ export const EXAMPLES: Record<string, Example> = {
   'webhooks.list': {},
   'webhooks.create': { body: { url: 'https://8.8.8.8/' }, invalid: { url: 5 } },
   'webhooks.delete': {},
+  'changes.stream': { status: 426 },
 }

@@ -7,7 +7,6 @@ import type { TaskRow } from '../../src/resources/tasks/table.ts'
 import { Transcript } from '../../src/resources/tasks/transcript.ts'
 import { createIds } from '../../src/runtime/ids.ts'
 import { Masks } from '../../src/runtime/masks.ts'
-import { Notifier } from '../../src/runtime/notifier.ts'
 import { seededRandom } from '../../src/runtime/random.ts'
 import { World } from './accounts/world.ts'
 
@@ -18,11 +17,11 @@ let masks: Masks
 let transcript: Transcript
 beforeEach(() => {
   world = new World(Date.UTC(2030, 0, 1))
-  const { clock, metering } = world
+  const { clock, metering, changes } = world
   const { queries } = world.database
   const ids = createIds(clock, (prefix) => seededRandom(7, prefix))
   const outbox = new Outbox({ queries, clock, ids })
-  records = new TaskRecords({ queries, clock, ids, outbox, metering, changes: new Notifier() })
+  records = new TaskRecords({ queries, clock, ids, outbox, metering, changes })
   world.account('acct_a', 100)
   world.server('srv_a', 'acct_a', 'small')
   row = records.add('acct_a', 'srv_a', 'x')

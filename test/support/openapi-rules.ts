@@ -3,6 +3,9 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020'
 import type { OpenApiDocument, OperationObject, Parameter } from '../../src/contract/openapi/model.ts'
 
+/** Operations that respond with a stream of events and nothing else, beside a WebSocket. */
+const EVENTS_ALONE: ReadonlySet<string> = new Set(['changes.stream'])
+
 /** An operation with where it stands. */
 export type Located = OperationObject & { method: string; path: string }
 
@@ -110,7 +113,7 @@ export function followsTheRules(document: OpenApiDocument): void {
         expect([operationId, status, Object.keys(response.content ?? {})[0]]).toEqual([
           operationId,
           status,
-          'application/json',
+          status === '200' && EVENTS_ALONE.has(operationId) ? 'text/event-stream' : 'application/json',
         ])
       }
       expect(Object.keys(responses).some((status) => /^(?:2|101)/.test(status))).toBe(true)

@@ -169,7 +169,7 @@ function completeResponse(
   const given = bodies[0]?.[1].schema
   const content =
     gives !== undefined
-      ? { content: bytesOf(gives) }
+      ? { content: contentOfStream(gives, name, given, schemas) }
       : bodies.length > 0
         ? { content: shareContent(named(Object.fromEntries(bodies), name), schemas) }
         : {}
@@ -179,6 +179,16 @@ function completeResponse(
     ...(secret ? { headers: { 'Cache-Control': NO_STORE } } : {}),
     ...content,
   }
+}
+
+/** Returns the content of a stream: the shape of each of its items if there is one, else bytes. */
+function contentOfStream(
+  type: string,
+  name: string,
+  item: Schema | undefined,
+  schemas: SharedSchemas,
+): Record<string, MediaType> {
+  return item === undefined ? bytesOf(type) : shareContent(named({ [type]: { schema: item } }, name), schemas)
 }
 
 /** The header of responses that carry a credential. */

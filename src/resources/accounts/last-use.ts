@@ -46,15 +46,17 @@ export class LastUse {
    * Records a use of a credential.
    *
    * @param stored its time in the database
+   * @returns whether the time that `at` returns is another now
    */
-  note(id: string, stored: number | null): void {
+  note(id: string, stored: number | null): boolean {
     const now = this.#clock.now()
     const last = this.at(id, stored)
     // The clock may have been set back.
-    if (last !== null && Math.abs(now - last) < PACE_MS) return
+    if (last !== null && Math.abs(now - last) < PACE_MS) return false
     this.#times.set(id, now)
     this.#pending.add(id)
     if (this.#pending.size === 1) setImmediate(() => this.flush())
+    return true
   }
 
   /**

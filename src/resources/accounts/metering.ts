@@ -3,6 +3,7 @@ import { type Clock, type Timer, toIso } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Heartbeat } from '../../storage/heartbeat.ts'
+import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { CapAction } from './cap-action.ts'
 import { toCredits, toUnits, unitsPerSecond } from './credits.ts'
@@ -19,6 +20,7 @@ interface MeteringDependencies {
   outbox: Outbox
   plans: Plans
   logger: Logger
+  changes: Changes
   /** Keeps the time of the last heartbeat over a kill; null if this system cannot. */
   heartbeat: Heartbeat | null
 }
@@ -54,6 +56,7 @@ export class Metering {
   readonly #clock: Clock
   readonly #plans: Plans
   readonly #logger: Logger
+  readonly #changes: Changes
   readonly #usage: UsageStore
   readonly #ledger: Ledger
   readonly #accounts = new Map<string, MeteredAccount>()
@@ -61,14 +64,17 @@ export class Metering {
   readonly #unsubscribe: () => void
   readonly #heartbeat: Heartbeat | null
   #beating: ReturnType<typeof setInterval> | undefined
+  /** The elapsed time of the last beat. */
+  #notifiedAt = 0
   /** Calendar time minus elapsed time, for everything up to `settledAt`. */
   #offset: number
 
-  constructor({ queries, clock, outbox, plans, logger, heartbeat }: MeteringDependencies) {
+  constructor({ queries, clock, outbox, plans, logger, changes, heartbeat }: MeteringDependencies) {
     this.#queries = queries
     this.#clock = clock
     this.#plans = plans
     this.#logger = logger
+    this.#changes = changes
     this.#heartbeat = heartbeat
     this.#capAction = new CapAction(logger)
     this.#usage = new UsageStore(queries, outbox)
@@ -156,6 +162,8 @@ export class Metering {
       const units = toUnits(plan[`credits_per_${what}`])
       this.#ledger.add(accountId, serverId, monthOf(this.#now()), units)
       this.accrue(accountId)
+      this.#notify(accountId)
+      this.#changes.notify('server', serverId, accountId, serverId)
     })
   }
 
@@ -166,6 +174,7 @@ export class Metering {
       const usage = { ...this.#usageNow(accountId), used: toUnits(credits) }
       this.#usage.save(usage, this.#plans.of(accountId).cap)
       this.accrue(accountId)
+      this.#notify(accountId)
     })
   }
 
@@ -176,6 +185,7 @@ export class Metering {
     this.#queries.transaction(() => {
       this.#usage.save(this.#usageNow(accountId), cap)
       this.accrue(accountId)
+      this.#notify(accountId)
     })
   }
 
@@ -284,6 +294,13 @@ export class Metering {
     this.#heartbeat?.beat(now + this.#offset)
     const due = now - (this.#heartbeat === null ? 1 : WRITE_MS)
     if ([...this.#accounts.values()].some(({ chargedUntil }) => chargedUntil <= due)) this.writeAll()
+    // While the clock stands, nothing is charged.
+    if (now > this.#notifiedAt) for (const { id } of this.#accounts.values()) this.#notify(id)
+    this.#notifiedAt = now
+  }
+
+  #notify(accountId: string): void {
+    this.#changes.notify('account', accountId, accountId)
   }
 
   /** Writes all use, including the begun seconds. */

@@ -3,6 +3,7 @@ import { badRequest, notFound } from '../../errors.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { Changes } from '../changes/types.ts'
 import { toCredits, toUnits } from './credits.ts'
 import type { Metering } from './metering.ts'
 import type { AccountPlan, PlanOverrides } from './model.ts'
@@ -39,13 +40,14 @@ export interface AccountsDependencies {
   ids: Ids
   plans: Plans
   metering: Metering
+  changes: Changes
   keys: AccountKeys
   signIn: AccountSignIn
   servers: AccountServers
 }
 
 /** An account, as the control API shows it. */
-interface AccountView {
+export interface AccountView {
   id: string
   label: string
   created_at: string
@@ -84,16 +86,28 @@ export class AccountsService {
   readonly #ids: Ids
   readonly #plans: Plans
   readonly #metering: Metering
+  readonly #changes: Changes
   readonly #keys: AccountKeys
   readonly #signIn: AccountSignIn
   readonly #servers: AccountServers
 
-  constructor({ queries, clock, ids, plans, metering, keys, signIn, servers }: AccountsDependencies) {
+  constructor({
+    queries,
+    clock,
+    ids,
+    plans,
+    metering,
+    changes,
+    keys,
+    signIn,
+    servers,
+  }: AccountsDependencies) {
     this.#queries = queries
     this.#clock = clock
     this.#ids = ids
     this.#plans = plans
     this.#metering = metering
+    this.#changes = changes
     this.#keys = keys
     this.#signIn = signIn
     this.#servers = servers
@@ -103,6 +117,11 @@ export class AccountsService {
   list(): AccountView[] {
     const rows = this.#queries.select().from(accounts).orderBy(desc(sql`rowid`)).all()
     return rows.map((row) => this.#view(row))
+  }
+
+  /** Returns an account. @throws BerthError 404 */
+  get(id: string): AccountView {
+    return this.#view(this.#row(id))
   }
 
   /**
@@ -120,6 +139,7 @@ export class AccountsService {
         .insert(accounts)
         .values({ id, label, plan, budgetCap: capOf(budget_cap), createdAt: this.#clock.now() })
         .run()
+      this.#changes.notify('account', id, id)
       return { id, api_key: this.#keys.issue(id, 'First key', key) }
     })
   }
@@ -158,6 +178,7 @@ export class AccountsService {
     // An earlier request may still create a server.
     while (this.#servers.count(id) > 0) await this.#servers.deleteAll(id)
     this.#queries.delete(accounts).where(eq(accounts.id, id)).run()
+    this.#changes.notify('account', id, id)
   }
 
   #change(id: string, changes: AccountChanges): void {

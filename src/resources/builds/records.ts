@@ -1,9 +1,9 @@
 import { and, asc, desc, eq, inArray, isNotNull, sql } from 'drizzle-orm'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
-import type { Notifier } from '../../runtime/notifier.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Metering } from '../accounts/metering.ts'
+import type { Changes } from '../changes/types.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { StepKey } from './steps.ts'
 import { type BuildRow, builds, pendingSteps, UNFINISHED_STATUSES } from './table.ts'
@@ -15,7 +15,7 @@ export interface RecordsDependencies {
   ids: Ids
   metering: Metering
   /** Notified of every change. */
-  changes: Notifier
+  changes: Changes
   servers: Pick<ServersService, 'setBuilding'>
 }
 
@@ -99,15 +99,17 @@ export class BuildRecords {
         .returning()
         .get()
       metering.charge(accountId, serverId, 'build')
+      this.#notify(row)
       return row
     })
   }
 
   /** Marks a queued build as running. @returns false if it has ended meanwhile */
-  markRunning({ id, serverId }: BuildRow): boolean {
+  markRunning(row: BuildRow): boolean {
+    const { id, serverId } = row
     return this.#queries.transaction(() => {
       if (this.find(id)?.status !== 'queued') return false
-      this.#update(id, { status: 'running' })
+      this.#update(row, { status: 'running' })
       this.#dependencies.servers.setBuilding(serverId, true)
       return true
     })
@@ -124,7 +126,7 @@ export class BuildRecords {
           n < current ? ('done' as const) : n === current ? ('running' as const) : ('pending' as const)
         return { ...step, status }
       })
-      this.#update(id, { ...progress, steps })
+      this.#update(row, { ...progress, steps })
     })
   }
 
@@ -141,18 +143,22 @@ export class BuildRecords {
         if (url !== null) return { ...step, status: 'done' as const }
         return step.status === 'running' ? { ...step, status: 'pending' as const } : step
       })
-      this.#update(id, { ...progress, status: 'completed', url, steps })
+      this.#update(row, { ...progress, status: 'completed', url, steps })
       if (row.status === 'running') this.#dependencies.servers.setBuilding(serverId, false)
     })
   }
 
   /** Replaces the artifacts of a build. */
-  setArtifacts({ id }: BuildRow, artifacts: readonly string[]): void {
-    this.#update(id, { artifacts })
+  setArtifacts(row: BuildRow, artifacts: readonly string[]): void {
+    this.#update(row, { artifacts })
   }
 
-  #update(id: string, changes: Partial<BuildRow>): void {
-    this.#queries.update(builds).set(changes).where(eq(builds.id, id)).run()
-    this.#dependencies.changes.notify()
+  #update(row: BuildRow, changes: Partial<BuildRow>): void {
+    this.#queries.update(builds).set(changes).where(eq(builds.id, row.id)).run()
+    this.#notify(row)
+  }
+
+  #notify({ id, accountId, serverId }: BuildRow): void {
+    this.#dependencies.changes.notify('build', id, accountId, serverId)
   }
 }

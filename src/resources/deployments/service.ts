@@ -16,6 +16,7 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { isInProject } from '../projects/inside.ts'
 import { logSelection } from '../projects/log-selection.ts'
@@ -51,6 +52,7 @@ interface DeploymentsDependencies {
   ids: Ids
   logger: Logger
   outbox: Outbox
+  changes: Changes
   servers: ServersService
   secrets: SecretsService
   hosting: Hosting
@@ -251,6 +253,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         .run()
       servers.setPublicUrl(server.id, url)
       outbox.emit(server.accountId, 'deployment.live', { server_id: server.id, url })
+      this.#notify(server)
     })
     return { url, status: 'live' }
   }
@@ -267,9 +270,16 @@ export class DeploymentsService implements ServerLifecycleListener {
       hasRun: this.#find(serverId) !== undefined,
       isHidden: (names) => isInProject(this.#queries, serverId, names),
       onRunning: (running) => {
-        if (this.#find(serverId)) servers.setPublicUrl(serverId, running ? hosting.urlOf(port) : null)
+        if (!this.#find(serverId)) return
+        servers.setPublicUrl(serverId, running ? hosting.urlOf(port) : null)
+        const server = servers.find(serverId)
+        if (server) this.#notify(server)
       },
     })
+  }
+
+  #notify({ id, accountId }: ServerRow): void {
+    this.#dependencies.changes.notify('deployment', id, accountId, id)
   }
 
   #isLive({ serverId }: DeploymentRow): boolean {

@@ -4,6 +4,7 @@ import { hashOf, hashTextOf } from '../../runtime/secret.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
 import type { LastUse } from '../accounts/last-use.ts'
+import type { Changes } from '../changes/types.ts'
 import { apiKeys } from './table.ts'
 
 /** An empty list of ids, as stored. */
@@ -18,11 +19,14 @@ interface FoundKey {
 /** Authenticates keys. Every request needs this, so results are cached until the database changes. */
 export class KeyAuthenticator {
   readonly #lastUse: LastUse
+  readonly #changes: Changes
   readonly #found: ReadCache<FoundKey | null>
   readonly #byHash
 
-  constructor({ queries, version }: Database, lastUse: LastUse) {
+  /** @param changes notified when a key is used, once a minute */
+  constructor({ queries, version }: Database, lastUse: LastUse, changes: Changes) {
     this.#lastUse = lastUse
+    this.#changes = changes
     this.#found = new ReadCache(version)
     this.#byHash = queries
       .select({
@@ -43,7 +47,9 @@ export class KeyAuthenticator {
     // Every request pays for this: the hash is made as the text that it is looked up by.
     const found = this.#found.get(hashTextOf(key), () => this.#read(hashOf(key)))
     if (!found) return null
-    this.#lastUse.note(found.caller.credentialId, found.lastUsedAt)
+    const { credentialId, accountId } = found.caller
+    if (this.#lastUse.note(credentialId, found.lastUsedAt))
+      this.#changes.notify('key', credentialId, accountId)
     return found.caller
   }
 

@@ -12,6 +12,7 @@ import type { Cipher } from '../../storage/cipher.ts'
 import type { Database, Queries } from '../../storage/database.ts'
 import { LastUse } from '../accounts/last-use.ts'
 import { accounts } from '../accounts/table.ts'
+import type { Changes } from '../changes/types.ts'
 import { KeyAuthenticator } from './authenticator.ts'
 import type { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
 import { checkScope, type ScopeOwners, type StoredScope } from './scope.ts'
@@ -26,6 +27,7 @@ interface KeysDependencies {
   random: Random
   logger: Logger
   credentialChanges: CredentialChanges
+  changes: Changes
   owners: ScopeOwners
 }
 
@@ -48,10 +50,12 @@ export class KeysService {
   readonly #random: Random
   readonly #owners: ScopeOwners
   readonly #lastUse: LastUse
-  readonly #changes: CredentialChanges
+  readonly #credentialChanges: CredentialChanges
+  readonly #changes: Changes
   readonly #authenticator: KeyAuthenticator
 
-  constructor({ database, cipher, clock, ids, random, logger, owners, credentialChanges }: KeysDependencies) {
+  constructor(dependencies: KeysDependencies) {
+    const { database, cipher, clock, ids, random, logger, owners } = dependencies
     const { queries } = database
     this.#queries = queries
     this.#cipher = cipher
@@ -59,9 +63,10 @@ export class KeysService {
     this.#ids = ids
     this.#random = random
     this.#owners = owners
-    this.#changes = credentialChanges
+    this.#credentialChanges = dependencies.credentialChanges
+    this.#changes = dependencies.changes
     this.#lastUse = new LastUse({ queries, clock, logger, table: apiKeys })
-    this.#authenticator = new KeyAuthenticator(database, this.#lastUse)
+    this.#authenticator = new KeyAuthenticator(database, this.#lastUse, this.#changes)
   }
 
   /** Returns the caller of a key's plaintext, or null if there is no such key. */
@@ -77,7 +82,12 @@ export class KeysService {
       .where(eq(apiKeys.accountId, accountId))
       .orderBy(desc(sql`rowid`))
       .all()
-    return rows.map((row) => toApiKey(row, this.#lastUse.at(row.id, row.lastUsedAt)))
+    return rows.map((row) => this.#toKey(row))
+  }
+
+  /** Returns a key. @throws BerthError 404 */
+  get(caller: Caller, id: string): ApiKey {
+    return this.#toKey(this.#row(caller, id))
   }
 
   /**
@@ -115,7 +125,8 @@ export class KeysService {
       this.#queries.update(apiKeys).set(scope).where(eq(apiKeys.id, id)).run()
       // A stored response may contain data that the key can no longer reach.
       this.#queries.delete(idempotency).where(eq(idempotency.apiKeyId, id)).run()
-      this.#changes.notify(id)
+      this.#credentialChanges.notify(id)
+      this.#changes.notify('key', id, caller.accountId)
       return { id, allowed_server_ids: scope.allowedServerIds, allowed_project_ids: scope.allowedProjectIds }
     })
   }
@@ -130,7 +141,7 @@ export class KeysService {
       this.#checkNotLast(this.#row(caller, id), 'deleted')
       this.#queries.delete(apiKeys).where(eq(apiKeys.id, id)).run()
     })
-    this.#onEnded(id)
+    this.#onEnded(id, caller.accountId)
   }
 
   /** Reports whether the scope of a key names a server, even if the server was deleted. */
@@ -254,6 +265,7 @@ export class KeysService {
         .set({ label, ...secret })
         .where(eq(apiKeys.id, id))
         .run()
+      this.#changes.notify('key', id, caller.accountId)
     })
   }
 
@@ -270,7 +282,7 @@ export class KeysService {
       .where(eq(apiKeys.accountId, accountId))
       .returning({ id: apiKeys.id })
       .all()
-    for (const { id } of ended) this.#onEnded(id)
+    for (const { id } of ended) this.#onEnded(id, accountId)
   }
 
   /** Writes pending times of use. */
@@ -278,9 +290,14 @@ export class KeysService {
     this.#lastUse.flush()
   }
 
-  #onEnded(id: string): void {
+  #onEnded(id: string, accountId: string): void {
     this.#lastUse.forget(id)
-    this.#changes.notify(id)
+    this.#credentialChanges.notify(id)
+    this.#changes.notify('key', id, accountId)
+  }
+
+  #toKey(row: ApiKeyRow): ApiKey {
+    return toApiKey(row, this.#lastUse.at(row.id, row.lastUsedAt))
   }
 
   #firstAccount(): { id: string } | undefined {
@@ -313,6 +330,7 @@ export class KeysService {
 
   #insert(given: NewKey): ApiKeyRow {
     const { key, scope, ...rest } = given
+    this.#changes.notify('key', given.id, given.accountId)
     return this.#queries
       .insert(apiKeys)
       .values({ ...rest, ...scope, hash: hashOf(key), lastFour: key.slice(-4), createdAt: this.#clock.now() })

@@ -1,8 +1,8 @@
 import { and, count, desc, eq, sql } from 'drizzle-orm'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import type { Notifier } from '../../runtime/notifier.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { InitPhase, RuntimeStatus } from './model.ts'
@@ -14,7 +14,7 @@ export interface RecordsDependencies {
   clock: Clock
   outbox: Outbox
   /** Notified of every change. */
-  changes: Notifier
+  changes: Changes
   secrets: SecretsService
 }
 
@@ -23,7 +23,7 @@ export class ProjectRecords {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #outbox: Outbox
-  readonly #changes: Notifier
+  readonly #changes: Changes
   readonly #secrets: SecretsService
 
   constructor({ queries, clock, outbox, changes, secrets }: RecordsDependencies) {
@@ -71,6 +71,7 @@ export class ProjectRecords {
     return this.#queries.transaction(() => {
       const added = this.#queries.insert(projects).values(row).returning().get()
       this.#secrets.add(row.serverId, row.id, variables)
+      this.#notify(added)
       return added
     })
   }
@@ -181,21 +182,27 @@ export class ProjectRecords {
   }
 
   /** Deletes a project with its variables. */
-  delete({ id, serverId }: ProjectRow): void {
+  delete(row: ProjectRow): void {
+    const { id, serverId } = row
     this.#queries.transaction(() => {
       this.#secrets.drop(serverId, id)
       this.#queries.delete(projects).where(eq(projects.id, id)).run()
-      this.#changes.notify()
+      this.#notify(row)
     })
   }
 
   #updateRow(id: string, changes: Partial<ProjectRow>): void {
-    this.#queries
+    const changed = this.#queries
       .update(projects)
       .set({ ...changes, updatedAt: this.#clock.now() })
       .where(eq(projects.id, id))
-      .run()
-    this.#changes.notify()
+      .returning({ id: projects.id, accountId: projects.accountId, serverId: projects.serverId })
+      .get()
+    if (changed) this.#notify(changed)
+  }
+
+  #notify({ id, accountId, serverId }: Pick<ProjectRow, 'id' | 'accountId' | 'serverId'>): void {
+    this.#changes.notify('project', id, accountId, serverId)
   }
 
   #listAll(which: ReturnType<typeof eq> | undefined): ProjectRow[] {

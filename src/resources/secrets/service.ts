@@ -4,6 +4,7 @@ import type { Caller } from '../../http/caller.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Database, Queries } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
+import type { Changes } from '../changes/types.ts'
 import type { ServersService } from '../servers/service.ts'
 import { checkEnvironment } from './environment.ts'
 import type { SecretChanges, ServerSecrets, ServerSecretsSet } from './model.ts'
@@ -14,6 +15,7 @@ interface SecretsDependencies {
   database: Database
   cipher: Cipher
   servers: ServersService
+  changes: Changes
 }
 
 /** Called after a change of variables: those of a project or, with an empty id, those of a server. */
@@ -30,6 +32,7 @@ export class SecretsService {
   readonly #queries: Queries
   readonly #cipher: Cipher
   readonly #servers: ServersService
+  readonly #changes: Changes
   readonly #environments: ReadCache<Readonly<Record<string, string>>>
   /** Values that were read or set since the start. No process received others. */
   readonly #known = new Set<string>()
@@ -37,10 +40,11 @@ export class SecretsService {
   #allKnown = false
   readonly #listeners: SecretsListener[] = []
 
-  constructor({ database, cipher, servers }: SecretsDependencies) {
+  constructor({ database, cipher, servers, changes }: SecretsDependencies) {
     this.#queries = database.queries
     this.#cipher = cipher
     this.#servers = servers
+    this.#changes = changes
     this.#environments = new ReadCache(database.version)
   }
 
@@ -88,23 +92,33 @@ export class SecretsService {
    */
   set(serverId: string, projectId: string, changes: SecretChanges): string[] {
     checkEnvironment('secrets', changes)
-    if (Object.keys(changes).length === 0) return this.#names(serverId, projectId)
+    if (Object.keys(changes).length === 0) return this.names(serverId, projectId)
     this.#queries.transaction(() => {
       for (const [name, value] of Object.entries(changes)) this.#change(serverId, projectId, name, value)
       checkEnvironment('secrets', this.environment(serverId, projectId))
     })
+    this.#notify(serverId, projectId)
     for (const listener of this.#listeners) listener(serverId, projectId)
-    return this.#names(serverId, projectId)
+    return this.names(serverId, projectId)
+  }
+
+  /** Returns the names of the variables of a project or, without its id, of a server, sorted. */
+  names(serverId: string, projectId: string = SERVER_WIDE): string[] {
+    const which = this.#of(serverId, projectId)
+    const rows = this.#queries.select({ name: secrets.name }).from(secrets).where(which).all()
+    return rows.map(({ name }) => name).sort()
   }
 
   /** Stores the first variables of a new project. They were checked before. */
   add(serverId: string, projectId: string, variables: Readonly<Record<string, string>>): void {
     for (const [name, value] of Object.entries(variables)) this.#change(serverId, projectId, name, value)
+    if (Object.keys(variables).length > 0) this.#notify(serverId, projectId)
   }
 
   /** Deletes the variables of a project. */
   drop(serverId: string, projectId: string): void {
-    this.#queries.delete(secrets).where(this.#of(serverId, projectId)).run()
+    const dropped = this.#queries.delete(secrets).where(this.#of(serverId, projectId))
+    if (dropped.returning({ name: secrets.name }).all().length > 0) this.#notify(serverId, projectId)
   }
 
   #onlyServer(caller: Caller): string {
@@ -135,10 +149,9 @@ export class SecretsService {
     return opened
   }
 
-  #names(serverId: string, projectId: string): string[] {
-    const which = this.#of(serverId, projectId)
-    const rows = this.#queries.select({ name: secrets.name }).from(secrets).where(which).all()
-    return rows.map(({ name }) => name).sort()
+  #notify(serverId: string, projectId: string): void {
+    const accountId = this.#servers.find(serverId)?.accountId
+    if (accountId !== undefined) this.#changes.notify('secret', projectId || serverId, accountId, serverId)
   }
 
   #of(serverId: string, projectId: string) {

@@ -1,7 +1,8 @@
-import { and, count, eq, ne, sql } from 'drizzle-orm'
+import { and, count, eq, ne, type SQL, sql } from 'drizzle-orm'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Metering } from '../accounts/metering.ts'
+import type { Changes, ChangeType } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type { ServerUpdate } from './model.ts'
@@ -12,6 +13,8 @@ interface RecordsDependencies {
   queries: Queries
   outbox: Outbox
   metering: Metering
+  /** Notified of every change. */
+  changes: Changes
   /** Notified of deleted servers, inside the transaction. */
   listeners: Pick<ServerLifecycleListeners, 'serverDeleting'>
 }
@@ -21,16 +24,18 @@ export class ServerRecords {
   readonly #queries: Queries
   readonly #outbox: Outbox
   readonly #metering: Metering
+  readonly #changes: Changes
   readonly #listeners: Pick<ServerLifecycleListeners, 'serverDeleting'>
   readonly #listByAccount
   readonly #find
   readonly #ofAccountById
   readonly #count
 
-  constructor({ queries, outbox, metering, listeners }: RecordsDependencies) {
+  constructor({ queries, outbox, metering, changes, listeners }: RecordsDependencies) {
     this.#queries = queries
     this.#outbox = outbox
     this.#metering = metering
+    this.#changes = changes
     this.#listeners = listeners
     this.#listByAccount = once(() =>
       queries
@@ -87,7 +92,7 @@ export class ServerRecords {
 
   /** Records the URL of the published workspace; null for none. */
   setPublicUrl(id: string, publicUrl: string | null): void {
-    this.#queries.update(servers).set({ publicUrl }).where(eq(servers.id, id)).run()
+    this.change(id, { publicUrl })
   }
 
   /** Records what is set for its network; null is the instance's default. */
@@ -107,27 +112,27 @@ export class ServerRecords {
   }
 
   add(row: typeof servers.$inferInsert): ServerRow {
-    return this.#queries.insert(servers).values(row).returning().get()
+    const added = this.#queries.insert(servers).values(row).returning().get()
+    this.#notify(added)
+    this.#notifyOfCount(added)
+    return added
   }
 
-  change(id: string, changes: ServerUpdate): void {
-    this.#queries.update(servers).set(changes).where(eq(servers.id, id)).run()
+  /** Changes fields of a server, if it exists. */
+  change(id: string, changes: ServerUpdate | Pick<ServerRow, 'publicUrl'> | Pick<ServerRow, 'status'>): void {
+    this.#update(eq(servers.id, id), changes)
   }
 
   /** Records that the server runs, and begins to charge for it. */
   markRunning(row: ServerRow): void {
-    if (row.status === 'sleeping') this.#setStatus(row.id, 'running')
+    if (row.status === 'sleeping') this.change(row.id, { status: 'running' })
     this.#metering.begin(row)
   }
 
   /** Records that a build begins or ends on a server. Does nothing for one that sleeps. */
   setBuilding(id: string, building: boolean): void {
     const [from, to] = building ? (['running', 'building'] as const) : (['building', 'running'] as const)
-    this.#queries
-      .update(servers)
-      .set({ status: to })
-      .where(and(eq(servers.id, id), eq(servers.status, from)))
-      .run()
+    this.#update(and(eq(servers.id, id), eq(servers.status, from)), { status: to })
   }
 
   /** Emits `server.created` for a server that runs for the first time. */
@@ -145,7 +150,7 @@ export class ServerRecords {
       if (!row || row.status === 'sleeping') return null
       const { accountId, tier, region } = row
       const ended = this.#metering.end(id)
-      this.#setStatus(id, 'sleeping')
+      this.change(id, { status: 'sleeping' })
       this.#outbox.emit(accountId, 'server.stopped', { server_id: id, status: 'sleeping', tier, region })
       return ended
     })
@@ -154,8 +159,11 @@ export class ServerRecords {
 
   /** Deletes the record of a server that never started. */
   drop(id: string): void {
-    const charged = this.#queries.transaction(() => this.#delete(id))
-    charged()
+    const charged = this.#queries.transaction(() => {
+      const row = this.find(id)
+      return row && this.#delete(row)
+    })
+    charged?.()
   }
 
   /** Deletes the record of a server and emits the event. */
@@ -163,7 +171,7 @@ export class ServerRecords {
     const { id, accountId, tier, region } = row
     const charged = this.#queries.transaction(() => {
       this.#listeners.serverDeleting(row)
-      const ended = this.#delete(id)
+      const ended = this.#delete(row)
       this.#outbox.emit(accountId, 'server.deleted', { server_id: id, tier, region })
       return ended
     })
@@ -173,13 +181,41 @@ export class ServerRecords {
   /**
    * @returns a function to call after the commit
    */
-  #delete(id: string): () => void {
-    const ended = this.#metering.end(id)
-    this.#queries.delete(servers).where(eq(servers.id, id)).run()
+  #delete(row: ServerRow): () => void {
+    const ended = this.#metering.end(row.id)
+    if (this.#changes.isWatched(row.accountId)) this.#notifyOfContents(row)
+    this.#queries.delete(servers).where(eq(servers.id, row.id)).run()
+    this.#notify(row)
+    this.#notifyOfCount(row)
     return ended
   }
 
-  #setStatus(id: string, status: ServerRow['status']): void {
-    this.#queries.update(servers).set({ status }).where(eq(servers.id, id)).run()
+  #update(which: SQL | undefined, changes: Partial<ServerRow>): void {
+    const where = { id: servers.id, accountId: servers.accountId }
+    const changed = this.#queries.update(servers).set(changes).where(which).returning(where).get()
+    if (changed) this.#notify(changed)
+  }
+
+  #notify({ id, accountId }: Pick<ServerRow, 'id' | 'accountId'>): void {
+    this.#changes.notify('server', id, accountId, id)
+  }
+
+  /** Notifies that an account has another number of servers. */
+  #notifyOfCount({ accountId }: ServerRow): void {
+    this.#changes.notify('account', accountId, accountId)
+  }
+
+  /** Notifies of everything on a server that is about to be deleted with it. */
+  #notifyOfContents({ id, accountId }: ServerRow): void {
+    // Plain SQL: their modules may not be loaded.
+    const contents = this.#queries.values<[ChangeType, string]>(
+      sql`SELECT 'project', id FROM projects WHERE server_id = ${id}
+        UNION ALL SELECT 'deployment', server_id FROM deployments WHERE server_id = ${id}
+        UNION ALL SELECT 'task', id FROM tasks WHERE server_id = ${id}
+        UNION ALL SELECT 'build', id FROM builds WHERE server_id = ${id}
+        UNION ALL SELECT DISTINCT 'secret', iif(project_id = '', server_id, project_id)
+          FROM secrets WHERE server_id = ${id}`,
+    )
+    for (const [type, which] of contents) this.#changes.notify(type, which, accountId, id)
   }
 }

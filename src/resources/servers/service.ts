@@ -9,6 +9,7 @@ import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
 import type { Metering } from '../accounts/metering.ts'
 import type { Plans } from '../accounts/plans.ts'
+import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { Admission } from './admission.ts'
 import { ServerLifecycle } from './lifecycle.ts'
@@ -39,6 +40,7 @@ interface ServersDependencies {
   outbox: Outbox
   plans: Plans
   metering: Metering
+  changes: Changes
   /**
    * Reports whether the scope of a credential names a server, even a deleted one. Deterministic ids repeat, and a new
    * server must not get such an id.
@@ -74,24 +76,14 @@ export class ServersService {
   readonly #lists: ReadCache<Server[]>
   readonly #rows: ReadCache<ServerRow | undefined>
 
-  constructor({
-    database,
-    clock,
-    ids,
-    logger,
-    compute,
-    outbox,
-    plans,
-    metering,
-    isNamed,
-    network,
-    idleTimeoutMs,
-    repeatable,
-  }: ServersDependencies) {
+  constructor(dependencies: ServersDependencies) {
+    const { database, clock, ids, logger, compute, outbox, plans, metering, changes } = dependencies
+    const { isNamed, network, idleTimeoutMs, repeatable } = dependencies
     this.#records = new ServerRecords({
       queries: database.queries,
       outbox,
       metering,
+      changes,
       listeners: this.#listeners,
     })
     this.#lists = new ReadCache(database.version)
@@ -105,7 +97,7 @@ export class ServersService {
     this.#admission = new Admission(plans, (accountId) => this.count(accountId))
     this.#metering = metering
     this.#repeatable = repeatable
-    this.meter = new StorageMeter(database.queries, compute, logger)
+    this.meter = new StorageMeter({ queries: database.queries, compute, changes, logger })
     this.networks = new ServerNetworks({ ...network, records: this.#records, logger })
     this.#lifecycle = new ServerLifecycle({
       records: this.#records,
@@ -159,6 +151,17 @@ export class ServersService {
       : undefined
     if (!row) throw notFound(`The server "${id}"`)
     return row
+  }
+
+  /**
+   * Returns a server with its storage as it was measured last.
+   *
+   * @throws BerthError 404
+   */
+  known(caller: Caller, id: string): Server {
+    this.getRow(caller, id)
+    this.#metering.accrueIfStale(caller.accountId)
+    return toServer(this.getRow(caller, id))
   }
 
   /**

@@ -1,7 +1,8 @@
-import { eq, sql } from 'drizzle-orm'
+import { and, eq, ne, type SQL, sql } from 'drizzle-orm'
 import type { Compute, Handle } from '../../compute/driver.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { Changes } from '../changes/types.ts'
 import { servers } from './table.ts'
 
 /** Milliseconds between background measurements of a server that keeps changing. */
@@ -9,6 +10,15 @@ const PACE_MS = 1_000
 
 /** Milliseconds after a change before it is measured. Measuring at once would slow down commands that follow. */
 const CALM_MS = 200
+
+/** Dependencies of the measurements. */
+interface MeterDependencies {
+  queries: Queries
+  compute: Compute
+  /** Notified of every new size. */
+  changes: Changes
+  logger: Logger
+}
 
 /** A server to measure. */
 interface MeasuredServer {
@@ -23,6 +33,7 @@ interface MeasuredServer {
 export class StorageMeter {
   readonly #queries: Queries
   readonly #compute: Compute
+  readonly #changes: Changes
   readonly #logger: Logger
   readonly #walks = new Map<string, Promise<number>>()
   /** Times of the last measurements, by a monotonic clock. */
@@ -32,9 +43,10 @@ export class StorageMeter {
   /** Scheduled measurements. */
   readonly #due = new Map<string, ReturnType<typeof setTimeout>>()
 
-  constructor(queries: Queries, compute: Compute, logger: Logger) {
+  constructor({ queries, compute, changes, logger }: MeterDependencies) {
     this.#queries = queries
     this.#compute = compute
+    this.#changes = changes
     this.#logger = logger
   }
 
@@ -49,7 +61,7 @@ export class StorageMeter {
       .usage()
       .then((bytes) => {
         this.#walkedAt.set(id, performance.now())
-        this.#queries.update(servers).set({ storageBytes: bytes }).where(eq(servers.id, id)).run()
+        this.#write(and(eq(servers.id, id), ne(servers.storageBytes, bytes)), bytes)
         return bytes
       })
       .finally(() => this.#walks.delete(id))
@@ -65,8 +77,7 @@ export class StorageMeter {
 
   /** Adds bytes that berth itself has written to the recorded size, and schedules a measurement. */
   grew(server: MeasuredServer, bytes: number): void {
-    const grown = { storageBytes: sql`${servers.storageBytes} + ${bytes}` }
-    this.#queries.update(servers).set(grown).where(eq(servers.id, server.id)).run()
+    this.#write(eq(servers.id, server.id), sql`${servers.storageBytes} + ${bytes}`)
     this.#schedule(server)
   }
 
@@ -120,6 +131,16 @@ export class StorageMeter {
     for (const timer of this.#due.values()) clearTimeout(timer)
     this.#due.clear()
     await Promise.allSettled(this.#walks.values())
+  }
+
+  #write(which: SQL | undefined, storageBytes: number | SQL): void {
+    const changed = this.#queries
+      .update(servers)
+      .set({ storageBytes })
+      .where(which)
+      .returning({ id: servers.id, accountId: servers.accountId })
+      .get()
+    if (changed) this.#changes.notify('server', changed.id, changed.accountId, changed.id)
   }
 
   #age(serverId: string): number {

@@ -1,10 +1,10 @@
 import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
-import type { Notifier } from '../../runtime/notifier.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Metering } from '../accounts/metering.ts'
+import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { TaskEvent } from './model.ts'
 import { isUnfinished, type TaskRow, taskEvents, tasks } from './table.ts'
@@ -17,8 +17,8 @@ export interface RecordsDependencies {
   ids: Ids
   outbox: Outbox
   metering: Metering
-  /** Notified of every change of a status. */
-  changes: Notifier
+  /** Notified of new tasks and of every change of a status. */
+  changes: Changes
 }
 
 /** A new status, with the result or the question that belongs to it. */
@@ -86,6 +86,7 @@ export class TaskRecords {
       outbox.emit(accountId, 'task.created', { task_id: id, server_id: serverId, status: 'running' })
       metering.charge(accountId, serverId, 'task')
       this.addEvent(id, 1, { type: 'status', status: 'running' })
+      this.notifyChange(row)
       return row
     })
   }
@@ -95,7 +96,8 @@ export class TaskRecords {
    *
    * @returns false, without any change, if the task has ended or was deleted
    */
-  setStatus({ id, accountId, serverId }: TaskRow, change: StatusChange, addEvents: () => void): boolean {
+  setStatus(row: TaskRow, change: StatusChange, addEvents: () => void): boolean {
+    const { id, accountId, serverId } = row
     const { status, result = null, question = null } = change
     return this.#queries.transaction(() => {
       const changed = this.#queries
@@ -110,14 +112,14 @@ export class TaskRecords {
         this.#dependencies.outbox.emit(accountId, `task.${status}`, payload)
       }
       addEvents()
-      this.#dependencies.changes.notify()
+      this.notifyChange(row)
       return true
     })
   }
 
-  /** Notifies listeners of a change that is not stored. */
-  notifyChange(): void {
-    this.#dependencies.changes.notify()
+  /** Notifies of a change of a task, which may not be stored. */
+  notifyChange({ id, accountId, serverId }: TaskRow): void {
+    this.#dependencies.changes.notify('task', id, accountId, serverId)
   }
 
   /** Adds an event to a transcript and returns its public form. */

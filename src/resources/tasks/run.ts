@@ -170,7 +170,7 @@ export class TaskRun {
   #hold(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#held.push(resolve)
-    this.#records.notifyChange()
+    this.#records.notifyChange(this.#row)
     return orAborted(promise, this.signal)
   }
 }

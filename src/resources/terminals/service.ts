@@ -1,10 +1,12 @@
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
+import { endOfCredential } from '../../http/socket-ends.ts'
 import { type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Changes } from '../changes/types.ts'
 import { type ExecService, pathInWorkspace } from '../exec/service.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
@@ -50,6 +52,7 @@ export interface TerminalsDependencies {
   sockets: SocketUpgrader
   /** Milliseconds without viewer and output after which a terminal ends; null for never. */
   terminalIdleMs: number | null
+  changes: Changes
 }
 
 /** What a viewer that attaches brings along. */
@@ -161,9 +164,7 @@ export class TerminalsService implements ServerLifecycleListener {
     }
     const { columns, rows } = query
     const size = columns === undefined || rows === undefined ? null : { columns, rows }
-    const isSession = caller.credentialId.startsWith('ses_')
-    const close = (): void => viewer.close(SOCKET_ENDS[isSession ? 'sessionEnded' : 'credentialChanged'])
-    const unsubscribe = whileValid(close)
+    const unsubscribe = whileValid(() => viewer.close(endOfCredential(caller)))
     const viewer = terminal.view(size, unsubscribe)
     if (this.#dependencies.sockets.upgrade(request, viewer, headers)) return
     unsubscribe()
@@ -225,6 +226,7 @@ export class TerminalsService implements ServerLifecycleListener {
     const facts = {
       id: ids.next('term', (id) => this.#terminals.has(id)),
       serverId: row.id,
+      accountId: row.accountId,
       name: this.#nameFor(row.id, request),
       command: request.command ?? null,
       cwd: pathInWorkspace(request.cwd ?? ''),
@@ -249,9 +251,11 @@ export class TerminalsService implements ServerLifecycleListener {
           release = null
         }
       },
+      onChanged: () => this.#notify(terminal),
       onEnded: () => this.#handleEnd(terminal),
     })
     this.#terminals.set(facts.id, terminal)
+    this.#notify(terminal)
     this.#watchIdle(terminal)
     return terminal
   }
@@ -293,6 +297,11 @@ export class TerminalsService implements ServerLifecycleListener {
     this.#timers.get(id)?.cancel()
     this.#timers.delete(id)
     terminal.dispose()
+    this.#notify(terminal)
+  }
+
+  #notify({ facts: { id, serverId, accountId } }: LiveTerminal): void {
+    this.#dependencies.changes.notify('terminal', id, accountId, serverId)
   }
 
   #find(caller: Caller, serverId: string, id: string): LiveTerminal {

@@ -1,7 +1,8 @@
 import type { Sandbox, TerminalExecution, TerminalSize } from '../../compute/driver.ts'
+import type { SocketEnd } from '../../http/socket-ends.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { toIso } from '../../runtime/clock.ts'
-import { SOCKET_ENDS, type SocketEnd } from './close-codes.ts'
+import { SOCKET_ENDS } from './close-codes.ts'
 import type { Emulators, WatchRequest } from './emulators.ts'
 import type { Terminal, TerminalScreen } from './model.ts'
 import { KeptScreen, type ScreenWatch } from './screen.ts'
@@ -26,6 +27,7 @@ const FIRST_VIEWER_MS = 1_000
 export interface TerminalFacts {
   readonly id: string
   readonly serverId: string
+  readonly accountId: string
   readonly name: string
   /** Null for a login shell. */
   readonly command: string | null
@@ -50,6 +52,8 @@ interface TerminalDependencies {
   onUse: () => void
   /** Called when a viewer has come or left, with whether there is one. */
   onWatched: (watched: boolean) => void
+  /** Called when what a list shows of it has changed. */
+  onChanged: () => void
   /** Called when its program has ended. */
   onEnded: () => void
 }
@@ -237,6 +241,7 @@ export class LiveTerminal implements ViewedTerminal {
     this.#viewers.add(viewer)
     this.#use()
     this.#dependencies.onWatched(true)
+    this.#dependencies.onChanged()
     void this.#show(viewer, true)
     this.resized()
     this.#expectNobody()
@@ -246,6 +251,7 @@ export class LiveTerminal implements ViewedTerminal {
     if (!this.#viewers.delete(viewer)) return
     this.#use()
     this.#dependencies.onWatched(this.isWatched)
+    this.#dependencies.onChanged()
     this.resized()
     this.#release()
     this.#goUnwatched()
@@ -261,6 +267,7 @@ export class LiveTerminal implements ViewedTerminal {
     this.#size = { columns, rows }
     this.#screen.resize(this.#size)
     this.#execution.resize(this.#size)
+    this.#dependencies.onChanged()
   }
 
   type(viewer: Viewer, data: Uint8Array): void {
@@ -357,6 +364,7 @@ export class LiveTerminal implements ViewedTerminal {
     this.#expectNobody()
     this.#exitCode = exitCode
     this.#use()
+    this.#dependencies.onChanged()
     void this.#screen.finish().then(() => {
       this.#hasEnded = true
       for (const observer of this.#observers) observer.exited()

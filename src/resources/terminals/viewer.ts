@@ -1,6 +1,7 @@
 import type { TerminalSize } from '../../compute/driver.ts'
+import type { SocketEnd } from '../../http/socket-ends.ts'
 import type { Socket, SocketListener } from '../../http/web-socket.ts'
-import { SOCKET_ENDS, type SocketEnd } from './close-codes.ts'
+import { SOCKET_ENDS } from './close-codes.ts'
 import { MAX_CELLS } from './model.ts'
 
 /** Bytes on their way to a viewer from which it counts as behind the program. */

@@ -1,6 +1,6 @@
 import { and, asc, eq, exists, gt, inArray, lt, lte, type SQL, sql } from 'drizzle-orm'
-import type { Notifier } from '../../runtime/notifier.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { Changes } from '../changes/types.ts'
 import { type EventRow, events } from '../events/table.ts'
 import type { Attempt } from './delivery.ts'
 import { RETRY_WAITS_MS } from './retry.ts'
@@ -39,7 +39,7 @@ interface PendingWrite {
 /** The queue of deliveries, stored only in the database. */
 export class DeliveryQueue {
   readonly #queries: Queries
-  readonly #changes: Notifier
+  readonly #changes: Changes
   readonly #endedSincePrune = new Map<string, number>()
   readonly #pendingWrites: PendingWrite[] = []
   readonly #first
@@ -50,7 +50,7 @@ export class DeliveryQueue {
   /**
    * @param changes notified of every change of a delivery
    */
-  constructor(queries: Queries, changes: Notifier) {
+  constructor(queries: Queries, changes: Changes) {
     this.#queries = queries
     this.#changes = changes
     const due = () =>
@@ -186,8 +186,10 @@ export class DeliveryQueue {
       for (const { reject } of batch) reject(error)
       return
     }
-    this.#changes.notify()
-    for (const { resolve } of batch) resolve()
+    for (const { due, resolve } of batch) {
+      this.#changes.notify('delivery', due.delivery.id, null)
+      resolve()
+    }
   }
 
   #writeOne({ delivery }: DueDelivery, attempt: Attempt, outcome: DeliveryOutcome): void {
@@ -210,7 +212,7 @@ export class DeliveryQueue {
       .where(eq(deliveries.id, id))
       .returning({ webhookId: deliveries.webhookId })
       .all()
-    this.#changes.notify()
+    if (row) this.#changes.notify('delivery', id, null)
     return row?.webhookId ?? null
   }
 

@@ -6,6 +6,7 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { Changes } from '../changes/types.ts'
 import { EVENT_NAMES, type EventName } from '../events/names.ts'
 import type { DestinationRules } from './destination.ts'
 import type { CreatedWebhook, Webhook, WebhookCreate } from './model.ts'
@@ -23,6 +24,7 @@ interface WebhooksDependencies {
   /** The source of signing secrets. */
   random: Random
   destinations: DestinationRules
+  changes: Changes
   /** Called with the id of a deleted webhook. */
   onDeleted: (webhookId: string) => void
 }
@@ -46,6 +48,13 @@ export class WebhooksService {
       .orderBy(desc(sql`rowid`))
       .all()
       .map(toWebhook)
+  }
+
+  /** Returns a webhook. @throws BerthError 404 */
+  get({ accountId }: Caller, id: string): Webhook {
+    const row = this.#row(id)
+    if (row?.accountId !== accountId) throw notFound(`The webhook "${id}"`)
+    return toWebhook(row)
   }
 
   /**
@@ -82,6 +91,7 @@ export class WebhooksService {
         })
         .returning()
         .get()
+      this.#dependencies.changes.notify('webhook', id, accountId)
       return { ...toWebhook(row), secret }
     })
   }
@@ -96,6 +106,7 @@ export class WebhooksService {
     const [deleted] = this.#queries.delete(webhooks).where(mine).returning({ id: webhooks.id }).all()
     if (!deleted) throw notFound(`The webhook "${id}"`)
     this.#dependencies.onDeleted(id)
+    this.#dependencies.changes.notify('webhook', id, accountId)
   }
 
   /**
@@ -110,7 +121,7 @@ export class WebhooksService {
   ): Promise<void> {
     await this.check(url)
     const { secretContext } = await import('./delivery.ts')
-    const { cipher } = this.#dependencies
+    const { cipher, changes } = this.#dependencies
     const mine = and(eq(webhooks.id, id), eq(webhooks.accountId, caller.accountId))
     const sealed = secret === undefined ? {} : { secret: cipher.seal(secret, secretContext(id)) }
     const [changed] = this.#queries
@@ -120,6 +131,7 @@ export class WebhooksService {
       .returning({ id: webhooks.id })
       .all()
     if (!changed) throw notFound(`The webhook "${id}"`)
+    changes.notify('webhook', id, caller.accountId)
   }
 
   /** Returns the signing secret for the operator; null if there is no such webhook. */

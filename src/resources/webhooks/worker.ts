@@ -1,9 +1,9 @@
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Notifier } from '../../runtime/notifier.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { Changes } from '../changes/types.ts'
 import { AttemptSlots, FailurePauses } from './attempt-limits.ts'
 import { type Attempt, attemptDelivery, type DeliveryOptions } from './delivery.ts'
 import { FanOut } from './fan-out.ts'
@@ -20,7 +20,7 @@ export interface WorkerDependencies extends DeliveryOptions {
   clock: Clock
   ids: Ids
   logger: Logger
-  changes: Notifier
+  changes: Changes
   /**
    * Returns the source of a delivery's jitter. Each attempt has its own, so the order in which attempts end changes
    * no other.

@@ -3,7 +3,7 @@ import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { wantsEventStream } from '../../http/sse.ts'
-import type { Notifier } from '../../runtime/notifier.ts'
+import type { Changes } from '../../resources/changes/types.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../api/access.ts'
@@ -33,7 +33,7 @@ export interface InboxRoutesOptions {
   queries: Queries
   inbox: InboxStore
   cipher: Cipher
-  changes: Notifier
+  changes: Changes
   /** The admin token, from which the secret of `berth listen` is derived. */
   adminToken: string
   /** Fires when berth stops, which ends streams. */

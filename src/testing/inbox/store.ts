@@ -1,7 +1,7 @@
 import { and, asc, count, desc, eq, getTableColumns, gt, max, min, sql } from 'drizzle-orm'
+import type { Changes } from '../../resources/changes/types.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
-import type { Notifier } from '../../runtime/notifier.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { InboxSummary } from './model.ts'
@@ -23,7 +23,7 @@ interface InboxDependencies {
   clock: Clock
   ids: Ids
   /** Notified of every change. */
-  changes: Notifier
+  changes: Changes
 }
 
 /** A page of a list. */
@@ -66,7 +66,7 @@ export class InboxStore {
       return { row, size: this.#shrink(name, grown) }
     })
     this.#sizes.set(name, size)
-    changes.notify()
+    changes.notify('inbox', name, null)
     return row
   }
 
@@ -140,11 +140,12 @@ export class InboxStore {
    */
   clear(name?: string): number {
     const gone = this.#queries.delete(inbox).where(name === undefined ? undefined : eq(inbox.name, name))
-    const { length } = gone.returning({ seq: inbox.seq }).all()
+    const removed = gone.returning({ name: inbox.name }).all()
     if (name === undefined) this.#sizes.clear()
     else this.#sizes.delete(name)
-    this.#dependencies.changes.notify()
-    return length
+    const { changes } = this.#dependencies
+    for (const one of new Set(removed.map((entry) => entry.name))) changes.notify('inbox', one, null)
+    return removed.length
   }
 
   /** Removes the inboxes without requests for longest, to make room for one more. */

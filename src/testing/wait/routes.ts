@@ -3,13 +3,13 @@ import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { Build } from '../../resources/builds/model.ts'
+import type { Changes } from '../../resources/changes/types.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
 import { Project } from '../../resources/projects/model.ts'
 import type { ProjectsService } from '../../resources/projects/service.ts'
 import { Task } from '../../resources/tasks/model.ts'
 import type { TasksService } from '../../resources/tasks/service.ts'
-import type { Notifier } from '../../runtime/notifier.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../api/access.ts'
 import { Delivery } from '../api/deliveries.ts'
@@ -98,7 +98,7 @@ export interface WaitRoutesOptions {
   queries: Queries
   inbox: InboxStore
   outbox: Outbox
-  changes: Notifier
+  changes: Changes
   tasks: () => Promise<TasksService>
   projects: () => Promise<ProjectsService>
   /** Fires when berth stops or is reset. */

@@ -8,10 +8,12 @@ import { DEFAULT_PLAN } from '../../../src/resources/accounts/plan.ts'
 import { Plans } from '../../../src/resources/accounts/plans.ts'
 import { accounts, accountUsage } from '../../../src/resources/accounts/table.ts'
 import type { TierName } from '../../../src/resources/accounts/tiers.ts'
+import type { Changes, ChangeType } from '../../../src/resources/changes/types.ts'
 import { Outbox } from '../../../src/resources/events/outbox.ts'
 import { events } from '../../../src/resources/events/table.ts'
 import { ServerRecords } from '../../../src/resources/servers/records.ts'
 import { servers } from '../../../src/resources/servers/table.ts'
+import { ChangeNotifier } from '../../../src/runtime/change-notifier.ts'
 import type { SteerableClock } from '../../../src/runtime/clock.ts'
 import { createIds } from '../../../src/runtime/ids.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
@@ -45,6 +47,7 @@ export class World implements Disposable {
   metering!: Metering
   records!: ServerRecords
   database!: Database
+  readonly changes: Changes = new ChangeNotifier<ChangeType>()
   readonly logged: string[] = []
   /** In memory that a crash leaves as it is. */
   readonly heartbeat = new KeptHeartbeat()
@@ -66,11 +69,13 @@ export class World implements Disposable {
     const ids = createIds(clock, (prefix) => seededRandom(1, `${prefix} ${clock.now()}`))
     const outbox = new Outbox({ queries, clock, ids })
     const plans = new Plans(this.database, DEFAULT_PLAN)
-    this.metering = new Metering({ queries, clock, outbox, plans, logger, heartbeat: this.heartbeat })
+    const { changes, heartbeat } = this
+    this.metering = new Metering({ queries, clock, outbox, plans, logger, changes, heartbeat })
     this.records = new ServerRecords({
       queries,
       outbox,
       metering: this.metering,
+      changes,
       listeners: { serverDeleting() {} },
     })
     this.metering.onCapReached(async (accountId) => {

@@ -15,7 +15,11 @@ export const CLIENTS = {
 export type ClientKind = (typeof CLIENTS)[keyof typeof CLIENTS]
 
 /** Operations that are no tools: WebSockets and streams of bytes. */
-export const WITHOUT_TOOL: ReadonlySet<string> = new Set(['terminals.attach', 'exec.stream'])
+export const WITHOUT_TOOL: ReadonlySet<string> = new Set([
+  'terminals.attach',
+  'exec.stream',
+  'changes.stream',
+])
 
 /** A tool's result. */
 export interface ToolResult {

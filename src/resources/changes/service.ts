@@ -1,0 +1,173 @@
+import { BerthError, badRequest } from '../../errors.ts'
+import { type Caller, isScoped, mayReachProject, mayReachServer } from '../../http/caller.ts'
+import { endOfCredential } from '../../http/socket-ends.ts'
+import type { SocketUpgrader } from '../../http/web-socket.ts'
+import type { Change } from '../../runtime/change-notifier.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { AccountsService } from '../accounts/service.ts'
+import type { BuildsService } from '../builds/service.ts'
+import type { DeploymentsService } from '../deployments/service.ts'
+import type { KeysService } from '../keys/service.ts'
+import type { ProjectsService } from '../projects/service.ts'
+import type { SecretsService } from '../secrets/service.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { TasksService } from '../tasks/service.ts'
+import type { TerminalsService } from '../terminals/service.ts'
+import type { WebhooksService } from '../webhooks/service.ts'
+import type { ChangedObjects } from './model.ts'
+import { CHANGE_SOCKET_ENDS, ChangeSocket } from './socket.ts'
+import { type ChangeMessage, type ChangeSource, type SendMessage, streamChanges } from './stream.ts'
+import type { AccountChangeType, Changes, ChangeType } from './types.ts'
+
+/** Dependencies of the streams. */
+export interface ChangesDependencies {
+  changes: Changes
+  logger: Logger
+  sockets: SocketUpgrader
+  servers: ServersService
+  projects: () => Promise<ProjectsService>
+  deployments: () => Promise<DeploymentsService>
+  tasks: () => Promise<TasksService>
+  builds: () => Promise<BuildsService>
+  terminals: () => Promise<TerminalsService>
+  secrets: SecretsService
+  keys: KeysService
+  webhooks: () => Promise<WebhooksService>
+  accounts: Pick<AccountsService, 'get'>
+}
+
+/** What a reader that opens a WebSocket brings along. */
+export interface ChangesHandshake {
+  /** Calls its argument if the caller's credential changes, until the returned function is called. */
+  whileValid: (ended: () => void) => () => void
+  request: Request
+  /** Headers of the response to the handshake. */
+  headers: Record<string, string>
+}
+
+/** Return an object of each type as its GET does, or nothing; 404 where it is gone. */
+type Readers = {
+  readonly [Type in AccountChangeType]: (
+    caller: Caller,
+    serverId: string,
+    id: string,
+  ) => ChangedObjects[Type] | undefined | Promise<ChangedObjects[Type] | undefined>
+}
+
+/** Streams to readers what changes in their accounts. */
+export class ChangesService {
+  readonly #dependencies: ChangesDependencies
+  readonly #readers: Readers
+  readonly #sockets = new Set<ChangeSocket>()
+  /** Fires when all streams have to end. */
+  readonly #stopping = new AbortController()
+
+  constructor(dependencies: ChangesDependencies) {
+    this.#dependencies = dependencies
+    const { servers, projects, deployments, tasks, builds, terminals } = dependencies
+    const { secrets, keys, webhooks, accounts } = dependencies
+    this.#readers = {
+      server: (caller, _, id) => servers.known(caller, id),
+      project: async (caller, _, id) => (await projects()).get(caller, id),
+      deployment: async (caller, serverId) => (await deployments()).list(caller, serverId)[0],
+      task: async (caller, serverId, id) => (await tasks()).get(caller, serverId, id),
+      build: async (caller, serverId, id) => (await builds()).get(caller, serverId, id),
+      terminal: async (caller, serverId, id) => (await terminals()).get(caller, serverId, id),
+      secret: async (caller, serverId, id) => {
+        if (id === serverId) {
+          servers.getRow(caller, id)
+          return { server_id: id, keys: secrets.names(id) }
+        }
+        const project = (await projects()).getRow(caller, id)
+        return { project_id: id, keys: secrets.names(project.serverId, id) }
+      },
+      key: (caller, _, id) => keys.get(caller, id),
+      webhook: async (caller, _, id) => (await webhooks()).get(caller, id),
+      account: (_, __, id) => accounts.get(id),
+    }
+  }
+
+  /**
+   * Sends what changes of all that a caller reaches, until `ended` fires or berth stops.
+   *
+   * @throws BerthError 503 if berth stops already
+   */
+  async follow(caller: Caller, send: SendMessage, ended: AbortSignal): Promise<void> {
+    this.#checkRunning()
+    await streamChanges(this.#sourceOf(caller), send, AbortSignal.any([ended, this.#stopping.signal]))
+  }
+
+  /**
+   * Makes a request a WebSocket with what `follow` sends.
+   *
+   * @throws BerthError 400 if it is no handshake, 401, 503
+   */
+  attach(caller: Caller, { request, headers, whileValid }: ChangesHandshake): void {
+    this.#checkRunning()
+    const { sockets, logger } = this.#dependencies
+    const source = this.#sourceOf(caller)
+    const socket = new ChangeSocket(
+      (send, ended) =>
+        streamChanges(source, send, ended).catch((error) => {
+          logger.error('a change could not be read', { error })
+          throw error
+        }),
+      () => {
+        this.#sockets.delete(socket)
+        unsubscribe()
+      },
+    )
+    const unsubscribe = whileValid(() => socket.close(endOfCredential(caller)))
+    this.#sockets.add(socket)
+    if (sockets.upgrade(request, socket, headers)) return
+    this.#sockets.delete(socket)
+    unsubscribe()
+    throw badRequest(
+      'The handshake of the WebSocket lacks a header, such as Sec-WebSocket-Key, or berth has only just started. Send it again, with all headers.',
+    )
+  }
+
+  /** Ends all streams. */
+  stop(): void {
+    this.#stopping.abort()
+    for (const socket of [...this.#sockets]) socket.close(CHANGE_SOCKET_ENDS.stopping)
+  }
+
+  #checkRunning(): void {
+    if (!this.#stopping.signal.aborted) return
+    throw new BerthError('service_unavailable', 'berth is stopping, or its state is replaced. Try again.')
+  }
+
+  #sourceOf(caller: Caller): ChangeSource<AccountChangeType> {
+    const { changes } = this.#dependencies
+    return {
+      watch: (watcher) =>
+        changes.watch(caller.accountId, (change) => {
+          if (isOfAccount(change) && mayReach(caller, change)) watcher(change)
+        }),
+      read: (change) => this.#read(caller, change),
+    }
+  }
+
+  async #read(caller: Caller, { type, id, serverId }: Change<AccountChangeType>): Promise<ChangeMessage> {
+    const where = serverId === null || type === 'server' ? {} : { server_id: serverId }
+    try {
+      const value = (await this.#readers[type](caller, serverId ?? '', id)) ?? null
+      return { type, id, ...where, value }
+    } catch (error) {
+      if (!(error instanceof BerthError) || error.status !== 404) throw error
+      return { type, id, ...where, value: null }
+    }
+  }
+}
+
+/** Reports whether a change is of an object that belongs to an account. */
+const isOfAccount = (change: Change<ChangeType>): change is Change<AccountChangeType> =>
+  change.accountId !== null
+
+/** Reports whether the caller's GETs reach an object, while it is there. */
+function mayReach(caller: Caller, { type, id, serverId }: Change<AccountChangeType>): boolean {
+  if (serverId === null) return !isScoped(caller)
+  const isOfProject = type === 'project' || (type === 'secret' && id !== serverId)
+  return isOfProject ? mayReachProject(caller, { id, serverId }) : mayReachServer(caller, serverId)
+}

@@ -1,0 +1,23 @@
+import type { ChangeNotifier } from '../../runtime/change-notifier.ts'
+
+/** The types of the objects of an account whose changes berth notifies of. */
+export type AccountChangeType =
+  | 'server'
+  | 'project'
+  | 'deployment'
+  | 'task'
+  | 'build'
+  | 'terminal'
+  | 'secret'
+  | 'key'
+  | 'webhook'
+  | 'account'
+
+/** The types of the objects of the instance, which only its operator sees. */
+export type InstanceChangeType = 'delivery' | 'inbox'
+
+/** The type of an object whose change berth notifies of. */
+export type ChangeType = AccountChangeType | InstanceChangeType
+
+/** Notifies of every change of an object. */
+export type Changes = ChangeNotifier<ChangeType>

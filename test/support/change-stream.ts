@@ -1,0 +1,125 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream'
+import type { TestBerth } from './berth.ts'
+
+/** A message of a stream of changes, as it came. */
+export interface SentChange {
+  type: string
+  id: string
+  server_id?: string
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
+  value: any
+}
+
+/** A reader of a stream of changes, under test. */
+export class TestChanges implements Disposable {
+  /** All messages so far, the first one too. */
+  readonly messages: SentChange[] = []
+  readonly #waiting = new Set<() => void>()
+  readonly #closed = Promise.withResolvers<{ code: number; reason: string }>()
+  #close = (): void => {}
+
+  /** Opens a WebSocket; resolves when the stream is ready. */
+  static async socket(
+    berth: TestBerth,
+    headers: Record<string, string> = { authorization: `Bearer ${berth.info.api_key}` },
+    path = '/changes',
+  ): Promise<TestChanges> {
+    const changes = new TestChanges()
+    const socket = new WebSocket(`${berth.info.base_url.replace('http', 'ws')}${path}`, { headers } as never)
+    socket.onmessage = ({ data }) => changes.#add(JSON.parse(String(data)))
+    socket.onclose = ({ code, reason }) => changes.#end(code, reason)
+    changes.#close = () => socket.close()
+    await changes.next('ready')
+    return changes
+  }
+
+  /** Opens an event stream; resolves when it is ready. */
+  static async events(
+    berth: TestBerth,
+    headers: Record<string, string> = {},
+    path = '/changes',
+  ): Promise<TestChanges> {
+    const changes = new TestChanges()
+    const abort = new AbortController()
+    const accept = { accept: 'text/event-stream' }
+    const response = await berth.fetch(path, { headers: { ...accept, ...headers }, signal: abort.signal })
+    if (response.status !== 200 || !response.body) throw new Error(`no stream: ${await response.text()}`)
+    changes.#close = () => abort.abort()
+    void changes.#read(response.body)
+    await changes.next('ready')
+    return changes
+  }
+
+  /** Resolves when the stream has ended: with the code of a socket, 0 for an event stream. */
+  get closed(): Promise<{ code: number; reason: string }> {
+    return this.#closed.promise
+  }
+
+  /** Returns the first message of this type that fits; waits for it if need be. */
+  async next(
+    type: string,
+    fits: (message: SentChange) => boolean = () => true,
+    ms = 20_000,
+  ): Promise<SentChange> {
+    const ends = performance.now() + ms
+    for (;;) {
+      const found = this.messages.find((message) => message.type === type && fits(message))
+      if (found) return found
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#waiting.add(resolve)
+      const timer = setTimeout(resolve, Math.max(0, ends - performance.now()))
+      const closed = await Promise.race([promise, this.closed])
+      clearTimeout(timer)
+      this.#waiting.delete(resolve)
+      if (closed) throw new Error(`closed before ${type}: ${closed.code} ${closed.reason}`)
+      if (performance.now() >= ends)
+        throw new Error(`no ${type}; there is ${JSON.stringify(this.messages.slice(-5)).slice(0, 2_000)}`)
+    }
+  }
+
+  /** The last message about an object. */
+  last(type: string, id: string): SentChange | undefined {
+    return this.messages.findLast((message) => message.type === type && message.id === id)
+  }
+
+  /** Forgets the messages so far. */
+  clear(): void {
+    this.messages.length = 0
+  }
+
+  close(): void {
+    this.#close()
+  }
+
+  [Symbol.dispose](): void {
+    this.#close()
+  }
+
+  async #read(body: ReadableStream<Uint8Array>): Promise<void> {
+    const events = body
+      .pipeThrough(new TextDecoderStream() as never)
+      .pipeThrough(new EventSourceParserStream())
+    try {
+      for await (const { event, data } of events as unknown as AsyncIterable<{
+        event: string
+        data: string
+      }>) {
+        const message = JSON.parse(data)
+        this.#add(event === 'error' ? { type: 'error', id: '', value: message } : message)
+        if (event !== 'error' && event !== message.type) throw new Error(`${event} has ${data}`)
+      }
+    } catch {
+      // Aborted.
+    }
+    this.#end(0, '')
+  }
+
+  #add(message: SentChange): void {
+    this.messages.push(message)
+    for (const wake of this.#waiting) wake()
+  }
+
+  #end(code: number, reason: string): void {
+    this.#closed.resolve({ code, reason })
+  }
+}
