@@ -28,6 +28,7 @@ export const API_OPERATIONS = {
   'files.manifest': 'POST /servers/{serverId}/files/manifest',
   'deployments.list': 'GET /servers/{serverId}/deployments',
   'deployments.create': 'POST /servers/{serverId}/deployments',
+  'deployments.delete': 'DELETE /servers/{serverId}/deployments',
   'deployments.logs': 'GET /servers/{serverId}/deployments/logs',
   'tasks.listAll': 'GET /tasks',
   'tasks.list': 'GET /servers/{serverId}/tasks',

@@ -4,7 +4,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
-import type { AppState } from './app-runtime/supervision.ts'
+import type { AppCrash, AppState } from './app-runtime/supervision.ts'
 import { AppSupervisor } from './app-runtime/supervisor.ts'
 import type { Exposure } from './exposure.ts'
 import type { ServeFiles } from './sites/upstream.ts'
@@ -70,6 +70,11 @@ export class AppResponder {
   /** Whether the app responds. */
   get isUp(): boolean {
     return this.#isUp === true
+  }
+
+  /** Why a program that ran does not respond any more; null if it responds, never ran, or was stopped. */
+  get crash(): AppCrash | null {
+    return this.#responding.kind === 'program' ? this.#responding.supervisor.crash : null
   }
 
   /** Responds with files from now on. A program that runs is stopped when its requests are served. */
@@ -170,7 +175,7 @@ export class AppResponder {
         this.#setIsUp(true)
         break
       case 'given_up':
-        exposure.setUpstream({ kind: 'down', reason: `Its app has ended. ${state.reason}` })
+        exposure.setUpstream({ kind: 'down', reason: state.reason })
         this.#setIsUp(false)
         break
       case 'stopped':

@@ -9,6 +9,7 @@ import { type AppEnvironment, AppResponder, type AppVersion } from './app-respon
 import { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
+import { type AppCrash, describeCrash } from './app-runtime/supervision.ts'
 import type { AppServers } from './app-servers.ts'
 import { Exposure } from './exposure.ts'
 import type { Preparation } from './preparation.ts'
@@ -116,6 +117,7 @@ export class HostedApp {
     const status = {
       ...{ serverId, slug, log },
       command: () => this.#command,
+      crash: () => this.#crashText(),
       isAsleep: () => servers.isSleeping(serverId),
       mayReadLog: (cookies: string) => dependencies.mayReadLogs(serverId, cookies),
     }
@@ -135,6 +137,11 @@ export class HostedApp {
   /** Whether the app responds. */
   get isUp(): boolean {
     return this.#responder.isUp
+  }
+
+  /** Why the app does not respond any more, after it did; null if it responds, never did, or was stopped. */
+  get crash(): AppCrash | null {
+    return this.#responder.crash
   }
 
   /** Masks these values in the log from now on. */
@@ -313,6 +320,11 @@ export class HostedApp {
     const sandbox = this.#dependencies.servers.sandbox(this.serverId)
     if (sandbox === undefined) throw new ComputeError('The server does not run.')
     await this.#responder.startProgram(sandbox, version, spawned, signal)
+  }
+
+  #crashText(): string | null {
+    const { crash } = this
+    return crash && describeCrash(crash, this.#dependencies.clock.now())
   }
 
   #workspace(): Workspace {

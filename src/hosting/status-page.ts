@@ -15,6 +15,8 @@ export interface PageApp {
   readonly log: AppLog
   /** Returns the command that failed or starts; null if none is known. */
   command(): string | null
+  /** Returns how the app crashed, as sentences for a person; null if it did not. */
+  crash(): string | null
   isAsleep(): boolean
   /**
    * Reports whether the sender of a request may read the app's log.
@@ -34,7 +36,8 @@ export interface PageApp {
 export const serveStatus =
   (app: PageApp, reason: string | null): ServeFiles =>
   async (request): Promise<FileResponse> => {
-    const response = unavailable(reason)
+    const crash = app.crash()
+    const response = { ...unavailable(reason), ...(crash && { message: `${crash} Its log tells why.` }) }
     const isPage = wantsHtml(request.header('accept'))
     const content = isPage
       ? await statusPage(app, response, reason === null, (name) => request.header(name))
@@ -59,9 +62,10 @@ async function statusPage(
   const isReader = isNavigation && (await app.mayReadLog(header('cookie') ?? ''))
   const body = html`<p>${response.message}</p>
 ${isReader ? await detailsOf(app) : null}
-${nextSteps(app, isStarting)}
+${nextSteps(app, isStarting && app.crash() === null)}
 ${isReader ? null : html`<p class="quiet">A browser that is signed in to berth (<code>berth open</code>) also sees the command and the end of the log here.</p>`}`
-  return pageOf(`${name} ${isStarting ? 'is starting' : 'is not running'}`, body, response.reload)
+  const state = app.crash() !== null ? 'has crashed' : isStarting ? 'is starting' : 'is not running'
+  return pageOf(`${name} ${state}`, body, response.reload)
 }
 
 async function detailsOf({ log, command }: PageApp): Promise<Html> {
@@ -71,7 +75,7 @@ async function detailsOf({ log, command }: PageApp): Promise<Html> {
 ${lines.length === 0 ? null : html`<h2>The end of its log</h2>\n<pre>${lines.join('\n')}</pre>`}`
 }
 
-function nextSteps({ slug, serverId, isAsleep }: PageApp, isStarting: boolean): Html {
+function nextSteps({ slug, serverId, isAsleep, crash }: PageApp, isStarting: boolean): Html {
   const steps: [command: string, what: string][] = []
   if (isAsleep()) steps.push([`berth servers start ${serverId}`, 'starts its server, and the app with it'])
   else {
@@ -82,7 +86,10 @@ function nextSteps({ slug, serverId, isAsleep }: PageApp, isStarting: boolean): 
     )
     if (!isStarting && slug !== null)
       steps.push([`berth projects push --project ${slug}`, 'sends the code again once it is mended'])
-    if (!isStarting && slug !== null) steps.push([`berth projects init ${slug}`, 'tries again as it is'])
+    if (!isStarting && slug !== null) {
+      const again = crash() === null ? 'init' : 'restart'
+      steps.push([`berth projects ${again} ${slug}`, 'tries again as it is'])
+    }
     if (!isStarting && slug === null)
       steps.push([`berth deploy --server ${serverId}`, 'publishes it again once it is mended'])
   }

@@ -189,6 +189,16 @@ test('--watch publishes each change, removes what is gone, and ends with Ctrl-C'
   expect(await child.exited).toBe(130)
 })
 
+test('what is published is taken down, and its files stay', async () => {
+  expect((await berth.run(['deployments', 'delete'])).stderr).toContain('not_found')
+  write({ 'index.html': 'up' })
+  const url = published((await berth.run(['deploy', 'app'])).stdout)
+  const { exitCode, stdout } = await berth.run(['deployments', 'delete'])
+  expect([exitCode, stdout]).toEqual([0, `Nothing is published at ${url} any more. The files stay.\n`])
+  expect(await exec('ls')).toBe('index.html\n')
+  expect((await berth.run(['deployments'])).stdout).toContain('publishes nothing yet')
+})
+
 test('the log of what is published says why it did not come up; the failure names the command', async () => {
   write({ 'index.ts': 'throw new Error("broken on purpose")' })
   const { exitCode, stderr } = await berth.run(['deploy', 'app'])

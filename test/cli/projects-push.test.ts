@@ -114,9 +114,25 @@ test('an app that breaks says why and how to go on; the old one answers; the nex
     /fragile could not be brought up; .*The version before goes on\. .*berth projects logs fragile\n$/,
   )
   expect(await text(url)).toBe('one')
+  expect((await projects('list')).stdout).toMatch(/ fragile +fragile +running, update failed /)
   write('fragile', { 'index.ts': app('mended') })
   expect((await projects('push', 'fragile')).exitCode).toBe(0)
   expect(await text(url)).toBe('mended')
+})
+
+test('an app whose process is killed is listed as crashed, with its exit code and what follows', async () => {
+  const index = `require('fs').writeFileSync('pid', String(process.pid)); ${app('up')}`
+  write('killed', { 'index.ts': index, Procfile: 'web: [ -e broken ] && exit 6; exec bun index.ts' })
+  await projects('push', 'killed')
+  await berth.run(['exec', server, 'touch projects/killed/broken; kill -9 $(cat projects/killed/pid)'])
+  const crashed = async () => (await projects('get', 'killed')).stdout
+  await until(async () => (await crashed()).includes('exit code 6'), 'the restart that fails')
+  const shown = await crashed()
+  expect(shown).toMatch(/^Status +crashed$/m)
+  expect(shown).toMatch(/^Crashed +(now|\d+s ago): it ended with exit code 6\.$/m)
+  expect(shown).toMatch(/^Starts again +(now|in \d+ s), attempt \d$/m)
+  expect(shown).toMatch(/^Next +berth projects logs killed says why; /m)
+  expect((await projects('list')).stdout).toMatch(/ killed +killed +crashed /)
 })
 
 test('a new project that does not come up is told with what to run once it is mended', async () => {

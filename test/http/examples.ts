@@ -66,6 +66,7 @@ export const EXAMPLES: Record<string, Example> = {
   'templates.list': {},
   'deployments.list': {},
   'deployments.create': {},
+  'deployments.delete': {},
   'deployments.logs': {},
   'tasks.listAll': {},
   'tasks.list': {},

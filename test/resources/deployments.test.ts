@@ -166,6 +166,29 @@ test('it goes with a server that sleeps too, which is told', async () => {
   expect(removed[0].data).toEqual({ server_id: serverId, url })
 })
 
+test('it is deleted by itself: the files stay, its URL is free, and the next one gets a log of its own', async () => {
+  const serverId = await berth.server()
+  expect((await berth.call('DELETE', `/servers/${serverId}/deployments`)).status).toBe(404)
+  await write(serverId, 'index.ts', app('published'))
+  const { url } = (await publish(serverId)).body
+  const { status, body } = await berth.call('DELETE', `/servers/${serverId}/deployments`)
+  expect([status, body]).toEqual([200, { url, deleted: true }])
+  expect(await list(serverId)).toEqual([])
+  expect((await berth.call('GET', `/servers/${serverId}`)).body.server.publicUrl).toBeNull()
+  expect(fetch(url)).rejects.toThrow()
+  const [removed] = await eventsOf(serverId, 'deployment.removed')
+  expect(removed.data).toEqual({ server_id: serverId, url })
+  const { files } = (await berth.call('GET', `/servers/${serverId}/files`)).body
+  expect(files).toEqual(['index.ts'])
+  const processes = (await berth.call('POST', `/servers/${serverId}/exec`, { command: 'ps -ef' })).body.stdout
+  expect(processes).not.toContain('index.ts')
+  expect((await berth.call('DELETE', `/servers/${serverId}/deployments`)).status).toBe(404)
+  const again = (await publish(serverId)).body.url
+  expect(await textOf(again)).toBe('published')
+  const { logs } = (await berth.call('GET', `/servers/${serverId}/deployments/logs`)).body
+  expect(logs.filter(({ text }: { text: string }) => text.startsWith('Starts:'))).toHaveLength(1)
+})
+
 test('a sleeping server is woken to publish', async () => {
   const serverId = await berth.server()
   await write(serverId, 'index.html', 'woken')

@@ -12,6 +12,7 @@ export interface ShownProject {
   visibility: string
   init_phase: string | null
   init_run_id?: string
+  crash?: { exit_code: number | null; [field: string]: unknown }
   [field: string]: unknown
 }
 

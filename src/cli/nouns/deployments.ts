@@ -8,8 +8,8 @@ const COLUMNS: readonly Column<Deployment>[] = [
   { heading: 'URL', cell: ({ url }) => url },
   {
     heading: 'STATUS',
-    cell: ({ live }) => (live ? 'live' : 'not live'),
-    style: ({ live }) => (live ? 'green' : 'dim'),
+    cell: ({ live, crash }) => (crash ? 'crashed' : live ? 'live' : 'not live'),
+    style: ({ live, crash }) => (crash ? 'red' : live ? 'green' : 'dim'),
   },
 ]
 
@@ -20,7 +20,7 @@ export const deployments: Noun = {
   name: 'deployments',
   summary: 'list what a server publishes',
   description:
-    'Lists what a server publishes. "berth deploy" also writes the files of a directory first. A deployment ends with its server: put that to sleep, or delete it.',
+    'Lists what a server publishes. "berth deploy" also writes the files of a directory first. A deployment ends with its server, or with "berth deployments delete".',
   commands: [
     action({
       usage: 'list',
@@ -43,6 +43,20 @@ export const deployments: Noun = {
       options: { server },
       request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
       show: ({ url }) => `Published at ${url}\n`,
+    }),
+    call('deployments.delete', {
+      usage: 'delete [SERVER]',
+      description: 'end what a server publishes; its files stay',
+      request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
+      show: ({ url }) => `Nothing is published at ${url} any more. The files stay.\n`,
+      async loss({ connect, server }) {
+        const serverId = await server()
+        const { deployments } = await (await connect()).call('deployments.list', { params: { serverId } })
+        const [published] = deployments
+        return published === undefined
+          ? null
+          : `${published.url} goes down; another publication gets another URL.`
+      },
     }),
     action({
       usage: 'logs [SERVER]',

@@ -1,5 +1,6 @@
 import { UsageError } from '../../errors.ts'
 import type { Project } from '../../resources/projects/model.ts'
+import { machineNow } from '../../runtime/clock.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { LOG_OPTIONS, projectLog, showLog } from '../log.ts'
@@ -7,7 +8,7 @@ import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, text } from '../options.ts'
 import { facts, printable, type Style } from '../output.ts'
 import { action, call, factSheet, type Invocation, type Noun, rows } from '../runner.ts'
-import type { Column } from '../table.ts'
+import { type Column, timeAgo } from '../table.ts'
 
 const COLUMNS: readonly Column<Project>[] = [
   { heading: 'ID', cell: ({ id }) => id },
@@ -26,6 +27,7 @@ const projectFacts = (project: Project): [string, string][] => [
   ['Slug', project.slug],
   ['Description', project.description ?? '–'],
   ['Status', projectStatus(project)],
+  ...crashFacts(project),
   ['Visibility', project.visibility],
   ['Lifecycle', project.lifecycle],
   ['Server', project.server_id],
@@ -36,15 +38,35 @@ const projectFacts = (project: Project): [string, string][] => [
   ['Updated', project.updated_at],
 ]
 
-/** Returns the status of the app, and the phase of its bring-up if that is not over. */
-export function projectStatus({ runtime_status, init_phase }: Project): string {
-  if (init_phase === null) return runtime_status
-  if (init_phase === 'ready') return runtime_status
-  return runtime_status === 'unbuilt' ? init_phase : `${runtime_status}, ${init_phase}`
+/** Returns how the app of a project crashed, and what follows; nothing if it did not. */
+function crashFacts({ crash, slug }: Project): [string, string][] {
+  if (crash === undefined) return []
+  return [
+    ['Crashed', `${timeAgo(crash.since, machineNow())}: ${crash.reason}`],
+    ['Starts again', nextStart(crash)],
+    ['Next', `berth projects logs ${slug} says why; berth projects push sends it mended`],
+  ]
 }
 
-function statusStyle({ runtime_status, init_phase }: Project): Style | undefined {
-  if (init_phase === 'failed') return 'red'
+/** Returns when an app that crashed is started again. */
+function nextStart({ restarts_at, attempt }: NonNullable<Project['crash']>): string {
+  if (restarts_at === null) return 'not by itself: it crashed too often'
+  const seconds = Math.ceil((Date.parse(restarts_at) - machineNow()) / 1000)
+  return `${seconds > 0 ? `in ${seconds} s` : 'now'}, attempt ${attempt}`
+}
+
+/** Returns the state of the app, and how far its bring-up is if that is not over. */
+export function projectStatus({ runtime_status, init_phase, crash }: Project): string {
+  const state = crash === undefined ? runtime_status : 'crashed'
+  if (init_phase === null || init_phase === 'ready') return state
+  if (runtime_status === 'unbuilt') return init_phase
+  // The version before goes on.
+  if (init_phase === 'failed') return `${state}, update failed`
+  return `${state}, ${init_phase}`
+}
+
+function statusStyle({ runtime_status, init_phase, crash }: Project): Style | undefined {
+  if (init_phase === 'failed' || crash !== undefined) return 'red'
   if (init_phase !== null && init_phase !== 'ready') return 'yellow'
   return runtime_status === 'running' ? 'green' : 'dim'
 }

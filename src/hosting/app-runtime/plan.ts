@@ -56,6 +56,14 @@ export class NoAppFound extends AppError {
   override readonly name = 'NoAppFound'
 }
 
+/** How a process of an app ended. */
+export interface ProcessEnd {
+  /** For a person, within a sentence: `it ended with exit code 1.` */
+  readonly reason: string
+  /** 128 and the signal's number for a process that a signal ended; null if it is not known. */
+  readonly exitCode: number | null
+}
+
 /** Error: a command of an app failed. The message is one sentence, followed by the end of the command's output. */
 export class AppFailure extends AppError {
   override readonly name = 'AppFailure'
@@ -63,10 +71,12 @@ export class AppFailure extends AppError {
   /**
    * @param summary one sentence: the cause and, if there is one, the remedy
    * @param log the last lines of output, secrets masked
+   * @param end how its process ended; null if that is not the cause
    */
   constructor(
     readonly summary: string,
     readonly log: readonly string[],
+    readonly end: ProcessEnd | null = null,
   ) {
     super(log.length === 0 ? summary : `${summary} The end of its log:\n${log.join('\n')}`)
   }

@@ -7,7 +7,7 @@ import { HealthSearch, type HealthTiming } from './health-search.ts'
 import type { AppLog } from './log/log.ts'
 import type { LogOutput } from './log/output.ts'
 import { noteRefusals } from './log/refusals.ts'
-import { AppFailure, type AppPlan } from './plan.ts'
+import { AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'
 import type { AppPort } from './ports.ts'
 
 /** An app that runs as a command. */
@@ -53,12 +53,6 @@ export interface ProcessOptions {
   port: AppPort
   log: AppLog
   timing: HealthTiming
-}
-
-/** How a process of an app ended. */
-export interface ProcessEnd {
-  /** For a person: `It ended with exit code 1.` */
-  readonly reason: string
 }
 
 /** One process of an app, from its start to its end. */
@@ -123,8 +117,8 @@ export class AppProcess {
     signal.throwIfAborted()
     if (typeof found === 'object') return found
     if (!this.whenEnded) throw new AppFailure(found, this.#output.last)
-    const { reason } = await this.exited
-    throw new AppFailure(`The app did not start: ${reason}`, this.#output.last)
+    const end = await this.exited
+    throw new AppFailure(`The app did not start: ${end.reason}`, this.#output.last, end)
   }
 
   /** Sends SIGTERM, and SIGKILL after `graceMs` milliseconds. Resolves when the process has ended. */
@@ -134,18 +128,18 @@ export class AppProcess {
   }
 
   async #waitForExit(): Promise<ProcessEnd> {
-    const reason = await this.#execution.exit.then(
-      ({ exitCode }) => describeExit(exitCode),
-      (error: unknown) => {
-        if (error instanceof ComputeError) return error.message
-        return `Its output could not be logged: ${error}`
-      },
+    const end = await this.#execution.exit.then<ProcessEnd, ProcessEnd>(
+      ({ exitCode }) => ({ reason: describeExit(exitCode), exitCode }),
+      (error: unknown) => ({
+        reason: error instanceof ComputeError ? error.message : `Its output could not be logged: ${error}`,
+        exitCode: null,
+      }),
     )
     void this.#refusals.end(true)
     this.#output.end()
     this.#options.port.release()
     this.#ended.abort()
-    return { reason }
+    return end
   }
 }
 

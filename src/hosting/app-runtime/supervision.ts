@@ -4,6 +4,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { AppAddress } from './health.ts'
 import { HEALTH_TIMING, type HealthTiming } from './health-search.ts'
 import type { AppLog } from './log/log.ts'
+import type { ProcessEnd } from './plan.ts'
 import type { AppPorts } from './ports.ts'
 
 /** The state of an app. */
@@ -23,6 +24,31 @@ export type AppState =
   | { readonly kind: 'given_up'; readonly reason: string }
   /** The app or its server was stopped. */
   | { readonly kind: 'stopped' }
+
+/** Why an app that ran does not respond any more. */
+export interface AppCrash extends ProcessEnd {
+  /** When it responded last, in milliseconds since 1970. */
+  readonly since: number
+  /** When it is started again, in milliseconds since 1970, and for which time; null if nothing does that. */
+  readonly restart: { readonly at: number; readonly attempt: number } | null
+}
+
+/** Largest number of restarts of an app within 5 minutes. */
+export const MAX_RESTARTS = 5
+
+/**
+ * Describes a crash for a person: `The app crashed 12 s ago: it ended with exit code 1. It is started again in 4 s (3 of 5).`
+ *
+ * @param now milliseconds since 1970
+ */
+export function describeCrash({ reason, since, restart }: AppCrash, now: number): string {
+  const ago = Math.max(0, Math.floor((now - since) / 1000))
+  const crashed = `The app crashed ${ago < 120 ? `${ago} s` : `${Math.floor(ago / 60)} min`} ago: ${reason}`
+  if (restart === null) return `${crashed} Nothing starts it again by itself.`
+  const left = Math.ceil((restart.at - now) / 1000)
+  const when = left > 0 ? `It is started again in ${left} s` : 'It is being started again'
+  return `${crashed} ${when} (${restart.attempt} of ${MAX_RESTARTS}).`
+}
 
 /** Time limits, in milliseconds of real time. */
 export interface SupervisorTiming extends HealthTiming {

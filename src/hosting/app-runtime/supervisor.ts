@@ -1,12 +1,14 @@
 import type { Sandbox } from '../../compute/driver.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
-import { AppError, AppFailure, type AppPlan } from './plan.ts'
+import { AppError, AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'
 import { type AppProgram, toProgram } from './process.ts'
 import { AppProcesses, type RunningProcess, serverStoppedError } from './processes.ts'
 import {
+  type AppCrash,
   type AppState,
   type Drained,
+  MAX_RESTARTS,
   SUPERVISOR_TIMING,
   type SupervisorOptions,
   type SupervisorTiming,
@@ -29,6 +31,7 @@ export class AppSupervisor {
   /** The running process while another version starts beside it. */
   #replaced: RunningProcess | null = null
   #timer: Timer | null = null
+  #crash: AppCrash | null = null
   #queue: Promise<unknown> = Promise.resolve()
   #current: { abort: AbortController; kind: Operation } | null = null
   #stops = 0
@@ -49,6 +52,11 @@ export class AppSupervisor {
   /** State of the app. */
   get state(): AppState {
     return this.#state
+  }
+
+  /** Why the app does not respond any more, after it did; null if it responds, never did, or was stopped. */
+  get crash(): AppCrash | null {
+    return this.#crash
   }
 
   /**
@@ -83,6 +91,7 @@ export class AppSupervisor {
       this.#cancelRestart()
       this.#running = null
       await this.#processes.endAll()
+      this.#crash = null
       this.#setState({ kind: 'stopped' })
     })
   }
@@ -117,7 +126,7 @@ export class AppSupervisor {
     const old = this.#running
     if (old !== null) {
       this.#log(`${reason} The version before goes on.`)
-      if (old.process.whenEnded) this.#handleCrash(old, (await old.process.exited).reason)
+      if (old.process.whenEnded) this.#handleCrash(old, await old.process.exited)
       return
     }
     if (before === null) {
@@ -128,17 +137,18 @@ export class AppSupervisor {
     try {
       this.#switchTo(await this.#processes.launch(before.program, signal))
     } catch (again) {
-      if (!signal.aborted) this.#giveUp(summaryOf(again))
+      if (!signal.aborted) this.#giveUp(summaryOf(again), endOf(again))
     }
   }
 
   #switchTo(next: RunningProcess): void {
     this.#running = next
+    this.#crash = null
     this.#setState({ kind: 'healthy', ...next.address })
-    void next.process.exited.then(({ reason }) => this.#handleCrash(next, reason))
+    void next.process.exited.then((end) => this.#handleCrash(next, end))
   }
 
-  #handleCrash(running: RunningProcess, reason: string): void {
+  #handleCrash(running: RunningProcess, end: ProcessEnd): void {
     if (this.#running !== running || this.#options.sandbox.ending) return
     // The result of the version that starts beside it decides.
     if (this.#replaced === running) {
@@ -146,20 +156,24 @@ export class AppSupervisor {
       return
     }
     this.#running = null
-    this.#restartLater(running.program, reason)
+    this.#restartLater(running.program, `The app crashed: ${end.reason}`, end)
   }
 
-  #restartLater(program: AppProgram, reason: string): void {
+  /**
+   * Starts a program again after a delay, or gives it up if it crashed too often.
+   *
+   * @param summary what happened, as a sentence
+   */
+  #restartLater(program: AppProgram, summary: string, end: ProcessEnd): void {
     const next = this.#restarts.next()
     if (next === null) {
-      this.#giveUp(`The app crashed again after ${MAX_RESTARTS} restarts in 5 minutes: ${reason}`)
+      this.#giveUp(`The app crashed again after ${MAX_RESTARTS} restarts in 5 minutes: ${end.reason}`, end)
       return
     }
     const { delayMs, attempt } = next
-    this.#log(
-      `The app crashed: ${reason} It is started again in ${delayMs / 1000} s (${attempt} of ${MAX_RESTARTS}).`,
-    )
-    this.#setState({ kind: 'restarting', reason, attempt, delayMs })
+    this.#log(`${summary} It is started again in ${delayMs / 1000} s (${attempt} of ${MAX_RESTARTS}).`)
+    this.#noteCrash(end, { at: this.#options.clock.now() + delayMs, attempt })
+    this.#setState({ kind: 'restarting', reason: end.reason, attempt, delayMs })
     const timer: Timer = this.#options.clock.after(delayMs, () => {
       const restart = this.#enqueue('restart', (signal) => this.#restart(program, timer, signal))
       return restart.catch(() => {})
@@ -175,7 +189,8 @@ export class AppSupervisor {
     try {
       this.#switchTo(await this.#processes.launch(program, signal))
     } catch (error) {
-      if (!signal.aborted && !this.#options.sandbox.ending) this.#restartLater(program, summaryOf(error))
+      if (!signal.aborted && !this.#options.sandbox.ending)
+        this.#restartLater(program, summaryOf(error), endOf(error))
     }
   }
 
@@ -184,8 +199,18 @@ export class AppSupervisor {
     this.#timer = null
   }
 
-  #giveUp(reason: string): void {
+  #noteCrash({ reason, exitCode }: ProcessEnd, restart: AppCrash['restart']): void {
+    this.#crash = { reason, exitCode, since: this.#crash?.since ?? this.#options.clock.now(), restart }
+  }
+
+  /**
+   * Starts the app no more.
+   *
+   * @param end of an app that ran before; without it, how it ended last is kept
+   */
+  #giveUp(reason: string, end: ProcessEnd | null = this.#crash): void {
     this.#running = null
+    if (end !== null) this.#noteCrash(end, null)
     this.#log(reason)
     this.#setState({ kind: 'given_up', reason })
   }
@@ -196,6 +221,7 @@ export class AppSupervisor {
     this.#current?.abort.abort(serverStoppedError())
     this.#cancelRestart()
     this.#running = null
+    this.#crash = null
     this.#setState({ kind: 'stopped' })
   }
 
@@ -229,10 +255,13 @@ export class AppSupervisor {
 
 const summaryOf = (error: unknown): string => (error instanceof AppFailure ? error.summary : messageOf(error))
 
+/** Returns how the process of a failed start ended, or what failed instead. */
+const endOf = (error: unknown): ProcessEnd =>
+  (error instanceof AppFailure ? error.end : null) ?? { reason: summaryOf(error), exitCode: null }
+
 const stopped = (): AppError => new AppError('The app was stopped.')
 
-/** Largest number of restarts within `WINDOW_MS`. */
-const MAX_RESTARTS = 5
+/** The time in which `MAX_RESTARTS` are counted, in milliseconds. */
 const WINDOW_MS = 5 * 60_000
 
 /** Delay of the first restart, in milliseconds. It doubles with each. */

@@ -3,7 +3,7 @@ import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { wantsEventStream } from '../../http/sse.ts'
 import { LogLines, LogQuery } from '../projects/model.ts'
-import { Deployment, PublishedDeployment } from './model.ts'
+import { Deployment, PublishedDeployment, RemovedDeployment } from './model.ts'
 import type { DeploymentsService } from './service.ts'
 
 /** Serves `/servers/{serverId}/deployments`. The service is loaded on first use. */
@@ -31,6 +31,18 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
           'Starts the app of the workspace, or serves its files if there is no app. Publishing again keeps the URL, and no request is refused meanwhile. A sleeping server is woken.',
         success: { 201: PublishedDeployment },
         errors: [401, 402, 404, 502],
+      }),
+    )
+    .delete(
+      '',
+      async ({ caller, params }) => (await deployments()).delete(caller, params.serverId),
+      operation('deployments.delete', {
+        access: 'resource',
+        summary: 'Remove what a server publishes',
+        description:
+          'Ends the app or the files at the URL, with the log. The workspace stays as it is; the next publication gets a new URL.',
+        success: { 200: RemovedDeployment },
+        errors: [401, 404],
       }),
     )
     .get(

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { ComputeError } from '../../compute/driver.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
-import { BerthError } from '../../errors.ts'
+import { BerthError, notFound } from '../../errors.ts'
 import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import { AppError, AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
@@ -21,11 +21,12 @@ import type { Outbox } from '../events/outbox.ts'
 import { isInProject } from '../projects/inside.ts'
 import { logSelection } from '../projects/log-selection.ts'
 import type { LogLines, LogQuery } from '../projects/model.ts'
+import { toCrash } from '../projects/table.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import type { Deployment, PublishedDeployment } from './model.ts'
+import type { Deployment, PublishedDeployment, RemovedDeployment } from './model.ts'
 import { type DeploymentRow, deployments } from './table.ts'
 
 /** Serves the files of a workspace without an app, as a listing if there is no page. */
@@ -88,8 +89,36 @@ export class DeploymentsService implements ServerLifecycleListener {
    */
   list(caller: Caller, serverId: string): Deployment[] {
     this.#dependencies.servers.getRow(caller, serverId)
+    const { hosting } = this.#dependencies
     const row = this.#find(serverId)
-    return row ? [{ url: this.#dependencies.hosting.urlOf(row.port), live: this.#isLive(row) }] : []
+    if (row === undefined) return []
+    const crash = hosting.find(serverId)?.crash ?? null
+    return [
+      { url: hosting.urlOf(row.port), live: this.#isLive(row), ...(crash && { crash: toCrash(crash) }) },
+    ]
+  }
+
+  /**
+   * Ends what a server publishes, with its log. The workspace stays as it is; the next publication gets a new URL.
+   *
+   * @throws BerthError 404, also if the server publishes nothing
+   */
+  delete(caller: Caller, serverId: string): Promise<RemovedDeployment> {
+    const { servers, hosting, outbox } = this.#dependencies
+    servers.getRow(caller, serverId)
+    return this.#publishing.run(serverId, async () => {
+      const { accountId } = servers.getRow(caller, serverId)
+      const row = this.#find(serverId)
+      if (row === undefined) throw notFound(`A deployment of the server "${serverId}"`)
+      const url = hosting.urlOf(row.port)
+      this.#queries.transaction((tx) => {
+        tx.delete(deployments).where(eq(deployments.serverId, serverId)).run()
+        servers.setPublicUrl(serverId, null)
+        outbox.emit(accountId, 'deployment.removed', { server_id: serverId, url })
+      })
+      await hosting.remove(serverId)
+      return { url, deleted: true }
+    })
   }
 
   /**

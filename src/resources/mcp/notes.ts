@@ -38,6 +38,8 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'deployments.list': 'Shows what the server has published and whether it answers.',
   'deployments.create':
     'Publishes what is in the workspace and gives its URL: an app where one is found (berth.json, Procfile, package.json, Python, Go and others), else static files. Publishing again keeps the URL. An app that does not come up is an error with the end of its log.',
+  'deployments.delete':
+    'Ends what the server publishes; its files stay. The next publication has another URL: ask the person first.',
   'deployments.logs':
     'What the published app printed, and why one did not come up. `since` takes a time or a duration such as 10m; `tail` is the number of lines.',
   'tasks.listAll': 'Those of all servers that the credential reaches, newest first.',

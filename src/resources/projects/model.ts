@@ -37,6 +37,21 @@ export const INIT_PHASES = [
 export const InitPhase = oneOf([...INIT_PHASES])
 export type InitPhase = Static<typeof InitPhase>
 
+/** How an app crashed. Absent while it responds, and if it never did. */
+export const AppCrash = t.Object(
+  {
+    reason: t.String({ description: 'For a person: how its process ended, or did not start again.' }),
+    exit_code: t.Nullable(integer({ description: "Of its last process: 128 and a signal's number." })),
+    since: t.String({ format: 'date-time', description: 'When it responded last.' }),
+    restarts_at: t.Nullable(t.String({ format: 'date-time' }), {
+      description: 'When it is started again; null if nothing does that by itself.',
+    }),
+    attempt: t.Nullable(integer({ minimum: 1, description: 'Which of the 5 restarts that is.' })),
+  },
+  { $id: 'AppCrash', additionalProperties: true },
+)
+export type AppCrash = Static<typeof AppCrash>
+
 /** A project. */
 export const Project = t.Object(
   {
@@ -54,6 +69,7 @@ export const Project = t.Object(
       t.String({ description: 'The last bring-up of its code; absent where it has none.' }),
     ),
     init_phase: t.Nullable(InitPhase, { description: 'How far that is; null where there is none.' }),
+    crash: t.Optional(AppCrash),
     created_at: t.String({ format: 'date-time' }),
     updated_at: t.String({ format: 'date-time' }),
   },

@@ -357,5 +357,6 @@ export class ProjectsService {
     return rows.filter((row) => mayReachProject(caller, row)).map((row) => this.#toProject(row))
   }
 
-  #toProject = (row: ProjectRow): Project => toProject(row, this.apps.urlOf(row))
+  #toProject = (row: ProjectRow): Project =>
+    toProject(row, this.apps.urlOf(row), this.#dependencies.hosting.find(row.id)?.crash ?? null)
 }

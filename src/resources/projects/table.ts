@@ -1,8 +1,16 @@
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
+import type { AppCrash } from '../../hosting/app-runtime/supervision.ts'
 import { toIso } from '../../runtime/clock.ts'
-import type { InitPhase, Lifecycle, Project, RuntimeStatus, Visibility } from './model.ts'
+import type {
+  AppCrash as CrashModel,
+  InitPhase,
+  Lifecycle,
+  Project,
+  RuntimeStatus,
+  Visibility,
+} from './model.ts'
 
 /** Projects. */
 export const projects = sqliteTable('projects', {
@@ -46,7 +54,7 @@ export type ProjectRow = typeof projects.$inferSelect
  *
  * @param url the project's URL, whatever its visibility
  */
-export const toProject = (row: ProjectRow, url: string): Project => ({
+export const toProject = (row: ProjectRow, url: string, crash: AppCrash | null): Project => ({
   id: row.id,
   server_id: row.serverId,
   name: row.name,
@@ -59,8 +67,18 @@ export const toProject = (row: ProjectRow, url: string): Project => ({
   url: row.visibility === 'public' ? url : null,
   ...(row.initRunId === null ? {} : { init_run_id: row.initRunId }),
   init_phase: row.initPhase,
+  ...(crash && { crash: toCrash(crash) }),
   created_at: toIso(row.createdAt),
   updated_at: toIso(row.updatedAt),
+})
+
+/** Returns a crash as the API shows it. */
+export const toCrash = ({ reason, exitCode, since, restart }: AppCrash): CrashModel => ({
+  reason,
+  exit_code: exitCode,
+  since: toIso(since),
+  restarts_at: restart && toIso(restart.at),
+  attempt: restart?.attempt ?? null,
 })
 
 /** The directory of a server's workspace that contains its projects. */

@@ -154,10 +154,18 @@ describe('a crash', () => {
       await app.get('/crash')
       const state = await app.becomes('restarting')
       expect(state).toMatchObject({ reason: 'it ended with exit code 3.', delayMs, attempt: index + 1 })
+      const since = world.clock.now()
+      expect(app.supervisor.crash).toEqual({
+        reason: 'it ended with exit code 3.',
+        exitCode: 3,
+        since,
+        restart: { at: since + delayMs, attempt: index + 1 },
+      })
       await world.clock.advance(delayMs - 1)
       expect(app.supervisor.state.kind).toBe('restarting')
       await world.clock.advance(1)
       expect(await app.get()).toBe('still')
+      expect(app.supervisor.crash).toBeNull()
     }
   })
 
@@ -199,10 +207,21 @@ describe('a crash', () => {
     const app = await world.supervise('app')
     await app.supervisor.start(planOf('sh run.sh'), {})
     await world.write('app', { broken: '' })
+    const since = world.clock.now()
     await app.get('/crash')
     await app.becomes('restarting')
     await world.clock.advance(60_000)
     await app.becomes('given_up')
+    // The time is that of the last response, the cause that of the last end.
+    const crash = { reason: 'it ended with exit code 1.', exitCode: 1, since, restart: null }
+    expect(app.supervisor.crash).toEqual(crash)
+    const told = (await app.lines('berth')).filter((line) => line.includes('again'))
+    expect(told[1]).toBe(
+      'The app did not start: it ended with exit code 1. It is started again in 2 s (2 of 5).',
+    )
+    expect(told.at(-1)).toBe(
+      'The app crashed again after 5 restarts in 5 minutes: it ended with exit code 1.',
+    )
     expect(app.kinds.filter((kind) => kind === 'restarting').length).toBe(5)
     expect(await app.lines('app')).toEqual(['up none', ...Array(5).fill('broken')])
   })

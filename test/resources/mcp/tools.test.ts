@@ -162,6 +162,7 @@ describe('the tools', () => {
       'files.manifest': READS,
       'deployments.list': READS,
       'deployments.create': RUNS,
+      'deployments.delete': REPLACES,
       'deployments.logs': READS,
       'tasks.listAll': READS,
       'tasks.list': READS,

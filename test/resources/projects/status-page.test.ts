@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signInBrowser } from '../../signin/browser-session.ts'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
-import { archiveOf, created, settled } from '../../support/projects.ts'
+import { until } from '../../support/processes.ts'
+import { archiveOf, created, settled, shown } from '../../support/projects.ts'
 
 let berth: TestBerth
 let serverId: string
@@ -83,6 +84,39 @@ test('so does the page of an app that takes long to start, which reloads itself'
   expect(page).toContain('warming up')
   await berth.call('DELETE', `/projects/${id}`)
 }, 20_000)
+
+test('an app that crashed is told as such: by its page, by the API and to programs', async () => {
+  // It ends when it is asked to, and does not start while the file is there.
+  const index = `import { existsSync, writeFileSync } from 'node:fs'
+if (existsSync('broken')) process.exit(4)
+Bun.serve({ port: process.env.PORT, fetch(request) {
+  if (!request.url.endsWith('/fall')) return new Response('up')
+  writeFileSync('broken', '')
+  process.exit(3)
+} })`
+  const source = await archiveOf({ 'index.ts': index })
+  const made = await created(berth, serverId, { name: 'falls', visibility: 'public', source })
+  const { crash, url } = await settled(berth, made.id)
+  expect(crash).toBeUndefined()
+  await fetch(`${url}fall`).catch(() => {})
+  await until(async () => (await shown(berth, made.id)).crash?.exit_code === 4, 'a restart that fails')
+  const { crash: seen, runtime_status } = await shown(berth, made.id)
+  expect(runtime_status).toBe('running')
+  expect(seen).toEqual({
+    reason: 'it ended with exit code 4.',
+    exit_code: 4,
+    since: expect.stringMatching(/^\d{4}-.*Z$/),
+    restarts_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    attempt: expect.any(Number),
+  })
+  const { response, page } = await open(url)
+  expect(response.status).toBe(503)
+  expect(page).toContain('<h1>falls has crashed</h1>')
+  expect(page).toMatch(/The app crashed \d+ s ago: it ended with exit code 4\. It is (being )?started again/)
+  expect(page).toContain('berth projects restart falls')
+  expect(page).toContain('berth projects push --project falls')
+  await berth.call('DELETE', `/projects/${made.id}`)
+}, 30_000)
 
 test('the page of what a server publishes names its log, and how to wake the server', async () => {
   await berth.call('PUT', `/servers/${serverId}/files`, { path: 'index.html', content: 'up' })

@@ -176,6 +176,7 @@ export async function everyOperation(
   await call('GET', `/servers/${second}/deployments`)
   await call('GET', `/servers/${second}/deployments/logs`)
   await call('POST', `/servers/${second}/actions`, { action: 'restart' })
+  await call('DELETE', `/servers/${second}/deployments`)
   await call('POST', `/servers/${second}/actions`, { action: 'stop' })
   await call('GET', `/servers/${second}/processes`)
   await call('DELETE', `/servers/${second}/processes/2`)
