@@ -24,10 +24,11 @@ export function facts(
     .join('')
 }
 
-/** Formats a number of bytes for people: `812 bytes`, `3.4 KB`, `1.2 MB`. */
+/** Formats a number of bytes for people: `812 bytes`, `3.4 KB`, `1.2 MB`, `4.3 GB`. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return count(bytes, 'byte')
-  return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+  if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} KB`
+  return bytes < 1e9 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(1)} GB`
 }
 
 /** Shortens a text to at most `length` characters. A shortened one ends with `…`. */

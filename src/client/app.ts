@@ -11,6 +11,7 @@ import type { serversRoutes } from '../resources/servers/routes.ts'
 import type { tasksRoutes } from '../resources/tasks/routes.ts'
 import type { templatesRoutes } from '../resources/templates/routes.ts'
 import type { terminalsRoutes } from '../resources/terminals/routes.ts'
+import type { usageRoutes } from '../resources/usage/routes.ts'
 import type { webhooksRoutes } from '../resources/webhooks/routes.ts'
 import type { commandLineRoutes } from '../signin/command-line/routes.ts'
 import type { accountsRoutes } from '../testing/api/accounts.ts'
@@ -38,6 +39,7 @@ type ApiRoutes = RoutesOf<typeof serversRoutes> &
   RoutesOf<typeof execRoutes> &
   RoutesOf<typeof terminalsRoutes> &
   RoutesOf<typeof processesRoutes> &
+  RoutesOf<typeof usageRoutes> &
   RoutesOf<typeof filesRoutes> &
   RoutesOf<typeof deploymentsRoutes> &
   RoutesOf<typeof tasksRoutes> &

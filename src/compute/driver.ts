@@ -1,7 +1,13 @@
 import type { Isolation } from '../config/config.ts'
 import type { Connection } from '../runtime/connection.ts'
 import type { OutboundControl } from './outbound.ts'
-import type { CommandOwner, ProcessSignal, ServerProcess, SignalOutcome } from './server-process.ts'
+import type {
+  CommandOwner,
+  ProcessSignal,
+  ServerConsumption,
+  ServerProcess,
+  SignalOutcome,
+} from './server-process.ts'
 import type { Workspace } from './workspace.ts'
 
 /** What one server may use. The server's tier sets the values. */
@@ -125,6 +131,9 @@ export interface Sandbox {
    * processes. Throws `ComputeError`.
    */
   signal(pid: number, name: ProcessSignal): Promise<SignalOutcome>
+
+  /** Measures what the server uses now. Throws `ComputeError`. */
+  consumption(): Promise<ServerConsumption>
 
   /**
    * Stops (SIGSTOP) every process that commands have started, so the files do not change, until the returned function

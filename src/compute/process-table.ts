@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { ifPresent } from '../runtime/if-present.ts'
 import { readTcpSockets, socketsOf } from './local/sockets.ts'
 import { readMarker } from './processes.ts'
-import type { ProcessState } from './server-process.ts'
+import type { ProcessState, ServerConsumption } from './server-process.ts'
 
 /** Clock ticks per second in /proc. The kernel shows this number to programs on every processor (USER_HZ). */
 const TICKS = 100
@@ -11,7 +11,16 @@ const TICKS = 100
 export const MAX_COMMAND = 2_000
 
 /** Fields of /proc/PID/stat behind the name, counted from the state (proc_pid_stat(5)). */
-const FIELD = { state: 0, parent: 1, userTicks: 11, systemTicks: 12, startTicks: 19 }
+const FIELD = {
+  state: 0,
+  parent: 1,
+  userTicks: 11,
+  systemTicks: 12,
+  childUserTicks: 13,
+  childSystemTicks: 14,
+  threads: 17,
+  startTicks: 19,
+}
 
 /** What /proc says of one process. */
 export interface TableEntry {
@@ -79,11 +88,9 @@ function readEntry(pid: number, marker: string, listening: ReadonlyMap<string, n
 export function readStat(
   pid: number,
 ): Pick<TableEntry, 'parentPid' | 'state' | 'cpuMs' | 'startedMs'> | null {
-  const stat = textOf(`/proc/${pid}/stat`)
-  if (stat === null) return null
-  // The name is in parentheses and may contain any character, including parentheses.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const ticks = (field: number): number => (Number(fields[field]) * 1_000) / TICKS
+  const fields = statFields(pid)
+  if (fields === null) return null
+  const ticks = (field: number): number => ticksOf(fields, field)
   return {
     parentPid: Number(fields[FIELD.parent]),
     state: stateOf(fields[FIELD.state] ?? ''),
@@ -91,6 +98,45 @@ export function readStat(
     startedMs: ticks(FIELD.startTicks),
   }
 }
+
+/** Returns the fields of /proc/PID/stat from the state on; null if the process has ended. */
+function statFields(pid: number): string[] | null {
+  const stat = textOf(`/proc/${pid}/stat`)
+  // The name is in parentheses and may contain any character, including parentheses.
+  return stat === null ? null : stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
+/** Returns a field that counts clock ticks, in milliseconds. */
+const ticksOf = (fields: readonly string[], field: number): number => (Number(fields[field]) * 1_000) / TICKS
+
+/**
+ * Measures what processes use together. Pages that they share count once for each.
+ *
+ * @param started the processes that commands have started
+ * @param own the sandbox's own, whose children include those that have ended: their time counts, their memory does not
+ */
+export function measureConsumption(started: readonly number[], own: readonly number[]): ServerConsumption {
+  let cpuMs = 0
+  let memoryBytes = 0
+  let processes = 0
+  for (const pid of [...own, ...started]) {
+    const fields = statFields(pid)
+    if (fields === null) continue
+    for (const field of [FIELD.userTicks, FIELD.systemTicks, FIELD.childUserTicks, FIELD.childSystemTicks]) {
+      cpuMs += ticksOf(fields, field)
+    }
+    if (own.includes(pid)) continue
+    const status = textOf(`/proc/${pid}/status`) ?? ''
+    for (const name of ['RssAnon', 'RssShmem']) {
+      memoryBytes += Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) * 1024
+    }
+    processes += Number(fields[FIELD.threads])
+  }
+  return { at: uptimeMs(), cpuMs, memoryBytes, processes }
+}
+
+/** Returns the number of a process's threads; 0 if it has ended. */
+export const countThreads = (pid: number): number => Number(statFields(pid)?.[FIELD.threads] ?? 0)
 
 function stateOf(letter: string): ProcessState {
   // A process whose first thread alone has ended shows the state of that thread.

@@ -35,3 +35,14 @@ export interface ServerProcess {
 
 /** What became of a signal: no such process, the process has ended, or it still runs a second later. */
 export type SignalOutcome = 'missing' | 'ended' | 'running'
+
+/** What a running server uses at one time, as it counts against its limits where the machine can tell. */
+export interface ServerConsumption {
+  /** Milliseconds since the start of the machine. */
+  readonly at: number
+  /** Milliseconds on a processor, of all its processes since its start. The difference of two looks is its use. */
+  readonly cpuMs: number
+  readonly memoryBytes: number
+  /** Processes and threads, without berth's own. */
+  readonly processes: number
+}

@@ -11,6 +11,8 @@ export const API_OPERATIONS = {
   'servers.update': 'PATCH /servers/{serverId}',
   'servers.delete': 'DELETE /servers/{serverId}',
   'servers.act': 'POST /servers/{serverId}/actions',
+  'usage.get': 'GET /servers/{serverId}/usage',
+  'usage.servers': 'GET /usage/servers',
   'exec.run': 'POST /servers/{serverId}/exec',
   'exec.stream': 'POST /servers/{serverId}/exec/stream',
   'terminals.list': 'GET /servers/{serverId}/terminals',

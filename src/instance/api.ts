@@ -42,6 +42,8 @@ const GROUPS = {
     (await import('../resources/terminals/routes.ts')).terminalsRoutes(access, services.terminals),
   processes: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/processes/routes.ts')).processesRoutes(access, services.processes),
+  usage: async ({ access, services }: RouteDependencies) =>
+    (await import('../resources/usage/routes.ts')).usageRoutes(access, services.usage),
   files: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/files/routes.ts')).filesRoutes(access, services.files),
   deployments: async ({ access, services }: RouteDependencies) =>

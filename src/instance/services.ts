@@ -220,6 +220,10 @@ export function createServices(dependencies: ServiceDependencies) {
     const { ProcessesService } = await import('../resources/processes/service.ts')
     return new ProcessesService({ servers, clock })
   })
+  const usage = new Lazy(async () => {
+    const { UsageService } = await import('../resources/usage/service.ts')
+    return new UsageService({ servers, clock })
+  })
   const logDirectory = join(dataDir, 'logs', 'builds')
   const builds = new Lazy(async () => {
     const { BuildsService } = await import('../resources/builds/service.ts')
@@ -291,6 +295,7 @@ export function createServices(dependencies: ServiceDependencies) {
     exec,
     terminals: terminals.get,
     processes: processes.get,
+    usage: usage.get,
     files: new FilesService(servers),
     templates,
     secrets,

@@ -118,6 +118,17 @@ test('processes', async () => {
   expect(ended).toMatchObject({ stdout: `${pid.trim()} has ended.\n`, exitCode: 0 })
 })
 
+test('usage', async () => {
+  const server = await idOf('servers')
+  const { stdout: list } = await berth.run(['usage', '--quiet'])
+  expect(list).toContain(`${server}\n`)
+  const { stdout } = await berth.run(['usage', 'get', server])
+  expect(stdout).toMatch(/^Server +srv_\w+\nStatus +running\nCPU +[\d.]+ % of 2\nMemory +\S+ \w+ of 4.3 GB\n/)
+  expect(stdout).toMatch(/\nStorage +\S+ \w+ of 20.0 GB\nProcesses +0 of \d+\nPorts +none\n$/)
+  const { stdout: json } = await berth.run(['usage', 'get', server, '--json'])
+  expect(JSON.parse(json).usage).toMatchObject({ server_id: server, ports: [] })
+})
+
 test('terminals', async () => {
   const server = await idOf('servers')
   expect(

@@ -48,6 +48,8 @@ export const EXAMPLES: Record<string, Example> = {
   'servers.update': { body: { task: 'x' }, invalid: { task: 5 } },
   'servers.delete': {},
   'servers.act': { body: { action: 'start' }, invalid: { action: 'explode' } },
+  'usage.get': {},
+  'usage.servers': {},
   'exec.run': { body: { command: 'true' }, invalid: {} },
   'exec.stream': { query: { command: 'true' } },
   'terminals.list': {},

@@ -21,6 +21,7 @@ import { snapshots } from './snapshots.ts'
 import { tasks } from './tasks.ts'
 import { templates } from './templates.ts'
 import { terminals } from './terminals.ts'
+import { usage } from './usage.ts'
 import { webhooks } from './webhooks.ts'
 
 /** The nouns of the API, in the order of the help text. */
@@ -28,6 +29,7 @@ export const API_NOUNS: readonly Noun[] = [
   servers,
   terminals,
   processes,
+  usage,
   files,
   tasks,
   builds,

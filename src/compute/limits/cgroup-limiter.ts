@@ -6,8 +6,9 @@ import { isGone } from '../../runtime/if-present.ts'
 import type { Enforced, Limits } from '../driver.ts'
 import { killAll } from '../terminate.ts'
 import { type CgroupBase, entrance, memoryEvents, type Resource, settings } from './cgroup-layout.ts'
+import { readUsage } from './group-usage.ts'
 import { ABANDONED_MS, dataDirectoryGroups, processesOf, removeGroups } from './groups.ts'
-import type { Limiter, LimitGroup, ShownGroup } from './limiter.ts'
+import type { GroupUsage, Limiter, LimitGroup, ShownGroup } from './limiter.ts'
 
 /** Processes and threads of berth's own in each sandbox, which do not count against the server. */
 const OWN_PROCESSES = 24
@@ -81,6 +82,7 @@ export class CgroupLimiter implements Limiter {
         directories.length === 0 ? [] : ['/bin/sh', '-c', ENTER, 'sh', ...this.#entrances(serverId), '--'],
       environment: this.#bases.cpu ? threadVariables(limits.cpus) : {},
       pids: () => [...new Set(directories.flatMap(processesOf))],
+      usage: () => this.#usage(serverId),
       memoryKills: () => (memory ? countKills(this.#dir(memory, serverId), memory.version) : 0),
       close: async () => {
         for (const dir of directories) await removeGroup(dir)
@@ -143,6 +145,14 @@ export class CgroupLimiter implements Limiter {
         else write()
       }
     }
+  }
+
+  #usage(serverId: string): GroupUsage {
+    const dirOf = (resource: Resource): string | null => {
+      const base = this.#bases[resource]
+      return base === undefined ? null : this.#dir(base, serverId)
+    }
+    return readUsage({ cpu: dirOf('cpu'), memory: dirOf('memory'), processes: dirOf('processes') })
   }
 
   #directories(serverId: string): string[] {

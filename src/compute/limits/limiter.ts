@@ -1,6 +1,19 @@
 import type { Enforced, Limits } from '../driver.ts'
 import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
 
+/** What the kernel counts of a group; null where it does not. */
+export interface GroupUsage {
+  /** Milliseconds on a processor since the group was made. */
+  readonly cpuMs: number | null
+  /** Without the part of the file cache that it would give up first. */
+  readonly memoryBytes: number | null
+  /** Processes and threads, berth's own in the sandbox included. */
+  readonly threads: number | null
+}
+
+/** The usage of a group of which the kernel counts nothing. */
+export const NOT_COUNTED: GroupUsage = { cpuMs: null, memoryBytes: null, threads: null }
+
 /** Limits one server's processes. */
 export interface LimitGroup {
   /**
@@ -14,6 +27,8 @@ export interface LimitGroup {
    * Returns the processes in the group, including those that left their parent; empty if the mechanism does not know.
    */
   pids(): number[]
+  /** Returns what the kernel counts of the group; null where it does not. */
+  usage(): GroupUsage
   /** Returns how often the kernel ended a process of the group for lack of memory. */
   memoryKills(): number
   /** Removes it; its processes have ended. */

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs'
 import type { Limits } from '../driver.ts'
-import type { Limiter, LimitGroup } from './limiter.ts'
+import { type Limiter, type LimitGroup, NOT_COUNTED } from './limiter.ts'
 
 /** How many processes and threads more than its limit a server can have before the watchdog looks. */
 const HEADROOM = 200
@@ -49,6 +49,7 @@ export class WatchdogLimiter implements Limiter {
             },
       enter: [],
       pids: () => [],
+      usage: () => NOT_COUNTED,
       memoryKills: () => 0,
       close: async () => {},
     }

@@ -11,12 +11,14 @@ import {
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
 import type { OutboundControl } from '../outbound.ts'
+import { countThreads, measureConsumption } from '../process-table.ts'
 import { commandMarker, findDescendants, isStopped, type ProcessScanner, readProcess } from '../processes.ts'
 import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand, SandboxdExecution } from '../sandboxd/client-execution.ts'
 import { SandboxBase } from '../sandboxd/sandbox-base.ts'
 import { TerminalSender } from '../sandboxd/terminals.ts'
 import { SocketTransport } from '../sandboxd/transport.ts'
+import type { ServerConsumption } from '../server-process.ts'
 import { killAll, killPresent, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
 import { type Launch, LaunchRefused, type LocalDriverOptions } from './isolation.ts'
@@ -201,6 +203,19 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     const paused = stopAll(() => this.#started().filter((pid) => !isStopped(pid)))
     return () => {
       for (const pid of paused) signal(pid, 'SIGCONT')
+    }
+  }
+
+  async consumption(): Promise<ServerConsumption> {
+    const own = [this.#process.pid, ...this.#own]
+    const measured = measureConsumption(this.#started(), own)
+    const { cpuMs, memoryBytes, threads } = this.#start.group.usage()
+    const ownThreads = threads === null ? 0 : own.reduce((sum, pid) => sum + countThreads(pid), 0)
+    return {
+      at: measured.at,
+      cpuMs: cpuMs ?? measured.cpuMs,
+      memoryBytes: memoryBytes ?? measured.memoryBytes,
+      processes: threads === null ? measured.processes : Math.max(0, threads - ownThreads),
     }
   }
 

@@ -14,8 +14,9 @@ import type { SandboxdExecution } from '../sandboxd/client-execution.ts'
 import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
 import { SandboxBase } from '../sandboxd/sandbox-base.ts'
 import type { Transport } from '../sandboxd/transport.ts'
+import type { ServerConsumption } from '../server-process.ts'
 import { dialThrough } from './dial.ts'
-import { readAddresses, readBoolean } from './shapes.ts'
+import { readAddresses, readBoolean, readConsumption } from './shapes.ts'
 
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
 const STOP_MARGIN_MS = 2_000
@@ -112,6 +113,12 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
   async dial(port: number, host: LoopbackHost, handlers: DialHandlers): Promise<DialedConnection> {
     if (this.isStopping) throw new ComputeError('The server is being stopped.')
     return dialThrough(this.sandboxd, port, host, handlers)
+  }
+
+  async consumption(): Promise<ServerConsumption> {
+    const call = this.call('consumption', {})
+    call.stream.end()
+    return readConsumption(await call.result)
   }
 
   async pause(): Promise<() => void> {

@@ -1,4 +1,5 @@
 import { ComputeError, type LoopbackAddress } from '../driver.ts'
+import type { ServerConsumption } from '../server-process.ts'
 import type { DirectoryEntry, ManifestEntry, WorkspaceEntry, WorkspaceFile } from '../workspace.ts'
 
 /** Most addresses taken from one response. */
@@ -103,6 +104,14 @@ export function readBoolean(service: string, value: unknown): boolean {
 export function readUsage(value: unknown): number {
   if (!isCount(value)) throw wrongResponse('usage')
   return value
+}
+
+/** Reads a response of `consumption`. Throws `ComputeError`. */
+export function readConsumption(value: unknown): ServerConsumption {
+  const { at, cpuMs, memoryBytes, processes } = fields(value)
+  const isMeasured = isCount(at) && isTime(cpuMs) && cpuMs >= 0 && isCount(memoryBytes) && isCount(processes)
+  if (!isMeasured) throw wrongResponse('consumption')
+  return { at, cpuMs, memoryBytes, processes }
 }
 
 /** Returns the error of a response that is none. */

@@ -80,6 +80,12 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
     await serveSignal(call, context)
   },
 
+  /** Measures what all of these processes use. */
+  async consumption({ respond }, { find, root }) {
+    const { measureConsumption } = await import('../process-table.ts')
+    respond(measureConsumption(find(), [root]))
+  },
+
   list: files('list'),
   entries: files('entries'),
   stat: files('stat'),

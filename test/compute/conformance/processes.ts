@@ -51,6 +51,27 @@ export function processTests(name: Subject): void {
       expect(await found(sandbox, 'sleep 1238')).toMatchObject({ state: 'stopped', cpuPercent: 0 })
     })
 
+    test('use processors and memory, as their server is measured', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const idle = await sandbox.consumption()
+      expect(idle.processes).toBe(0)
+      await run(sandbox, 'sleep 1248 & sleep 1249 &')
+      await run(
+        sandbox,
+        `bun -e 'Bun.write("up", String(new Uint8Array(6e7).fill(1).length)); for (;;) {}' &`,
+      )
+      const isUp = async () => (await run(sandbox, 'cat up')).stdout === '60000000'
+      await until(isUp, 'it has its memory')
+      const before = await sandbox.consumption()
+      const isBusy = async () => (await sandbox.consumption()).cpuMs - before.cpuMs > 30
+      await until(isBusy, 'it uses a processor')
+      const { at, memoryBytes, processes } = await sandbox.consumption()
+      expect(at).toBeGreaterThan(idle.at)
+      expect(memoryBytes - idle.memoryBytes).toBeGreaterThan(5e7)
+      expect(processes).toBeGreaterThanOrEqual(3)
+    })
+
     test('end by a signal; a program may ignore others than KILL', async () => {
       await using bench = new Bench(name)
       const sandbox = await bench.start()

@@ -147,6 +147,8 @@ describe('the tools', () => {
       'servers.update': REPLACES,
       'servers.delete': REPLACES,
       'servers.act': 'destroys',
+      'usage.get': READS,
+      'usage.servers': READS,
       'exec.run': RUNS,
       'terminals.list': READS,
       'terminals.create': RUNS,

@@ -10,7 +10,12 @@ import type {
   TerminalExecution,
 } from '../../../compute/driver.ts'
 import type { OutboundControl } from '../../../compute/outbound.ts'
-import type { ProcessSignal, ServerProcess, SignalOutcome } from '../../../compute/server-process.ts'
+import type {
+  ProcessSignal,
+  ServerConsumption,
+  ServerProcess,
+  SignalOutcome,
+} from '../../../compute/server-process.ts'
 import type { ActiveFaults } from './active.ts'
 
 /** Modules and faults that are loaded with a sandbox's first fault. */
@@ -103,6 +108,10 @@ export class FaultySandbox implements Sandbox {
 
   signal(pid: number, name: ProcessSignal): Promise<SignalOutcome> {
     return this.#inner.signal(pid, name)
+  }
+
+  consumption(): Promise<ServerConsumption> {
+    return this.#inner.consumption()
   }
 
   pause(): Promise<() => void> {

@@ -1,0 +1,145 @@
+import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import type { ServerConsumption } from '../../compute/server-process.ts'
+import { BerthError } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
+import { type Clock, toIso } from '../../runtime/clock.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { ServerUsage, SingleServerUsage } from './model.ts'
+
+/** Milliseconds between two looks from which the use of processors follows. */
+const SHORTEST_MS = 250
+const LONGEST_MS = 30_000
+
+/** Servers that are measured before other requests get their turn. */
+const BATCH = 16
+
+/** What a running server uses. */
+interface Measured {
+  readonly cpuMs: number
+  /** Milliseconds in which it used them. */
+  readonly inMs: number
+  readonly memoryBytes: number
+  readonly processes: number
+}
+
+const NOTHING: Measured = { cpuMs: 0, inMs: 0, memoryBytes: 0, processes: 0 }
+
+/**
+ * Measures what servers use, when somebody asks. Asking is no use of a server: it neither wakes it nor keeps it awake.
+ */
+export class UsageService {
+  readonly #servers: ServersService
+  readonly #clock: Clock
+  /** The last looks at servers that run. */
+  readonly #looks = new WeakMap<Sandbox, ServerConsumption>()
+
+  constructor({ servers, clock }: { servers: ServersService; clock: Clock }) {
+    this.#servers = servers
+    this.#clock = clock
+  }
+
+  /** Returns what each server uses that the caller reaches, newest first. */
+  async list(caller: Caller): Promise<ServerUsage[]> {
+    const rows = (await this.#servers.listMeasured(caller)).map(({ id }) => this.#servers.getRow(caller, id))
+    const measured = await this.#measure(rows)
+    return rows.map((row) => this.#usageOf(row, measured.get(row.id) ?? NOTHING))
+  }
+
+  /**
+   * Returns what a server uses.
+   *
+   * @throws BerthError 404, 502
+   */
+  async get(caller: Caller, serverId: string): Promise<SingleServerUsage> {
+    const row = this.#servers.getRow(caller, serverId)
+    const sandbox = this.#servers.sandbox(serverId)
+    const [measured, ports] = await Promise.all([
+      this.#measure([row]),
+      sandbox === undefined ? [] : portsOf(sandbox),
+      // Measures its storage if that may have changed.
+      this.#servers.get(caller, serverId),
+    ])
+    const now = this.#servers.getRow(caller, serverId)
+    return { ...this.#usageOf(now, measured.get(serverId) ?? NOTHING), ports }
+  }
+
+  #usageOf(row: ServerRow, { cpuMs, inMs, memoryBytes, processes }: Measured): ServerUsage {
+    const limits = this.#servers.limits(row)
+    const share = inMs <= 0 ? 0 : Math.max(0, cpuMs) / inMs / limits.cpus
+    return {
+      server_id: row.id,
+      status: row.status,
+      cpu_percent: Math.round(share * 1_000) / 10,
+      cpus: limits.cpus,
+      memory_bytes: memoryBytes,
+      memory_limit_bytes: limits.memoryBytes,
+      storage_bytes: row.storageBytes,
+      storage_limit_bytes: limits.storageBytes,
+      processes,
+      processes_limit: limits.processes,
+      measured_at: toIso(this.#clock.now()),
+    }
+  }
+
+  /** Measures servers that run; the others are not in the result. Looks twice at those not looked at lately. */
+  async #measure(rows: readonly ServerRow[]): Promise<Map<string, Measured>> {
+    const running = rows.flatMap(({ id }) => {
+      const sandbox = this.#servers.sandbox(id)
+      return sandbox === undefined || sandbox.ending ? [] : [{ id, sandbox }]
+    })
+    const measured = new Map<string, Measured>()
+    const unsure: typeof running = []
+    const look = async ({ id, sandbox }: (typeof running)[number], isSecond: boolean): Promise<void> => {
+      const now = await consumptionOf(sandbox)
+      if (now === null) return
+      const before = this.#looks.get(sandbox)
+      const inMs = before === undefined ? Number.POSITIVE_INFINITY : now.at - before.at
+      if (!isSecond && (inMs < SHORTEST_MS || inMs > LONGEST_MS)) unsure.push({ id, sandbox })
+      // Another caller's look of a moment ago is kept, so that the next one is late enough.
+      if (inMs >= SHORTEST_MS) this.#looks.set(sandbox, now)
+      const { memoryBytes, processes } = now
+      measured.set(id, { cpuMs: now.cpuMs - (before?.cpuMs ?? now.cpuMs), inMs, memoryBytes, processes })
+    }
+    await inBatches(running, (one) => look(one, false))
+    if (unsure.length > 0) {
+      await Bun.sleep(SHORTEST_MS)
+      await inBatches(unsure, (one) => look(one, true))
+    }
+    return measured
+  }
+}
+
+/** Does work for each item, and lets other requests have their turn between batches. */
+async function inBatches<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  for (let at = 0; at < items.length; at += BATCH) {
+    await Promise.all(items.slice(at, at + BATCH).map(work))
+    if (at + BATCH < items.length) await new Promise<void>((resolve) => setImmediate(resolve))
+  }
+}
+
+/** Returns what a server uses; null if it has stopped, or cannot say. */
+async function consumptionOf(sandbox: Sandbox): Promise<ServerConsumption | null> {
+  try {
+    return await sandbox.consumption()
+  } catch (error) {
+    if (error instanceof ComputeError) return null
+    throw error
+  }
+}
+
+/**
+ * Returns the TCP ports that programs of a server listen on, ascending.
+ *
+ * @throws BerthError 502
+ */
+async function portsOf(sandbox: Sandbox): Promise<number[]> {
+  try {
+    const processes = await sandbox.processes()
+    return [...new Set(processes.flatMap(({ ports }) => ports))].sort((a, b) => a - b)
+  } catch (error) {
+    if (!(error instanceof ComputeError)) throw error
+    if (sandbox.ending) return []
+    throw new BerthError('compute_backend_error', `The server could not be measured: ${error.message}`)
+  }
+}
