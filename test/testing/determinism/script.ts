@@ -32,7 +32,6 @@ export async function everyOperation(
   await call('GET', '/openapi.json')
   await call('GET', '/templates')
   await call('GET', '/servers')
-  await call('GET', '/usage/servers')
   await call('GET', '/nothing')
   await call('PATCH', '/servers')
   await call('GET', '/servers', undefined, { authorization: 'Bearer nobody' })
@@ -181,6 +180,10 @@ export async function everyOperation(
   await call('POST', `/servers/${second}/actions`, { action: 'stop' })
   await call('GET', `/servers/${second}/processes`)
   await call('GET', `/servers/${second}/usage`)
+  // What a server uses that runs is never the same.
+  const sleeper = await call('POST', '/keys', { label: 'sleeper', allowed_server_ids: [second] })
+  await call('GET', '/usage/servers', undefined, { authorization: `Bearer ${sleeper.key}` })
+  await call('DELETE', `/keys/${sleeper.id}`)
   await call('DELETE', `/servers/${second}/processes/2`)
   await call('GET', `/servers/${second}`)
   await call('DELETE', `/servers/${second}`)
