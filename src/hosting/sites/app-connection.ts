@@ -21,6 +21,12 @@ export interface ConnectionPool {
    * @returns whether the connection stays open
    */
   release(connection: AppConnection, reusable: boolean): boolean
+  /**
+   * Takes a connection back after a request, for the next one of the same client.
+   *
+   * @returns whether the connection stays open
+   */
+  keep(connection: AppConnection): boolean
   /** Removes an idle connection that the app has closed. */
   forget(connection: AppConnection): void
 }
@@ -68,8 +74,10 @@ export interface AppExchange {
   /**
    * Called when the app has closed a reused connection before any byte of a response. It may have been closing the
    * idle connection already when the request was sent.
+   *
+   * @param isUnread resolves to whether it is certain that the app has read nothing of the request; to be called at once
    */
-  closedUnheard(): void
+  closedUnheard(isUnread: () => Promise<boolean>): void
   /** Called when the app has closed the connection before the head of a response was complete. */
   closedWithoutResponse(): void
   /** Called with the defect of an invalid response. */
@@ -95,7 +103,11 @@ export class AppConnection implements DialHandlers {
   #interimBytes = 0
   /** Whether bytes have arrived since the request was sent. */
   #hasReceived = false
+  /** Whether it may carry a request of any client. */
   #reusable = false
+  /** Whether it may carry another request of the same client. */
+  #mayKeep = false
+  #hasCarriedBody = false
   #paused = false
   /** Whether to close as soon as the writer is empty. */
   #ending = false
@@ -116,17 +128,13 @@ export class AppConnection implements DialHandlers {
     return this.#writer?.empty ?? true
   }
 
-  /** Whether the app has responded completely and accepts further requests here. */
-  get reusable(): boolean {
-    return this.#reusable
-  }
-
   /** Begins with the next request. */
   begin(exchange: AppExchange): void {
     this.#exchange = exchange
     this.#phase = 'head'
     this.#hasReceived = false
     this.#reusable = false
+    this.#mayKeep = false
     this.#partial = null
     this.#interimBytes = 0
   }
@@ -154,11 +162,32 @@ export class AppConnection implements DialHandlers {
    * @param now by the gateway's clock
    */
   release(now: number): void {
-    this.#exchange = null
-    this.#isReused = true
-    this.idleSince = now
-    this.resume()
+    this.#rest(now)
     if (!this.#pool.release(this, this.#reusable && this.flushed)) this.close()
+  }
+
+  /**
+   * Ends the request. The connection is kept for another of the same client, if it may be closed by the app without
+   * doubt about what the app has read; else it is released.
+   *
+   * @param now by the gateway's clock
+   * @returns whether it is kept for the client
+   */
+  keep(now: number): boolean {
+    if (!this.#mayKeep || !this.flushed || this.#connection?.watchReading?.() !== true) {
+      this.release(now)
+      return false
+    }
+    this.#rest(now)
+    const isKept = this.#pool.keep(this)
+    if (!isKept) this.close()
+    return isKept
+  }
+
+  /** Closes the connection, which no request uses. */
+  discard(): void {
+    this.#pool.forget(this)
+    this.close()
   }
 
   /** Ends the request, because the client has disconnected, and closes the connection. */
@@ -202,7 +231,7 @@ export class AppConnection implements DialHandlers {
     const endsBody = this.#body.framing === 'close'
     switch (this.#phase) {
       case 'head':
-        if (this.#isReused && !this.#hasReceived) exchange.closedUnheard()
+        if (this.#isReused && !this.#hasReceived) exchange.closedUnheard(() => this.#isUnread())
         else exchange.closedWithoutResponse()
         break
       case 'body':
@@ -223,6 +252,7 @@ export class AppConnection implements DialHandlers {
     if (exchange === null || this.#phase === 'responded') {
       // Unsolicited bytes: any later response would be unsolicited too.
       this.#reusable = false
+      this.#mayKeep = false
       this.close()
       return
     }
@@ -230,6 +260,10 @@ export class AppConnection implements DialHandlers {
     if (this.#phase === 'tunnel') exchange.forward(chunk, 0, chunk.length)
     else if (this.#phase === 'body') this.#takeBody(exchange, chunk)
     else this.#takeHead(exchange, chunk)
+  }
+
+  async #isUnread(): Promise<boolean> {
+    return (await this.#connection?.isUnread?.()) ?? false
   }
 
   #refused(): void {
@@ -310,9 +344,19 @@ export class AppConnection implements DialHandlers {
 
   #end(exchange: AppExchange, reusable: boolean): void {
     this.#phase = 'responded'
-    // An app may leave a body unread and parse it as the next request, whose client would get a wrong response.
-    this.#reusable = reusable && !exchange.hasBody
+    // An app may leave a body unread and parse it as the next request, whose client would get a wrong response. One
+    // that refuses a request is likely to.
+    this.#hasCarriedBody ||= exchange.hasBody
+    this.#reusable = reusable && !this.#hasCarriedBody
+    this.#mayKeep = reusable && (!exchange.hasBody || this.head.status < 400)
     exchange.responseEnded(reusable)
+  }
+
+  #rest(now: number): void {
+    this.#exchange = null
+    this.#isReused = true
+    this.idleSince = now
+    this.resume()
   }
 
   #fail(exchange: AppExchange, fault: string): void {
@@ -324,6 +368,7 @@ export class AppConnection implements DialHandlers {
   #leave(exchange: AppExchange): AppExchange {
     this.#exchange = null
     this.#reusable = false
+    this.#mayKeep = false
     exchange.detached()
     this.#pool.release(this, false)
     return exchange

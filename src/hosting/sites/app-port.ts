@@ -5,6 +5,8 @@ import type { HeadMemory } from './http1/head-memory.ts'
 /** An app's port on a loopback address of its server: its connections and the number of requests under way. */
 export class AppPort implements ConnectionPool {
   readonly #idle: AppConnection[] = []
+  /** Idle connections that are kept for one client each. */
+  readonly #kept = new Set<AppConnection>()
   #active = 0
   #retired = false
   #drained: (() => void)[] = []
@@ -24,6 +26,13 @@ export class AppPort implements ConnectionPool {
     return connection
   }
 
+  /** Takes a connection that is kept for a client. Returns false if it is closed or belongs to another port. */
+  takeKept(connection: AppConnection): boolean {
+    if (!this.#kept.delete(connection)) return false
+    this.#active += 1
+    return true
+  }
+
   /** Opens a connection for a request. Calls `connected` or `refused` of the exchange. */
   connect(exchange: AppExchange): AppConnection {
     this.#active += 1
@@ -33,9 +42,14 @@ export class AppPort implements ConnectionPool {
   release(connection: AppConnection, reusable: boolean): boolean {
     const kept = reusable && !this.#retired
     if (kept) this.#idle.push(connection)
-    this.#active -= 1
-    if (this.#active === 0) this.#notifyDrained()
+    this.#end()
     return kept
+  }
+
+  keep(connection: AppConnection): boolean {
+    if (!this.#retired) this.#kept.add(connection)
+    this.#end()
+    return !this.#retired
   }
 
   /**
@@ -45,32 +59,32 @@ export class AppPort implements ConnectionPool {
    */
   hold(): () => void {
     this.#active += 1
-    return () => {
-      this.#active -= 1
-      if (this.#active === 0) this.#notifyDrained()
-    }
+    return () => this.#end()
   }
 
   forget(connection: AppConnection): void {
+    if (this.#kept.delete(connection)) return
     const at = this.#idle.indexOf(connection)
     if (at !== -1) this.#idle.splice(at, 1)
   }
 
   /**
-   * Closes connections that have been idle since before `since`, before the app closes them itself, perhaps while a
-   * request is on its way.
+   * Closes connections that have been idle since before `since`, and those that are kept for a client since before
+   * `keptSince`, before the app closes them itself, perhaps while a request is on its way.
    *
    * @returns whether idle connections are left
    */
-  sweep(since: number): boolean {
+  sweep(since: number, keptSince: number): boolean {
     while ((this.#idle[0]?.idleSince ?? Number.POSITIVE_INFINITY) < since) this.#idle.shift()?.close()
-    return this.#idle.length > 0
+    for (const connection of this.#kept) if (connection.idleSince < keptSince) connection.discard()
+    return this.#idle.length > 0 || this.#kept.size > 0
   }
 
   /** Stops taking requests and closes idle connections. */
   retire(): void {
     this.#retired = true
-    for (const connection of this.#idle.splice(0)) connection.close()
+    for (const connection of [...this.#idle.splice(0), ...this.#kept]) connection.close()
+    this.#kept.clear()
   }
 
   /** Takes requests again after `retire`. */
@@ -89,7 +103,10 @@ export class AppPort implements ConnectionPool {
     return new Promise((resolve) => this.#drained.push(resolve))
   }
 
-  #notifyDrained(): void {
+  /** Ends the use of the port by one request. */
+  #end(): void {
+    this.#active -= 1
+    if (this.#active > 0) return
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 }

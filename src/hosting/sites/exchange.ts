@@ -1,4 +1,5 @@
 import type { AppConnection, AppExchange, CutOff } from './app-connection.ts'
+import type { AppPort } from './app-port.ts'
 import type { Body } from './http1/body.ts'
 import type { ResponseHead } from './http1/response-head.ts'
 import { badGateway, FAILED, type OwnResponse, unavailable } from './own-response.ts'
@@ -22,6 +23,12 @@ export class Exchange implements AppExchange, WaitingRequest {
    * Parts of the request's body that arrived before the head was sent: the client may send them before it is paused.
    */
   #held: Buffer[] = []
+  /** Whether the request goes over `#own`, a connection that was used before, and may be sent again over a new one. */
+  #isRisked = false
+  /** Parts of the body of such a request that were sent after its head. */
+  #sentParts: Buffer[] = []
+  /** A connection of the last request's, which only requests of the same client may use. */
+  #own: AppConnection | null = null
   #responseBegun = false
   #responseDone = false
   #release: (() => void) | null = null
@@ -75,8 +82,7 @@ export class Exchange implements AppExchange, WaitingRequest {
     else if (upstream.kind === 'files') this.#serve(upstream.serve)
     else if (upstream.kind === 'down') this.#respondOwn(unavailable(upstream.reason))
     else if (port !== null) {
-      // Only a repeatable request uses an idle connection, which the app may be closing.
-      const idle = this.#requester.isRepeatable ? port.takeIdle() : null
+      const idle = this.#requester.isRepeatable ? port.takeIdle() : this.#takeOwn(port)
       if (idle === null) {
         this.#app = port.connect(this)
         this.#requester.adjustReading()
@@ -103,8 +109,10 @@ export class Exchange implements AppExchange, WaitingRequest {
 
   /** Sends more of the request's body, or of a tunnel. */
   sendOn(bytes: Buffer, from: number, to: number): void {
-    if (this.#sent) this.#app?.send(bytes, from, to, false)
-    else if (!this.#serving) this.#held.push(bytes.subarray(from, to))
+    if (this.#sent) {
+      if (this.#isRisked) this.#sentParts.push(bytes.subarray(from, to))
+      this.#app?.send(bytes, from, to, false)
+    } else if (!this.#serving) this.#held.push(bytes.subarray(from, to))
     if (this.#responseDone && this.#requester.isComplete) this.#finish()
   }
 
@@ -122,6 +130,8 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.#endWaiting()
     this.#app?.abandon()
     this.#app = null
+    this.#own?.discard()
+    this.#own = null
     this.#done()
   }
 
@@ -162,8 +172,9 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.cutOff('end')
   }
 
-  closedUnheard(): void {
+  closedUnheard(isUnread: () => Promise<boolean>): void {
     if (this.#requester.isRepeatable) this.dispatch()
+    else if (this.#isRisked) void this.#sendAgain(isUnread)
     else this.closedWithoutResponse()
   }
 
@@ -194,6 +205,36 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.#state.reportFailure(error)
     if (begun) this.cutOff('reset')
     else this.#respondOwn(FAILED)
+  }
+
+  /**
+   * Takes the connection that is kept for the client, for a request that must arrive only once. The app may be closing
+   * the connection. So the request has to be one that can be sent again if the app has not read it.
+   */
+  #takeOwn(port: AppPort): AppConnection | null {
+    const own = this.#own
+    this.#own = null
+    if (own === null || !this.#requester.isKept || !port.takeKept(own)) {
+      own?.discard()
+      return null
+    }
+    this.#isRisked = true
+    return own
+  }
+
+  /** Sends the request over a new connection, if the app has read nothing of it from the one that it has closed. */
+  async #sendAgain(isUnread: () => Promise<boolean>): Promise<void> {
+    this.#sent = false
+    this.#isRisked = false
+    this.#held = this.#sentParts
+    this.#sentParts = []
+    const release = this.#release
+    this.#requester.adjustReading()
+    const isSafe = await isUnread()
+    // The client may have disconnected meanwhile.
+    if (this.#release === null || this.#release !== release) return
+    if (isSafe) this.dispatch()
+    else this.closedWithoutResponse()
   }
 
   #wait(): void {
@@ -233,7 +274,9 @@ export class Exchange implements AppExchange, WaitingRequest {
   #finish(): void {
     const app = this.#app
     this.#app = null
-    app?.release(this.#state.now)
+    const { now } = this.#state
+    if (app === null || this.#requester.isRepeatable || !this.#requester.isKept) app?.release(now)
+    else if (app.keep(now)) this.#own = app
     this.#done()
     this.#requester.finish()
   }
@@ -242,7 +285,9 @@ export class Exchange implements AppExchange, WaitingRequest {
     const release = this.#release
     this.#release = null
     this.#serving = false
+    this.#isRisked = false
     if (this.#held.length > 0) this.#held = []
+    if (this.#sentParts.length > 0) this.#sentParts = []
     release?.()
   }
 }

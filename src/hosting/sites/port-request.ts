@@ -14,6 +14,9 @@ import type { ServeFiles } from './upstream.ts'
 
 const EMPTY = Buffer.alloc(0)
 
+/** Longest request that is kept, see `Requester.isKept`. */
+const MAX_KEPT_BYTES = 64 * 1024
+
 /** Refusal of a body that is malformed. */
 export const BAD_BODY: Refusal = { status: 400, message: 'The body is not in chunks as its header says.' }
 
@@ -147,6 +150,13 @@ export class PortRequest implements Requester, Tunnel {
 
   get isRepeatable(): boolean {
     return this.#head.repeatable
+  }
+
+  get isKept(): boolean {
+    const { framing, start, end, length, upgrade } = this.#head
+    if (!this.#keepAlive || upgrade) return false
+    if (framing === 'length') return end - start + length <= MAX_KEPT_BYTES
+    return this.#body.done && this.#bodyEnd - start <= MAX_KEPT_BYTES
   }
 
   get isComplete(): boolean {

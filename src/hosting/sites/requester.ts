@@ -13,6 +13,11 @@ export interface Requester {
   readonly hasBody: boolean
   /** Whether the request may be sent again. */
   readonly isRepeatable: boolean
+  /**
+   * Whether what has arrived of the request is kept until its end and will be at most 64 KiB, so that it can be sent
+   * again if an app has not read it, and whether further requests of the client may follow.
+   */
+  readonly isKept: boolean
   /** Whether the request has arrived whole. */
   readonly isComplete: boolean
   /** Whether the client has disconnected. */

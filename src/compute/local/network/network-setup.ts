@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs'
 import type { PortRange } from '../../../config/config.ts'
 import { ComputeError } from '../../driver.ts'
 import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
-import { BLANK_SOCKETS, RULES_SOCKET } from '../../sandboxd/protocol.ts'
+import { BLANK_SOCKETS, ENDS_SOCKET, NETLINK_SOCKETS, RULES_SOCKET } from '../../sandboxd/protocol.ts'
 import type { Spawned } from '../spawn.ts'
 import { findNetwork, joinableNetwork, type Namespaces } from './namespaces.ts'
 import type { ProjectPorts } from './project-ports.ts'
@@ -46,10 +46,9 @@ export class NetworkLoader {
   receive(socket: number): { network: ServerNetwork; rules: number | null } {
     let sockets: number[] = []
     try {
-      sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length + 1)
-      const blank = checkSockets(this.#calls, sockets, this.#ownNetwork)
-      const network = new ServerNetwork(this.#calls, this.#projectPorts, sockets.slice(0, blank))
-      return { network, rules: sockets[blank] ?? null }
+      sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length + NETLINK_SOCKETS.length)
+      const { blank, rules, ends } = checkSockets(this.#calls, sockets, this.#ownNetwork)
+      return { network: new ServerNetwork(this.#calls, this.#projectPorts, blank, ends), rules }
     } catch (error) {
       for (const descriptor of sockets) closeSync(descriptor)
       const why = error instanceof Error ? error.message : String(error)
@@ -203,24 +202,34 @@ export class NetworkSetup {
 }
 
 /**
- * Checks what sandboxd has sent. Throws an `Error` unless they are `BLANK_SOCKETS`, and perhaps `RULES_SOCKET`, all of
- * one network, and that is not berth's own. Returns the number of blank sockets.
+ * Checks what sandboxd has sent. Throws an `Error` unless they are `BLANK_SOCKETS`, and perhaps some of
+ * `NETLINK_SOCKETS`, all of one network, and that is not berth's own. Returns them by their use.
  */
-function checkSockets(calls: SocketCalls, sockets: readonly number[], own: bigint): number {
+function checkSockets(
+  calls: SocketCalls,
+  sockets: readonly number[],
+  own: bigint,
+): { blank: readonly number[]; rules: number | null; ends: number | null } {
   const half = BLANK_SOCKETS.length / 2
   const facts = sockets.map((descriptor) => calls.facts(descriptor))
-  const blank = sockets.length - (facts.at(-1)?.domain === RULES_SOCKET.domain ? 1 : 0)
-  if (sockets.length <= BLANK_SOCKETS.length && blank !== half && blank !== BLANK_SOCKETS.length) {
+  const place = (wanted: { domain: number; protocol: number }): number =>
+    facts.findIndex((fact) => fact.domain === wanted.domain && fact.protocol === wanted.protocol)
+  const [rules, ends] = [place(RULES_SOCKET), place(ENDS_SOCKET)]
+  const blank = sockets.length - [rules, ends].filter((index) => index !== -1).length
+  if (blank !== half && blank < BLANK_SOCKETS.length) {
     throw new Error(`sandboxd has sent ${sockets.length} sockets.`)
   }
   for (const [index, fact] of facts.entries()) {
-    const wanted = index < blank ? BLANK_SOCKETS[index] : RULES_SOCKET
+    const wanted =
+      index < blank
+        ? BLANK_SOCKETS[index]
+        : NETLINK_SOCKETS.find(({ protocol }) => protocol === fact.protocol)
     if (wanted === undefined || !isWanted(fact, wanted)) throw new Error('sandboxd has sent something else.')
     if (fact.network === 0n) throw new Error('the kernel does not tell networks apart (Linux 5.14 does).')
     if (fact.network === own) throw new Error("sandboxd's sockets are of berth's own network.")
     if (fact.network !== facts[0]?.network) throw new Error("sandboxd's sockets are of different networks.")
   }
-  return blank
+  return { blank: sockets.slice(0, blank), rules: sockets[rules] ?? null, ends: sockets[ends] ?? null }
 }
 
 const IPPROTO_TCP = 6

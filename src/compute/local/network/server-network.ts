@@ -1,6 +1,7 @@
 import { closeSync } from 'node:fs'
 import { ComputeError } from '../../driver.ts'
 import { assignIPv4, assignIPv6 } from './addresses.ts'
+import { EndedConnections, type WatchedEnd } from './ended-connections.ts'
 import { type ForwardTarget, forwardTo } from './forward.ts'
 import type { RelayedSocket } from './outbound/messages.ts'
 import { type AcceptAtPort, acceptWith, type ProjectPorts } from './project-ports.ts'
@@ -14,6 +15,9 @@ import {
   systemError,
 } from './socket-calls.ts'
 import { SocketSource } from './socket-source.ts'
+
+/** A `Bun.Socket` has `fd`; its types do not. */
+const descriptorOf = (socket: Bun.Socket<unknown>): number => (socket as unknown as { fd: number }).fd
 
 const HOSTS = ['127.0.0.1', '::1'] as const
 
@@ -38,6 +42,7 @@ export class ServerNetwork {
   readonly #udp: { v4: number | null; v6: number | null }
   readonly #listeners = new Set<NetworkListener>()
   readonly #forwarded = new Set<number>()
+  readonly #ends: EndedConnections | null
   #closed = false
   #unredirected: string | null = null
 
@@ -45,11 +50,13 @@ export class ServerNetwork {
    * Takes ownership of the sockets.
    *
    * @param sockets those of `BLANK_SOCKETS`, or the ones of IPv4 among them
+   * @param ends `ENDS_SOCKET`; null if the kernel has none
    */
   constructor(
     calls: SocketCalls,
     projectPorts: ProjectPorts,
     [a = -1, b = -1, u = -1, a6, b6, u6]: readonly number[],
+    ends: number | null = null,
   ) {
     this.#calls = calls
     this.#projectPorts = projectPorts
@@ -58,6 +65,7 @@ export class ServerNetwork {
       v6: a6 === undefined || b6 === undefined ? null : new SocketSource(calls, '::1', a6, b6),
     }
     this.#udp = { v4: u, v6: u6 ?? null }
+    this.#ends = ends === null ? null : new EndedConnections(calls, ends)
   }
 
   /** Returns its network namespace, as an open descriptor; null if the kernel refuses it. */
@@ -117,8 +125,24 @@ export class ServerNetwork {
   end(connection: Bun.Socket<unknown>, host: '127.0.0.1' | '::1'): void {
     const source = isIPv6(host) ? this.#sources.v6 : this.#sources.v4
     if (this.#closed || source === null) connection.end()
-    // A `Bun.Socket` has `fd`; its types do not.
-    else source.takeBack((connection as unknown as { fd: number }).fd, () => connection.end())
+    else source.takeBack(descriptorOf(connection), () => connection.end())
+  }
+
+  /**
+   * Begins to watch the end of a connection of `connect`. Returns null if it is closed already, or the kernel does not
+   * tell of it.
+   *
+   * @param host the one that was passed to `connect`
+   * @param port the one that was passed to `connect`
+   */
+  watchEnd(connection: Bun.Socket<unknown>, host: '127.0.0.1' | '::1', port: number): WatchedEnd | null {
+    if (this.#closed || this.#ends === null) return null
+    const { localPort } = connection
+    const end = this.#ends.watch({ host, port, localPort })
+    // The kernel has told of an earlier end before the watch. It has told this side too, even if Bun has not noticed.
+    if (end === null || this.#calls.isConnected(descriptorOf(connection))) return end
+    end.stop()
+    return null
   }
 
   /**
@@ -214,6 +238,7 @@ export class ServerNetwork {
     this.#listeners.clear()
     this.#sources.v4.close()
     this.#sources.v6?.close()
+    this.#ends?.close()
     for (const version of ['v4', 'v6'] as const) {
       const descriptor = this.#udp[version]
       // Its number is soon that of something else.

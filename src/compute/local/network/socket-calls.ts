@@ -21,8 +21,12 @@ const IPPROTO_IP = 0
 const IP_TRANSPARENT = 19
 const IPPROTO_TCP = 6
 const TCP_INFO = 11
+const TCP_ESTABLISHED = 1
 const TCP_CLOSE = 7
 const IPPROTO_IPV6 = 41
+const SOL_NETLINK = 270
+const NETLINK_ADD_MEMBERSHIP = 1
+const NETLINK_DROP_MEMBERSHIP = 2
 const IPV6_V6ONLY = 26
 const IPV6_TRANSPARENT = 75
 /** Requests of ioctl_ns(2) and of sockets for their network namespace. */
@@ -72,6 +76,8 @@ export interface SocketCalls {
   shutdown(fd: number): void
   /** Reports whether a TCP socket has no connection: none yet, or both sides have ended it. */
   isUnconnected(fd: number): boolean
+  /** Reports whether a TCP socket has a connection that neither side has ended. */
+  isConnected(fd: number): boolean
   /** Returns and clears a socket's pending error; 0 for none. */
   takeError(fd: number): number
   facts(fd: number): SocketFacts
@@ -82,6 +88,8 @@ export interface SocketCalls {
   sendToKernel(fd: number, bytes: Uint8Array): boolean
   /** Receives a message without waiting. @returns its length; a negative number if there is none */
   receive(fd: number, buffer: Uint8Array): number
+  /** Has a netlink socket receive what the kernel tells a group, or no more of it. @returns the error's number, 0 for none */
+  setMembership(fd: number, group: number, isMember: boolean): number
   /** Returns the `network` of new sockets of this process. */
   network(): bigint
   /** Calls ioctl(2) with a structure. @returns the error's number, 0 for none */
@@ -131,6 +139,12 @@ export function loadSocketCalls(): SocketCalls {
     return calls.getsockopt(fd, SOL_SOCKET, name, ptr(value), ptr(length)) === 0
   }
   const number = (fd: number, name: number): number => (option(fd, name) ? (word[0] ?? -1) : -1)
+  const tcpState = (fd: number): number => {
+    length[0] = 8
+    // The first byte of `struct tcp_info`.
+    const error = calls.getsockopt(fd, IPPROTO_TCP, TCP_INFO, ptr(value), ptr(length))
+    return error === 0 ? (word[0] ?? 0) & 0xff : -1
+  }
   return {
     connect(fd, address) {
       const error = errorOf(calls.connect(fd, ptr(address), address.length))
@@ -156,14 +170,8 @@ export function loadSocketCalls(): SocketCalls {
     accept: (fd) => calls.accept4(fd, null, null, SOCK_NONBLOCK | SOCK_CLOEXEC),
     duplicate: (fd) => calls.fcntl(fd, F_DUPFD_CLOEXEC, 0),
     shutdown: (fd) => void calls.shutdown(fd, SHUT_WR),
-    isUnconnected(fd) {
-      length[0] = 8
-      // The first byte of `struct tcp_info` is the state.
-      return (
-        calls.getsockopt(fd, IPPROTO_TCP, TCP_INFO, ptr(value), ptr(length)) === 0 &&
-        ((word[0] ?? 0) & 0xff) === TCP_CLOSE
-      )
-    },
+    isUnconnected: (fd) => tcpState(fd) === TCP_CLOSE,
+    isConnected: (fd) => tcpState(fd) === TCP_ESTABLISHED,
     takeError: (fd) => number(fd, SO_ERROR),
     facts(fd) {
       length[0] = peer.length
@@ -177,6 +185,12 @@ export function loadSocketCalls(): SocketCalls {
       Number(calls.sendto(fd, ptr(bytes), bytes.length, MSG_DONTWAIT, ptr(kernel), kernel.length)) ===
       bytes.length,
     receive: (fd, buffer) => Number(calls.recv(fd, ptr(buffer), buffer.length, MSG_DONTWAIT)),
+    setMembership(fd, group, isMember) {
+      // A socket without an address of its own gets nothing. The kernel chooses one; a second time it refuses that.
+      calls.bind(fd, ptr(kernel), kernel.length)
+      const option = isMember ? NETLINK_ADD_MEMBERSHIP : NETLINK_DROP_MEMBERSHIP
+      return errorOf(calls.setsockopt(fd, SOL_NETLINK, option, ptr(new Int32Array([group])), 4))
+    },
     network() {
       const fd = calls.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)
       if (fd < 0) return 0n

@@ -89,6 +89,9 @@ class RequestClient implements Requester, SiteClient {
     return !this.hasBody && isIdempotent(this.method)
   }
 
+  /** The body is a stream, which can be read once. */
+  readonly isKept = false
+
   get isComplete(): boolean {
     return this.#complete
   }
