@@ -26,6 +26,7 @@ const STARTUP_JIT_POLICY = 16
  * @param outfile where the executable goes
  * @param defines names that stand for a JavaScript expression each
  * @param workers files of Workers; each lies in the executable by its path below the program's directory
+ * @param folders more folders that are embedded as they are
  * @throws Error with what the compiler said
  */
 export function compile(
@@ -33,6 +34,7 @@ export function compile(
   outfile: string,
   defines: Record<string, string> = {},
   workers: readonly string[] = [],
+  folders: readonly string[] = [],
 ): void {
   const defined = Object.entries({ 'process.env.NODE_ENV': '"production"', ...defines })
   const build = Bun.spawnSync(
@@ -49,7 +51,7 @@ export function compile(
       '--no-compile-autoload-dotenv',
       '--no-compile-autoload-bunfig',
       ...defined.flatMap(([name, value]) => ['--define', `${name}=${value}`]),
-      ...ASSETS.flatMap((folder) => ['--asset', folder]),
+      ...[...ASSETS, ...folders].flatMap((folder) => ['--asset', folder]),
       entry,
       ...workers,
       '--outfile',

@@ -24,7 +24,7 @@ export const TEMPLATE_APPS = 'resources/templates/apps/'
  */
 export function sourceFiles(src: string): string[] {
   return readdirSync(src, { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts') && !path.startsWith(TEMPLATE_APPS))
+    .filter((path) => /\.tsx?$/.test(path) && !path.endsWith('.d.ts') && !path.startsWith(TEMPLATE_APPS))
     .sort()
 }
 

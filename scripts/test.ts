@@ -157,8 +157,12 @@ const thorough: Record<string, string> = flags.includes('--all') ? { BERTH_TEST_
 async function checkText(): Promise<void> {
   const bin = (name: string) => join(root, 'node_modules/.bin', name)
   await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
-  const kept = ['--incremental', '--tsBuildInfoFile', join(root, 'dist/tests/types.tsbuildinfo')]
-  await check('types', [bin('tsc'), '--checkers', '1', ...kept])
+  const typed = async (name: string, project: string): Promise<void> => {
+    const kept = ['--incremental', '--tsBuildInfoFile', join(root, `dist/tests/${name}.tsbuildinfo`)]
+    await check(name, [bin('tsc'), '--project', project, '--checkers', '1', ...kept])
+  }
+  await typed('types', '.')
+  await typed('types of the dashboard', 'src/dashboard')
 }
 
 const againstExecutable = sourceOnly ? [] : files.executable

@@ -93,6 +93,7 @@ const GROUPS_BY_FIRST_SEGMENT: Readonly<Record<string, Group | typeof CONTROL_SE
   signin: 'signIn',
   signout: 'signIn',
   access: 'signIn',
+  dashboard: 'signIn',
 }
 
 /** Groups that are no part of the API that documents describe. */

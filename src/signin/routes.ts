@@ -8,6 +8,7 @@ import type { Queries } from '../storage/database.ts'
 import { accessRoutes } from './access/routes.ts'
 import type { ReachableSources } from './account-resources.ts'
 import { commandLineRoutes } from './command-line/routes.ts'
+import { dashboardRoutes } from './dashboard/routes.ts'
 import { oauthRoutes } from './oauth/routes.ts'
 import { BrowserRequests } from './session/browser-requests.ts'
 import { sessionRoutes } from './session/routes.ts'
@@ -21,6 +22,7 @@ interface SignInRoutesOptions extends ReachableSources {
   keys: KeysService
   logger: Logger
   signIn: SignIn
+  version: string
   /** Reports whether a process on a server sent a request. */
   isSentFromServer: (request: Request) => Promise<boolean>
 }
@@ -32,6 +34,7 @@ export function signInRoutes(parts: SignInRoutesOptions, host: HostOptions) {
   const browserRequests = new BrowserRequests({ ...parts, host, sessions })
   return new Elysia({ name: 'berth/signin' })
     .use(sessionRoutes({ browserRequests, sessions, links, keys }))
+    .use(dashboardRoutes({ ...parts, browserRequests }))
     .use(accessRoutes({ ...parts, browserRequests, sessions, grants }))
     .use(commandLineRoutes({ browserRequests, sessions, keys, queries, clock, host }))
     .use(oauthRoutes({ ...parts, browserRequests, sessions, grants }, host))

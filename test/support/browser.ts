@@ -51,7 +51,9 @@ export async function watchedPage(
   })
   page.on('requestfailed', (request) => problems.push(`${request.url()}: ${request.failure()?.errorText}`))
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) problems.push(message.text())
+    // Drawing without a graphics card is slow, which the driver tells.
+    const isDriver = message.text().startsWith('[.WebGL-')
+    if (['error', 'warning'].includes(message.type()) && !isDriver) problems.push(message.text())
   })
   page.on('pageerror', (error) => problems.push(error.message))
   return { page, requests, problems, [Symbol.asyncDispose]: () => context.close() }

@@ -37,14 +37,6 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
   }
   return new Elysia({ name: 'berth/session' })
     .get(
-      '/',
-      pageRoute(async (request) => {
-        const { session } = await browserRequests.identify(request)
-        return redirectResponse(session ? '/access' : '/signin')
-      }),
-      PAGE,
-    )
-    .get(
       '/signin',
       pageRoute(async (request) => {
         const { searchParams } = new URL(request.url)

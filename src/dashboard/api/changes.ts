@@ -1,0 +1,101 @@
+import { type ReadonlySignal, signal } from '@preact/signals'
+import type { PageContext } from '../context.ts'
+
+/** A message of the live streams: an object as its GET gives it, or null if it is gone. */
+export interface Change {
+  readonly type: string
+  readonly id: string
+  /** The server that it lies on, if it lies on one. */
+  readonly server_id?: string
+  readonly value: unknown
+}
+
+/** Whether the page hears of changes: `lost` while it tries to connect again. */
+export type ConnectionState = 'connecting' | 'live' | 'lost'
+
+type Listener = (change: Change) => void
+
+/** Milliseconds before the attempts to connect again: after the first ones, always the last. */
+const RETRY_MS = [250, 500, 1_000, 2_000, 5_000] as const
+
+/** The close code of a session that is over (docs/terminals.md). */
+const SESSION_OVER = 4001
+
+/**
+ * Hears of everything that changes on the instance, by a WebSocket each for the API and, if the session may use it, the
+ * control API. Nothing is replayed: after a gap, listeners are told to load again.
+ */
+export class Changes {
+  readonly #paths: readonly string[]
+  readonly #base: string
+  readonly #live = new Set<string>()
+  readonly #state = signal<ConnectionState>('connecting')
+  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #reloaders = new Set<() => void>()
+  #isStarted = false
+
+  constructor({ base_url: baseUrl }: Pick<PageContext, 'base_url'>) {
+    this.#base = baseUrl.replace(/^http/, 'ws')
+    this.#paths = ['/changes']
+  }
+
+  /** Whether changes are heard. */
+  get state(): ReadonlySignal<ConnectionState> {
+    return this.#state
+  }
+
+  /** Connects, and connects again whenever a connection is lost. */
+  start(): void {
+    if (this.#isStarted) return
+    this.#isStarted = true
+    for (const path of this.#paths) this.#connect(path, 0)
+  }
+
+  /**
+   * Calls `listener` with every change of a type.
+   *
+   * @returns a function that ends the subscription
+   */
+  subscribe(type: string, listener: Listener): () => void {
+    const listeners = this.#listeners.get(type) ?? new Set()
+    this.#listeners.set(type, listeners.add(listener))
+    return () => void listeners.delete(listener)
+  }
+
+  /**
+   * Calls `reload` when changes may have been missed.
+   *
+   * @returns a function that ends the subscription
+   */
+  onGap(reload: () => void): () => void {
+    this.#reloaders.add(reload)
+    return () => void this.#reloaders.delete(reload)
+  }
+
+  #connect(path: string, attempt: number): void {
+    const socket = new WebSocket(`${this.#base}${path}`)
+    let wasReady = false
+    socket.onmessage = ({ data }) => {
+      const change = JSON.parse(String(data)) as Change
+      if (change.type === 'ready') {
+        wasReady = true
+        this.#live.add(path)
+        // Also the first time: something may have changed between the first loads and the connection.
+        this.#reload()
+        if (this.#live.size === this.#paths.length) this.#state.value = 'live'
+      } else if (change.type === 'gap' || change.type === 'reset') this.#reload()
+      else for (const listener of this.#listeners.get(change.type) ?? []) listener(change)
+    }
+    socket.onclose = ({ code }) => {
+      this.#live.delete(path)
+      if (code === SESSION_OVER) return location.reload()
+      this.#state.value = 'lost'
+      const wait = RETRY_MS[Math.min(wasReady ? 0 : attempt, RETRY_MS.length - 1)]
+      setTimeout(() => this.#connect(path, wasReady ? 0 : attempt + 1), wait)
+    }
+  }
+
+  #reload(): void {
+    for (const reload of [...this.#reloaders]) reload()
+  }
+}

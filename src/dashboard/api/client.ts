@@ -1,0 +1,77 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream'
+import {
+  type ArgumentsOf,
+  type CallId,
+  type HttpRequest,
+  type ResponseOf,
+  requestOf,
+  type StreamEventOf,
+  type StreamId,
+} from '../../client/client.ts'
+import type { PageContext } from '../context.ts'
+import { ApiFailure, failureOf } from './failure.ts'
+
+/** Calls the API and the control API of the instance with the rights of the browser's session. */
+export class ApiClient {
+  readonly #csrf: string
+
+  constructor({ csrf }: Pick<PageContext, 'csrf'>) {
+    this.#csrf = csrf
+  }
+
+  /**
+   * Calls an operation.
+   *
+   * @throws ApiFailure if the response is no success, or none came
+   */
+  async call<Id extends CallId>(id: Id, ...given: ArgumentsOf<Id>): Promise<ResponseOf<Id>> {
+    const response = await this.send(requestOf(id, ...given))
+    const text = await response.text()
+    return (text === '' ? undefined : JSON.parse(text)) as ResponseOf<Id>
+  }
+
+  /**
+   * Opens the event stream of an operation. It ends with the response, or when `signal` aborts it.
+   *
+   * @throws ApiFailure as `call` does
+   */
+  async *stream<Id extends CallId & StreamId>(
+    id: Id,
+    ...given: ArgumentsOf<Id>
+  ): AsyncGenerator<StreamEventOf<Id>> {
+    const response = await this.send(requestOf(id, ...given), { accept: 'text/event-stream' })
+    const text = response.body?.pipeThrough(
+      new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>,
+    )
+    for await (const { event, data } of text?.pipeThrough(new EventSourceParserStream()) ?? [])
+      yield { event, data: JSON.parse(data) } as StreamEventOf<Id>
+  }
+
+  /**
+   * Sends a request and returns its response, whatever its body is.
+   *
+   * @throws ApiFailure if the response is no success, or none came
+   */
+  async send(
+    { method, path, body, form, bytes, signal }: HttpRequest,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Response> {
+    const content = form ?? bytes ?? (body === undefined ? null : JSON.stringify(body))
+    const response = await fetch(path, {
+      method,
+      body: content as BodyInit | null,
+      signal: signal ?? null,
+      headers: {
+        'x-berth-client': 'dashboard',
+        'x-berth-csrf': this.#csrf,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    }).catch((error: unknown) => {
+      if (signal?.aborted) throw error
+      throw new ApiFailure(0, 'unreachable', 'berth does not respond. It may have been stopped.')
+    })
+    if (response.ok) return response
+    throw await failureOf(response)
+  }
+}

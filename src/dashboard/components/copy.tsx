@@ -1,0 +1,46 @@
+import { useState } from 'preact/hooks'
+import { Button } from './button.tsx'
+
+/** Milliseconds for which a button says that it has copied. */
+const SAID_MS = 1_500
+
+/** A button that copies a text. */
+export function CopyButton({
+  text,
+  label,
+}: {
+  text: string | (() => string | Promise<string>)
+  label: string
+}) {
+  const [isCopied, setCopied] = useState(false)
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(typeof text === 'string' ? text : await text())
+    setCopied(true)
+    setTimeout(() => setCopied(false), SAID_MS)
+  }
+  return (
+    <Button
+      look="quiet"
+      icon={isCopied ? 'check' : 'copy'}
+      label={isCopied ? 'Copied' : label}
+      onClick={copy}
+    />
+  )
+}
+
+/** An id, shortened where it is long, with a button to copy the whole. */
+export const Id = ({ id }: { id: string }) => (
+  <span class="id">
+    <code title={id}>{shortId(id)}</code>
+    <CopyButton text={id} label={`Copy the id ${id}`} />
+  </span>
+)
+
+/** Characters of an id after its prefix that are shown, as the command line shows them. */
+const SHOWN = 8
+
+/** Returns an id as lists show it: its prefix and the first characters after it. */
+export function shortId(id: string): string {
+  const start = id.lastIndexOf('_') + 1
+  return id.length - start > SHOWN + 2 ? `${id.slice(0, start + SHOWN)}…` : id
+}

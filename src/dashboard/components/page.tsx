@@ -1,0 +1,36 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+
+/** Properties of a screen's frame. */
+interface PageProps {
+  title: string
+  /** Beside the title: the state, the id. */
+  beside?: ComponentChildren
+  /** Buttons at the end of the title's row. */
+  actions?: ComponentChildren
+  /** Links to what it belongs to. */
+  above?: ComponentChildren
+  children: ComponentChildren
+  /** Takes the whole height of the window, for terminals and long lists that scroll by themselves. */
+  isFull?: boolean
+}
+
+/** A screen with its title, which becomes the window's. */
+export function Page({ title, beside, actions, above, children, isFull }: PageProps) {
+  useEffect(() => {
+    document.title = `${title} · berth`
+  }, [title])
+  return (
+    <div class={`page${isFull ? ' full' : ''}`}>
+      <header class="page-head">
+        {above && <p class="above">{above}</p>}
+        <div class="title-row">
+          <h1 tabIndex={-1}>{title}</h1>
+          {beside}
+          {actions && <div class="actions">{actions}</div>}
+        </div>
+      </header>
+      {children}
+    </div>
+  )
+}

@@ -1,0 +1,52 @@
+import { createContext } from 'preact'
+import { useContext } from 'preact/hooks'
+import { Changes } from './api/changes.ts'
+import { ApiClient } from './api/client.ts'
+import type { PageContext } from './context.ts'
+import type { Route } from './routing/route.ts'
+import { Router } from './routing/router.ts'
+import { Clock } from './store/clock.ts'
+import { Notices } from './store/notices.ts'
+import { Shortcuts } from './store/shortcuts.ts'
+import { Store } from './store/store.ts'
+
+/** Everything that screens share: the API, what is known of the instance, and where the person is. */
+export class Dashboard {
+  readonly context: PageContext
+  readonly api: ApiClient
+  readonly changes: Changes
+  readonly store: Store
+  readonly router: Router
+  readonly clock: Clock
+  readonly notices = new Notices()
+  readonly shortcuts = new Shortcuts()
+
+  constructor(context: PageContext, routes: readonly Route[]) {
+    this.context = context
+    this.router = new Router(routes)
+    this.api = new ApiClient(context)
+    this.changes = new Changes(context)
+    this.clock = new Clock(context.now)
+    this.store = new Store(this.api, this.changes)
+  }
+
+  /** Connects to the instance and listens to the browser. */
+  start(): void {
+    this.router.start()
+    this.changes.start()
+    this.clock.start(this.changes)
+    this.shortcuts.start()
+  }
+}
+
+const Context = createContext<Dashboard | null>(null)
+
+/** Gives the dashboard to all components inside. */
+export const DashboardProvider = Context.Provider
+
+/** Returns the dashboard. @throws Error outside of a `DashboardProvider` */
+export function useDashboard(): Dashboard {
+  const dashboard = useContext(Context)
+  if (!dashboard) throw new Error('This component is not inside the dashboard.')
+  return dashboard
+}

@@ -1,0 +1,111 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from '../components/button.tsx'
+import { Icon } from '../components/icon.tsx'
+import { useDashboard } from '../dashboard.ts'
+import { Banners } from './banners.tsx'
+import { Help } from './help.tsx'
+import { Mark } from './mark.tsx'
+import { Navigation, navigationFor } from './navigation.tsx'
+import { NoticeList } from './notice-list.tsx'
+import { Outlet } from './outlet.tsx'
+
+/** The page around every screen: navigation, banners, notices. */
+export function Frame() {
+  const { context, router, shortcuts } = useDashboard()
+  const [isMenuOpen, setMenuOpen] = useState(false)
+  const [isHelpOpen, setHelpOpen] = useState(false)
+  const main = useRef<HTMLElement>(null)
+  const path = router.path.value
+  useEffect(() => setMenuOpen(false), [path])
+  useEffect(() => {
+    const jumps = navigationFor(context.is_admin, router.routes).flatMap((group) =>
+      group.flatMap(({ keys, label, path, isOther }) =>
+        keys === undefined || isOther ? [] : [{ keys, label: `Go to ${label}`, run: () => router.go(path) }],
+      ),
+    )
+    return shortcuts.add(
+      { keys: '?', label: 'Show these keys', run: () => setHelpOpen(true) },
+      { keys: '/', label: 'Search', run: () => searchField(main.current)?.focus() },
+      ...jumps,
+    )
+  }, [context, router, shortcuts])
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to the content
+      </a>
+      <header class={`sidebar${isMenuOpen ? ' open' : ''}`}>
+        <div class="brand">
+          <a class="name" href="/">
+            <Mark />
+            berth
+          </a>
+          <Connection />
+          <span class="menu-button">
+            <Button
+              look="quiet"
+              icon={isMenuOpen ? 'close' : 'menu'}
+              label={isMenuOpen ? 'Close the menu' : 'Open the menu'}
+              onClick={() => setMenuOpen(!isMenuOpen)}
+            />
+          </span>
+        </div>
+        <Navigation />
+        <Account onHelp={() => setHelpOpen(true)} />
+      </header>
+      <div class="content">
+        <Banners />
+        <main id="main" ref={main}>
+          <Outlet />
+        </main>
+      </div>
+      <NoticeList />
+      {isHelpOpen && <Help onClose={() => setHelpOpen(false)} />}
+    </>
+  )
+}
+
+const searchField = (place: HTMLElement | null): HTMLInputElement | null =>
+  place?.querySelector<HTMLInputElement>('input[type="search"]') ?? null
+
+/** Says whether the page is up to date. */
+function Connection() {
+  const { changes } = useDashboard()
+  const state = changes.state.value
+  const text = state === 'live' ? 'Live' : state === 'lost' ? 'Offline' : 'Connecting'
+  return (
+    <span class={`connection ${state}`} role="status">
+      {text}
+    </span>
+  )
+}
+
+/** Whose instance this is, and the way out. */
+function Account({ onHelp }: { onHelp: () => void }) {
+  const { context } = useDashboard()
+  const { account, base_url, csrf, version } = context
+  return (
+    <div class="account">
+      <p>
+        <span class="who" title={account.id}>
+          {account.label || account.id}
+        </span>
+        <span class="quiet">{new URL(base_url).host}</span>
+      </p>
+      <div class="actions">
+        <span class="quiet" title="The version of berth">
+          {version}
+        </span>
+        <Button look="quiet" onClick={onHelp} label="Keys">
+          ?
+        </Button>
+        <form method="post" action="/signout">
+          <input type="hidden" name="csrf" value={csrf} />
+          <button type="submit" class="button quiet square" aria-label="Sign out" title="Sign out">
+            <Icon name="signout" />
+          </button>
+        </form>
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,50 @@
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { Empty } from '../components/empty.tsx'
+import { Failure } from '../components/loaded.tsx'
+import { Page } from '../components/page.tsx'
+import { useDashboard } from '../dashboard.ts'
+import type { Route, ScreenProps } from '../routing/route.ts'
+
+/** A route whose screen is loaded. */
+interface LoadedScreen {
+  readonly route: Route
+  readonly Screen: ComponentType<ScreenProps>
+}
+
+/** The screen of the address. While its code loads, the one before stays. */
+export function Outlet() {
+  const { router, context } = useDashboard()
+  const [loaded, setLoaded] = useState<LoadedScreen | null>(null)
+  const [failure, setFailure] = useState<Error | null>(null)
+  const match = router.match.value
+  const route = match?.route
+  useEffect(() => {
+    let isCurrent = true
+    setFailure(null)
+    route?.load().then(
+      ({ default: Screen }) => isCurrent && setLoaded({ route, Screen }),
+      (error: Error) => isCurrent && setFailure(error),
+    )
+    return () => {
+      isCurrent = false
+    }
+  }, [route])
+  if (!match || (match.route.isAdmin && !context.is_admin)) return <NotFound />
+  // After an upgrade of berth the names of the scripts are others.
+  if (failure)
+    return <Failure error={new Error('This screen could not be loaded.')} retry={() => location.reload()} />
+  if (loaded?.route !== match.route) return null
+  return <loaded.Screen key={JSON.stringify(match.params)} params={match.params} />
+}
+
+/** The screen of an address that names nothing. */
+const NotFound = () => (
+  <Page title="Nothing here">
+    <Empty title="This address names nothing">
+      <p>
+        It may have been removed, or belong to another account. <a href="/dashboard/servers">Servers</a>
+      </p>
+    </Empty>
+  </Page>
+)

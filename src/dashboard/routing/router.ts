@@ -1,0 +1,68 @@
+import { computed, type ReadonlySignal, signal } from '@preact/signals'
+import { matchRoute, type Route, type RouteMatch } from './route.ts'
+
+/** Knows which screen the address names, and changes the address without loading the page again. */
+export class Router {
+  readonly #path = signal(location.pathname)
+  readonly #search = signal(location.search)
+
+  /** Every screen. */
+  readonly routes: readonly Route[]
+  /** The route of the address; null if there is none. */
+  readonly match: ReadonlySignal<RouteMatch | null>
+  /** The parameters of the address's query. */
+  readonly query: ReadonlySignal<URLSearchParams>
+
+  constructor(routes: readonly Route[]) {
+    this.routes = routes
+    this.match = computed(() => matchRoute(routes, this.#path.value))
+    this.query = computed(() => new URLSearchParams(this.#search.value))
+  }
+
+  /** The path of the address. */
+  get path(): ReadonlySignal<string> {
+    return this.#path
+  }
+
+  /** Follows links of the page, and the browser's buttons. */
+  start(): void {
+    addEventListener('popstate', () => this.#read())
+    document.addEventListener('click', (event) => {
+      const link = event.target instanceof Element ? event.target.closest('a') : null
+      if (!link || event.defaultPrevented || event.button !== 0 || !isOwn(link)) return
+      if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+      event.preventDefault()
+      this.go(`${link.pathname}${link.search}`)
+    })
+  }
+
+  /** Goes to a path of the page, with its query. */
+  go(to: string): void {
+    history.pushState(null, '', to)
+    this.#read()
+    scrollTo(0, 0)
+  }
+
+  /** Sets a parameter of the query, which is where filters and selections are kept; an empty value removes it. */
+  setQuery(name: string, value: string): void {
+    const query = new URLSearchParams(this.#search.peek())
+    if (value === '') query.delete(name)
+    else query.set(name, value)
+    const search = query.size === 0 ? '' : `?${query}`
+    history.replaceState(null, '', `${this.#path.peek()}${search}`)
+    this.#read()
+  }
+
+  #read(): void {
+    this.#path.value = location.pathname
+    this.#search.value = location.search
+  }
+}
+
+/** Reports whether a link leads to a screen of this page. */
+const isOwn = (link: HTMLAnchorElement): boolean =>
+  link.origin === location.origin &&
+  link.target === '' &&
+  !link.hasAttribute('download') &&
+  (link.pathname === '/' || /^\/dashboard(?:\/|$)/.test(link.pathname)) &&
+  !link.pathname.startsWith('/dashboard/assets/')

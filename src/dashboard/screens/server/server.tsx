@@ -1,0 +1,78 @@
+import type { ComponentType } from 'preact'
+import { Id } from '../../components/copy.tsx'
+import { Empty } from '../../components/empty.tsx'
+import { Failure, Loading } from '../../components/loaded.tsx'
+import { Page } from '../../components/page.tsx'
+import { State } from '../../components/state.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { ScreenProps } from '../../routing/route.ts'
+import type { Server as ServerValue } from '../../store/store.ts'
+import { ServerMenu } from '../servers/server-menu.tsx'
+import { Terminals } from './terminals/terminals.tsx'
+
+/** A part of the screen of a server. */
+interface Part {
+  /** The last segment of its address; empty for the first. */
+  readonly tab: string
+  readonly label: string
+  readonly Content: ComponentType<{ server: ServerValue }>
+}
+
+/** The parts, in order. */
+const PARTS: readonly Part[] = [{ tab: '', label: 'Terminal', Content: Terminals }]
+
+/** A server: its terminals, files, processes and everything that belongs to it. */
+export default function Server({ params }: ScreenProps) {
+  const { store, router } = useDashboard()
+  const { serverId = '', tab = '' } = params
+  const servers = store.servers.open()
+  const server = servers.get(serverId)
+  const state = servers.state.value
+  if (!server) {
+    if (state instanceof Error) return <Failure error={state} retry={() => servers.load()} />
+    if (state !== 'ready') return <Loading />
+    return (
+      <Page title="No such server">
+        <Empty title="This server is not there">
+          <p>
+            It was deleted, or belongs to another account. <a href="/dashboard/servers">All servers</a>
+          </p>
+        </Empty>
+      </Page>
+    )
+  }
+  const base = `/dashboard/servers/${server.id}`
+  const hrefOf = (part: Part): string => (part.tab === '' ? base : `${base}/${part.tab}`)
+  const part = PARTS.find((one) => one.tab === tab) ?? PARTS[0]
+  return (
+    <Page
+      title={server.task || server.id}
+      isFull
+      above={<a href="/dashboard/servers">Servers</a>}
+      beside={
+        <>
+          <State of={server.status} />
+          <Id id={server.id} />
+        </>
+      }
+      actions={
+        <>
+          {server.publicUrl !== null && (
+            <a class="button plain" href={server.publicUrl} target="_blank" rel="noopener noreferrer">
+              Open
+            </a>
+          )}
+          <ServerMenu server={server} onDeleted={() => router.go('/dashboard/servers')} />
+        </>
+      }
+    >
+      <Tabs
+        label="Parts of the server"
+        here={part ? hrefOf(part) : base}
+        tabs={PARTS.map((one) => ({ href: hrefOf(one), label: one.label }))}
+      />
+      {part && <part.Content server={server} />}
+    </Page>
+  )
+}

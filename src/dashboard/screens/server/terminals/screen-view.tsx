@@ -1,0 +1,98 @@
+import { FitAddon } from '@xterm/addon-fit'
+import { Unicode11Addon } from '@xterm/addon-unicode11'
+import { WebglAddon } from '@xterm/addon-webgl'
+import { Terminal as Emulator, type ITheme } from '@xterm/xterm'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { allowStyles } from '../../../components/style-nonce.ts'
+import { useDashboard } from '../../../dashboard.ts'
+import type { Terminal } from '../../../store/store.ts'
+import { Viewer } from './viewer.ts'
+
+/** Properties of a terminal's screen. */
+export interface ScreenViewProps {
+  serverId: string
+  terminal: Terminal
+}
+
+/** Shows a terminal, and types on it. */
+export function ScreenView({ serverId, terminal }: ScreenViewProps) {
+  const { context } = useDashboard()
+  const place = useRef<HTMLDivElement>(null)
+  const [end, setEnd] = useState<string | null>(null)
+  useEffect(() => {
+    if (!place.current) return
+    allowStyles(context.nonce)
+    const emulator = newEmulator()
+    const fit = new FitAddon()
+    emulator.loadAddon(fit)
+    emulator.loadAddon(new Unicode11Addon())
+    emulator.unicode.activeVersion = '11'
+    emulator.open(place.current)
+    drawByGraphicsCard(emulator)
+    fit.fit()
+    const path = `/servers/${encodeURIComponent(serverId)}/terminals/${encodeURIComponent(terminal.id)}/attach`
+    const viewer = new Viewer(`${context.base_url.replace(/^http/, 'ws')}${path}`, emulator, setEnd)
+    const resizes = new ResizeObserver(() => fit.fit())
+    resizes.observe(place.current)
+    const scheme = matchMedia('(prefers-color-scheme: dark)')
+    const recolour = (): void => {
+      emulator.options.theme = themeOf(place.current)
+    }
+    recolour()
+    scheme.addEventListener('change', recolour)
+    emulator.focus()
+    return () => {
+      scheme.removeEventListener('change', recolour)
+      resizes.disconnect()
+      viewer.close()
+      emulator.dispose()
+    }
+  }, [context, serverId, terminal.id])
+  return (
+    <div class="terminal">
+      <section class="terminal-screen" ref={place} aria-label={`Terminal ${terminal.name}`} />
+      {end !== null && (
+        <p class="terminal-end" role="status">
+          {end}
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** Makes an emulator. */
+function newEmulator(): Emulator {
+  return new Emulator({
+    allowProposedApi: true,
+    cursorBlink: false,
+    fontFamily: 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace',
+    fontSize: 13,
+    scrollback: 10_000,
+    screenReaderMode: true,
+    minimumContrastRatio: 4.5,
+  })
+}
+
+/** Draws by WebGL where there is one: several times as fast. Without, or when it is lost, the DOM does it. */
+function drawByGraphicsCard(emulator: Emulator): void {
+  try {
+    const webgl = new WebglAddon()
+    webgl.onContextLoss(() => webgl.dispose())
+    emulator.loadAddon(webgl)
+  } catch {
+    // The emulator goes on with its own renderer.
+  }
+}
+
+/** Returns the colours of the page for an emulator. */
+function themeOf(element: Element | null): ITheme {
+  const style = getComputedStyle(element ?? document.documentElement)
+  const token = (name: string): string => style.getPropertyValue(name).trim()
+  return {
+    background: token('--terminal-ground'),
+    foreground: token('--terminal-text'),
+    cursor: token('--terminal-text'),
+    cursorAccent: token('--terminal-ground'),
+    selectionBackground: token('--terminal-selection'),
+  }
+}

@@ -1,0 +1,88 @@
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { Button } from '../../../components/button.tsx'
+import { Empty } from '../../../components/empty.tsx'
+import { Icon } from '../../../components/icon.tsx'
+import { Loaded, Loading } from '../../../components/loaded.tsx'
+import { useDashboard } from '../../../dashboard.ts'
+import type { Server, Terminal } from '../../../store/store.ts'
+import { openTerminal } from './open-terminal.ts'
+import type { ScreenViewProps } from './screen-view.tsx'
+
+/** The terminals of a server, of which one is shown. They run on when the page is left: `berth shell` has the same. */
+export function Terminals({ server }: { server: Server }) {
+  const dashboard = useDashboard()
+  const { router, store, api } = dashboard
+  const open = async (): Promise<void> => {
+    const terminal = await openTerminal(dashboard, server.id)
+    router.setQuery('terminal', terminal.id)
+  }
+  const close = async (terminal: Terminal): Promise<void> => {
+    await api.call('terminals.delete', { params: { serverId: server.id, terminalId: terminal.id } })
+    store.terminals(server.id).remove(terminal.id)
+  }
+  return (
+    <Loaded of={store.terminals(server.id)}>
+      {(all) => {
+        const wanted = router.query.value.get('terminal')
+        const shown = all.filter((one) => one.exit_code === null || one.id === wanted)
+        const current = shown.find(({ id, name }) => id === wanted || name === wanted) ?? shown[0]
+        if (!current) return <NoTerminal server={server} open={open} />
+        return (
+          <div class="terminals">
+            <nav class="terminal-tabs" aria-label="Terminals">
+              {shown.map((terminal) => (
+                <span key={terminal.id} class={`terminal-tab${terminal === current ? ' current' : ''}`}>
+                  <button
+                    type="button"
+                    aria-current={terminal === current}
+                    onClick={() => router.setQuery('terminal', terminal.id)}
+                  >
+                    {terminal.name}
+                    {terminal.exit_code !== null && ` (exit ${terminal.exit_code})`}
+                  </button>
+                  <Button
+                    look="quiet"
+                    icon="close"
+                    label={`Hang up ${terminal.name}`}
+                    onClick={() => close(terminal)}
+                  />
+                </span>
+              ))}
+              <Button look="quiet" icon="plus" label="Open another terminal" onClick={open} />
+            </nav>
+            <LazyScreen key={current.id} serverId={server.id} terminal={current} />
+          </div>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+/** Offers a terminal where there is none. */
+const NoTerminal = ({ server, open }: { server: Server; open: () => Promise<void> }) => (
+  <Empty title="No terminal is open">
+    <p>
+      {server.status === 'sleeping'
+        ? 'The server sleeps. A terminal wakes it.'
+        : 'A terminal runs on when you leave the page, and is the same in every browser and in berth shell.'}
+    </p>
+    <p>
+      <Button look="primary" icon="terminal" onClick={open}>
+        Open a terminal
+      </Button>
+    </p>
+    <p class="quiet">
+      <Icon name="terminal" /> <code>berth shell {server.task || server.id}</code>
+    </p>
+  </Empty>
+)
+
+/** Loads the emulator when the first terminal is shown. */
+function LazyScreen(props: ScreenViewProps) {
+  const [View, setView] = useState<ComponentType<ScreenViewProps> | null>(null)
+  useEffect(() => {
+    void import('./screen-view.tsx').then(({ ScreenView }) => setView(() => ScreenView))
+  }, [])
+  return View ? <View {...props} /> : <Loading />
+}

@@ -1,0 +1,2 @@
+/** The id of the element that holds the page's context, as JSON in `data-context`, and in which the page is drawn. */
+export const ROOT_ID = 'dashboard'

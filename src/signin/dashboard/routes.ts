@@ -1,0 +1,44 @@
+import { Elysia } from 'elysia'
+import { DashboardAssets } from '../../http/dashboard/assets.ts'
+import { ASSETS_PATH } from '../../http/dashboard/bundle.ts'
+import { dashboardPage } from '../../http/dashboard/page.ts'
+import { accountLabel } from '../../resources/accounts/label.ts'
+import { type Clock, toIso } from '../../runtime/clock.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { BrowserRequests } from '../session/browser-requests.ts'
+import { PAGE, pageRoute } from '../session/page-route.ts'
+
+/** Dependencies of the dashboard's page. */
+interface DashboardRoutesOptions {
+  browserRequests: BrowserRequests
+  queries: Queries
+  clock: Clock
+  version: string
+}
+
+/**
+ * Serves the dashboard: one page at `/` and at every path below `/dashboard`, whose script shows what the path
+ * names, and the page's files.
+ */
+export function dashboardRoutes({ browserRequests, queries, clock, version }: DashboardRoutesOptions) {
+  const assets = new DashboardAssets()
+  const page = pageRoute(async (request) => {
+    const { session, csrf, origin } = await browserRequests.requireSession(request)
+    const { accountId: id, isAdmin } = session
+    const account = { id, label: accountLabel(queries, id) }
+    return dashboardPage(
+      { csrf, account, is_admin: isAdmin, version, base_url: origin, now: toIso(clock.now()) },
+      await assets.entry(),
+    )
+  })
+  return new Elysia({ name: 'berth/dashboard' })
+    .get(
+      `${ASSETS_PATH}:name`,
+      async ({ request, params: { name } }) =>
+        (await assets.respond(request, name)) ?? new Response('Not found', { status: 404 }),
+      PAGE,
+    )
+    .get('/', page, PAGE)
+    .get('/dashboard', page, PAGE)
+    .get('/dashboard/*', page, PAGE)
+}

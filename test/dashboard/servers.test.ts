@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'bun:test'
+import { browserPath, hindrances } from '../support/browser.ts'
+import { dashboardTests, LOOKS, live } from '../support/dashboard.ts'
+
+if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
+
+describe.skipIf(browserPath === null)('servers on the dashboard (needs Chromium)', () => {
+  const tests = dashboardTests()
+
+  test('an empty instance offers a server: one click leads to a prompt, which is still there after a reload', async () => {
+    await using watched = await tests.open('/dashboard/servers')
+    const { page, problems } = watched
+    await page.getByRole('button', { name: 'Create a server' }).click()
+    const screen = page.locator('.xterm-accessibility-tree')
+    await screen.getByText('$').first().waitFor()
+    await page.keyboard.type('echo $((6*7)) > answer; cat answer\n')
+    await screen.getByText('42', { exact: true }).waitFor()
+    await page.reload()
+    await live(page)
+    await screen.getByText('42', { exact: true }).waitFor()
+    expect(problems).toEqual([])
+  })
+
+  test('a change by another client is seen', async () => {
+    await using watched = await tests.open('/dashboard/servers')
+    const { page } = watched
+    const created = await tests.berth.call('POST', '/servers', { task: 'made elsewhere' })
+    await page.getByRole('link', { name: 'made elsewhere' }).waitFor()
+    await tests.berth.call('PATCH', `/servers/${String(created.body.id)}`, { task: 'renamed' })
+    await page.getByRole('link', { name: 'renamed' }).waitFor()
+    await tests.berth.call('DELETE', `/servers/${String(created.body.id)}`)
+    await page.getByRole('link', { name: 'renamed' }).waitFor({ state: 'detached' })
+  })
+
+  for (const [look, options] of LOOKS)
+    test(`${look}, the screens hinder nobody and fit`, async () => {
+      await tests.berth.call('POST', '/servers', { task: 'with a <b>long</b> name, שלום and 🚢 '.repeat(3) })
+      await using watched = await tests.open('/dashboard/servers', options)
+      const { page } = watched
+      await page.getByRole('link', { name: '🚢' }).first().waitFor()
+      expect(await hindrances(page)).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
+        options.viewport.width,
+      )
+      await page.getByRole('link', { name: '🚢' }).first().click()
+      await page.getByRole('button', { name: 'Open a terminal' }).click()
+      await page.locator('.xterm-accessibility-tree').getByText('$').first().waitFor()
+      expect(await hindrances(page)).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
+        options.viewport.width,
+      )
+    })
+})

@@ -1,0 +1,53 @@
+import { afterAll, beforeAll } from 'bun:test'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { type TestBerth, testBerth } from './berth.ts'
+import { launchBrowser, type WatchedPage, watchedPage } from './browser.ts'
+
+/** The sizes and schemes that every screen is looked at in. */
+export const LOOKS: readonly (readonly [string, BrowserContextOptions & { viewport: { width: number } }])[] =
+  [
+    ['wide and light', { viewport: { width: 1280, height: 800 }, colorScheme: 'light' }],
+    ['narrow and dark', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
+  ]
+
+/** A browser and a berth for the tests of a file, with what opens the dashboard. */
+export interface DashboardTests {
+  readonly berth: TestBerth
+  /** Opens a screen in a profile of its own, signed in as the instance's owner, and waits until it hears of changes. */
+  open(path: string, options?: BrowserContextOptions): Promise<WatchedPage>
+}
+
+/** Starts a berth and a browser before the tests of a file, and stops them after. */
+export function dashboardTests(): DashboardTests {
+  let berth: TestBerth
+  let browser: Browser
+  beforeAll(async () => {
+    berth = await testBerth()
+    browser = await launchBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await berth?.[Symbol.asyncDispose]()
+  })
+  return {
+    get berth() {
+      return berth
+    },
+    async open(path, options = {}) {
+      const watched = await watchedPage(browser, options)
+      await watched.page.goto(await signInLink(berth, path))
+      await live(watched.page)
+      return watched
+    },
+  }
+}
+
+/** Makes a link that signs a browser in as the instance's owner and leads to a path. */
+export async function signInLink(berth: TestBerth, path: string): Promise<string> {
+  const { body } = await berth.control('POST', '/sign-in-links', { return_to: path })
+  return String(body.url)
+}
+
+/** Waits until the page hears of changes. */
+export const live = (page: Page): Promise<void> =>
+  page.locator('.connection.live').first().waitFor({ state: 'attached' })
