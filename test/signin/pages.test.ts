@@ -150,7 +150,7 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
     const { body: key } = await own.call('POST', '/keys', { label: 'Laptop' })
     await using watched = await watchedPage(browser)
     const { page } = watched
-    await page.goto(own.info.base_url)
+    await page.goto(`${own.info.base_url}/access`)
     await tabTo(page, 'api_key')
     await page.keyboard.type(own.info.api_key)
     await page.keyboard.press('Enter')

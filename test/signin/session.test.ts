@@ -81,8 +81,8 @@ describe('a session', () => {
       303,
       `/signin?return_to=${encodeURIComponent('/access?done=x')}`,
     ])
-    expect((await visitor().get('/')).location).toBe('/signin')
-    expect((await (await Visitor.of(berth)).get('/')).location).toBe('/access')
+    expect((await visitor().get('/')).location).toBe('/signin?return_to=%2F')
+    expect((await (await Visitor.of(berth)).get('/')).status).toBe(200)
   })
 
   test('says at the sign-in who waits for it', async () => {

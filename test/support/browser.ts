@@ -49,7 +49,11 @@ export async function watchedPage(
   page.on('request', (request) => {
     if (!/^(data|blob):/.test(request.url())) requests.push(request.url())
   })
-  page.on('requestfailed', (request) => problems.push(`${request.url()}: ${request.failure()?.errorText}`))
+  page.on('requestfailed', (request) => {
+    const why = request.failure()?.errorText
+    // A page that is left ends what it still loads.
+    if (why !== 'net::ERR_ABORTED') problems.push(`${request.url()}: ${why}`)
+  })
   page.on('console', (message) => {
     // Drawing without a graphics card is slow, which the driver tells.
     const isDriver = message.text().startsWith('[.WebGL-')
