@@ -9,6 +9,7 @@ import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Server as ServerValue } from '../../store/store.ts'
 import { ServerMenu } from '../servers/server-menu.tsx'
+import { Files } from './files/files.tsx'
 import { Terminals } from './terminals/terminals.tsx'
 
 /** A part of the screen of a server. */
@@ -20,7 +21,10 @@ interface Part {
 }
 
 /** The parts, in order. */
-const PARTS: readonly Part[] = [{ tab: '', label: 'Terminal', Content: Terminals }]
+const PARTS: readonly Part[] = [
+  { tab: '', label: 'Terminal', Content: Terminals },
+  { tab: 'files', label: 'Files', Content: Files },
+]
 
 /** A server: its terminals, files, processes and everything that belongs to it. */
 export default function Server({ params }: ScreenProps) {

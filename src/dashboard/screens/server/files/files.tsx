@@ -1,0 +1,154 @@
+import { useEffect, useState } from 'preact/hooks'
+import { messageOf } from '../../../api/failure.ts'
+import { Button } from '../../../components/button.tsx'
+import { Empty } from '../../../components/empty.tsx'
+import { Icon } from '../../../components/icon.tsx'
+import { Failure, Loading } from '../../../components/loaded.tsx'
+import { VirtualList } from '../../../components/virtual-list.tsx'
+import { useDashboard } from '../../../dashboard.ts'
+import type { Server } from '../../../store/store.ts'
+import { openTerminal } from '../terminals/open-terminal.ts'
+import { upload, writeText } from './content.ts'
+import { FileView } from './file-view.tsx'
+import { NewFile } from './new-file.tsx'
+import { type TreeRow, treeRows } from './tree.ts'
+
+/** The files of a server: a tree, and the one that the address names in an editor. Files that are dropped are uploaded. */
+export function Files({ server }: { server: Server }) {
+  const dashboard = useDashboard()
+  const { api, router, notices } = dashboard
+  const serverId = server.id
+  const [paths, setPaths] = useState<readonly string[] | null>(null)
+  const [failure, setFailure] = useState<Error | null>(null)
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
+  const [isNaming, setNaming] = useState(false)
+  const selected = router.query.value.get('file') ?? ''
+  const load = async (): Promise<void> => {
+    try {
+      const listed = await api.call('files.read', { params: { serverId } })
+      setPaths('files' in listed ? listed.files : [])
+      setFailure(null)
+    } catch (error) {
+      setFailure(new Error(messageOf(error)))
+    }
+  }
+  useEffect(() => void load(), [serverId])
+  const folder = selected.slice(0, Math.max(0, selected.lastIndexOf('/')))
+  const drop = async (files: FileList | null | undefined): Promise<void> => {
+    const dropped = [...(files ?? [])]
+    await notices.attempt(async () => {
+      for (const file of dropped)
+        await upload(api, serverId, folder === '' ? file.name : `${folder}/${file.name}`, file)
+    })
+    await load()
+  }
+  const terminalHere = async (): Promise<void> => {
+    const terminal = await openTerminal(dashboard, serverId, folder)
+    router.go(`/dashboard/servers/${serverId}?terminal=${terminal.id}`)
+  }
+  if (failure) return <Failure error={failure} retry={load} />
+  if (paths === null) return <Loading />
+  const isShown = (path: string): boolean => open.has(path) || selected.startsWith(`${path}/`)
+  const toggle = (path: string): void => {
+    const next = new Set(open)
+    if (!next.delete(path)) next.add(path)
+    setOpen(next)
+  }
+  return (
+    <section
+      class="files"
+      aria-label="Files of the server"
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault()
+        void drop(event.dataTransfer?.files)
+      }}
+    >
+      <div class="files-side">
+        <div class="actions toolbar">
+          <Button look="quiet" icon="plus" label="New file" onClick={() => setNaming(true)} />
+          <label class="button quiet square" title="Upload files">
+            <Icon name="upload" />
+            <input
+              type="file"
+              multiple
+              class="visually-hidden"
+              aria-label="Upload files"
+              onChange={({ currentTarget }) => void drop(currentTarget.files)}
+            />
+          </label>
+          <Button look="quiet" icon="terminal" label="Open a terminal here" onClick={terminalHere} />
+          <Button look="quiet" icon="restart" label="Load the list again" onClick={load} />
+        </div>
+        {paths.length === 0 ? (
+          <p class="quiet toolbar">No files yet. Drop some here.</p>
+        ) : (
+          <VirtualList
+            items={treeRows(paths, isShown)}
+            rowHeight={28}
+            keyOf={({ path, isFolder }) => (isFolder ? `${path}/` : path)}
+            label="Files"
+          >
+            {(row) => (
+              <Row
+                row={row}
+                isOpen={isShown(row.path)}
+                isSelected={row.path === selected}
+                onClick={() => (row.isFolder ? toggle(row.path) : router.setQuery('file', row.path))}
+              />
+            )}
+          </VirtualList>
+        )}
+      </div>
+      {selected === '' ? (
+        <Empty title="No file is open">
+          <p>Choose one, or drop files here to upload them.</p>
+        </Empty>
+      ) : (
+        <FileView
+          key={selected}
+          serverId={serverId}
+          path={selected}
+          onDeleted={async () => {
+            router.setQuery('file', '')
+            await load()
+          }}
+        />
+      )}
+      {isNaming && (
+        <NewFile
+          folder={folder}
+          onClose={() => setNaming(false)}
+          onCreate={async (path) => {
+            await writeText(api, serverId, path, '')
+            await load()
+            router.setQuery('file', path)
+          }}
+        />
+      )}
+    </section>
+  )
+}
+
+/** Properties of a row of the tree. */
+interface RowProps {
+  row: TreeRow
+  isOpen: boolean
+  isSelected: boolean
+  onClick: () => void
+}
+
+const Row = ({ row, isOpen, isSelected, onClick }: RowProps) => (
+  <button
+    type="button"
+    class={`file-row${isSelected ? ' current' : ''}`}
+    style={{ paddingLeft: `${row.depth * 0.9 + 0.75}rem` }}
+    aria-expanded={row.isFolder ? isOpen : undefined}
+    aria-current={isSelected ? 'true' : undefined}
+    title={row.path}
+    onClick={onClick}
+  >
+    <Icon name={row.isFolder ? (isOpen ? 'down' : 'right') : 'file'} />
+    <bdi>{row.name}</bdi>
+  </button>
+)
