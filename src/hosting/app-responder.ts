@@ -18,6 +18,16 @@ export interface AppVersion {
   environment: AppEnvironment
 }
 
+/** The options of one start of a program. */
+export interface StartOptions {
+  /** Called when the process has started and its health is checked. */
+  spawned: () => void
+  /** Stops the program, and an earlier version too, if aborted before it responds. */
+  signal: AbortSignal
+  /** Called if an earlier version that had to end first is started again. */
+  beforeFallback: () => Promise<void>
+}
+
 /** The options of an `AppResponder`. */
 interface AppResponderOptions {
   /** What the app's processes belong to. */
@@ -89,27 +99,23 @@ export class AppResponder {
   /**
    * Starts a program. Resolves when it responds. Until then, what responded before goes on.
    *
-   * @param spawned called when the process has started and its health is checked
-   * @param signal stops the program, and an earlier version too, if aborted before it responds
    * @throws as `AppSupervisor.replace`
    */
   async startProgram(
     sandbox: Sandbox,
     { plan, environment }: AppVersion,
-    spawned: () => void,
-    signal?: AbortSignal,
+    { spawned, signal, beforeFallback }: Partial<StartOptions>,
   ): Promise<void> {
     const { exposure } = this.#options
     const supervisor = this.#superviseIn(sandbox)
     if (!this.isUp) exposure.setUpstream({ kind: 'starting' })
     signal?.throwIfAborted()
-    const started = supervisor.replace(plan, environment, (port) =>
-      exposure.drained({ server: sandbox, port }),
-    )
+    const drained = (port: number) => exposure.drained({ server: sandbox, port })
+    const started = supervisor.replace(plan, environment, drained, beforeFallback)
     const stop = () => void supervisor.stop()
     signal?.addEventListener('abort', stop)
     try {
-      spawned()
+      spawned?.()
       await started
     } finally {
       signal?.removeEventListener('abort', stop)

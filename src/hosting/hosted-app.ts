@@ -5,7 +5,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
-import { type AppEnvironment, AppResponder, type AppVersion } from './app-responder.ts'
+import { type AppEnvironment, AppResponder, type AppVersion, type StartOptions } from './app-responder.ts'
 import { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
@@ -188,21 +188,22 @@ export class HostedApp {
    *
    * @param spawned called when the process has started and its health is checked
    * @param signal stops the app, and the earlier version too, if aborted before the app responds
+   * @param beforeFallback called if an earlier version that had to end first is started again
    * @throws AppError if the app does not respond; the earlier version keeps running. ComputeError if the server does
    * not run
    */
   async start(
     plan: AppPlan,
     environment: AppEnvironment,
-    { spawned = () => {}, signal }: { spawned?: () => void; signal?: AbortSignal } = {},
+    options: Partial<StartOptions> = {},
   ): Promise<void> {
     const version = { plan, environment }
     if (plan.start.kind === 'command') this.#command = plan.start.command
     const before = this.#version
     this.#version = version
     try {
-      if (plan.start.kind === 'files') await this.#startFiles(plan, plan.start, spawned)
-      else await this.#startProgram(version, spawned, signal)
+      if (plan.start.kind === 'files') await this.#startFiles(plan, plan.start, options.spawned)
+      else await this.#startProgram(version, options)
     } catch (error) {
       // An app that ran under an earlier berth is started again when its variables change.
       if (this.#version === version) this.#version = before ?? (this.#options.hasRun ? version : null)
@@ -300,9 +301,9 @@ export class HostedApp {
   async #startFiles(
     plan: AppPlan,
     { folder, fallback }: Extract<AppPlan['start'], { kind: 'files' }>,
-    spawned: () => void,
+    spawned: (() => void) | undefined,
   ): Promise<void> {
-    spawned()
+    spawned?.()
     const location = [this.#options.directory, folder].filter(Boolean).join('/')
     const reload = plan.watch ? this.#reload : null
     const above = location.split('/').filter(Boolean)
@@ -316,10 +317,10 @@ export class HostedApp {
     this.#responder.startFiles(serve)
   }
 
-  async #startProgram(version: AppVersion, spawned = () => {}, signal?: AbortSignal): Promise<void> {
+  async #startProgram(version: AppVersion, options: Partial<StartOptions> = {}): Promise<void> {
     const sandbox = this.#dependencies.servers.sandbox(this.serverId)
     if (sandbox === undefined) throw new ComputeError('The server does not run.')
-    await this.#responder.startProgram(sandbox, version, spawned, signal)
+    await this.#responder.startProgram(sandbox, version, options)
   }
 
   #crashText(): string | null {

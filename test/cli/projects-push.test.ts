@@ -111,7 +111,7 @@ test('an app that breaks says why and how to go on; the old one answers; the nex
   expect(broken.exitCode).toBe(1)
   expect(broken.stderr).toContain('broken on purpose')
   expect(broken.stderr).toMatch(
-    /fragile could not be brought up; .*The version before goes on\. .*berth projects logs fragile\n$/,
+    /fragile could not be brought up; .*The version before goes on, with its files\. .*berth projects logs fragile\n$/,
   )
   expect(await text(url)).toBe('one')
   expect((await projects('list')).stdout).toMatch(/ fragile +fragile +running, update failed /)

@@ -125,11 +125,14 @@ async function watchAndPush(
   })
 }
 
+/** How often the files that a server lacks are sent. */
+const MAX_ATTEMPTS = 2
+
 /** Sends a directory to its project, again and again. */
 export class Pusher {
   readonly #reader = new ManifestReader()
   #survey: DirectorySurvey | null = null
-  /** What was sent last. */
+  /** What was sent last, and did come up. */
   #sent: FileManifest | null = null
 
   constructor(
@@ -160,6 +163,7 @@ export class Pusher {
       const leftOut = leftOutText(survey, 'berth secrets import')
       throw new CommandError(`${this.directory} has no file to send. ${leftOut}`.trim())
     }
+    const before = this.#sent
     const response = await this.#send(survey)
     const { project } = response
     const phases: string[] = []
@@ -173,6 +177,8 @@ export class Pusher {
             onPhase: (phase) => phases.push(phase),
           })
     const final = response.began === null ? project : await watch()
+    // The server has then put back what it had before.
+    if (final.init_phase === 'failed') this.#sent = before
     return { response, project: final, phases, tookMs: Math.round(performance.now() - began) }
   }
 
@@ -181,7 +187,9 @@ export class Pusher {
     // The server most likely lacks what has changed since the last push, and nothing else.
     const first = this.#sent === null ? [] : compareManifests(manifest, this.#sent).changed
     let response = await this.#request(survey, manifest, first)
-    if (response.missing.length > 0) response = await this.#request(survey, manifest, response.missing)
+    // A push before that fails meanwhile has its files put back.
+    for (let attempt = 0; response.missing.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1)
+      response = await this.#request(survey, manifest, response.missing)
     this.#sent = manifest
     if (response.missing.length === 0) return response
     throw new CommandError(
@@ -219,7 +227,7 @@ async function report(
   if (phase === 'failed') {
     if (json) await printLogEnd(stderr, projectLog(client, id))
     throw new CommandError(
-      `${slug} could not be brought up; the log above says why. ${project.runtime_status === 'running' ? 'The version before goes on. ' : ''}Mend it and push again. The whole log: berth projects logs ${slug}`,
+      `${slug} could not be brought up; the log above says why. ${project.runtime_status === 'running' ? 'The version before goes on, with its files. ' : ''}Mend it and push again. The whole log: berth projects logs ${slug}`,
     )
   }
   if (phase === 'awaiting_secrets') {

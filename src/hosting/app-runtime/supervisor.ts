@@ -74,13 +74,19 @@ export class AppSupervisor {
    * ended, once `drained` has resolved or after 10 s. If the new one does not respond, the old one stays. An app with
    * a fixed port cannot run twice: the old one is ended first, and started again if the new one fails.
    *
+   * @param beforeFallback called before the old one is started again
    * @throws as `start`
    */
-  replace(plan: AppPlan, env: Readonly<Record<string, string>>, drained: Drained): Promise<void> {
+  replace(
+    plan: AppPlan,
+    env: Readonly<Record<string, string>>,
+    drained: Drained,
+    beforeFallback: () => Promise<void> = async () => {},
+  ): Promise<void> {
     const program = toProgram(plan, env)
     // The restart of a version that is replaced need not finish.
     if (this.#current?.kind === 'restart') this.#current.abort.abort(stopped())
-    return this.#enqueue('start', (signal) => this.#replace(program, drained, signal))
+    return this.#enqueue('start', (signal) => this.#replace(program, drained, beforeFallback, signal))
   }
 
   /** Stops the app. Resolves when none of its processes is left. Calls under way fail. */
@@ -96,7 +102,12 @@ export class AppSupervisor {
     })
   }
 
-  async #replace(program: AppProgram, drained: Drained, signal: AbortSignal): Promise<void> {
+  async #replace(
+    program: AppProgram,
+    drained: Drained,
+    beforeFallback: () => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
     this.#cancelRestart()
     const old = this.#running
     const inTheWay = old !== null && program.port !== null && old.process.port === program.port
@@ -114,13 +125,18 @@ export class AppSupervisor {
       if (old !== null && !inTheWay) void this.#processes.retire(old, drained)
     } catch (error) {
       this.#replaced = null
-      await this.#afterFailure(inTheWay ? old : null, error, signal)
+      await this.#afterFailure(inTheWay ? old : null, error, beforeFallback, signal)
       throw error
     }
   }
 
   /** After a failed start, keeps or restarts the version that ran before. */
-  async #afterFailure(before: RunningProcess | null, error: unknown, signal: AbortSignal): Promise<void> {
+  async #afterFailure(
+    before: RunningProcess | null,
+    error: unknown,
+    beforeFallback: () => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
     if (signal.aborted || this.#options.sandbox.ending) return
     const reason = summaryOf(error)
     const old = this.#running
@@ -135,6 +151,7 @@ export class AppSupervisor {
     }
     this.#log(`${reason} The version before is started again.`)
     try {
+      await beforeFallback()
       this.#switchTo(await this.#processes.launch(before.program, signal))
     } catch (again) {
       if (!signal.aborted) this.#giveUp(summaryOf(again), endOf(again))

@@ -8,7 +8,7 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import { BringUp } from './bring-up.ts'
+import { BringUp, type PreviousVersion } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
@@ -130,10 +130,19 @@ export class ProjectApps implements ServerLifecycleListener {
     this.#startBringUp(row.id)
   }
 
-  /** Begins a new bring-up with a phase. None may run. */
-  begin({ id }: ProjectRow, phase: 'install' | 'build' | 'start', proceed: boolean): void {
+  /**
+   * Begins a new bring-up with a phase. None may run.
+   *
+   * @param previous the code of the version before, to be put back if the bring-up fails
+   */
+  begin(
+    { id }: ProjectRow,
+    phase: 'install' | 'build' | 'start',
+    proceed: boolean,
+    previous: PreviousVersion,
+  ): void {
     this.#records.startBringUp(id, this.#dependencies.ids.next('irun'), phase, proceed)
-    this.#startBringUp(id)
+    this.#startBringUp(id, previous)
   }
 
   /** Ends a bring-up that runs, because another one follows. Resolves when nothing of it runs. */
@@ -209,8 +218,9 @@ export class ProjectApps implements ServerLifecycleListener {
     await this.#bringUp.stop()
   }
 
-  #startBringUp(id: string): void {
-    if (!this.#stopping && !this.#removing.has(id) && !this.#uploads.has(id)) this.#bringUp.start(id)
+  #startBringUp(id: string, previous: PreviousVersion | null = null): void {
+    if (!this.#stopping && !this.#removing.has(id) && !this.#uploads.has(id))
+      this.#bringUp.start(id, previous)
   }
 
   /** Starts an app again with the plan of its last bring-up. */

@@ -1,10 +1,11 @@
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
-import { WorkspaceError } from '../../compute/workspace.ts'
+import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Preparation } from '../../hosting/preparation.ts'
 import { accountCaller } from '../../http/caller.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -32,6 +33,14 @@ interface BringUpDependencies {
   urlOf: (row: ProjectRow) => string | null
 }
 
+/** The code that a version had which a bring-up is to replace. */
+export interface PreviousVersion {
+  /** Forgets it, because the new version responds. */
+  discard(): Promise<void>
+  /** Puts it back; later calls do nothing more. Reports whether there was any to put back. */
+  putBack(): Promise<boolean>
+}
+
 /** The phases that do work, in order. */
 type Step = 'fetch' | 'install' | 'build' | 'start'
 
@@ -50,6 +59,7 @@ interface BringUpContext {
   sandbox: Sandbox
   app: HostedApp
   signal: AbortSignal
+  previous: PreviousVersion | null
 }
 
 /**
@@ -74,11 +84,15 @@ export class BringUp {
     await this.#runs.get(projectId)?.done
   }
 
-  /** Continues from the recorded phase of a project. Does nothing if its bring-up runs already. */
-  start(projectId: string): void {
+  /**
+   * Continues from the recorded phase of a project. Does nothing if its bring-up runs already.
+   *
+   * @param previous the code of the version before, which is put back if the new one does not come up
+   */
+  start(projectId: string, previous: PreviousVersion | null = null): void {
     if (this.#runs.has(projectId)) return
     const abort = new AbortController()
-    const done = this.#run(projectId, abort.signal)
+    const done = this.#run(projectId, abort.signal, previous)
       .catch((error) =>
         this.#dependencies.logger.error('a bring-up could not be followed to its end', { projectId, error }),
       )
@@ -98,12 +112,13 @@ export class BringUp {
     await Promise.all([...this.#runs.keys()].map((id) => this.abort(id, 'dropped')))
   }
 
-  async #run(id: string, signal: AbortSignal): Promise<void> {
+  async #run(id: string, signal: AbortSignal, previous: PreviousVersion | null): Promise<void> {
     const { records, servers, appOf, logger } = this.#dependencies
     const row = records.find(id)
     if (!row) return
     const app = await appOf(row)
     let done = () => {}
+    let work: BringUpContext | null = null
     const run = runOf(row)
     app.log.beginRun(run)
     app.markStarting()
@@ -111,8 +126,10 @@ export class BringUp {
       const used = await servers.use(accountCaller(row.accountId), row.serverId)
       done = used.done
       signal.throwIfAborted()
-      const complete = await this.#runSteps(row, { server: used.row, sandbox: used.sandbox, app, signal })
+      work = { server: used.row, sandbox: used.sandbox, app, signal, previous }
+      const complete = await this.#runSteps(row, work)
       if (complete) {
+        await previous?.discard()
         records.markReady(row, this.#dependencies.urlOf(records.find(id) ?? row))
         app.log.appendPhase('ready', run)
       } else app.markDown('It waits for variables that it cannot start without.')
@@ -124,9 +141,10 @@ export class BringUp {
       if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
       if (!isToldByApp(error, signal, records.find(id)?.initPhase))
         app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
+      const { initPhase, plan = null } = records.find(id) ?? {}
+      await this.#restore(row, work, previous)
       // The app that ran before may be down: berth was killed, or the server was stopped.
       if (!app.isUp) records.setRuntimeStatus(id, 'paused')
-      const { initPhase, plan = null } = records.find(id) ?? {}
       const phase = initPhase ?? 'fetch'
       app.markDown('It could not be brought up; its log says why.', commandOf(plan, phase))
       records.markFailed(row, phase, await app.lastLines(FAILURE_LOG_LINES))
@@ -136,6 +154,39 @@ export class BringUp {
       done()
       const server = servers.find(row.serverId)
       if (server) servers.meter.changed(server)
+    }
+  }
+
+  /**
+   * Puts the code of the version before back after a failure, and installs and builds it again as far as the failed
+   * version has done that. It can then be started again at any time.
+   */
+  async #restore(
+    row: ProjectRow,
+    work: BringUpContext | null,
+    previous: PreviousVersion | null,
+  ): Promise<void> {
+    const { records, servers, secrets, code, preparation, appOf, logger } = this.#dependencies
+    const { log } = await appOf(row)
+    try {
+      const wasBuilt = row.initPhase === 'install' || row.initPhase === 'build'
+      if (previous === null || !(await previous.putBack()) || work === null) return
+      log.append('berth', 'The files of the version before are back in place.')
+      const restored = records.find(row.id)
+      if (!restored?.plan || work.signal.aborted) return
+      const { plan } = restored
+      const workspace = servers.workspace(work.server)
+      const location = locationOf(row, work, workspace)
+      const environment = secrets.environment(row.serverId, row.id)
+      const fingerprint = await code.fingerprint(restored, plan, workspace)
+      if (plan.install !== null && fingerprint !== records.installedFrom(row.id)) {
+        await preparation.install(location, plan, environment)
+        records.setInstalled(row.id, fingerprint)
+      }
+      if (wasBuilt) await preparation.build(location, plan, environment)
+    } catch (error) {
+      logger.warn('the version before of a project is not restored', { projectId: row.id, error })
+      log.append('berth', `The version before cannot be started again: ${messageOf(error)}`)
     }
   }
 
@@ -158,19 +209,14 @@ export class BringUp {
     return true
   }
 
-  async #runStep(
-    step: Step,
-    row: ProjectRow,
-    { server, sandbox, app, signal }: BringUpContext,
-  ): Promise<void> {
+  async #runStep(step: Step, row: ProjectRow, work: BringUpContext): Promise<void> {
     const { records, servers, secrets, code, preparation } = this.#dependencies
-    const directory = projectDirectory(row)
+    const { server, app, signal } = work
     const workspace = servers.workspace(server)
     const environment = secrets.environment(row.serverId, row.id)
     app.maskValues(environment)
     if (step === 'fetch') return code.fetch(row, { server, log: app.log, signal })
-    const owner = projectOwner(row.id)
-    const target = { owner, serverId: row.serverId, sandbox, workspace, directory, log: app.log, signal }
+    const target = locationOf(row, work, workspace)
     if (step === 'install') {
       const plan = await preparation.plan(target)
       records.setPlan(row.id, plan)
@@ -182,25 +228,22 @@ export class BringUp {
     }
     const plan = planOf(row)
     if (step === 'build') return preparation.build(target, plan, environment)
-    await this.#startApp(row, plan, { app, signal })
+    await this.#startApp(row, plan, work)
   }
 
   /** Starts the app with the current variables, and again if they change meanwhile. */
-  async #startApp(
-    row: ProjectRow,
-    plan: AppPlan,
-    { app, signal }: Pick<BringUpContext, 'app' | 'signal'>,
-  ): Promise<void> {
+  async #startApp(row: ProjectRow, plan: AppPlan, { app, signal, previous }: BringUpContext): Promise<void> {
     const { records, secrets } = this.#dependencies
     const spawned = () => {
       records.setPhase(row.id, 'healthcheck')
       if (plan.start.kind === 'command') app.log.appendPhase('healthcheck', runOf(row))
     }
+    const beforeFallback = async () => void (await previous?.putBack())
     for (;;) {
       const environment = secrets.environment(row.serverId, row.id)
       const isOld = () => !Bun.deepEquals(environment, secrets.environment(row.serverId, row.id))
       try {
-        await app.start(plan, environment, { spawned, signal })
+        await app.start(plan, environment, { spawned, signal, beforeFallback })
         if (!isOld()) return
       } catch (error) {
         if (signal.aborted || !isOld()) throw error
@@ -218,6 +261,17 @@ export class BringUp {
     return missing.length > 0
   }
 }
+
+/** Returns where a project is installed and built. */
+const locationOf = (row: ProjectRow, { sandbox, app, signal }: BringUpContext, workspace: Workspace) => ({
+  owner: projectOwner(row.id),
+  serverId: row.serverId,
+  sandbox,
+  workspace,
+  directory: projectDirectory(row),
+  log: app.log,
+  signal,
+})
 
 const runOf = ({ id, initRunId }: ProjectRow): string => initRunId ?? id
 

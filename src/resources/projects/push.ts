@@ -10,8 +10,10 @@ import { compareManifests, toManifest } from '../files/manifest.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { ProjectApps } from './apps.ts'
+import type { PreviousVersion } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import type { ProjectPush } from './model.ts'
+import { PreviousCode, removeFiles } from './previous-code.ts'
 import type { ProjectRecords } from './records.ts'
 import { SourceError } from './sources/errors.ts'
 import { SOURCE_LIMITS } from './sources/limits.ts'
@@ -53,6 +55,10 @@ export class ProjectPushes {
   readonly #mutex = new KeyedMutex()
   /** What a project lacked when it was asked last: a client sends that next, with the same manifest. */
   readonly #asked = new Map<string, { manifest: string; changed: string[] }>()
+  /** The code of versions that run while pushes try to replace them. */
+  readonly #previous = new Map<string, PreviousCode>()
+  /** How often the code of a project was put back. */
+  readonly #putBacks = new Map<string, number>()
 
   constructor(dependencies: PushDependencies) {
     this.#dependencies = dependencies
@@ -60,7 +66,8 @@ export class ProjectPushes {
 
   /**
    * Makes the code of a project what a manifest describes, and brings the app up again as far as that is necessary.
-   * Removes what came from outside earlier and is not in the manifest; what the app has made stays.
+   * Removes what came from outside earlier and is not in the manifest; what the app has made stays. If the app runs and the
+   * bring-up fails, the code of before is put back.
    *
    * @param archive the content of the files that differ, and of no others that the manifest lacks
    * @throws BerthError 400 for a path or an archive that is refused
@@ -84,6 +91,7 @@ export class ProjectPushes {
     const workspace = servers.workspace(server)
     const paths = [...files, ...links].map(({ path }) => path)
     try {
+      const putBacks = this.#putBacks.get(row.id)
       const changed = await this.#compare(row, workspace, { files, links }, archive !== null)
       const wanted = new Set(paths)
       const removed = records.listCode(row.id).filter((path) => !wanted.has(path))
@@ -96,6 +104,15 @@ export class ProjectPushes {
       const missing = changed.filter((path) => !sent.has(path))
       if (missing.length > 0) return { missing, written: 0, removed: 0, began: null }
       const change = { tree: tree?.root ?? null, written: [...sent], removed }
+      if (!this.#isReadyWith(row, change)) {
+        await this.#dependencies.apps.supersede(row.id)
+        // The push before has failed meanwhile, so that other files are there than those compared.
+        if (this.#putBacks.get(row.id) !== putBacks) {
+          const differs = await this.#compare(row, workspace, { files, links }, false)
+          const lacking = differs.filter((path) => !sent.has(path))
+          if (lacking.length > 0) return { missing: lacking, written: 0, removed: 0, began: null }
+        }
+      }
       const began = await this.#apply(row, server, workspace, change, paths)
       return { missing: [], written: sent.size, removed: removed.length, began }
     } catch (error) {
@@ -154,31 +171,93 @@ export class ProjectPushes {
     return { root, paths: writer.paths }
   }
 
+  /** Reports whether a project has nothing to change and runs. */
+  #isReadyWith({ id }: ProjectRow, { written, removed }: Change): boolean {
+    const { records, hosting } = this.#dependencies
+    const isUp = records.find(id)?.initPhase === 'ready' && hosting.find(id)?.isUp === true
+    return isUp && written.length === 0 && removed.length === 0
+  }
+
+  /** Keeps the code of the version that runs, if one does, to be put back if the push fails. */
+  async #keepPrevious(row: ProjectRow, workspace: Workspace, { written, removed }: Change): Promise<void> {
+    const { hosting, records } = this.#dependencies
+    const app = hosting.find(row.id)
+    if (!app?.isUp || app.crash !== null) return this.#discardPrevious(row.id)
+    const record = { plan: row.plan, paths: records.listCode(row.id) }
+    const previous =
+      this.#previous.get(row.id) ?? (await PreviousCode.begin(workspace, projectDirectory(row), record))
+    this.#previous.set(row.id, previous)
+    if (!(await previous.keep([...written, ...removed]))) await this.#discardPrevious(row.id)
+  }
+
+  /** Removes what is kept for a project, which is deleted. */
+  forget(id: string): Promise<void> {
+    this.#asked.delete(id)
+    this.#putBacks.delete(id)
+    return this.#discardPrevious(id)
+  }
+
+  async #discardPrevious(id: string): Promise<void> {
+    const previous = this.#previous.get(id)
+    this.#previous.delete(id)
+    await previous?.discard()
+  }
+
+  #previousVersion(id: string): PreviousVersion {
+    let putBack: Promise<boolean> | undefined
+    return {
+      discard: () => this.#discardPrevious(id),
+      putBack: () => {
+        putBack ??= this.#putBack(id)
+        return putBack
+      },
+    }
+  }
+
+  /** Puts the code of the version before back, with what is recorded of it. Reports whether there was any. */
+  async #putBack(id: string): Promise<boolean> {
+    const { records } = this.#dependencies
+    const previous = this.#previous.get(id)
+    if (previous === undefined) return false
+    this.#previous.delete(id)
+    this.#asked.delete(id)
+    this.#putBacks.set(id, (this.#putBacks.get(id) ?? 0) + 1)
+    try {
+      await previous.putBack()
+      records.setCode(id, previous.record.paths)
+      if (previous.record.plan !== null) records.setPlan(id, previous.record.plan)
+    } finally {
+      await previous.discard()
+    }
+    return true
+  }
+
   /** Changes the files, and begins a bring-up if the app needs one. */
   async #apply(
     row: ProjectRow,
     server: ServerRow,
     workspace: Workspace,
-    { tree, written, removed }: Change,
+    change: Change,
     paths: readonly string[],
   ): Promise<Phase | null> {
-    const { apps, records, hosting, servers } = this.#dependencies
-    const isUnchanged = written.length === 0 && removed.length === 0
+    const { apps, records, servers } = this.#dependencies
+    if (this.#isReadyWith(row, change)) return null
+    const { tree, removed } = change
     const before = records.find(row.id) ?? row
-    if (isUnchanged && before.initPhase === 'ready' && hosting.find(row.id)?.isUp) return null
-    await apps.supersede(row.id)
     const app = await apps.app(before)
     // The bring-up starts the app itself, so its watch need not. Pages in browsers are reloaded by the watch alone.
     const isServed = before.plan?.start.kind === 'files' && before.plan.build === null
     const resume = isServed ? async () => {} : await app.pauseWatch()
     try {
       const directory = projectDirectory(row)
+      await this.#keepPrevious(before, workspace, change)
       await removeFiles(workspace, directory, removed)
       if (tree !== null) await workspace.mergeIn(tree, directory)
       records.setCode(row.id, paths)
       servers.meter.changed(server)
       const began = await this.#next(before, server, workspace)
-      if (began !== null) apps.begin(before, began, before.proceed)
+      if (began === null) await this.#discardPrevious(row.id)
+      else apps.begin(before, began, before.proceed, this.#previousVersion(row.id))
       return began
     } finally {
       void apps.waitForBringUp(row.id).then(resume)
@@ -223,28 +302,6 @@ async function describe(workspace: Workspace, directory: string, paths: readonly
     if (error instanceof WorkspaceError && error.fault === 'missing') return toManifest([])
     throw error
   }
-}
-
-/** Removes files, and the directories that are empty then. */
-async function removeFiles(workspace: Workspace, directory: string, paths: readonly string[]): Promise<void> {
-  const parents = new Set<string>()
-  for (const path of paths) {
-    await workspace.remove(`${directory}/${path}`).catch(ignoreMissing)
-    for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1))
-      parents.add(path.slice(0, at))
-  }
-  // The innermost first.
-  for (const parent of [...parents].sort((a, b) => b.length - a.length)) {
-    const full = `${directory}/${parent}`
-    const entries = await workspace.entries(full).catch(() => null)
-    if (entries?.length === 0) await workspace.remove(full).catch(ignoreMissing)
-  }
-}
-
-function ignoreMissing(error: unknown): void {
-  const isMissing =
-    error instanceof WorkspaceError && (error.fault === 'missing' || error.fault === 'not_a_file')
-  if (!isMissing) throw error
 }
 
 /** Matches commands that take changes of their files by themselves. */

@@ -340,6 +340,7 @@ export class ProjectsService {
     const { servers } = this.#dependencies
     const server = servers.find(row.serverId)
     await this.apps.shutDown(row.id)
+    await this.#pushes.forget(row.id)
     if (server) {
       await servers
         .workspace(server)

@@ -130,6 +130,80 @@ describe('POST /projects/{projectId}/push', () => {
     expect(await text(url)).toBe('mended')
   })
 
+  test('one that does not come up leaves the files, packages and build of the version that runs', async () => {
+    const good: Files = {
+      'berth.json': '{"install":"cp package.json packages","build":"cp src/a built","start":"bun index.ts"}',
+      'package.json': '{"version":"1"}',
+      'index.ts': server('one'),
+      'src/a': 'a1',
+      'src/gone/b': 'b1',
+    }
+    const { id, slug, url } = await ready(berth, serverId, {
+      visibility: 'public',
+      source: await archiveOf(good),
+    })
+    await berth.exec(serverId, `cd projects/${slug} && echo kept > data.db`)
+    const tree = async () =>
+      (await berth.exec(serverId, `cd projects/${slug} && find . -type f | sort | xargs tail -n +1`)).stdout
+    const before = await tree()
+    const { 'src/gone/b': _, ...rest } = good
+    const broken = { ...rest, 'src/a': 'a2', 'new/c': 'c', 'index.ts': 'process.exit(5)' }
+    const changes: Files[] = [
+      broken,
+      { ...broken, 'package.json': '{"version":"2"}' },
+      {
+        ...rest,
+        'berth.json': (good['berth.json'] ?? '').replace('cp src/a built', 'echo x > built; false'),
+      },
+      { ...rest, 'berth.json': '{' },
+    ]
+    for (const files of changes) {
+      expect(await push(id, files)).toMatchObject({ missing: [], removed: 1 })
+      expect(await settled(berth, id)).toMatchObject({ init_phase: 'failed', runtime_status: 'running' })
+      expect(await tree()).toBe(before)
+    }
+    expect(await logged(berth, id)).toContain('The files of the version before are back in place.')
+    // So that a restart is no outage.
+    await berth.call('POST', `/servers/${serverId}/actions`, { action: 'restart' })
+    expect(await text(url)).toBe('one')
+    expect(await push(id, { ...good, 'index.ts': server('two') })).toMatchObject({
+      ...{ asked: ['index.ts'], written: 1, removed: 0 },
+    })
+    expect(await text(url)).toBe('two')
+  })
+
+  test('an app with a port of its own is started again with the files that it had', async () => {
+    const port = 20_000 + Math.floor(Math.random() * 10_000)
+    const manifest = JSON.stringify({ start: 'bun index.ts', port })
+    const fixed = (answer: string) => server(answer).replace('process.env.PORT', String(port))
+    const good = { 'berth.json': manifest, 'index.ts': fixed('one') }
+    const { id, url } = await ready(berth, serverId, { visibility: 'public', source: await archiveOf(good) })
+    await push(id, { ...good, 'index.ts': 'process.exit(5)' })
+    expect(await settled(berth, id)).toMatchObject({ init_phase: 'failed', runtime_status: 'running' })
+    expect(await text(url)).toBe('one')
+  })
+
+  test('a push beside one that fails sends what is missing after all', async () => {
+    const good = { 'index.ts': server('one'), a: '1', b: '1' }
+    const { id, url, slug } = await ready(berth, serverId, {
+      visibility: 'public',
+      source: await archiveOf(good),
+    })
+    const slow = { ...good, a: '2', 'index.ts': 'await Bun.sleep(700); process.exit(5)' }
+    const first = await pushWith(id, slow, { a: slow.a, 'index.ts': slow['index.ts'] })
+    expect(first.body.began).toBe('start')
+    // Asked while the other one is in place, and sent when that has failed.
+    const next = { ...good, a: '2', b: '2', 'index.ts': server('two') }
+    const { missing } = (await berth.call('POST', `/projects/${id}/push`, manifestOf(next))).body
+    expect(missing.sort()).toEqual(['b', 'index.ts'])
+    await settled(berth, id)
+    const stale = await pushWith(id, next, { b: next.b, 'index.ts': next['index.ts'] })
+    expect(stale.body).toMatchObject({ missing: ['a'], written: 0, began: null })
+    await push(id, next)
+    expect(await text(url)).toBe('two')
+    expect((await berth.exec(serverId, `cat projects/${slug}/a`)).stdout).toBe('2')
+  })
+
   test('a push ends a bring-up that waits for an app that never answers', async () => {
     const { id, url } = await ready(berth, serverId, { visibility: 'public', source: await archiveOf(APP) })
     const mute = { ...APP, 'src/index.ts': 'setInterval(() => {}, 1000)' }
