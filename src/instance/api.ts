@@ -229,7 +229,10 @@ export function createApi(
   })
   const bySession = async (request: Request, group: Group | typeof CONTROL_SEGMENT): Promise<Response> => {
     await identifyBySession(request)
-    return (await appOf(group)).fetch(request)
+    const response = await (await appOf(group)).fetch(request)
+    // Browsers and proxies may store responses to requests with a cookie (RFC 9111, 3.5 is about Authorization alone).
+    response.headers.set('cache-control', 'no-store')
+    return response
   }
   const byGroup = new Map<string, App>()
   const appAt: Api['appAt'] = (url) => {

@@ -109,6 +109,17 @@ describe('the session of a browser', () => {
     expect((await send(plain, 'GET', '/keys')).status).toBe(200)
   })
 
+  test('leaves nothing of an answer in a cache', async () => {
+    const id = await berth.server()
+    await berth.call('PUT', `/servers/${id}/files`, { path: 'a.txt', content: 'a' })
+    const headers = await ownHeaders(await Visitor.of(berth))
+    for (const path of ['/servers', `/servers/${id}/files?path=a.txt`, '/nothing', '/_berth/accounts'])
+      expect([
+        path,
+        (await fetch(`${berth.info.base_url}${path}`, { headers })).headers.get('cache-control'),
+      ]).toEqual([path, 'no-store'])
+  })
+
   test('reaches its own account alone', async () => {
     const { browser } = await secondAccount()
     const id = await berth.server()
