@@ -55,6 +55,13 @@ describe.skipIf(!shown).each(['127.0.0.1', '::1'])('a connection to %s', (addres
     for (const one of found) expect(ownSockets()).toContain(`socket:[${one?.inode}]`)
   })
 
+  test('each end has a cookie of its own, which stays', () => {
+    const other = { address, port: end.peerPort, peerAddress: address, peerPort: end.port }
+    const cookies = [find(end), find(other), find(end)].map((one) => one?.cookie)
+    expect(cookies[0]).toBeGreaterThan(0n)
+    expect([new Set(cookies).size, cookies[2]]).toEqual([2, cookies[0]])
+  })
+
   test('a listener is no end, and neither is a connection that looks alike', () => {
     const elsewhere = address === '::1' ? '::2' : '127.0.0.2'
     expect(find({ ...end, port: end.peerPort, peerPort: end.port + 1 })).toBeNull()

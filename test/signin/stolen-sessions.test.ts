@@ -79,6 +79,20 @@ for _ in range(${thorough ? 1000 : 300}):
 print(sent, flush=True)
 `
 
+/** Asks for a page from a certain local port, prints the status of the answer, and leaves the port free for another. */
+const FROM_PORT = `
+import socket, struct, sys
+port, local, cookie = sys.argv[1:4]
+there = socket.socket()
+there.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+there.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+there.bind(('127.0.0.1', int(local)))
+there.connect(('127.0.0.1', int(port)))
+there.sendall(f'GET /access HTTP/1.1\\r\\nHost: localhost:{port}\\r\\nCookie: {cookie}\\r\\n\\r\\n'.encode())
+print(there.recv(65536).split()[1].decode())
+there.close()
+`
+
 const python = Bun.which('python3')
 if (python === null) console.error('SKIP: what servers do with a session, since no Python is installed')
 
@@ -179,6 +193,17 @@ for (const [isolation, reason] of await probedTiers())
         expect(await logOf()).toMatch(/^listens\n[1-9]\d*\n$/)
         const { body } = await berth.call('GET', '/keys')
         expect(body.keys.map((key: { id: string }) => key.id)).toContain(id)
+      })
+
+      test('opens nothing from the port of a connection that was a browser', async () => {
+        await berth.call('PUT', `/servers/${server}/files`, { path: 'from-port.py', content: FROM_PORT })
+        const given = [port, String(freePort()), browser.cookie]
+        for (let round = 0; round < 3; round++) {
+          const ours = Bun.spawn([python ?? '', '-c', FROM_PORT, ...given], { stdout: 'pipe' })
+          expect(await new Response(ours.stdout).text()).toBe('200\n')
+          const command = `python3 from-port.py ${given.map((one) => `'${one}'`).join(' ')}`
+          expect(await berth.exec(server, command)).toMatchObject({ stdout: '403\n', stderr: '' })
+        }
       })
 
       test('opens everything to a browser, which is a process of its own', async () => {

@@ -10,12 +10,15 @@ import {
   readName,
   readProcess,
 } from '../processes.ts'
-import { loadFindConnectedSocket, type SocketOwner } from './connected-socket.ts'
+import { type ConnectedSocket, loadFindConnectedSocket, type SocketOwner } from './connected-socket.ts'
 import { Pace } from './pace.ts'
 import { findTcpSockets, hasSocket } from './sockets.ts'
 
 /** Number of recent senders to remember, because a browser sends many requests. */
 const KEPT_SENDERS = 8
+
+/** Number of sockets to remember that belong to programs outside of servers. A browser has about six. */
+const KEPT_SOCKETS = 256
 
 /** Most ancestors of a process, and most attempts if one ends during the search. */
 const MAX_ANCESTORS = 10_000
@@ -25,6 +28,8 @@ const MAX_TRIES = 10
 export class SenderSearch {
   /** Recent senders, which were outside of servers; those found last come first. */
   #recent: number[] = []
+  /** The cookies of sockets that were found outside of servers, the oldest first. */
+  readonly #outside = new Set<bigint>()
   readonly #findConnectedSocket = once(loadFindConnectedSocket)
 
   /**
@@ -34,11 +39,21 @@ export class SenderSearch {
    * A socket without a visible owner outside of servers counts as a server's, because it may be passed between
    * processes during the search. Returns false for sockets that the system does not show (no /proc/net/tcp, another
    * network namespace), for other machines, for other users' programs, and if no server runs.
+   *
+   * A search takes milliseconds. Of a connection by loopback one is enough: the socket stays with its program, unless
+   * that program gives it away.
    */
   async isSentFromServer(connection: Connection): Promise<boolean> {
+    const end = this.#findLoopbackEnd(connection)
+    if (end !== null && this.#outside.has(end.cookie)) return false
+    const isServers = await this.#search(connection, end)
+    if (!isServers && end !== null) this.#remember(end)
+    return isServers
+  }
+
+  async #search(connection: Connection, end: ConnectedSocket | null): Promise<boolean> {
     const sandboxds = findSandboxds()
     if (sandboxds.length === 0) return false
-    const end = this.#findLoopbackEnd(connection)
     if (end !== null) return this.#isServerSocket(end, sandboxds)
     const { remoteAddress, remotePort, localPort } = connection
     const sockets = await findTcpSockets([remotePort, localPort])
@@ -53,8 +68,20 @@ export class SenderSearch {
     return false
   }
 
+  #remember({ inode, cookie }: ConnectedSocket): void {
+    if (inode === '0') return
+    this.#outside.add(cookie)
+    const [oldest] = this.#outside
+    if (this.#outside.size > KEPT_SOCKETS && oldest !== undefined) this.#outside.delete(oldest)
+  }
+
   /** Returns the other end of a connection by loopback; null if the kernel does not show exactly that one. */
-  #findLoopbackEnd({ remoteAddress, remotePort, localLoopback, localPort }: Connection): SocketOwner | null {
+  #findLoopbackEnd({
+    remoteAddress,
+    remotePort,
+    localLoopback,
+    localPort,
+  }: Connection): ConnectedSocket | null {
     // Without a name for the interface, and in the family of the address that berth listens on.
     if (localLoopback === null || remoteAddress !== localLoopback) return null
     return this.#findConnectedSocket()({
