@@ -24,6 +24,8 @@ export type Access = 'api' | 'control' | 'none'
 export interface CommandSpec {
   /** Name and arguments, as in `get <SERVER>`. */
   readonly usage: string
+  /** The operations that it is the way to call from a terminal, for the reference. `call` sets its own. */
+  readonly operations?: readonly CallId[]
   readonly aliases?: readonly string[]
   /** Description in the list of commands; by default `description`. */
   readonly summary?: string
@@ -158,6 +160,7 @@ export const call = <
 ): RunnableCommand =>
   action({
     ...spec,
+    operations: [id],
     access: isControlCall(id) ? 'control' : 'api',
     async run(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>) {
       const { args, options, connect, print } = invocation

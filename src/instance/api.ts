@@ -1,5 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { errorAnswers, methodsByRoutes } from '../contract/error-response.ts'
+import type { OperationCommands } from '../contract/reference/routes.ts'
 import { type AccessControl, accessControl, Callers, Uploads } from '../http/authentication.ts'
 import { BODY_LIMIT } from '../http/body.ts'
 import { requestEntry } from '../http/entry.ts'
@@ -20,19 +21,47 @@ interface RouteDependencies {
   callers: Callers
   /** Returns the whole API, for documents that describe it. */
   whole: () => Promise<AnyElysia>
+  commands: OperationCommands
   /** Responds to a request made on behalf of a caller. */
   handle: App['fetch']
 }
 
 /** Every group of routes, in the order in which documents list them. Each is loaded when it is first asked for. */
 const GROUPS = {
-  documents: async ({ whole }: RouteDependencies) => {
-    const [{ openApiRoutes }, { API_DOCUMENT }, { docsRoutes }] = await Promise.all([
+  documents: async ({ services, whole, host, commands }: RouteDependencies) => {
+    const [
+      { openApiRoutes },
+      { API_DOCUMENT },
+      reference,
+      { referenceViewer },
+      { guideRoutes },
+      { pageAssetRoutes },
+    ] = await Promise.all([
       import('../contract/openapi/routes.ts'),
       import('../resources/openapi.ts'),
-      import('../http/docs/routes.ts'),
+      import('../contract/reference/routes.ts'),
+      import('../signin/pages/viewer.ts'),
+      import('../http/docs/guide/routes.ts'),
+      import('../http/pages/routes.ts'),
     ])
-    return new Elysia().use(openApiRoutes({ app: whole, facts: API_DOCUMENT })).use(docsRoutes())
+    return new Elysia()
+      .use(openApiRoutes({ app: whole, facts: API_DOCUMENT }))
+      .use(
+        reference.referenceRoutes({
+          path: '/docs',
+          title: 'API reference',
+          document: '/openapi.json',
+          credential: 'API key',
+          app: whole,
+          facts: API_DOCUMENT,
+          commands,
+          origin: (request) => originOf(request, host),
+          viewer: referenceViewer({ ...services, host, sessions: services.signIn.sessions }, '/docs', false),
+        }),
+      )
+      .use(reference.referenceAssetRoutes())
+      .use(guideRoutes())
+      .use(pageAssetRoutes())
   },
   servers: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/servers/routes.ts')).serversRoutes(access, services.servers),
@@ -153,11 +182,13 @@ export interface Api {
  * nor the first response waits for other groups, so a path's group is looked up here, before Elysia's own router.
  *
  * @param control creates the control API at its first request
+ * @param commands for the reference
  */
 export function createApi(
   services: Services,
   host: HostOptions,
   control: (callers: Callers) => Promise<App>,
+  commands: OperationCommands,
 ): Api {
   const callers = new Callers(
     (credential, request) =>
@@ -243,7 +274,7 @@ export function createApi(
     return app
   }
   const respond = async (request: Request): Promise<Response> => (await appAt(request.url)).fetch(request)
-  const parts = { access, services, host, callers, whole, handle: respond }
+  const parts = { access, services, host, callers, whole, commands, handle: respond }
   const faultGate = once(async () => {
     const { FaultGate } = await import('../testing/faults/gate.ts')
     return new FaultGate({

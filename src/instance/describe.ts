@@ -26,7 +26,12 @@ export async function describeControl(): Promise<OpenApiDocument> {
 
 /** The app with nothing behind it: its routes can be read, a request throws. */
 export const describedApp = (): Promise<AnyElysia> =>
-  createApi(absent(), { bound: 'localhost', publicHost: null }, async () => absent()).whole()
+  createApi(
+    absent(),
+    { bound: 'localhost', publicHost: null },
+    async () => absent(),
+    async () => new Map(),
+  ).whole()
 
 /** The same of the control API. */
 export async function describedControl(): Promise<AnyElysia> {

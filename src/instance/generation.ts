@@ -1,5 +1,6 @@
 import type { DescribedOperation } from '../contract/operation.ts'
 import type { OperationIndex } from '../contract/operations.ts'
+import type { OperationCommands } from '../contract/reference/routes.ts'
 import type { Callers } from '../http/authentication.ts'
 import type { FirstIds } from '../resources/keys/service.ts'
 import { once } from '../runtime/once.ts'
@@ -27,6 +28,8 @@ export interface GenerationDependencies
   baseUrl: () => string
   /** The control API over services; asked for at its first request. */
   control: ControlMaker
+  /** Returns the command lines that call each operation. */
+  commands: OperationCommands
 }
 
 /** Dependencies of the control API of a generation. */
@@ -100,8 +103,11 @@ export class Generation {
     )
     const stopping = this.#supervisor.aborted
     const host = { bound: config.host, publicHost: config.publicHost }
-    this.#api = createApi(services, host, (callers) =>
-      dependencies.control({ services, credentials, callers, operations, stopping }),
+    this.#api = createApi(
+      services,
+      host,
+      (callers) => dependencies.control({ services, credentials, callers, operations, stopping }),
+      dependencies.commands,
     )
   }
 

@@ -3,6 +3,7 @@ import { type ComputeDependencies, localDrivers } from '../compute/drivers.ts'
 import { PendingDriver } from '../compute/pending-driver.ts'
 import { type SelectedDriver, selectDriver } from '../compute/select.ts'
 import type { Config, Isolation } from '../config/config.ts'
+import type { OperationCommands } from '../contract/reference/routes.ts'
 import { StartupError } from '../errors.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
 import { ownHost } from '../http/host.ts'
@@ -39,6 +40,8 @@ export interface StartDependencies extends Pick<ComputeDependencies, 'self' | 'p
   temporaryDir?: string
   /** The variables that the process was started with. */
   environment: Readonly<Record<string, string | undefined>>
+  /** Returns the command lines that call each operation, by its id, for the reference. Without it there are none. */
+  commands?: OperationCommands
   /** Replaces the machine's clock, or the one for `--freeze`. */
   clock?: SteerableClock
   webhooks?: WebhookOverrides
@@ -117,6 +120,7 @@ async function compose(
   release: () => Promise<void>,
 ): Promise<Berth> {
   const { logger, version, sinceStartMs, environment, webhooks, observe } = dependencies
+  const { commands = async () => new Map<string, string>() } = dependencies
   const { fixtures, clockStart } = await readFixturesFiles(config, environment)
   const clock = dependencies.clock ?? new SteerableClock(clockStart)
   const { rngSeed } = config
@@ -178,6 +182,7 @@ async function compose(
       },
       states: instance,
       operations,
+      commands,
       stopping,
     })
   }
@@ -220,6 +225,7 @@ async function compose(
     connectionOf: (request) => listener?.connectionOf(request) ?? null,
     links,
     control,
+    commands,
   })
   releases.push(() => instance.close())
   // While the probe runs, and before a request gets in.

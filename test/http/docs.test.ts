@@ -1,39 +1,127 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
+import { operationCommands } from '../../src/cli/operation-commands.ts'
+import {
+  API_OPERATIONS,
+  CONTROL_OPERATIONS,
+  type IndexedOperation,
+  listOperations,
+} from '../../src/contract/operations.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { browserPath, launchBrowser, watchedPage } from '../support/browser.ts'
+import { browserPath, hindrances, launchBrowser, watchedPage } from '../support/browser.ts'
+import { signInTo } from '../support/pages.ts'
+import { linkOf } from '../support/visitor.ts'
 
 let berth: TestBerth
 beforeAll(async () => {
-  berth = await testBerth()
+  berth = await testBerth({ dependencies: { commands: async () => operationCommands() } })
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 
-describe('GET /docs', () => {
-  test('answers anybody with a page that allows itself its own instance alone', async () => {
-    const response = await fetch(`${berth.info.base_url}/docs`)
+/** Each reference with the operations that it has to show. */
+const REFERENCES = [
+  ['/docs', listOperations(API_OPERATIONS)],
+  ['/_berth/docs', listOperations(CONTROL_OPERATIONS)],
+] as const
+
+const read = async (path: string): Promise<string> => (await fetch(`${berth.info.base_url}${path}`)).text()
+
+/** The part of a page about one operation. */
+const sectionOf = (page: string, { id }: Pick<IndexedOperation, 'id'>): string => {
+  const [, ...after] = page.split(`<section class="operation" id="${id}"`)
+  return after.join('').split('</section>')[0] ?? ''
+}
+
+/** A text without elements, and with characters in place of entities. */
+const textOf = (html: string): string =>
+  html
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#x27;', "'")
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&')
+
+describe.each(REFERENCES)('GET %s', (path, operations) => {
+  test('is a page for anybody that runs one script of the instance and reaches only the instance', async () => {
+    const response = await fetch(`${berth.info.base_url}${path}`)
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
     const policy = response.headers.get('content-security-policy') ?? ''
     expect(policy).toContain("default-src 'none'")
+    expect(policy).toContain("script-src 'self';")
     expect(policy).toContain("connect-src 'self';")
-    expect(policy).not.toMatch(/https?:|\*|unsafe-eval|script-src[^;]*unsafe-inline/)
-    expect(await response.text()).not.toMatch(/https?:\/\//)
+    expect(policy).not.toMatch(/https?:|\*|unsafe/)
+    const html = await response.text()
+    expect([...html.matchAll(/<script/g)].length).toBe(1)
+    expect(html).not.toMatch(/<style| style="| on\w+="/)
+    const loaded = [...html.matchAll(/ (?:src|href)="([^"#]+)"/g)].map(([, url = '']) => url)
+    expect(loaded.filter((url) => !url.startsWith('/'))).toEqual([])
   })
 
-  test('its script is kept by browsers for as long as it is the same, and is asked for by its version', async () => {
-    const html = await (await fetch(`${berth.info.base_url}/docs`)).text()
-    const path = /<script src="([^"]+)"/.exec(html)?.[1] ?? ''
-    const script = await fetch(`${berth.info.base_url}${path}`)
-    expect(script.status).toBe(200)
-    expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
-    expect(script.headers.get('cache-control')).toContain('immutable')
-    expect((await script.bytes()).length).toBeGreaterThan(1_000_000)
-    const etag = script.headers.get('etag') ?? ''
+  test('has every operation: a link to it, its method, path and access, its fields, its responses, samples', async () => {
+    const page = await read(path)
+    const document = JSON.parse(await read(path.replace('docs', 'openapi.json')))
+    for (const operation of operations) {
+      const { id, method } = operation
+      expect(page).toContain(`<a href="#${id}"`)
+      const section = sectionOf(page, operation)
+      const text = textOf(section)
+      const declared = document.paths[operation.path][method.toLowerCase()]
+      expect(text).toContain(`${method} ${operation.path} `)
+      expect(section).toMatch(
+        /<span class="access">(no credential|API key|API key of the whole account|admin token)</,
+      )
+      expect(text).toContain(declared.summary)
+      for (const status of Object.keys(declared.responses)) expect(text).toContain(status)
+      const parameters = (declared.parameters ?? []).filter((one: object) => 'name' in one)
+      const name = declared.requestBody?.content['application/json']?.schema.$ref?.split('/').at(-1)
+      const fields = [
+        ...parameters.map((one: { name: string }) => one.name),
+        ...Object.keys(document.components.schemas[name]?.properties ?? {}),
+      ]
+      for (const field of fields) expect(section).toContain(`<code class="field">${field}</code>`)
+      if ('101' in declared.responses) expect(text).toContain(`new WebSocket(`)
+      else expect(text).toContain(`curl `)
+      expect(text).toContain(berth.info.base_url.replace('http', '101' in declared.responses ? 'ws' : 'http'))
+    }
+  })
+
+  test('with ?q= it has only the operations with the words, for browsers that run no scripts', async () => {
+    const page = await read(`${path}?q=GET+LIST+%3Cb%3E`)
+    expect(page).toContain('<strong>GET LIST &lt;b&gt;</strong>')
+    expect(page).not.toContain('<section class="operation"')
+    const some = await read(`${path}?q=health`)
+    const shown = operations.filter(({ id }) => some.includes(`<section class="operation" id="${id}"`))
+    expect(shown.length).toBeGreaterThan(0)
+    expect(shown.length).toBeLessThan(operations.length / 2)
+  })
+})
+
+test('the script and the styles are kept by browsers for as long as they are the same', async () => {
+  const html = await read('/docs')
+  for (const path of [...html.matchAll(/ (?:src|href)="(\/(?:docs|pages)\/[^"]+\?v=[^"]+)"/g)].map(
+    ([, url = '']) => url,
+  )) {
+    const file = await fetch(`${berth.info.base_url}${path}`)
+    expect([path, file.status]).toEqual([path, 200])
+    expect(file.headers.get('cache-control')).toContain('immutable')
+    const etag = file.headers.get('etag') ?? ''
     expect(path).toContain(JSON.parse(etag))
     const again = await fetch(`${berth.info.base_url}${path}`, { headers: { 'if-none-match': etag } })
     expect(again.status).toBe(304)
-  })
+  }
+})
+
+test('the command lines are those of commands that berth has, with their options', () => {
+  const lines = operationCommands()
+  const known = [...listOperations(API_OPERATIONS), ...listOperations(CONTROL_OPERATIONS)].map(({ id }) => id)
+  expect([...lines.keys()].filter((id) => !known.includes(id))).toEqual([])
+  expect(known.filter((id) => lines.has(id)).length).toBeGreaterThan(80)
+  expect(lines.get('servers.create')).toBe(
+    'berth servers create [--region REGION] [--tier TIER] [--task TEXT]',
+  )
+  expect(lines.get('servers.act')?.split('\n')).toContain('berth servers restart [SERVER]')
 })
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
@@ -45,53 +133,137 @@ describe.skipIf(browserPath === null)('the page in a browser (needs Chromium)', 
   })
   afterAll(() => browser?.close())
 
+  /** Opens the form of an operation and returns its part of the page. */
+  async function tryOut(page: Page, id: string) {
+    const section = page.locator(`[id="${id}"]`)
+    await section.getByRole('button', { name: /^Try it/ }).click()
+    return section
+  }
+
   test.each([
     ['a wide, light screen', { viewport: { width: 1280, height: 900 }, colorScheme: 'light' }],
     ['a narrow, dark screen', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
-  ] as const)('on %s shows the operations and asks nobody but its instance', async (_name, options) => {
-    await using watched = await watchedPage(browser, options)
-    const { page, requests, problems } = watched
-    await page.goto(`${berth.info.base_url}/docs`)
-    await page.getByText('Provision a server').first().waitFor({ state: 'attached' })
-    await page.getByPlaceholder('Token').first().waitFor()
-    await page.locator('code.language-curl').first().waitFor()
-
-    expect(await page.title()).toBe('berth')
-    expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([berth.info.base_url]))
-    expect(requests.map((url) => new URL(url).pathname).sort()).toEqual([
-      '/docs',
-      '/docs/scalar.js',
-      '/openapi.json',
-    ])
-    expect(problems).toEqual([])
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(options.viewport.width)
-    const dark = await page.evaluate('document.body.classList.contains("dark-mode")')
-    expect(dark).toBe(options.colorScheme === 'dark')
+  ] as const)('on %s hinders nobody, fits, and asks nobody but its instance', async (_name, options) => {
+    for (const [path] of REFERENCES) {
+      await using watched = await watchedPage(browser, options)
+      const { page, requests, problems } = watched
+      await page.goto(`${berth.info.base_url}${path}`)
+      // A form too, which the script makes.
+      await tryOut(page, path === '/docs' ? 'servers.create' : 'control.clock.move')
+      expect(await hindrances(page)).toEqual([])
+      expect(problems).toEqual([])
+      expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([berth.info.base_url]))
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(options.viewport.width)
+    }
   })
 
-  test('samples carry the address of the instance, and a request sent from the page is answered', async () => {
-    await using watched = await watchedPage(browser, { viewport: { width: 1280, height: 900 } })
-    const { page, requests, problems } = watched
-    await page.goto(`${berth.info.base_url}/docs`)
-    await page.getByPlaceholder('Token').first().fill(berth.info.api_key)
-    await page.getByText('List servers').first().click()
-    const { host } = new URL(berth.info.base_url)
-    await page
-      .locator('code.language-curl', { hasText: `curl http://${host}/servers \\` })
-      .first()
-      .waitFor()
-    await page.getByRole('button', { name: /Test Request\s*\(get \/servers\)/ }).click()
-    const answered = page.waitForResponse((response) => response.url().endsWith('/servers'))
-    await page
-      .getByRole('button', { name: `Send get request to http://${host}/servers` })
-      .first()
-      .click()
-    const response = await answered
+  test('without JavaScript everything is there to read, and nothing is offered that needs it', async () => {
+    await using watched = await watchedPage(browser, { javaScriptEnabled: false })
+    const { page } = watched
+    await page.goto(`${berth.info.base_url}/docs#servers.create`)
+    const section = page.locator('[id="servers.create"]')
+    await section.getByText('curl -X POST').waitFor()
+    expect(await section.getByRole('button').count()).toBe(0)
+    await section.getByText('JavaScript', { exact: true }).click()
+    await section.getByText('const response = await fetch').waitFor()
+    await page.getByLabel('Search operations').fill('allowed_server_ids')
+    await page.keyboard.press('Enter')
+    await page.getByRole('status').getByText('Only what has').waitFor()
+    expect(await page.locator('[id="keys.create"]').isVisible()).toBe(true)
+    expect(await page.locator('[id="servers.list"]').count()).toBe(0)
+  })
 
-    expect(response.status()).toBe(200)
-    expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([berth.info.base_url]))
+  test('by the keyboard alone: search for a field, go to the operation, choose a sample, send a request', async () => {
+    await using watched = await watchedPage(browser)
+    const { page, problems } = watched
+    await page.goto(`${berth.info.base_url}/docs`)
+    await page.keyboard.press('/')
+    await page.keyboard.type('nothing-has-this')
+    await page.getByText('0 found').waitFor()
+    expect(await page.locator('.contents ul ul li:visible').count()).toBe(0)
+    await page.keyboard.press('Escape')
+    await page.keyboard.type('allowed_server_ids keys.create')
+    await page.locator('.contents .hits', { hasText: 'allowed_server_ids' }).first().waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/#keys\.create$/)
+    await page.locator('#credential').focus()
+    await page.keyboard.type(berth.info.api_key)
+    const section = page.locator('[id="keys.create"]')
+    await section.getByRole('radio', { name: 'curl' }).focus()
+    await page.keyboard.press('ArrowRight')
+    expect(await section.getByText('berth keys create <LABEL>').isVisible()).toBe(true)
+    // What is chosen once is shown everywhere.
+    expect(
+      await page.locator('[id="servers.create"]').getByRole('radio', { name: 'berth' }).isChecked(),
+    ).toBe(true)
+    await section.getByRole('button', { name: /^Try it/ }).focus()
+    await page.keyboard.press('Enter')
+    await section.getByLabel('Body').fill('{"label": "From the page"}')
+    await section.getByRole('button', { name: 'Send' }).focus()
+    await page.keyboard.press('Enter')
+    await section.getByText(/^201/).last().waitFor()
+    await section.locator('.response pre', { hasText: 'From the page' }).waitFor()
     expect(problems).toEqual([])
-    // The page forgets the key when it is closed.
-    expect(await page.evaluate('JSON.stringify({ ...localStorage })')).not.toContain(berth.info.api_key)
+    expect(
+      await page.evaluate('JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie'),
+    ).not.toContain(berth.info.api_key)
+  })
+
+  test('a response is text: what looks like HTML in it never becomes an element', async () => {
+    const attack = '<img src=x onerror="document.title=1">'
+    const id = await berth.server({ task: attack })
+    await using watched = await watchedPage(browser)
+    const { page, problems } = watched
+    await signInTo(page, berth, '/docs')
+    const section = await tryOut(page, 'servers.get')
+    await section.getByLabel('serverId').fill(id)
+    await section.getByRole('button', { name: 'Send' }).click()
+    await section.locator('.response pre', { hasText: 'onerror' }).waitFor()
+    expect(await page.locator('.response img').count()).toBe(0)
+    expect(await page.title()).toBe('API reference · berth')
+    expect(problems).toEqual([])
+  })
+
+  test('a browser that is signed in needs no key: its session counts, on each page as far as its rights go', async () => {
+    await using watched = await watchedPage(browser)
+    const { page } = watched
+    await page.goto(berth.info.sign_in_url)
+    for (const [path, id] of [
+      ['/docs', 'servers.list'],
+      ['/_berth/docs', 'control.accounts.list'],
+    ] as const) {
+      await page.goto(`${berth.info.base_url}${path}`)
+      await page.getByRole('button', { name: 'Sign out' }).waitFor()
+      const section = await tryOut(page, id)
+      await section.getByRole('button', { name: 'Send' }).click()
+      await section.locator('.response .status', { hasText: '200' }).waitFor()
+    }
+  })
+
+  test('without a key and without the instance’s rights the page sends no session, and the refusal is shown', async () => {
+    const { body } = await berth.control('POST', '/accounts', { label: 'Another' })
+    await using watched = await watchedPage(browser)
+    const { page } = watched
+    await page.goto(await linkOf(berth, body.id, '/_berth/docs'))
+    await page.getByLabel('Admin token to try operations with').waitFor()
+    const section = await tryOut(page, 'control.accounts.list')
+    await section.getByRole('button', { name: 'Send' }).click()
+    await section.locator('.response .status', { hasText: '401' }).waitFor()
+  })
+
+  test('a sample is copied by its button, and a form is closed by the button that opened it', async () => {
+    await using watched = await watchedPage(browser, { permissions: ['clipboard-read', 'clipboard-write'] })
+    const { page } = watched
+    await page.goto(`${berth.info.base_url}/docs#servers.list`)
+    const section = page.locator('[id="servers.list"]')
+    await section.getByRole('button', { name: 'Copy curl of servers.list' }).click()
+    await section.getByText('Copied').waitFor()
+    expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(
+      `curl "${berth.info.base_url}/servers" \\\n  -H "Authorization: Bearer $BERTH_API_KEY"`,
+    )
+    await tryOut(page, 'servers.list')
+    expect(await section.locator('form').count()).toBe(1)
+    await tryOut(page, 'servers.list')
+    expect(await section.locator('form').count()).toBe(0)
   })
 })

@@ -12,6 +12,7 @@ import { action } from '../runner.ts'
 /** `berth deploy` */
 export const deploy = action({
   usage: 'deploy [DIR]',
+  operations: ['deployments.create'],
   summary: "publish a server's workspace under a URL",
   description: "Publishes a server's workspace under a URL, with the files of a directory of yours.",
   access: 'api',

@@ -32,6 +32,7 @@ const options = {
 /** `berth exec` */
 export const exec = action({
   usage: 'exec [SERVER] <COMMAND...>',
+  operations: ['exec.run', 'exec.stream'],
   shownUsage: '[SERVER] [options] -- <COMMAND> [ARGUMENT...]',
   summary: 'run a command on a server',
   description: 'Runs a command on a server; its output arrives as it is made.',

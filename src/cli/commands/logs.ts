@@ -13,6 +13,7 @@ const DEFAULT_LIMIT = 100
 /** `berth logs` */
 export const logs = action({
   usage: 'logs',
+  operations: ['control.requests.list'],
   summary: 'the requests to the API, and what nearly was right',
   description:
     'Prints the requests to the API, the latest last, with fields that nothing read and paths that lead nowhere below them. Secrets are masked.',

@@ -7,6 +7,7 @@ import { action } from '../runner.ts'
 /** `berth shell` */
 export const shell = action({
   usage: 'shell [SERVER]',
+  operations: ['terminals.attach'],
   summary: 'sit down at a server',
   description: 'Opens a shell on a server, or attaches to a terminal that was left.',
   access: 'api',

@@ -11,6 +11,7 @@ import { action, jsonLines } from '../runner.ts'
 /** `berth sync` */
 export const sync = action({
   usage: 'sync [DIR] [TARGET]',
+  operations: ['files.manifest'],
   shownUsage: '[options] [DIR] [SERVER:PATH]',
   summary: 'send what differs of a directory to a server',
   description: 'Sends the files of a directory that differ by content from those of a server.',

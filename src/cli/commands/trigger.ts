@@ -30,6 +30,7 @@ const NO_WEBHOOK =
 /** `berth trigger` */
 export const trigger = action({
   usage: 'trigger <EVENT>',
+  operations: ['control.events.emit'],
   summary: 'emit an event, as if it had happened',
   description: 'Emits an event, as if it had happened, and says what became of its deliveries.',
   access: 'control',

@@ -35,6 +35,7 @@ export async function startInstance(
     self: selfCommand(process.execPath, Bun.main),
     path: env.PATH ?? '',
     environment: env,
+    commands: async () => (await import('../operation-commands.ts')).operationCommands(),
     ...listeners,
   })
   try {

@@ -115,6 +115,7 @@ Examples:
     }),
     action({
       usage: 'list',
+      operations: ['builds.listAll', 'builds.list'],
       description: 'list builds, newest first',
       access: 'api',
       options: { server: text('SERVER', 'those of one server only') },
@@ -128,6 +129,7 @@ Examples:
     }),
     action({
       usage: 'get [BUILD]',
+      operations: ['builds.get'],
       description: 'show one build',
       access: 'api',
       options: { server },
@@ -138,6 +140,7 @@ Examples:
     }),
     action({
       usage: 'logs [BUILD]',
+      operations: ['builds.logs'],
       description: 'print what its phases did, and why it failed where it did',
       access: 'api',
       options: {

@@ -24,6 +24,7 @@ export const deployments: Noun = {
   commands: [
     action({
       usage: 'list',
+      operations: ['deployments.list'],
       description: 'list what a server publishes',
       access: 'api',
       options: { server },
@@ -60,6 +61,7 @@ export const deployments: Noun = {
     }),
     action({
       usage: 'logs [SERVER]',
+      operations: ['deployments.logs'],
       description: 'print what the app that a server publishes printed, and why it did not come up',
       access: 'api',
       options: LOG_OPTIONS,

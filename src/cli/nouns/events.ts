@@ -20,6 +20,7 @@ export const events: Noun = {
   commands: [
     action({
       usage: 'list',
+      operations: ['control.events.list'],
       description: 'list events, the latest last',
       access: 'control',
       json: jsonLines('event'),

@@ -188,6 +188,7 @@ Examples:
     }),
     action({
       usage: 'server [SERVER] [KIND]',
+      operations: ['control.serverFaults.add', 'control.serverFaults.list'],
       description: 'have something go wrong inside a server',
       access: 'control',
       arguments: { KIND: { description: 'what goes wrong', choices: SERVER_FAULT_KINDS } },
@@ -252,6 +253,7 @@ Examples:
     }),
     action({
       usage: 'lift [SERVER] [KIND]',
+      operations: ['control.serverFaults.lift', 'control.serverFaults.clear'],
       description: 'end what goes wrong inside a server, all or one kind',
       access: 'control',
       arguments: { KIND: { description: 'what goes wrong', choices: SERVER_FAULT_KINDS } },

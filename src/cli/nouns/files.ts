@@ -23,6 +23,7 @@ export const files: Noun = {
   commands: [
     action({
       usage: 'list [SERVER]',
+      operations: ['files.read'],
       description: 'list all files',
       access: 'api',
       options: { all: flag('with .git and node_modules') },
@@ -36,6 +37,7 @@ export const files: Noun = {
     }),
     action({
       usage: 'read [SERVER] <PATH>',
+      operations: ['files.read'],
       aliases: ['cat'],
       description: 'print a file, byte for byte',
       access: 'api',
@@ -51,6 +53,7 @@ export const files: Noun = {
     }),
     action({
       usage: 'write [SERVER] <PATH> [FILE]',
+      operations: ['files.write'],
       aliases: ['put'],
       description: 'write a file from FILE, or from standard input',
       access: 'api',

@@ -49,6 +49,7 @@ Examples:
     }),
     action({
       usage: 'schema',
+      operations: ['control.fixtures.schema'],
       description: 'print the JSON Schema of fixtures files, for editors; no instance has to run',
       access: 'none',
       json: null,

@@ -58,6 +58,7 @@ With "?respond=503,200" after the URL the first attempt of each event gets 503 a
     }),
     action({
       usage: 'get <INBOX>',
+      operations: ['control.inbox.read'],
       aliases: ['show'],
       description: 'show what an inbox got, oldest first',
       access: 'control',
@@ -89,6 +90,7 @@ With "?respond=503,200" after the URL the first attempt of each event gets 503 a
     }),
     action({
       usage: 'clear [INBOX]',
+      operations: ['control.inbox.clear', 'control.inbox.clearAll'],
       aliases: ['delete', 'rm'],
       description: 'empty an inbox',
       access: 'control',

@@ -30,6 +30,7 @@ export const processes: Noun = {
   commands: [
     action({
       usage: 'list',
+      operations: ['processes.list'],
       description: 'list what runs on a server, with its use of processors and memory, and its ports',
       access: 'api',
       options: { server },

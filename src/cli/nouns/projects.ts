@@ -118,6 +118,7 @@ export const projects: Noun = {
   commands: [
     action({
       usage: 'list',
+      operations: ['projects.listAll', 'projects.list'],
       description: 'list all projects, newest first',
       access: 'api',
       options: { server: text('SERVER', 'those of one server only') },
@@ -136,6 +137,7 @@ export const projects: Noun = {
     }),
     action({
       usage: 'create [DIR]',
+      operations: ['projects.create'],
       description: 'make a project and bring its code up',
       access: 'api',
       options: {
@@ -173,6 +175,7 @@ Examples:
     }),
     action({
       usage: 'get [PROJECT]',
+      operations: ['projects.get'],
       description: 'show one project',
       access: 'api',
       async run({ args: [named], connect, print }) {
@@ -187,6 +190,7 @@ Examples:
     }),
     action({
       usage: 'init [PROJECT]',
+      operations: ['projects.init'],
       description: 'bring its code up, or go on with that',
       access: 'api',
       options: {
@@ -210,6 +214,7 @@ ${EXIT_CODES}
     }),
     action({
       usage: 'push [DIR]',
+      operations: ['projects.push'],
       description: 'send what of a directory has changed, and restart the app if it has to be',
       access: 'api',
       options: {
@@ -239,6 +244,7 @@ Examples:
     }),
     action({
       usage: 'restart [PROJECT]',
+      operations: ['projects.restart'],
       description: 'start its app again, as it was built',
       access: 'api',
       options: { detach: flag('return at once', { short: 'd' }) },
@@ -296,6 +302,7 @@ Examples:
     }),
     action({
       usage: 'logs [PROJECT]',
+      operations: ['projects.logs'],
       description: 'print what its bring-ups and its app printed',
       access: 'api',
       options: LOG_OPTIONS,

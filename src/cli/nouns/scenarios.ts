@@ -34,6 +34,7 @@ export const scenarios: Noun = {
     }),
     action({
       usage: 'set <FILE>',
+      operations: ['control.scenarios.replace'],
       description: 'set scenarios in place of those set before; those of fixtures files stay',
       access: 'control',
       help: `

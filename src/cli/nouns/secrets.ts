@@ -47,6 +47,7 @@ export const secrets: Noun = {
     }),
     action({
       usage: 'set <VARIABLE...>',
+      operations: ['secrets.set', 'projectSecrets.set'],
       shownUsage: '<NAME[=VALUE]...> [options]',
       description: 'set some, each given as NAME=VALUE or as NAME alone',
       access: 'api',

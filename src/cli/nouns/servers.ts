@@ -125,6 +125,7 @@ export const servers: Noun = {
     }),
     action({
       usage: 'network [SERVER]',
+      operations: ['control.serverNetwork.get', 'control.serverNetwork.update'],
       description: 'show or change what a server may reach',
       access: 'control',
       options: {

@@ -66,6 +66,7 @@ const UNDO = 'before-reset'
 /** `berth reset` */
 export const reset = action({
   usage: 'reset',
+  operations: ['control.reset'],
   summary: 'back to just-started',
   description:
     'Puts the running instance back to just-started: servers with their files and processes, projects, tasks, keys and other accounts go, fixtures are applied again. The first API key and snapshots stay. An instance that keeps its data saves the snapshot before-reset first.',

@@ -26,6 +26,7 @@ export const tasks: Noun = {
   commands: [
     action({
       usage: 'list',
+      operations: ['tasks.listAll', 'tasks.list'],
       description: 'list tasks, newest first',
       access: 'api',
       options: { server: text('SERVER', 'those of one server only') },
@@ -86,6 +87,7 @@ Examples:
     }),
     action({
       usage: 'get [TASK]',
+      operations: ['tasks.get'],
       description: 'show one task',
       access: 'api',
       options: { server },
@@ -99,6 +101,7 @@ Examples:
     }),
     action({
       usage: 'answer <TASK> [TEXT]',
+      operations: ['tasks.answer'],
       description: 'answer the question of a task',
       access: 'api',
       hints,
@@ -116,6 +119,7 @@ ${CODES}
     }),
     action({
       usage: 'cancel [TASK]',
+      operations: ['tasks.cancel'],
       description: 'end what the agent does; what it has changed stays',
       access: 'api',
       options: { server },
@@ -134,6 +138,7 @@ ${CODES}
     }),
     action({
       usage: 'events [TASK]',
+      operations: ['tasks.events'],
       description: 'print what the agent did and said',
       access: 'api',
       json: jsonLines('event'),

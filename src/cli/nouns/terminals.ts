@@ -78,6 +78,7 @@ export const terminals: Noun = {
   commands: [
     action({
       usage: 'list',
+      operations: ['terminals.list'],
       description: 'list the terminals of a server, newest first',
       access: 'api',
       options: { server },
@@ -106,6 +107,7 @@ export const terminals: Noun = {
     }),
     action({
       usage: 'get [TERMINAL]',
+      operations: ['terminals.get'],
       description: 'show one terminal, by its id or name',
       access: 'api',
       options: { server },
@@ -129,6 +131,7 @@ export const terminals: Noun = {
     }),
     action({
       usage: 'type <TERMINAL> [TEXT]',
+      operations: ['terminals.type'],
       description: 'type text, press keys, and print what the screen shows then',
       help: `
 TEXT is typed first, then the keys are pressed: enter, tab, space, escape,
@@ -166,6 +169,7 @@ Examples:
     }),
     action({
       usage: 'screen [TERMINAL]',
+      operations: ['terminals.screen'],
       description: 'print what a terminal shows, now or when something has come',
       help: `
 The exit code is 1 if --until does not come.
@@ -188,6 +192,7 @@ Examples:
     }),
     action({
       usage: 'delete <TERMINAL>',
+      operations: ['terminals.delete'],
       description: 'hang a terminal up, by its id or name',
       access: 'api',
       options: { server },

@@ -131,7 +131,7 @@ function describePart(name: string, path: string): string | undefined {
 }
 
 /** Introduces the event stream in a response's description. Client generators read only the JSON. */
-const STREAMED = 'With `Accept: text/event-stream` a stream of events instead:'
+export const STREAMED = 'With `Accept: text/event-stream` a stream of events instead:'
 
 /** Returns the name of a response's unnamed shape: `servers.list` → `ServersListResponse`. */
 function responseName(id: string): string {

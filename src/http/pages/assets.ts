@@ -24,7 +24,8 @@ export interface Asset {
   readonly url: string
 }
 
-const asset = (path: string, type: string, content: string): Asset => {
+/** Makes a file that pages load. */
+export const asset = (path: string, type: string, content: string): Asset => {
   const etag = etagOf(content)
   return { path, type, content, etag, url: `${path}?v=${JSON.parse(etag) as string}` }
 }

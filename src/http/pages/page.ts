@@ -8,6 +8,12 @@ export interface Page {
   status?: number
   /** Content of the header, after berth's name. */
   header?: Part
+  /** Content beside the page, before it in reading order: a landmark. The page is then as wide as the window. */
+  aside?: Part
+  /** URL of the only script that the page runs. The script may send requests to the instance. */
+  script?: string
+  /** URL of a stylesheet in addition to that of all pages. */
+  style?: string
   /** Narrows the page. For forms and messages, which are hard to read in long lines. */
   isNarrow?: boolean
   /** Targets of its forms in addition to the instance, as sources of the policy. Redirects count. */
@@ -16,7 +22,7 @@ export interface Page {
 }
 
 /** Content of a document. */
-type DocumentContent = Pick<Page, 'title' | 'header' | 'body' | 'isNarrow'> & {
+type DocumentContent = Pick<Page, 'title' | 'header' | 'body' | 'isNarrow' | 'aside'> & {
   /** More of its head. */
   head?: Part
 }
@@ -48,6 +54,7 @@ const layOut = ({
   head,
   header,
   body,
+  aside,
   isNarrow,
 }: DocumentContent & { icon: string }): Html => html`<!doctype html>
 <html lang="en">
@@ -58,9 +65,11 @@ const layOut = ({
 <link rel="icon" type="image/svg+xml" href="${icon}">
 ${head}
 </head>
-<body>
+<body${aside && html` class="beside"`}>
+${aside && html`<a class="skip" href="#main">Skip to the content</a>`}
 <header><div>${header}</div></header>
-<main${isNarrow && html` class="narrow"`}>
+${aside}
+<main id="main"${isNarrow && html` class="narrow"`}>
 <h1>${title}</h1>
 ${body}
 </main>
@@ -68,27 +77,34 @@ ${body}
 </html>
 `
 
-/** Makes the response with a page. The page loads only the stylesheet and the mark, runs no script, and cannot be framed. */
+/**
+ * Makes the response with a page. The page loads only the stylesheets and the mark, runs no other script than its own,
+ * and cannot be framed.
+ */
 export function pageResponse(page: Page): Response {
-  const { title, body, status = 200, header, isNarrow = false, formTargets = [], headers } = page
-  const document = htmlDocument({ title, body, isNarrow, header })
+  const { status = 200, script, style, formTargets = [], headers, ...content } = page
+  const document = htmlDocument({
+    ...content,
+    head: html`${style !== undefined && html`<link rel="stylesheet" href="${style}">`}${script !== undefined && html`<script src="${script}" defer></script>`}`,
+  })
   return new Response(document.text, {
     status,
     headers: {
       'content-type': 'text/html; charset=utf-8',
-      ...securityHeaders(formTargets),
+      ...securityHeaders(formTargets, script !== undefined),
       ...headers,
     },
   })
 }
 
 /** Returns headers that keep a page from being stored, framed, or read as another type. */
-const securityHeaders = (formTargets: readonly string[]): Record<string, string> => ({
+const securityHeaders = (formTargets: readonly string[], hasScript: boolean): Record<string, string> => ({
   'cache-control': 'no-store',
   'content-security-policy': [
     "default-src 'none'",
     "style-src 'self'",
     "img-src 'self'",
+    ...(hasScript ? ["script-src 'self'", "connect-src 'self'"] : []),
     // Chromium checks redirects after a form too.
     `form-action ${["'self'", ...formTargets].join(' ')}`,
     "base-uri 'none'",
@@ -100,6 +116,22 @@ const securityHeaders = (formTargets: readonly string[]): Record<string, string>
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
 })
+
+/** The pages that the header links to. */
+const PAGES = [
+  { path: '/access', name: 'Access' },
+  { path: '/docs/guide', name: 'Guide' },
+  { path: '/docs', name: 'API reference' },
+] as const
+
+/**
+ * Renders the links of the header.
+ *
+ * @param here the path of the page itself, or of the one that it is below
+ */
+export const navigation = (here: string | null = null): Html => html`<nav aria-label="Pages">
+${PAGES.map(({ path, name }) => html`<a href="${path}" ${path === here && html`aria-current="page"`}>${name}</a>\n`)}
+</nav>`
 
 /** Redirects the browser. After a form the next request is a GET (RFC 9110, 15.4.4). */
 export const redirectResponse = (

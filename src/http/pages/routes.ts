@@ -1,11 +1,14 @@
 import { Elysia } from 'elysia'
 import { isUnchanged } from '../etag.ts'
-import { ASSETS } from './assets.ts'
+import { ASSETS, type Asset } from './assets.ts'
 
-/** Serves the stylesheet and the mark of all pages. Browsers keep them. */
-export const pageAssetRoutes = () => {
-  const routes = new Elysia({ name: 'berth/pages' })
-  for (const { path, type, content, etag } of ASSETS) {
+/** Serves the stylesheet and the mark of all pages. */
+export const pageAssetRoutes = () => assetRoutes('berth/pages', ASSETS)
+
+/** Serves files that pages load. Browsers keep them. */
+export function assetRoutes(name: string, assets: readonly Asset[]) {
+  const routes = new Elysia({ name })
+  for (const { path, type, content, etag } of assets) {
     const headers = {
       'content-type': type,
       'cache-control': 'public, max-age=31536000, immutable',

@@ -1,12 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { type Html, html } from '../../http/pages/html.ts'
-
-/** Pages in the header. */
-const PAGES = [
-  { path: '/access', name: 'Access' },
-  { path: '/docs/guide', name: 'Guide' },
-  { path: '/docs', name: 'API reference' },
-] as const
+import { navigation } from '../../http/pages/page.ts'
 
 /**
  * Renders the header for a person who is signed in: links to all pages, and the button to sign out.
@@ -14,12 +8,7 @@ const PAGES = [
  * @param csrf the token of the session's forms
  * @param here the path of the page itself
  */
-export const signedInHeader = (
-  csrf: string,
-  here: string | null = null,
-): Html => html`<nav aria-label="Pages">
-${PAGES.map(({ path, name }) => html`<a href="${path}" ${path === here && html`aria-current="page"`}>${name}</a>\n`)}
-</nav>
+export const signedInHeader = (csrf: string, here: string | null = null): Html => html`${navigation(here)}
 <form class="out" method="post" action="/signout">${csrfInput(csrf)}<button class="plain">Sign out</button></form>`
 
 /** Renders the field that proves that a form is on a page of the session. */

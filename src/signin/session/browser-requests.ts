@@ -33,7 +33,7 @@ export interface SignedInRequest extends BrowserRequest {
 }
 
 /** Dependencies of `BrowserRequests`. */
-interface BrowserRequestsOptions {
+export interface BrowserRequestsOptions {
   host: HostOptions
   sessions: () => Promise<BrowserSessions>
   /** Reports whether a process on a server sent a request. Such a process is not the person's browser. */

@@ -3,9 +3,11 @@ import type { ScenarioStore } from '../../agents/scripted/store.ts'
 import { errorAnswers, methodsByRoutes } from '../../contract/error-response.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
+import type { OperationCommands } from '../../contract/reference/routes.ts'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { requestEntry } from '../../http/entry.ts'
 import type { HostOptions } from '../../http/host.ts'
+import { originOf } from '../../http/origin.ts'
 import type { AccountSignIn } from '../../resources/accounts/service.ts'
 import { AccountsService } from '../../resources/accounts/service.ts'
 import type { SecretsService } from '../../resources/secrets/service.ts'
@@ -13,6 +15,8 @@ import type { SteerableClock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
+import { referenceViewer } from '../../signin/pages/viewer.ts'
+import type { BrowserRequestsOptions } from '../../signin/session/browser-requests.ts'
 import type { Database } from '../../storage/database.ts'
 import { type InboxRoutesOptions, inboxRoutes } from '../inbox/routes.ts'
 import { InboxStore } from '../inbox/store.ts'
@@ -55,7 +59,8 @@ export interface ControlServices
   journal: RequestJournal
   scenarios: ScenarioStore
   secrets: Pick<SecretsService, 'values'>
-  signIn: AccountSignIn & SignInLinksRoutesOptions['signIn']
+  signIn: AccountSignIn & SignInLinksRoutesOptions['signIn'] & Pick<BrowserRequestsOptions, 'sessions'>
+  isSentFromServer: BrowserRequestsOptions['isSentFromServer']
 }
 
 /** Dependencies of the control API. */
@@ -67,6 +72,8 @@ export interface ControlAppOptions {
   states: StateOperations
   /** The operations of the API. */
   operations: () => Promise<OperationIndex<DescribedOperation>>
+  /** For the reference. */
+  commands: OperationCommands
   /** Ends open streams. */
   stopping: AbortSignal
 }
@@ -79,7 +86,7 @@ const isPostToInbox = ({ method, url }: Request): boolean =>
  * first request, because few instances use it.
  */
 export function createControlApp(options: ControlAppOptions): AnyElysia {
-  const { services, host, guard, instance, states, operations, stopping } = options
+  const { services, host, guard, instance, states, operations, commands, stopping } = options
   const { database, queries, clock, controlIds, inboxIds, logger, outbox } = services
   const { deliveries, scenarios, tasks, journal, secrets } = services
   const access = controlAccess(guard, BODY_LIMIT)
@@ -95,7 +102,17 @@ export function createControlApp(options: ControlAppOptions): AnyElysia {
     .use(requestEntry((request) => (isPostToInbox(request) ? inboxIds : controlIds), host))
     .use(controlEntry(guard))
     .use(access)
-    .use(documentRoutes(() => createControlApp(options)))
+    .use(
+      documentRoutes(() => createControlApp(options), {
+        commands,
+        origin: (request) => originOf(request, host),
+        viewer: referenceViewer(
+          { ...services, host, sessions: services.signIn.sessions },
+          '/_berth/docs',
+          true,
+        ),
+      }),
+    )
     .use(instanceRoutes(instance))
     .use(statesRoutes(access, states))
     .use(clockRoutes(access, clock))

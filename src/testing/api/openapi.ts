@@ -2,8 +2,8 @@ import { type AnyElysia, Elysia } from 'elysia'
 import type { DocumentFacts } from '../../contract/openapi/facts.ts'
 import { openApiRoutes } from '../../contract/openapi/routes.ts'
 import { ERROR_MEANINGS } from '../../contract/operation.ts'
+import { type DescribedApi, referenceRoutes } from '../../contract/reference/routes.ts'
 import { CONTROL_TAGS } from '../../contract/tags.ts'
-import { docsPageRoute } from '../../http/docs/routes.ts'
 
 /** The parts of the control API's document besides its operations. */
 export const CONTROL_DOCUMENT: DocumentFacts = {
@@ -57,13 +57,20 @@ browser but the instance's own. Checks come in this order: the header \`Host\` (
  *
  * @param app creates an app that has not responded yet, because Elysia changes the schemas of routes that it compiles
  */
-export const documentRoutes = (app: () => AnyElysia) =>
+export const documentRoutes = (
+  app: () => AnyElysia,
+  given: Pick<DescribedApi, 'commands' | 'origin' | 'viewer'>,
+) =>
   new Elysia({ name: 'berth/control-documents' })
     .use(openApiRoutes({ app, path: '/_berth/openapi.json', facts: CONTROL_DOCUMENT }))
     .use(
-      docsPageRoute('/_berth/docs', {
-        title: 'berth, control API',
+      referenceRoutes({
+        ...given,
+        path: '/_berth/docs',
+        title: 'Control API',
         document: '/_berth/openapi.json',
-        securityScheme: 'adminToken',
+        credential: 'Admin token',
+        app,
+        facts: CONTROL_DOCUMENT,
       }),
     )

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { Html, html } from '../../pages/html.ts'
-import { type Page, pageResponse } from '../../pages/page.ts'
+import { navigation, type Page, pageResponse } from '../../pages/page.ts'
 import {
   type GuideMatch,
   type GuidePage,
@@ -152,7 +152,7 @@ const missingPage = (path: string): Response =>
 const guideResponse = (page: Pick<Page, 'title' | 'body' | 'status'>): Response =>
   pageResponse({
     ...page,
-    header: html`<nav aria-label="Pages"><a href="/access">Access</a><a href="${GUIDE_PATH}" aria-current="page">Guide</a><a href="/docs">API reference</a></nav>`,
+    header: navigation(GUIDE_PATH),
     headers: { 'cache-control': 'no-cache' },
   })
 

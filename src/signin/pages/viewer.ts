@@ -1,0 +1,25 @@
+import type { Viewer } from '../../contract/reference/page.ts'
+import { BrowserRequests, type BrowserRequestsOptions } from '../session/browser-requests.ts'
+import { signedInHeader } from './header.ts'
+
+/**
+ * Returns a function that finds who is signed in with the browser that asks for the reference of an API. It returns
+ * null for nobody, and for a session that is not to be trusted: everybody may read.
+ *
+ * @param path the path of the reference
+ * @param needsAdmin whether the API takes only sessions that have the instance's rights
+ */
+export function referenceViewer(
+  options: BrowserRequestsOptions,
+  path: string,
+  needsAdmin: boolean,
+): (request: Request) => Promise<Viewer | null> {
+  const browserRequests = new BrowserRequests(options)
+  return async (request) => {
+    if (!request.headers.has('cookie')) return null
+    const browser = await browserRequests.identify(request).catch(() => null)
+    if (!browser?.session) return null
+    const { session, csrf } = browser
+    return { header: signedInHeader(csrf, path), csrf: needsAdmin && !session.isAdmin ? null : csrf }
+  }
+}
