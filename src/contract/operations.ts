@@ -13,6 +13,7 @@ export const API_OPERATIONS = {
   'servers.act': 'POST /servers/{serverId}/actions',
   'usage.get': 'GET /servers/{serverId}/usage',
   'usage.servers': 'GET /usage/servers',
+  'usage.account': 'GET /usage',
   'exec.run': 'POST /servers/{serverId}/exec',
   'exec.stream': 'POST /servers/{serverId}/exec/stream',
   'terminals.list': 'GET /servers/{serverId}/terminals',

@@ -10,7 +10,7 @@ const API_GROUPS = [
     'Terminals of a server: programs with a screen and a keyboard, which any number of viewers attach to.',
     ['terminals'],
   ],
-  ['Usage', 'What servers use now, and what they may.', ['usage']],
+  ['Usage', 'What servers use now and what they may, and the credits of the account by day.', ['usage']],
   ['Processes', 'What runs on a server.', ['processes']],
   ['Files', "The files of a server's workspace.", ['files']],
   ['Deployments', "A server's workspace, published under a URL.", ['deployments']],

@@ -222,7 +222,7 @@ export function createServices(dependencies: ServiceDependencies) {
   })
   const usage = new Lazy(async () => {
     const { UsageService } = await import('../resources/usage/service.ts')
-    return new UsageService({ servers, clock })
+    return new UsageService({ queries, servers, clock, metering })
   })
   const logDirectory = join(dataDir, 'logs', 'builds')
   const builds = new Lazy(async () => {

@@ -14,6 +14,7 @@ import signIn from './migrations/0009_signin.sql' with { type: 'text' }
 import metering from './migrations/0010_metering.sql' with { type: 'text' }
 import serverNetwork from './migrations/0011_server_network.sql' with { type: 'text' }
 import projectCode from './migrations/0012_project_code.sql' with { type: 'text' }
+import dailyUsage from './migrations/0013_daily_usage.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -32,6 +33,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   metering,
   serverNetwork,
   projectCode,
+  dailyUsage,
 ]
 
 /** The number of the state's schema that this berth writes. */

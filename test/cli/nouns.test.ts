@@ -127,6 +127,10 @@ test('usage', async () => {
   expect(stdout).toMatch(/\nStorage +\S+ \w+ of 20.0 GB\nProcesses +0 of \d+\nPorts +none\n$/)
   const { stdout: json } = await berth.run(['usage', 'get', server, '--json'])
   expect(JSON.parse(json).usage).toMatchObject({ server_id: server, ports: [] })
+  const { stdout: account } = await berth.run(['usage', 'account', '--days', '3'])
+  expect(account).toMatch(
+    /^DAY +SERVER +LABEL +CREDITS .*\n2030-01-01 .*\n\n2030-01: 0 of 1000 credits used, 1000 left\.\n$/,
+  )
 })
 
 test('terminals', async () => {

@@ -5,7 +5,8 @@ import { EXAMPLES, PARAMETERS, type World } from './examples.ts'
 import { newWorld } from './world.ts'
 
 /** Account-level operations (specification, "Authentication" 6): a scoped key gets 403. */
-const isAccountLevel = (id: string): boolean => id === 'servers.create' || /^(keys|webhooks)\./.test(id)
+const isAccountLevel = (id: string): boolean =>
+  id === 'servers.create' || id === 'usage.account' || /^(keys|webhooks)\./.test(id)
 
 const document = await describeApi()
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>

@@ -50,6 +50,7 @@ export const EXAMPLES: Record<string, Example> = {
   'servers.act': { body: { action: 'start' }, invalid: { action: 'explode' } },
   'usage.get': {},
   'usage.servers': {},
+  'usage.account': { query: { days: '7' } },
   'exec.run': { body: { command: 'true' }, invalid: {} },
   'exec.stream': { query: { command: 'true' } },
   'terminals.list': {},

@@ -1,7 +1,8 @@
-import type { ServerUsage } from '../../resources/usage/model.ts'
+import type { AccountUsage, ServerUsage } from '../../resources/usage/model.ts'
+import { wholeNumber } from '../options.ts'
 import { formatBytes } from '../output.ts'
 import { call, factSheet, type Noun, rows } from '../runner.ts'
-import type { Column } from '../table.ts'
+import { type Column, table } from '../table.ts'
 
 const cpu = ({ cpu_percent: percent, cpus }: ServerUsage): string => `${percent.toFixed(1)} % of ${cpus}`
 
@@ -25,11 +26,32 @@ const COLUMNS: readonly Column<ServerUsage>[] = [
   { heading: 'PROCESSES', cell: processCount, right: true, minor: 1 },
 ]
 
+/** A day of a server, as a row. */
+interface DayRow {
+  readonly day: string
+  readonly server: AccountUsage['days'][number]['servers'][number] | null
+}
+
+const DAY_COLUMNS: readonly Column<DayRow>[] = [
+  { heading: 'DAY', cell: ({ day }) => day },
+  { heading: 'SERVER', cell: ({ server }) => server?.server_id ?? '' },
+  { heading: 'LABEL', cell: ({ server }) => server?.task ?? '', elastic: true },
+  { heading: 'CREDITS', cell: ({ server }) => String(server?.credits ?? 0), right: true },
+  { heading: 'RUNNING', cell: ({ server }) => String(server?.running ?? 0), right: true, minor: 1 },
+  { heading: 'TASKS', cell: ({ server }) => String(server?.tasks ?? 0), right: true, minor: 2 },
+  { heading: 'BUILDS', cell: ({ server }) => String(server?.builds ?? 0), right: true, minor: 3 },
+]
+
+/** Returns the rows of a day: of each server that used something, or an empty one. */
+const dayRows = ({ day, servers }: AccountUsage['days'][number]): DayRow[] =>
+  servers.length === 0 ? [{ day, server: null }] : servers.map((server) => ({ day, server }))
+
 /** `berth usage` */
 export const usage: Noun = {
   name: 'usage',
-  summary: 'what servers use now, and what they may',
-  description: 'Measures what servers use. Plain "berth usage" measures all of them.',
+  summary: 'what servers use now, and the credits of the account',
+  description:
+    'Measures what servers use, and shows the credits of the account. Plain "berth usage" measures all servers.',
   commands: [
     call('usage.servers', {
       usage: 'list',
@@ -49,6 +71,27 @@ export const usage: Noun = {
         ['Processes', processCount(usage)],
         ['Ports', usage.ports.join(' ') || 'none'],
       ]),
+    }),
+    call('usage.account', {
+      usage: 'account',
+      description: 'show the credits of the account, by day and server, and what is left this month',
+      options: {
+        days: wholeNumber('N', 'days up to today (default 30)', {
+          most: 400,
+          expected: 'a whole number from 1 to 400',
+        }),
+      },
+      request: (_, { days }) => ({ query: { days } }),
+      show: ({ usage }, { out, layout }) => {
+        const { month, credits_used: used, budget_cap: cap, credits_remaining: left } = usage
+        const unknown = usage.credits_unattributed
+        return [
+          table(out, DAY_COLUMNS, usage.days.flatMap(dayRows), layout),
+          `\n${month}: ${used} of ${cap} credits used, ${left} left.`,
+          unknown === 0 ? '' : ` ${unknown} of them are not known by day.`,
+          '\n',
+        ].join('')
+      },
     }),
   ],
 }

@@ -1,5 +1,6 @@
 import { eq, isNotNull, sql } from 'drizzle-orm'
 import type { Queries } from '../../storage/database.ts'
+import { type DailyUsage, dayEnd, dayOf } from './daily-usage.ts'
 import { monthEnd, monthOf } from './month.ts'
 import type { Plans } from './plans.ts'
 import { meteredServers } from './table.ts'
@@ -41,16 +42,18 @@ export class Ledger {
   readonly #queries: Queries
   readonly #plans: Plans
   readonly #usage: UsageStore
+  readonly #days: DailyUsage
 
-  constructor(queries: Queries, plans: Plans, usage: UsageStore) {
+  constructor(queries: Queries, plans: Plans, usage: UsageStore, days: DailyUsage) {
+    this.#days = days
     this.#queries = queries
     this.#plans = plans
     this.#usage = usage
   }
 
   /**
-   * Charges an account for its use up to `to`. It splits the time at the ends of months and at the marks of the
-   * budget. Call it inside a transaction, and adopt the result after the commit.
+   * Charges an account for its use up to `to`. It splits the time at the ends of days and months and at the marks of
+   * the budget. Call it inside a transaction, and adopt the result after the commit.
    *
    * @param offset calendar time minus elapsed time
    * @param exactly also writes the begun seconds: of all servers, or of the one with this id
@@ -65,17 +68,21 @@ export class Ledger {
       const paused = usage.used >= cap
       const markAt = paused ? monthEndsAt : elapsedAtUse(runs, nextMark(usage, cap) - usage.used, at)
       const nextChangeAt = Math.min(markAt, monthEndsAt)
-      const end = Math.min(to, nextChangeAt)
+      const end = Math.min(to, nextChangeAt, paused ? to : dayEnd(at + offset) - offset)
+      const day = dayOf(at + offset)
       let sum = 0
       for (const run of runs) {
         if (paused) skipTime(run, end - at)
         const used = paused ? 0 : chargeUntil(run, end)
         units.set(run.id, (units.get(run.id) ?? 0) + used)
+        if (used > 0) {
+          this.#days.add({ accountId: account.id, day, serverId: run.id, kind: 'running', units: used })
+        }
         sum += used
       }
       if (sum > 0) usage = this.#usage.save({ ...usage, used: usage.used + sum }, cap)
       at = end
-      if (nextChangeAt <= to) continue
+      if (nextChangeAt <= to || at < to) continue
       for (const run of runs) {
         const used = units.get(run.id) ?? 0
         if (used > 0 || exactly === true || exactly === run.id) this.write(run, used, to, offset)
@@ -84,11 +91,16 @@ export class Ledger {
     }
   }
 
-  /** Charges units to a server and to the month of its account. */
-  add(accountId: string, serverId: string, month: string, units: number): void {
+  /**
+   * Charges units to a server, and to the day and the month of its account.
+   *
+   * @param at milliseconds since 1970
+   */
+  add(accountId: string, serverId: string, kind: 'task' | 'build', at: number, units: number): void {
+    this.#days.add({ accountId, day: dayOf(at), serverId, kind, units })
     const creditUnits = sql`${meteredServers.creditUnits} + ${units}`
     this.#queries.update(meteredServers).set({ creditUnits }).where(eq(meteredServers.id, serverId)).run()
-    const usage = this.#usage.read(accountId, month)
+    const usage = this.#usage.read(accountId, monthOf(at))
     this.#usage.save({ ...usage, used: usage.used + units }, this.#plans.of(accountId).cap)
   }
 

@@ -7,6 +7,7 @@ import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { CapAction } from './cap-action.ts'
 import { toCredits, toUnits, unitsPerSecond } from './credits.ts'
+import { DailyUsage } from './daily-usage.ts'
 import { type ChargeResult, Ledger, type RunningAccount } from './ledger.ts'
 import { monthEnd, monthOf } from './month.ts'
 import type { Plans } from './plans.ts'
@@ -57,6 +58,8 @@ export class Metering {
   readonly #plans: Plans
   readonly #logger: Logger
   readonly #changes: Changes
+  /** What servers use by day, up to the last charge. */
+  readonly days: DailyUsage
   readonly #usage: UsageStore
   readonly #ledger: Ledger
   readonly #accounts = new Map<string, MeteredAccount>()
@@ -78,7 +81,8 @@ export class Metering {
     this.#heartbeat = heartbeat
     this.#capAction = new CapAction(logger)
     this.#usage = new UsageStore(queries, outbox)
-    this.#ledger = new Ledger(queries, plans, this.#usage)
+    this.days = new DailyUsage(queries)
+    this.#ledger = new Ledger(queries, plans, this.#usage, this.days)
     this.#offset = clock.now() - clock.elapsed()
     this.#unsubscribe = clock.onCorrection(() => this.#redate())
   }
@@ -160,7 +164,7 @@ export class Metering {
       this.accrue(accountId)
       const { plan } = this.#plans.of(accountId)
       const units = toUnits(plan[`credits_per_${what}`])
-      this.#ledger.add(accountId, serverId, monthOf(this.#now()), units)
+      this.#ledger.add(accountId, serverId, what, this.#now(), units)
       this.accrue(accountId)
       this.#notify(accountId)
       this.#changes.notify('server', serverId, accountId, serverId)
@@ -224,6 +228,7 @@ export class Metering {
     this.#unsubscribe()
     this.#stopHeartbeat()
     this.writeAll()
+    this.days.prune(this.#now())
     for (const account of [...this.#accounts.values()]) this.#drop(account)
   }
 

@@ -31,6 +31,22 @@ export const accountUsage = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.month] })],
 )
 
+/** The use of servers by day (UTC). A row without a day says that there was use before days were kept. */
+export const dailyUsage = sqliteTable(
+  'daily_usage',
+  {
+    accountId: text('account_id').notNull(),
+    /** Such as `2030-01-31`. */
+    day: text('day').notNull(),
+    /** May be deleted by now. */
+    serverId: text('server_id').notNull(),
+    kind: text('kind').$type<'running' | 'task' | 'build'>().notNull(),
+    /** Units of credits. */
+    units: integer('units').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.day, table.serverId, table.kind] })],
+)
+
 /** The columns of servers that only metering writes. */
 export const meteredColumns = () => ({
   /** Units of credits used, ever. */

@@ -14,6 +14,8 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'stop ends all that runs on it and puts it to sleep, which costs nothing; start wakes it; restart does both. Commands, tasks and builds wake a sleeping server by themselves.',
   'usage.get':
     'Shows whether a server is short of memory, storage or processors, and which ports its programs listen on. processes_list says which of them uses it.',
+  'usage.account':
+    'Shows how much of the budget is left this month, and which server used how much on which day.',
   'usage.servers': 'Shows which servers are busy, full or idle.',
   'exec.run':
     'Runs `sh -c COMMAND` in the workspace and waits for its end. A command that fails is no error: look at exitCode and stderr, and at `refused`: connections that berth did not let out, each with what would allow it. Standard input is empty unless `stdin` is given. What should go on after the call must be put in the background, with its output sent to a file; for an app use deployments_create or a project. With a progress token the output comes as progress while it runs.',

@@ -32,3 +32,54 @@ export const SingleServerUsage = t.Object(
   { $id: 'SingleServerUsage', additionalProperties: true },
 )
 export type SingleServerUsage = Static<typeof SingleServerUsage>
+
+const credits = (description: string) => t.Number({ minimum: 0, description })
+
+/** The credits that a server used on a day. */
+const ServerDay = t.Object(
+  {
+    server_id: t.String(),
+    task: t.Nullable(t.String(), { description: 'Label of the server; null if it was deleted.' }),
+    credits: credits('All that it used.'),
+    running: credits('For its running time.'),
+    tasks: credits('For tasks.'),
+    builds: credits('For builds.'),
+  },
+  { $id: 'ServerDay', additionalProperties: true },
+)
+
+/** The credits that an account used on a day. */
+const UsageDay = t.Object(
+  {
+    day: t.String({ description: 'In UTC, such as 2030-01-31.' }),
+    credits: credits('All that was used.'),
+    servers: t.Array(ServerDay, { description: 'Those that used any, the most first.' }),
+  },
+  { $id: 'UsageDay', additionalProperties: true },
+)
+
+/** The credits of an account: of this month against its budget, and by day. */
+export const AccountUsage = t.Object(
+  {
+    month: t.String({ description: 'The calendar month (UTC) that the budget is for.' }),
+    month_ends_at: t.String({ format: 'date-time' }),
+    credits_used: credits('Of this month.'),
+    budget_cap: credits('Credits a month.'),
+    credits_remaining: credits('Until the cap.'),
+    credits_unattributed: credits('Of `credits_used`, what is not known by day.'),
+    known_since: t.String({
+      description: 'The first day that is known; earlier use is known by month only.',
+    }),
+    days: t.Array(UsageDay, { description: 'The oldest first, today the last.' }),
+  },
+  { $id: 'AccountUsage', additionalProperties: true },
+)
+export type AccountUsage = Static<typeof AccountUsage>
+
+/** How far back to go. */
+export const UsageQuery = t.Object(
+  {
+    days: t.Optional(integer({ minimum: 1, maximum: 400, description: 'Days up to today; 30 by default.' })),
+  },
+  { additionalProperties: true },
+)

@@ -1,7 +1,7 @@
 import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { ServerUsage, SingleServerUsage } from './model.ts'
+import { AccountUsage, ServerUsage, SingleServerUsage, UsageQuery } from './model.ts'
 import type { UsageService } from './service.ts'
 
 /** Serves `/usage` and `/servers/{serverId}/usage`. The service is loaded when it is first asked for. */
@@ -31,4 +31,20 @@ export const usageRoutes = (access: AccessControl, usage: () => Promise<UsageSer
         success: { 200: t.Object({ servers: t.Array(ServerUsage) }) },
         errors: [401],
       }),
+    )
+    .get(
+      '/usage',
+      async ({ caller, query }) => ({ usage: (await usage()).account(caller, query.days) }),
+      operation(
+        'usage.account',
+        {
+          access: 'account',
+          summary: 'Show the credits of the account',
+          description:
+            'What the account has used of its monthly budget, and the credits of each day by server and kind. Days that are not known are left out, not shown as zero: see `known_since`.',
+          success: { 200: t.Object({ usage: AccountUsage }) },
+          errors: [400, 401, 403],
+        },
+        { query: UsageQuery },
+      ),
     )

@@ -5,7 +5,8 @@ import type { Caller } from '../../http/caller.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import type { ServerUsage, SingleServerUsage } from './model.ts'
+import { type AccountUsageDependencies, accountUsage } from './account-usage.ts'
+import type { AccountUsage, ServerUsage, SingleServerUsage } from './model.ts'
 
 /** Milliseconds between two looks from which the use of processors follows. */
 const SHORTEST_MS = 250
@@ -29,14 +30,21 @@ const NOTHING: Measured = { cpuMs: 0, inMs: 0, memoryBytes: 0, processes: 0 }
  * Measures what servers use, when somebody asks. Asking is no use of a server: it neither wakes it nor keeps it awake.
  */
 export class UsageService {
+  readonly #dependencies: AccountUsageDependencies
   readonly #servers: ServersService
   readonly #clock: Clock
   /** The last looks at servers that run. */
   readonly #looks = new WeakMap<Sandbox, ServerConsumption>()
 
-  constructor({ servers, clock }: { servers: ServersService; clock: Clock }) {
-    this.#servers = servers
-    this.#clock = clock
+  constructor(dependencies: AccountUsageDependencies) {
+    this.#dependencies = dependencies
+    this.#servers = dependencies.servers
+    this.#clock = dependencies.clock
+  }
+
+  /** Returns the credits of the caller's account. @param days how many, up to today */
+  account(caller: Caller, days?: number): AccountUsage {
+    return accountUsage(caller, this.#dependencies, days)
   }
 
   /** Returns what each server uses that the caller reaches, newest first. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { dayOf } from '../../../src/resources/accounts/daily-usage.ts'
 import { monthOf } from '../../../src/resources/accounts/month.ts'
 import type { TierName } from '../../../src/resources/accounts/tiers.ts'
 import { World } from './world.ts'
@@ -25,6 +26,7 @@ class Model {
   readonly servers: ModelServer[] = []
   readonly caps = new Map<string, number>()
   readonly used: Record<string, number> = {}
+  readonly days: Record<string, number> = {}
   readonly quota: string[] = []
   readonly #told = new Set<string>()
 
@@ -39,6 +41,7 @@ class Model {
   pass(ms: number): void {
     for (let n = 0; n < ms; n++) {
       const month = monthOf(this.calendar)
+      const day = dayOf(this.calendar)
       this.calendar += 1
       const charged = new Set<string>()
       for (const server of this.servers.filter(({ running }) => running)) {
@@ -47,6 +50,8 @@ class Model {
         server.charged += server.rate
         const key = `${server.account} ${month}`
         this.used[key] = (this.used[key] ?? 0) + server.rate
+        const onDay = `${server.account} ${day}`
+        this.days[onDay] = (this.days[onDay] ?? 0) + server.rate
         charged.add(server.account)
       }
       for (const account of charged) this.notify(account, month)
@@ -173,6 +178,7 @@ test(`${SEQUENCES} random lives of two accounts are charged as arithmetic says`,
     const seen = {
       charged: world.charged(),
       used: world.used(),
+      days: world.days(),
       running: world.running().sort(),
       quota: world.quota(),
       logged: world.logged,
@@ -180,6 +186,7 @@ test(`${SEQUENCES} random lives of two accounts are charged as arithmetic says`,
     const expected = {
       charged: Object.fromEntries(model.servers.map(({ id, charged }) => [id, charged])),
       used: Object.fromEntries(Object.entries(model.used).filter(([, used]) => used > 0)),
+      days: model.days,
       running: model.servers
         .filter(({ running }) => running)
         .map(({ id }) => id)

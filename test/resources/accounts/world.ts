@@ -6,7 +6,7 @@ import { toUnits } from '../../../src/resources/accounts/credits.ts'
 import { Metering } from '../../../src/resources/accounts/metering.ts'
 import { DEFAULT_PLAN } from '../../../src/resources/accounts/plan.ts'
 import { Plans } from '../../../src/resources/accounts/plans.ts'
-import { accounts, accountUsage } from '../../../src/resources/accounts/table.ts'
+import { accounts, accountUsage, dailyUsage } from '../../../src/resources/accounts/table.ts'
 import type { TierName } from '../../../src/resources/accounts/tiers.ts'
 import type { Changes, ChangeType } from '../../../src/resources/changes/types.ts'
 import { Outbox } from '../../../src/resources/events/outbox.ts'
@@ -143,6 +143,15 @@ export class World implements Disposable {
         .filter(({ used }) => used > 0)
         .map(({ accountId, month, used }) => [`${accountId} ${month}`, used]),
     )
+  }
+
+  /** Units charged to each account and day. */
+  days(): Record<string, number> {
+    const sums: Record<string, number> = {}
+    for (const { accountId, day, units } of this.database.queries.select().from(dailyUsage).all()) {
+      sums[`${accountId} ${day}`] = (sums[`${accountId} ${day}`] ?? 0) + units
+    }
+    return sums
   }
 
   /** The quota events, with the moment of each. */

@@ -112,6 +112,7 @@ describe('the tools', () => {
   test('those that need the whole account are known as such', () => {
     expect(tools.filter(({ accountLevel }) => accountLevel).map(({ id }) => id)).toEqual([
       'servers.create',
+      'usage.account',
       'keys.list',
       'keys.create',
       'keys.update',
@@ -149,6 +150,7 @@ describe('the tools', () => {
       'servers.act': 'destroys',
       'usage.get': READS,
       'usage.servers': READS,
+      'usage.account': READS,
       'exec.run': RUNS,
       'terminals.list': READS,
       'terminals.create': RUNS,

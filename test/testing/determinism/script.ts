@@ -180,6 +180,7 @@ export async function everyOperation(
   await call('POST', `/servers/${second}/actions`, { action: 'stop' })
   await call('GET', `/servers/${second}/processes`)
   await call('GET', `/servers/${second}/usage`)
+  await call('GET', '/usage?days=2')
   // What a server uses that runs is never the same.
   const sleeper = await call('POST', '/keys', { label: 'sleeper', allowed_server_ids: [second] })
   await call('GET', '/usage/servers', undefined, { authorization: `Bearer ${sleeper.key}` })
