@@ -22,4 +22,15 @@ export const ROUTES: readonly Route[] = [
     title: 'Server',
     load: () => import('./screens/server/server.tsx'),
   },
+  { path: '/dashboard/projects', title: 'Projects', load: () => import('./screens/projects/projects.tsx') },
+  {
+    path: '/dashboard/projects/:projectId',
+    title: 'Project',
+    load: () => import('./screens/project/project.tsx'),
+  },
+  {
+    path: '/dashboard/projects/:projectId/:tab',
+    title: 'Project',
+    load: () => import('./screens/project/project.tsx'),
+  },
 ]

@@ -10,6 +10,7 @@ import type { ScreenProps } from '../../routing/route.ts'
 import type { Server as ServerValue } from '../../store/store.ts'
 import { ServerMenu } from '../servers/server-menu.tsx'
 import { Files } from './files/files.tsx'
+import { ServerProjects } from './projects.tsx'
 import { Terminals } from './terminals/terminals.tsx'
 
 /** A part of the screen of a server. */
@@ -24,6 +25,7 @@ interface Part {
 const PARTS: readonly Part[] = [
   { tab: '', label: 'Terminal', Content: Terminals },
   { tab: 'files', label: 'Files', Content: Files },
+  { tab: 'projects', label: 'Projects', Content: ServerProjects },
 ]
 
 /** A server: its terminals, files, processes and everything that belongs to it. */

@@ -33,7 +33,9 @@ export function Files({ server }: { server: Server }) {
     }
   }
   useEffect(() => void load(), [serverId])
-  const folder = selected.slice(0, Math.max(0, selected.lastIndexOf('/')))
+  // The folder that is worked in: that of the open file, else the one that the address names.
+  const given = router.query.value.get('folder') ?? ''
+  const folder = selected === '' ? given : selected.slice(0, Math.max(0, selected.lastIndexOf('/')))
   const drop = async (files: FileList | null | undefined): Promise<void> => {
     const dropped = [...(files ?? [])]
     await notices.attempt(async () => {
@@ -48,7 +50,8 @@ export function Files({ server }: { server: Server }) {
   }
   if (failure) return <Failure error={failure} retry={load} />
   if (paths === null) return <Loading />
-  const isShown = (path: string): boolean => open.has(path) || selected.startsWith(`${path}/`)
+  const isShown = (path: string): boolean =>
+    open.has(path) || [selected, `${given}/`].some((one) => one.startsWith(`${path}/`))
   const toggle = (path: string): void => {
     const next = new Set(open)
     if (!next.delete(path)) next.add(path)

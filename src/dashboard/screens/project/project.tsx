@@ -1,0 +1,118 @@
+import { useCallback } from 'preact/hooks'
+import { Id } from '../../components/copy.tsx'
+import { Empty } from '../../components/empty.tsx'
+import { Failure, Loading } from '../../components/loaded.tsx'
+import { LogView } from '../../components/log/log-view.tsx'
+import { Page } from '../../components/page.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { Time } from '../../components/time.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { ScreenProps } from '../../routing/route.ts'
+import type { Project as ProjectValue } from '../../store/store.ts'
+import { ProjectMenu } from '../projects/project-menu.tsx'
+import { ProjectState } from '../projects/project-state.tsx'
+import { Phases } from './phases.tsx'
+import { Variables } from './variables.tsx'
+
+/** A project: how far its bring-up is, its log and its variables. */
+export default function Project({ params }: ScreenProps) {
+  const { store, router } = useDashboard()
+  const { projectId = '', tab = '' } = params
+  const projects = store.projects.open()
+  const project = projects.get(projectId)
+  const state = projects.state.value
+  if (!project) {
+    if (state instanceof Error) return <Failure error={state} retry={() => projects.load()} />
+    if (state !== 'ready') return <Loading />
+    return (
+      <Page title="No such project">
+        <Empty title="This project is not there">
+          <p>
+            It was deleted, or belongs to another account. <a href="/dashboard/projects">All projects</a>
+          </p>
+        </Empty>
+      </Page>
+    )
+  }
+  const base = `/dashboard/projects/${project.id}`
+  const server = store.servers.open().get(project.server_id)
+  return (
+    <Page
+      title={project.name}
+      isFull
+      above={
+        <>
+          <a href="/dashboard/servers">Servers</a> /{' '}
+          <a href={`/dashboard/servers/${project.server_id}`}>
+            <bdi>{server?.task || project.server_id}</bdi>
+          </a>
+        </>
+      }
+      beside={
+        <>
+          <ProjectState project={project} />
+          <Id id={project.id} />
+        </>
+      }
+      actions={
+        <>
+          {project.url !== null && (
+            <a class="button plain" href={project.url} target="_blank" rel="noopener noreferrer">
+              Open
+            </a>
+          )}
+          <a
+            class="button plain"
+            href={`/dashboard/servers/${project.server_id}/files?folder=projects/${project.slug}`}
+          >
+            Files
+          </a>
+          <ProjectMenu project={project} onDeleted={() => router.go('/dashboard/projects')} />
+        </>
+      }
+    >
+      <Phases project={project} />
+      <Crash project={project} />
+      <Tabs
+        label="Parts of the project"
+        here={tab === '' ? base : `${base}/${tab}`}
+        tabs={[
+          { href: base, label: 'Log' },
+          { href: `${base}/variables`, label: 'Variables' },
+        ]}
+      />
+      {tab === 'variables' ? <Variables project={project} /> : <ProjectLog projectId={project.id} />}
+    </Page>
+  )
+}
+
+function ProjectLog({ projectId }: { projectId: string }) {
+  const { api } = useDashboard()
+  const open = useCallback(
+    (tail: number, signal: AbortSignal) =>
+      api.stream('projects.logs', { params: { projectId }, query: { tail }, signal }),
+    [api, projectId],
+  )
+  return <LogView label="Log of the project" open={open} />
+}
+
+/** Says how the app crashed, and when it is started again. */
+function Crash({ project }: { project: ProjectValue }) {
+  const { crash } = project
+  if (!crash) return null
+  return (
+    <div class="notice failure" role="alert">
+      <p>{crash.reason}</p>
+      <p class="quiet">
+        It responded last <Time at={crash.since} />.{' '}
+        {crash.restarts_at === null ? (
+          'Nothing starts it again by itself: mend it, then restart it.'
+        ) : (
+          <>
+            Attempt {crash.attempt} of 5 begins <Time at={crash.restarts_at} />.
+          </>
+        )}
+      </p>
+    </div>
+  )
+}

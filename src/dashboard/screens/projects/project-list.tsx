@@ -1,0 +1,75 @@
+import { Id } from '../../components/copy.tsx'
+import { Empty } from '../../components/empty.tsx'
+import { Time } from '../../components/time.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { Project } from '../../store/store.ts'
+import { ProjectMenu } from './project-menu.tsx'
+import { ProjectState } from './project-state.tsx'
+
+/** A list of projects, those that match the search of the address. */
+export function ProjectList({ projects }: { projects: readonly Project[] }) {
+  const { router } = useDashboard()
+  const sought = (router.query.value.get('q') ?? '').toLowerCase()
+  const shown = projects.filter((project) => matches(project, sought))
+  if (shown.length === 0) return <Empty title={`No project matches “${sought}”`} />
+  return (
+    <div class="table projects">
+      <div class="row head" aria-hidden="true">
+        <span>Project</span>
+        <span>State</span>
+        <span>Address</span>
+        <span>Server</span>
+        <span>Visibility</span>
+        <span>Changed</span>
+        <span />
+      </div>
+      <VirtualList items={shown} rowHeight={48} keyOf={({ id }) => id} label="Projects">
+        {(project) => <ProjectRow project={project} />}
+      </VirtualList>
+    </div>
+  )
+}
+
+const matches = ({ id, name, slug, url, runtime_status: state }: Project, sought: string): boolean =>
+  `${id} ${name} ${slug} ${url ?? ''} ${state}`.toLowerCase().includes(sought)
+
+function ProjectRow({ project }: { project: Project }) {
+  const { store } = useDashboard()
+  const { id, name, url, server_id: serverId, visibility, updated_at: updatedAt } = project
+  const server = store.servers.open().get(serverId)
+  return (
+    <div class="row">
+      <span class="cell main">
+        <a class="row-link" href={`/dashboard/projects/${id}`}>
+          <bdi>{name}</bdi>
+        </a>
+        <Id id={id} />
+      </span>
+      <span class="cell">
+        <ProjectState project={project} />
+      </span>
+      <span class="cell">
+        {url === null ? (
+          <span class="quiet">private</span>
+        ) : (
+          <a href={url} target="_blank" rel="noopener noreferrer">
+            {url.replace(/^https?:\/\//, '')}
+          </a>
+        )}
+      </span>
+      <span class="cell">
+        <a href={`/dashboard/servers/${serverId}`}>
+          <bdi>{server?.task || serverId}</bdi>
+        </a>
+      </span>
+      <span class="cell quiet">{visibility}</span>
+      <span class="cell quiet">
+        <Time at={updatedAt} />
+      </span>
+      <span class="cell end">
+        <ProjectMenu project={project} />
+      </span>
+    </div>
+  )
+}

@@ -1,0 +1,12 @@
+import { State } from '../../components/state.tsx'
+import type { Project } from '../../store/store.ts'
+
+/** The phases in which a bring-up goes no further by itself, which are better told by the state of the app. */
+const SETTLED: ReadonlySet<string | null> = new Set([null, 'ready'])
+
+/** The state of a project in a word: the phase of its bring-up while there is one, a crash, else whether its app runs. */
+export function ProjectState({ project }: { project: Project }) {
+  const { runtime_status: runtime, init_phase: phase, crash } = project
+  if (crash) return <State of="crashed" />
+  return <State of={SETTLED.has(phase) ? runtime : (phase ?? runtime)} />
+}
