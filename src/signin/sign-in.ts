@@ -31,8 +31,8 @@ export class SignIn {
   readonly links: SignInLinks
   /** Returns the browser sessions, read on first use. */
   readonly sessions: () => Promise<BrowserSessions>
-  /** Closes the database of sessions; null until it is opened. */
-  #closeSessions: (() => void) | null = null
+  /** The sessions, and what closes their database; null until they are read. */
+  #opened: { sessions: BrowserSessions; close: () => void } | null = null
 
   constructor({
     database,
@@ -52,15 +52,23 @@ export class SignIn {
       const random = systemRandom
       const { openSessionDatabase } = await import('../storage/session-database.ts')
       const database = openSessionDatabase(dataDir)
-      this.#closeSessions = () => database.close()
       const onEnded = (id: string): void => credentialChanges.notify(id)
-      return new BrowserSessions({ database, clock, ids, random, isOwnerValid, onEnded })
+      const sessions = new BrowserSessions({ database, clock, ids, random, isOwnerValid, onEnded })
+      this.#opened = { sessions, close: () => database.close() }
+      return sessions
     })
+  }
+
+  /** Ends the access of every program and every browser to an account. */
+  revokeAll(accountId: string): void {
+    this.grants.revokeAll(accountId)
+    // Without its account no session counts. Those that were not read began nothing that goes on.
+    this.#opened?.sessions.endAll(accountId)
   }
 
   /** Writes pending changes and closes the database of sessions. */
   stop(): void {
     this.grants.stop()
-    this.#closeSessions?.()
+    this.#opened?.close()
   }
 }

@@ -304,6 +304,14 @@ describe('the session of a browser', () => {
     ])
   })
 
+  test('ends what it has begun when its account is deleted', async () => {
+    const { id, browser } = await secondAccount()
+    const headers = { ...(await ownHeaders(browser)), accept: 'text/event-stream' }
+    const text = (await fetch(`${berth.info.base_url}/changes`, { headers })).text()
+    await berth.control('DELETE', `/accounts/${id}`)
+    expect(await text).toContain("browser's session that began this stream was ended")
+  })
+
   test.each([
     ['it is signed out', (browser: Visitor) => browser.submit('/signout')],
     ['its age ends it', () => berth.control('POST', '/clock', { advance: '31d' })],

@@ -21,8 +21,8 @@ interface AccountKeys {
 
 /** The operations on grants that accounts need. */
 export interface AccountSignIn {
-  /** Revokes the access of every program to an account. */
-  grants: { revokeAll(accountId: string): void }
+  /** Ends the access of every program and every browser to an account. */
+  revokeAll(accountId: string): void
 }
 
 /** The operations on servers that accounts need. */
@@ -156,7 +156,7 @@ export class AccountsService {
   }
 
   /**
-   * Deletes an account with everything in it: first its keys and OAuth grants, then its servers, then itself.
+   * Deletes an account with everything in it: first its keys, OAuth grants and sessions, then its servers, then itself.
    *
    * @throws BerthError 404, 400 for the first account
    */
@@ -174,7 +174,7 @@ export class AccountsService {
       )
     }
     this.#keys.revokeAll(id)
-    this.#signIn.grants.revokeAll(id)
+    this.#signIn.revokeAll(id)
     // An earlier request may still create a server.
     while (this.#servers.count(id) > 0) await this.#servers.deleteAll(id)
     this.#queries.delete(accounts).where(eq(accounts.id, id)).run()

@@ -176,17 +176,24 @@ export class BrowserSessions {
    * @throws the system's error if that cannot be written; the browser stays signed in then
    */
   end(accountId: string, id: string): boolean {
-    const one = and(eq(sessions.accountId, accountId), eq(sessions.id, id))
-    const ended = this.#queries.delete(sessions).where(one).returning({ id: sessions.id }).all()
-    for (const { id } of ended) this.#onEnded(id)
-    return ended.length > 0
+    return this.#end(and(eq(sessions.accountId, accountId), eq(sessions.id, id))) > 0
   }
 
   /** Signs out every browser of an account but one. @throws as `end` does */
   endOthers({ accountId, id }: BrowserSession): void {
-    const others = and(eq(sessions.accountId, accountId), ne(sessions.id, id))
-    const ended = this.#queries.delete(sessions).where(others).returning({ id: sessions.id }).all()
+    this.#end(and(eq(sessions.accountId, accountId), ne(sessions.id, id)))
+  }
+
+  /** Signs out every browser of an account. @throws as `end` does */
+  endAll(accountId: string): void {
+    this.#end(eq(sessions.accountId, accountId))
+  }
+
+  /** @returns how many have ended */
+  #end(which: SQL | undefined): number {
+    const ended = this.#queries.delete(sessions).where(which).returning({ id: sessions.id }).all()
     for (const { id } of ended) this.#onEnded(id)
+    return ended.length
   }
 
   #read(where: SQL): BrowserSession | null {
