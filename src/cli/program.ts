@@ -1,6 +1,7 @@
 import { type Argument, Command, CommanderError } from 'commander'
 import { guideNames } from '../http/docs/guide/pages.ts'
 import { expandDefaults, markLeftOutServer, truncateAtUnknownCommand } from './arguments.ts'
+import { changes } from './commands/changes.ts'
 import { completion, registerCompletion } from './commands/completion.ts'
 import { cp } from './commands/cp.ts'
 import { deploy } from './commands/deploy.ts'
@@ -49,7 +50,7 @@ The commands find the instance of the nearest .berth directory by themselves.
 const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun | RunnableCommand>]> = [
   ['Run berth:', [up, down, list, wait, env, stop, open, doctor]],
   ['Sign in:', [login, logout, whoami]],
-  ['Use the API:', [...API_NOUNS, shell, exec, cp, sync, deploy, use]],
+  ['Use the API:', [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use]],
   ['Test against berth:', [reset, ...CONTROL_NOUNS, logs, listen, trigger]],
   ['About berth:', [guide, completion, openapi, version]],
 ]

@@ -15,6 +15,7 @@ import type { usageRoutes } from '../resources/usage/routes.ts'
 import type { webhooksRoutes } from '../resources/webhooks/routes.ts'
 import type { commandLineRoutes } from '../signin/command-line/routes.ts'
 import type { accountsRoutes } from '../testing/api/accounts.ts'
+import type { controlChangesRoutes } from '../testing/api/changes.ts'
 import type { clockRoutes } from '../testing/api/clock.ts'
 import type { deliveriesRoutes } from '../testing/api/deliveries.ts'
 import type { eventsRoutes } from '../testing/api/events.ts'
@@ -57,6 +58,7 @@ type ControlRoutes = RoutesOf<typeof instanceRoutes> &
   RoutesOf<typeof clockRoutes> &
   RoutesOf<typeof accountsRoutes> &
   RoutesOf<typeof signInLinksRoutes> &
+  RoutesOf<typeof controlChangesRoutes> &
   RoutesOf<typeof requestsRoutes> &
   RoutesOf<typeof eventsRoutes> &
   RoutesOf<typeof deliveriesRoutes> &

@@ -3,6 +3,7 @@ import type { AccountChangeMessage } from '../resources/changes/model.ts'
 import type { LogLines } from '../resources/projects/model.ts'
 import type { PositionedDelta } from '../resources/tasks/transcript.ts'
 import type { TranscriptEvent } from '../resources/tasks/transcript-event.ts'
+import type { ControlChangeMessage } from '../testing/api/changes.ts'
 import type { App } from './app.ts'
 
 /** All that a client can call, as `METHOD /path/{parameter}` by id. */
@@ -115,6 +116,7 @@ interface Streams {
   'projects.logs': LogStream
   'deployments.logs': LogStream
   'changes.stream': Record<string, AccountChangeMessage>
+  'control.changes.stream': Record<string, ControlChangeMessage>
   'control.events.list': Record<string, ResponseOf<'control.events.list'>['events'][number]>
   'control.requests.list': Record<string, ResponseOf<'control.requests.list'>['requests'][number]>
   'control.inbox.read': Record<string, ResponseOf<'control.inbox.read'>['entries'][number]>

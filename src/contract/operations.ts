@@ -85,6 +85,7 @@ export const CONTROL_OPERATIONS = {
   'control.accounts.update': 'PATCH /_berth/accounts/{accountId}',
   'control.accounts.delete': 'DELETE /_berth/accounts/{accountId}',
   'control.signInLinks.create': 'POST /_berth/sign-in-links',
+  'control.changes.stream': 'GET /_berth/changes',
   'control.requests.list': 'GET /_berth/requests',
   'control.requests.clear': 'DELETE /_berth/requests',
   'control.events.list': 'GET /_berth/events',

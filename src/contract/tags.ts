@@ -55,6 +55,7 @@ const CONTROL_GROUPS = [
   ['Server faults', 'What goes wrong inside one server.', ['serverFaults']],
   ['Scenarios', 'What the scripted agent does about which goals.', ['scenarios']],
   ['Tasks', 'What steers tasks from outside.', ['tasks']],
+  ['Changes', 'One stream of everything that happens, in place of asking again and again.', ['changes']],
   ['Requests', 'The journal of requests to the API, with their answers.', ['requests']],
   ['Events', 'All that was emitted, and synthetic events.', ['events']],
   ['Deliveries', 'What was sent to webhooks, and what came back.', ['deliveries']],

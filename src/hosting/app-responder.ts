@@ -41,6 +41,8 @@ interface AppResponderOptions {
   log: AppLog
   /** Called when the app begins to respond and when it stops. */
   onRunning: (running: boolean) => void
+  /** Called when a program starts, responds, crashes or ends, so that `crash` may be another. */
+  onState: () => void
 }
 
 /** What responds to an app's requests. */
@@ -188,6 +190,7 @@ export class AppResponder {
         this.#setIsUp(false)
         break
     }
+    this.#options.onState()
   }
 
   #setIsUp(isUp: boolean): void {

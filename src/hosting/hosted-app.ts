@@ -36,6 +36,8 @@ export interface HostedAppOptions {
   hasRun: boolean
   /** Called when the app begins to respond and when it stops. */
   onRunning: (running: boolean) => void
+  /** Called when its program starts, responds, crashes or ends, so that `crash` may be another. */
+  onState: () => void
   /** Reports whether a path, as names below the workspace, is hidden if files are served. */
   isHidden?: (names: readonly string[]) => boolean
 }
@@ -131,6 +133,7 @@ export class HostedApp {
       appPorts: dependencies.appPorts,
       log,
       onRunning: options.onRunning,
+      onState: options.onState,
     })
   }
 

@@ -14,5 +14,5 @@ export const SHARED_ENDS = {
 } as const satisfies Record<string, SocketEnd>
 
 /** Returns the reason to close a WebSocket whose caller's credential has ended. */
-export const endOfCredential = ({ credentialId }: Caller): SocketEnd =>
+export const credentialEnd = ({ credentialId }: Caller): SocketEnd =>
   SHARED_ENDS[credentialId.startsWith('ses_') ? 'sessionEnded' : 'credentialChanged']

@@ -275,6 +275,7 @@ export function createServices(dependencies: ServiceDependencies) {
     ...common,
     version,
     state,
+    sockets: dependencies.sockets,
     /** For requests of the control API. */
     controlIds,
     /** For requests to inboxes. */

@@ -37,7 +37,7 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
       start: hasUnfinishedBuilds,
     }),
     tasks.service('tasks', (service) => service, { recover: () => state.hasUnfinishedTasks() }),
-    changeStreams.service('streams of changes', (service) => service),
+    changeStreams.service('streams of changes', ({ streams }) => streams),
     { name: 'faults', stop: () => faults.stop() },
     { name: 'the copy of the first key', start: boundary.keepFirstKey },
     { name: 'fixtures', start: boundary.applyFixtures },

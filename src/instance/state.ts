@@ -265,6 +265,7 @@ export class InstanceState implements StateOperations {
 
   async #end(): Promise<void> {
     const ending = this.#generation
+    ending.services.changes.notify('reset', 'state', null)
     // Nothing more is delivered, because the state is about to be removed.
     await ending.services.deliveries.stop()
     await ending.close()

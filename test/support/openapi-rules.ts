@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020'
 import type { OpenApiDocument, OperationObject, Parameter } from '../../src/contract/openapi/model.ts'
 
 /** Operations that respond with a stream of events and nothing else, beside a WebSocket. */
-const EVENTS_ALONE: ReadonlySet<string> = new Set(['changes.stream'])
+const EVENTS_ALONE: ReadonlySet<string> = new Set(['changes.stream', 'control.changes.stream'])
 
 /** An operation with where it stands. */
 export type Located = OperationObject & { method: string; path: string }

@@ -1,9 +1,7 @@
 import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import { BerthError } from '../../errors.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { wantsEventStream } from '../../http/sse.ts'
-import { wantsSocket } from '../../http/web-socket.ts'
+import { credentialEnd } from '../../http/socket-ends.ts'
 import { Change } from './model.ts'
 import type { ChangesService } from './service.ts'
 
@@ -13,18 +11,9 @@ export const changesRoutes = (access: AccessControl, changes: () => Promise<Chan
     '',
     async ({ caller, request, set, stream, whileValid }) => {
       const service = await changes()
-      if (wantsSocket(request)) {
-        const headers = { 'x-request-id': String(set.headers['x-request-id']) }
-        service.attach(caller, { request, headers, whileValid })
-        return new Response(null, { status: 101 })
-      }
-      if (!wantsEventStream(request.headers.get('accept'))) {
-        throw new BerthError(
-          'upgrade_required',
-          'Changes are streamed: send a handshake of a WebSocket, or "Accept: text/event-stream".',
-        )
-      }
-      return stream((send, gone) => service.follow(caller, (message) => send(message.type, message), gone))
+      const endOfCredential = credentialEnd(caller)
+      const parts = { request, set, stream, whileValid, endOfCredential }
+      return service.streams.respond(service.sourceOf(caller), parts)
     },
     operation('changes.stream', {
       access: 'resource',

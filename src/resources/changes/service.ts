@@ -1,9 +1,6 @@
-import { BerthError, badRequest } from '../../errors.ts'
+import { BerthError } from '../../errors.ts'
 import { type Caller, isScoped, mayReachProject, mayReachServer } from '../../http/caller.ts'
-import { endOfCredential } from '../../http/socket-ends.ts'
-import type { SocketUpgrader } from '../../http/web-socket.ts'
 import type { Change } from '../../runtime/change-notifier.ts'
-import type { Logger } from '../../runtime/logger.ts'
 import type { AccountsService } from '../accounts/service.ts'
 import type { BuildsService } from '../builds/service.ts'
 import type { DeploymentsService } from '../deployments/service.ts'
@@ -15,15 +12,13 @@ import type { TasksService } from '../tasks/service.ts'
 import type { TerminalsService } from '../terminals/service.ts'
 import type { WebhooksService } from '../webhooks/service.ts'
 import type { ChangedObjects } from './model.ts'
-import { CHANGE_SOCKET_ENDS, ChangeSocket } from './socket.ts'
-import { type ChangeMessage, type ChangeSource, type SendMessage, streamChanges } from './stream.ts'
+import type { ChangeMessage, ChangeSource } from './stream.ts'
+import { ChangeStreams, type StreamsDependencies } from './streams.ts'
 import type { AccountChangeType, Changes, ChangeType } from './types.ts'
 
 /** Dependencies of the streams. */
-export interface ChangesDependencies {
+export interface ChangesDependencies extends StreamsDependencies {
   changes: Changes
-  logger: Logger
-  sockets: SocketUpgrader
   servers: ServersService
   projects: () => Promise<ProjectsService>
   deployments: () => Promise<DeploymentsService>
@@ -36,15 +31,6 @@ export interface ChangesDependencies {
   accounts: Pick<AccountsService, 'get'>
 }
 
-/** What a reader that opens a WebSocket brings along. */
-export interface ChangesHandshake {
-  /** Calls its argument if the caller's credential changes, until the returned function is called. */
-  whileValid: (ended: () => void) => () => void
-  request: Request
-  /** Headers of the response to the handshake. */
-  headers: Record<string, string>
-}
-
 /** Return an object of each type as its GET does, or nothing; 404 where it is gone. */
 type Readers = {
   readonly [Type in AccountChangeType]: (
@@ -54,16 +40,16 @@ type Readers = {
   ) => ChangedObjects[Type] | undefined | Promise<ChangedObjects[Type] | undefined>
 }
 
-/** Streams to readers what changes in their accounts. */
+/** What changes in accounts, as their credentials see it. */
 export class ChangesService {
   readonly #dependencies: ChangesDependencies
   readonly #readers: Readers
-  readonly #sockets = new Set<ChangeSocket>()
-  /** Fires when all streams have to end. */
-  readonly #stopping = new AbortController()
+  /** The open streams. */
+  readonly streams: ChangeStreams
 
   constructor(dependencies: ChangesDependencies) {
     this.#dependencies = dependencies
+    this.streams = new ChangeStreams(dependencies)
     const { servers, projects, deployments, tasks, builds, terminals } = dependencies
     const { secrets, keys, webhooks, accounts } = dependencies
     this.#readers = {
@@ -87,58 +73,8 @@ export class ChangesService {
     }
   }
 
-  /**
-   * Sends what changes of all that a caller reaches, until `ended` fires or berth stops.
-   *
-   * @throws BerthError 503 if berth stops already
-   */
-  async follow(caller: Caller, send: SendMessage, ended: AbortSignal): Promise<void> {
-    this.#checkRunning()
-    await streamChanges(this.#sourceOf(caller), send, AbortSignal.any([ended, this.#stopping.signal]))
-  }
-
-  /**
-   * Makes a request a WebSocket with what `follow` sends.
-   *
-   * @throws BerthError 400 if it is no handshake, 401, 503
-   */
-  attach(caller: Caller, { request, headers, whileValid }: ChangesHandshake): void {
-    this.#checkRunning()
-    const { sockets, logger } = this.#dependencies
-    const source = this.#sourceOf(caller)
-    const socket = new ChangeSocket(
-      (send, ended) =>
-        streamChanges(source, send, ended).catch((error) => {
-          logger.error('a change could not be read', { error })
-          throw error
-        }),
-      () => {
-        this.#sockets.delete(socket)
-        unsubscribe()
-      },
-    )
-    const unsubscribe = whileValid(() => socket.close(endOfCredential(caller)))
-    this.#sockets.add(socket)
-    if (sockets.upgrade(request, socket, headers)) return
-    this.#sockets.delete(socket)
-    unsubscribe()
-    throw badRequest(
-      'The handshake of the WebSocket lacks a header, such as Sec-WebSocket-Key, or berth has only just started. Send it again, with all headers.',
-    )
-  }
-
-  /** Ends all streams. */
-  stop(): void {
-    this.#stopping.abort()
-    for (const socket of [...this.#sockets]) socket.close(CHANGE_SOCKET_ENDS.stopping)
-  }
-
-  #checkRunning(): void {
-    if (!this.#stopping.signal.aborted) return
-    throw new BerthError('service_unavailable', 'berth is stopping, or its state is replaced. Try again.')
-  }
-
-  #sourceOf(caller: Caller): ChangeSource<AccountChangeType> {
+  /** Returns what changes of all that a caller reaches. */
+  sourceOf(caller: Caller): ChangeSource<AccountChangeType> {
     const { changes } = this.#dependencies
     return {
       watch: (watcher) =>

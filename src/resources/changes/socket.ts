@@ -1,4 +1,4 @@
-import { SHARED_ENDS, type SocketEnd } from '../../http/socket-ends.ts'
+import type { SocketEnd } from '../../http/socket-ends.ts'
 import type { Socket, SocketListener } from '../../http/web-socket.ts'
 import type { ChangeMessage, SendMessage, StreamSignal } from './stream.ts'
 
@@ -9,17 +9,21 @@ const FULL_BYTES = 1024 * 1024
 const PING_MS = 30_000
 const SILENCE_MS = 120_000
 
-/** Why berth closes the socket of a stream of changes. docs/changes.md lists them. */
-export const CHANGE_SOCKET_ENDS = {
-  ...SHARED_ENDS,
-  silent: { code: 4008, reason: 'the reader has not read or answered for two minutes' },
-} as const satisfies Record<string, SocketEnd>
+/** What a socket sends, and what ends it. */
+interface ChangeSocketOptions {
+  /** Sends messages until the signal fires. It begins when the socket is open. */
+  run: (send: SendMessage, ended: AbortSignal) => Promise<void>
+  /** Fires when all streams have to end: the socket then waits no longer for its reader. */
+  ending: AbortSignal
+  /** Returns why `run` has ended by itself. */
+  endOfRun: () => SocketEnd
+  /** Called when it is closed. */
+  onClosed: () => void
+}
 
 /** One WebSocket with a stream of changes. What its reader sends is ignored. */
 export class ChangeSocket implements SocketListener {
-  readonly #run: (send: SendMessage, ended: AbortSignal) => Promise<void>
-  /** Called when it is closed. */
-  readonly #onClosed: () => void
+  readonly #options: ChangeSocketOptions
   readonly #ended = new AbortController()
   #socket: Socket | null = null
   /** Resolves when the reader has room again; null while it has. */
@@ -27,10 +31,8 @@ export class ChangeSocket implements SocketListener {
   #pings: Timer | undefined
   #heardAt = 0
 
-  /** @param run sends messages until the signal fires; it begins when the socket is open */
-  constructor(run: (send: SendMessage, ended: AbortSignal) => Promise<void>, onClosed: () => void) {
-    this.#run = run
-    this.#onClosed = onClosed
+  constructor(options: ChangeSocketOptions) {
+    this.#options = options
   }
 
   /** Closes the socket. Further calls have no effect. */
@@ -50,8 +52,12 @@ export class ChangeSocket implements SocketListener {
     this.#heardAt = performance.now()
     this.#pings = setInterval(() => this.#ping(), PING_MS)
     this.#pings.unref()
-    this.#run((message) => this.#send(message), this.#ended.signal).then(
-      () => this.close(SHARED_ENDS.stopping),
+    const { run, ending, endOfRun } = this.#options
+    ending.addEventListener('abort', this.#release)
+    run((message) => this.#send(message), this.#ended.signal).then(
+      () => {
+        if (!this.#ended.signal.aborted) this.close(endOfRun())
+      },
       () => this.close(FAILED),
     )
   }
@@ -59,9 +65,8 @@ export class ChangeSocket implements SocketListener {
   message(): void {}
 
   drained(): void {
-    if (this.#room === null || (this.#socket?.getBufferedAmount() ?? 0) >= FULL_BYTES) return
-    this.#room.resolve()
-    this.#room = null
+    if ((this.#socket?.getBufferedAmount() ?? 0) >= FULL_BYTES) return
+    this.#release()
   }
 
   ponged(): void {
@@ -70,6 +75,11 @@ export class ChangeSocket implements SocketListener {
 
   closed(): void {
     this.#end()
+  }
+
+  readonly #release = (): void => {
+    this.#room?.resolve()
+    this.#room = null
   }
 
   #send(message: ChangeMessage | StreamSignal): Promise<void> | undefined {
@@ -84,7 +94,7 @@ export class ChangeSocket implements SocketListener {
   #ping(): void {
     if (performance.now() - this.#heardAt > SILENCE_MS) {
       const socket = this.#socket
-      this.close(CHANGE_SOCKET_ENDS.silent)
+      this.close(SILENT)
       socket?.terminate()
     } else this.#socket?.ping()
   }
@@ -93,10 +103,13 @@ export class ChangeSocket implements SocketListener {
     clearInterval(this.#pings)
     if (this.#ended.signal.aborted) return
     this.#ended.abort()
-    this.#room?.resolve()
-    this.#onClosed()
+    this.#options.ending.removeEventListener('abort', this.#release)
+    this.#release()
+    this.#options.onClosed()
   }
 }
 
 /** An internal error (RFC 6455, section 7.4.1). */
 const FAILED: SocketEnd = { code: 1011, reason: 'a change could not be read' }
+
+const SILENT: SocketEnd = { code: 4008, reason: 'the reader has not read or answered for two minutes' }

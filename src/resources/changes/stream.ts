@@ -9,8 +9,11 @@ const MOST_WAITING = 10_000
 /** Messages after which other work of berth gets its turn. */
 const TURN = 50
 
-/** A message without an object: the stream has begun, or the reader has missed changes and has to load everything. */
-export type StreamSignal = { readonly type: 'ready' | 'gap' }
+/**
+ * A message without an object: the stream has begun; the reader has missed changes and has to load everything; the whole
+ * state was replaced.
+ */
+export type StreamSignal = { readonly type: 'ready' | 'gap' | 'reset' }
 
 /** A message about an object. */
 export interface ChangeMessage<Type extends string = string> {

@@ -14,7 +14,17 @@ export type AccountChangeType =
   | 'account'
 
 /** The types of the objects of the instance, which only its operator sees. */
-export type InstanceChangeType = 'delivery' | 'inbox'
+export type InstanceChangeType =
+  | 'request'
+  | 'event'
+  | 'delivery'
+  | 'fault'
+  | 'clock'
+  | 'snapshot'
+  | 'scenario'
+  | 'inbox'
+  /** The state as a whole is about to be replaced. */
+  | 'reset'
 
 /** The type of an object whose change berth notifies of. */
 export type ChangeType = AccountChangeType | InstanceChangeType

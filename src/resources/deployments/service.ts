@@ -115,6 +115,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         tx.delete(deployments).where(eq(deployments.serverId, serverId)).run()
         servers.setPublicUrl(serverId, null)
         outbox.emit(accountId, 'deployment.removed', { server_id: serverId, url })
+        this.#notify(serverId, accountId)
       })
       await hosting.remove(serverId)
       return { url, deleted: true }
@@ -282,13 +283,16 @@ export class DeploymentsService implements ServerLifecycleListener {
         .run()
       servers.setPublicUrl(server.id, url)
       outbox.emit(server.accountId, 'deployment.live', { server_id: server.id, url })
-      this.#notify(server)
+      this.#notify(server.id, server.accountId)
     })
     return { url, status: 'live' }
   }
 
   #app(serverId: string, port: number): Promise<HostedApp> {
     const { servers, hosting } = this.#dependencies
+    const notify = (): void => {
+      if (this.#find(serverId)) this.#notify(serverId, servers.find(serverId)?.accountId)
+    }
     return hosting.app({
       owner: OWNER,
       id: serverId,
@@ -299,16 +303,16 @@ export class DeploymentsService implements ServerLifecycleListener {
       hasRun: this.#find(serverId) !== undefined,
       isHidden: (names) => isInProject(this.#queries, serverId, names),
       onRunning: (running) => {
-        if (!this.#find(serverId)) return
-        servers.setPublicUrl(serverId, running ? hosting.urlOf(port) : null)
-        const server = servers.find(serverId)
-        if (server) this.#notify(server)
+        if (this.#find(serverId)) servers.setPublicUrl(serverId, running ? hosting.urlOf(port) : null)
+        notify()
       },
+      onState: notify,
     })
   }
 
-  #notify({ id, accountId }: ServerRow): void {
-    this.#dependencies.changes.notify('deployment', id, accountId, id)
+  #notify(serverId: string, accountId: string | undefined): void {
+    if (accountId !== undefined)
+      this.#dependencies.changes.notify('deployment', serverId, accountId, serverId)
   }
 
   #isLive({ serverId }: DeploymentRow): boolean {

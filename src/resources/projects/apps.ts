@@ -69,7 +69,8 @@ export class ProjectApps implements ServerLifecycleListener {
   }
 
   /** Returns the app of a project. */
-  app({ id, serverId, slug, port, runtimeStatus }: ProjectRow): Promise<HostedApp> {
+  app(row: ProjectRow): Promise<HostedApp> {
+    const { id, serverId, slug, port, runtimeStatus } = row
     return this.#dependencies.hosting.app({
       owner: projectOwner(id),
       id,
@@ -79,6 +80,7 @@ export class ProjectApps implements ServerLifecycleListener {
       slug,
       hasRun: runtimeStatus !== 'unbuilt',
       onRunning: (running) => this.#records.setRuntimeStatus(id, running ? 'running' : 'paused'),
+      onState: () => this.#records.notifyChange(row),
     })
   }
 

@@ -71,7 +71,7 @@ export class ProjectRecords {
     return this.#queries.transaction(() => {
       const added = this.#queries.insert(projects).values(row).returning().get()
       this.#secrets.add(row.serverId, row.id, variables)
-      this.#notify(added)
+      this.notifyChange(added)
       return added
     })
   }
@@ -187,7 +187,7 @@ export class ProjectRecords {
     this.#queries.transaction(() => {
       this.#secrets.drop(serverId, id)
       this.#queries.delete(projects).where(eq(projects.id, id)).run()
-      this.#notify(row)
+      this.notifyChange(row)
     })
   }
 
@@ -198,10 +198,11 @@ export class ProjectRecords {
       .where(eq(projects.id, id))
       .returning({ id: projects.id, accountId: projects.accountId, serverId: projects.serverId })
       .get()
-    if (changed) this.#notify(changed)
+    if (changed) this.notifyChange(changed)
   }
 
-  #notify({ id, accountId, serverId }: Pick<ProjectRow, 'id' | 'accountId' | 'serverId'>): void {
+  /** Notifies of a change of a project, which may not be stored. */
+  notifyChange({ id, accountId, serverId }: Pick<ProjectRow, 'id' | 'accountId' | 'serverId'>): void {
     this.#changes.notify('project', id, accountId, serverId)
   }
 

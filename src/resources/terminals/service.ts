@@ -1,7 +1,7 @@
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
-import { endOfCredential } from '../../http/socket-ends.ts'
+import { credentialEnd } from '../../http/socket-ends.ts'
 import { type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
@@ -164,7 +164,7 @@ export class TerminalsService implements ServerLifecycleListener {
     }
     const { columns, rows } = query
     const size = columns === undefined || rows === undefined ? null : { columns, rows }
-    const unsubscribe = whileValid(() => viewer.close(endOfCredential(caller)))
+    const unsubscribe = whileValid(() => viewer.close(credentialEnd(caller)))
     const viewer = terminal.view(size, unsubscribe)
     if (this.#dependencies.sockets.upgrade(request, viewer, headers)) return
     unsubscribe()

@@ -2,6 +2,7 @@ import { asc, desc, eq, gt, sql } from 'drizzle-orm'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { Changes } from '../changes/types.ts'
 import { events } from '../events/table.ts'
 import { deliveries, fanOut, type WebhookRow, webhooks } from './table.ts'
 
@@ -13,6 +14,8 @@ interface FanOutDependencies {
   queries: Queries
   clock: Clock
   ids: Ids
+  /** Notified of every new delivery. */
+  changes: Changes
 }
 
 /** The result of a step. */
@@ -31,15 +34,17 @@ export class FanOut {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #ids: Ids
+  readonly #changes: Changes
   readonly #fresh
   readonly #subscribed
   readonly #known
   readonly #insert
 
-  constructor({ queries, clock, ids }: FanOutDependencies) {
+  constructor({ queries, clock, ids, changes }: FanOutDependencies) {
     this.#queries = queries
     this.#clock = clock
     this.#ids = ids
+    this.#changes = changes
     this.#fresh = queries
       .select({ seq: events.seq, accountId: events.accountId, event: events.event })
       .from(events)
@@ -84,6 +89,7 @@ export class FanOut {
           const id = this.#ids.next('dlv', (taken) => this.#known.get({ id: taken }) !== undefined)
           this.#insert.run({ id, webhookId: webhook.id, eventSeq: seq, createdAt })
           webhookIds.add(webhook.id)
+          this.#changes.notify('delivery', id, null)
         }
       }
       const last = fresh.at(-1)

@@ -25,6 +25,7 @@ import type { ListingServices } from '../seed/services.ts'
 import { type WaitRoutesOptions, waitRoutes } from '../wait/routes.ts'
 import { type ControlGuard, controlAccess, controlEntry } from './access.ts'
 import { accountsRoutes } from './accounts.ts'
+import { type ControlChangesOptions, controlChangesRoutes } from './changes.ts'
 import { clockRoutes } from './clock.ts'
 import { type DeliveriesRoutesOptions, deliveriesRoutes } from './deliveries.ts'
 import { eventsRoutes } from './events.ts'
@@ -48,7 +49,8 @@ export interface ControlServices
     DeliveriesRoutesOptions,
     Omit<SignInLinksRoutesOptions, 'host'>,
     Omit<InboxRoutesOptions, 'inbox' | 'adminToken' | 'stopping'>,
-    Omit<WaitRoutesOptions, 'inbox' | 'stopping'> {
+    Omit<WaitRoutesOptions, 'inbox' | 'stopping'>,
+    Pick<ControlChangesOptions, 'sockets'> {
   clock: SteerableClock
   database: Pick<Database, 'closed'>
   logger: Logger
@@ -88,9 +90,12 @@ const isPostToInbox = ({ method, url }: Request): boolean =>
 export function createControlApp(options: ControlAppOptions): AnyElysia {
   const { services, host, guard, instance, states, operations, commands, stopping } = options
   const { database, queries, clock, controlIds, inboxIds, logger, outbox } = services
-  const { deliveries, scenarios, tasks, journal, secrets } = services
+  const { deliveries, scenarios, tasks, journal, secrets, changes } = services
   const access = controlAccess(guard, BODY_LIMIT)
   const inbox = new InboxStore(services)
+  const accounts = new AccountsService(services)
+  const masks = masking(() => secrets.values())
+  const sources = { ...services, inbox, accounts, states, operations, masks, stopping }
   const root = new Elysia({ name: 'berth/control', normalize: false })
   const methodsOf = methodsByRoutes(() => root.routes)
   const directory = () => {
@@ -114,14 +119,14 @@ export function createControlApp(options: ControlAppOptions): AnyElysia {
       }),
     )
     .use(instanceRoutes(instance))
-    .use(statesRoutes(access, states))
-    .use(clockRoutes(access, clock))
-    .use(accountsRoutes(access, new AccountsService(services), services.faults))
+    .use(statesRoutes(access, states, changes))
+    .use(clockRoutes(access, clock, changes))
+    .use(accountsRoutes(access, accounts, services.faults))
     .use(signInLinksRoutes(access, { ...services, host }))
-    .use(requestsRoutes(access, { journal, operations, masks: masking(() => secrets.values()), stopping }))
+    .use(requestsRoutes(access, { journal, changes, operations, masks, stopping }))
     .use(eventsRoutes(access, { queries, outbox, stopping }))
     .use(deliveriesRoutes(access, { queries, deliveries }))
-    .use(scenariosRoutes(access, scenarios))
+    .use(scenariosRoutes(access, scenarios, changes))
     .use(fixturesRoutes(access, services, states))
     .use(controlTasksRoutes(access, tasks))
     .use(inboxRoutes(access, { ...services, inbox, adminToken: guard.adminToken, stopping }))
@@ -137,6 +142,7 @@ export function createControlApp(options: ControlAppOptions): AnyElysia {
     .use(serverNetworkRoutes(access, services.servers))
     .use(faultsRoutes(access, services))
     .use(serverFaultsRoutes(access, services))
+    .use(controlChangesRoutes(access, sources))
 }
 
 /** Returns the masks of all values that are or were secret, updated at each call. */

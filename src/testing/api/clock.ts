@@ -2,6 +2,7 @@ import { Elysia, type Static, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { integer } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
+import type { Changes } from '../../resources/changes/types.ts'
 import { parseIso, type SteerableClock, toIso } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import type { ControlAccess } from './access.ts'
@@ -46,12 +47,12 @@ const ClockMove = t.Object(
 const MAX_TIME = Date.UTC(10_000, 0, 1) - 1
 
 /** `/_berth/clock`: the clock that metering, expiry, retries, idle timeout and months go by. */
-export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
+export const clockRoutes = (access: ControlAccess, clock: SteerableClock, changes: Changes) =>
   new Elysia({ prefix: '/_berth/clock' })
     .use(access)
     .get(
       '',
-      () => stateOf(clock),
+      () => clockState(clock),
       operation('control.clock.read', {
         access: 'admin',
         summary: 'What time it is',
@@ -63,8 +64,12 @@ export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
     .post(
       '',
       async ({ body }) => {
-        await move(clock, body)
-        return stateOf(clock)
+        try {
+          await move(clock, body)
+        } finally {
+          changes.notify('clock', 'clock', null)
+        }
+        return clockState(clock)
       },
       operation(
         'control.clock.move',
@@ -79,7 +84,8 @@ export const clockRoutes = (access: ControlAccess, clock: SteerableClock) =>
       ),
     )
 
-const stateOf = (clock: SteerableClock): ClockState => ({
+/** Returns the clock as the control API shows it. */
+export const clockState = (clock: SteerableClock): ClockState => ({
   now: toIso(clock.now()),
   frozen: clock.frozen,
   offset_ms: Math.round(clock.offset),

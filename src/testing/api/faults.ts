@@ -39,7 +39,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
     .use(access)
     .get(
       '',
-      () => ({ faults: store.list().map(shown) }),
+      () => ({ faults: store.list().map(shownFault) }),
       operation('control.faults.list', {
         access: 'admin',
         summary:
@@ -55,7 +55,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
         const fault = inPart('body', () => normalizeFault(body))
         // A fault for an unknown account would never strike.
         checkAccount(queries, fault.match.account_id, '"match.account_id" in the body')
-        return status(201, shown(store.add(fault)))
+        return status(201, shownFault(store.add(fault)))
       },
       operation(
         'control.faults.add',
@@ -84,7 +84,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
       ({ params }) => {
         const row = store.remove(params.faultId)
         if (!row) throw notFound(`The fault "${params.faultId}"`)
-        return { ...shown(row), deleted: true as const }
+        return { ...shownFault(row), deleted: true as const }
       },
       operation('control.faults.delete', {
         access: 'admin',
@@ -95,7 +95,8 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
       }),
     )
 
-const shown = ({ id, fault, matched, hits, createdAt }: FaultRow): Fault => ({
+/** Converts a row to the control API's fault. */
+export const shownFault = ({ id, fault, matched, hits, createdAt }: FaultRow): Fault => ({
   id,
   match: fault.match,
   effect: fault.effect,

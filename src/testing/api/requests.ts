@@ -5,6 +5,7 @@ import type { OperationIndex } from '../../contract/operations.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { type SendEvent, wantsEventStream } from '../../http/sse.ts'
+import type { Changes } from '../../resources/changes/types.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
 import { globMatcher } from '../faults/glob.ts'
@@ -78,9 +79,13 @@ const RequestsQuery = t.Object(
 )
 type RequestsQuery = Static<typeof RequestsQuery>
 
+/** The id in place of all requests, when they are forgotten. */
+export const ALL_REQUESTS = '*'
+
 /** Dependencies of the requests' routes. */
 export interface RequestsRoutesOptions {
   journal: RequestJournal
+  changes: Changes
   operations: () => Promise<OperationIndex<DescribedOperation>>
   /** Returns the masks of known secret values, in addition to what looks like a credential. */
   masks: () => Masks
@@ -91,7 +96,7 @@ export interface RequestsRoutesOptions {
 /** Serves `/_berth/requests`: requests to the API with their responses. */
 export const requestsRoutes = (
   access: ControlAccess,
-  { journal, operations, masks, stopping }: RequestsRoutesOptions,
+  { journal, changes, operations, masks, stopping }: RequestsRoutesOptions,
 ) => {
   const reader = once(async () => {
     const [{ shownEntry }, index] = await Promise.all([import('../journal/shown.ts'), operations()])
@@ -148,7 +153,11 @@ export const requestsRoutes = (
     )
     .delete(
       '',
-      () => ({ deleted: journal.clear() }),
+      () => {
+        const deleted = journal.clear()
+        changes.notify('request', ALL_REQUESTS, null)
+        return { deleted }
+      },
       operation('control.requests.clear', {
         access: 'admin',
         summary: 'Forget all requests of the journal',

@@ -3,6 +3,7 @@ import { SCENARIO_FIELDS, ScenarioTexts } from '../../agents/scripted/model.ts'
 import type { ScenarioStore } from '../../agents/scripted/store.ts'
 import { operation } from '../../contract/operation.ts'
 import { refused } from '../../contract/request.ts'
+import type { Changes } from '../../resources/changes/types.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { ControlAccess } from './access.ts'
 
@@ -22,9 +23,18 @@ const ScenariosPut = t.Object(
   { $id: 'ScenariosPut', additionalProperties: false },
 )
 
+/** Returns all scenarios as the control API shows them. */
+export const shownScenarios = (store: ScenarioStore): Scenarios => ({
+  scenarios: store.list().map(({ source, text }) => ({ ...text, source })),
+})
+
 /** Serves `/_berth/scenarios`: the scripted agent's scenarios. */
-export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => {
-  const all = () => ({ scenarios: store.list().map(({ source, text }) => ({ ...text, source })) })
+export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore, changes: Changes) => {
+  const all = () => shownScenarios(store)
+  const changed = () => {
+    changes.notify('scenario', 'scenarios', null)
+    return all()
+  }
   return new Elysia({ prefix: '/_berth/scenarios' })
     .use(access)
     .get(
@@ -42,7 +52,7 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
       '',
       async ({ body }) => {
         await store.replace(new JsonReader(body.scenarios, ['scenarios'])).catch(refused('body'))
-        return all()
+        return changed()
       },
       operation(
         'control.scenarios.replace',
@@ -60,7 +70,7 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore) => 
       '',
       () => {
         store.clear()
-        return all()
+        return changed()
       },
       operation('control.scenarios.clear', {
         access: 'admin',

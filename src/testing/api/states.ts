@@ -1,6 +1,7 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { integer } from '../../contract/schema.ts'
+import type { Changes } from '../../resources/changes/types.ts'
 import type { Snapshot } from '../snapshots/snapshots.ts'
 import type { ControlAccess } from './access.ts'
 
@@ -48,7 +49,7 @@ const SnapshotCreate = t.Object({ name: t.String() }, { additionalProperties: fa
 const EmptyBody = t.Optional(t.Object({}, { additionalProperties: false }))
 
 /** `/_berth/reset` and `/_berth/snapshots`: the state of the instance as a whole. */
-export const statesRoutes = (access: ControlAccess, states: StateOperations) =>
+export const statesRoutes = (access: ControlAccess, states: StateOperations, changes: Changes) =>
   new Elysia({ prefix: '/_berth' })
     .use(access)
     .post(
@@ -79,7 +80,11 @@ export const statesRoutes = (access: ControlAccess, states: StateOperations) =>
     )
     .post(
       '/snapshots',
-      async ({ body }) => status(201, await states.save(body.name)),
+      async ({ body }) => {
+        const snapshot = await states.save(body.name)
+        changes.notify('snapshot', snapshot.name, null)
+        return status(201, snapshot)
+      },
       operation(
         'control.snapshots.create',
         {
@@ -111,6 +116,7 @@ export const statesRoutes = (access: ControlAccess, states: StateOperations) =>
       '/snapshots/:name',
       async ({ params }) => {
         await states.removeSnapshot(params.name)
+        changes.notify('snapshot', params.name, null)
         return { name: params.name, deleted: true as const }
       },
       operation('control.snapshots.delete', {

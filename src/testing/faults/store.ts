@@ -1,4 +1,5 @@
 import { asc, eq, sql } from 'drizzle-orm'
+import type { Changes } from '../../resources/changes/types.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -13,6 +14,7 @@ export interface FaultStoreOptions {
   queries: Queries
   ids: Ids
   clock: Clock
+  changes: Changes
   logger: Logger
   /** Gives faults their seeds that have none. */
   random: Random
@@ -103,6 +105,7 @@ export class FaultStore {
       .returning()
       .get()
     this.#setRows([...this.list(), row])
+    this.#notify(row)
     return row
   }
 
@@ -112,6 +115,7 @@ export class FaultStore {
     if (!rule) return undefined
     this.#options.queries.delete(faults).where(eq(faults.id, id)).run()
     this.#setRows(this.list().filter((row) => row.id !== id))
+    this.#notify(rule.row)
     return rule.row
   }
 
@@ -122,10 +126,11 @@ export class FaultStore {
 
   /** Removes all. @returns how many there were */
   clear(): number {
-    const { count } = this
+    const cleared = this.list()
     this.#options.queries.delete(faults).run()
     this.#setRows([])
-    return count
+    for (const row of cleared) this.#notify(row)
+    return cleared.length
   }
 
   /**
@@ -161,6 +166,16 @@ export class FaultStore {
     } catch (error) {
       logger.warn('the counts of faults cannot be written', { error })
     }
+    for (const row of rows) this.#notify(row)
+  }
+
+  #notify({ id }: FaultRow): void {
+    this.#options.changes.notify('fault', id, null)
+  }
+
+  /** Returns a fault, or undefined if there is none with this id. */
+  find(id: string): FaultRow | undefined {
+    return this.#find(id)?.row
   }
 
   #find(id: string): Rule | undefined {

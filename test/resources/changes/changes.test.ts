@@ -111,6 +111,9 @@ test('everything on a server is sent as its GET returns it, and as gone when the
     value: await shown(`/servers/${server}/builds/${build_id}`, 'build'),
   })
 
+  await berth.call('DELETE', `/servers/${server}/deployments`)
+  await changes.next('deployment', ({ value }) => value === null)
+
   expect(JSON.stringify(changes.messages)).not.toContain('secret-')
   await berth.call('DELETE', `/servers/${server}`)
   const gone: [string, string][] = [
@@ -227,4 +230,18 @@ describe('a stream leaves out', () => {
       expect.objectContaining({ id: body.id }),
     ])
   })
+})
+
+test('an app that crashes is sent with its crash, and so is a deployment', async () => {
+  const server = await berth.server()
+  using changes = await TestChanges.socket(berth)
+  const app =
+    "Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: (r) => r.url.endsWith('/die') ? process.exit(3) : new Response('x') })"
+  await berth.call('PUT', `/servers/${server}/files`, { path: 'index.js', content: app })
+  const { body } = await berth.call('POST', `/servers/${server}/deployments`)
+  await changes.next('deployment', ({ value }) => value?.live)
+  await fetch(`${body.url}die`).catch(() => {})
+  const crashed = await changes.next('deployment', ({ value }) => value?.crash?.exit_code === 3)
+  expect(crashed.id).toBe(server)
+  await berth.call('DELETE', `/servers/${server}`)
 })

@@ -1,0 +1,109 @@
+import { BerthError, badRequest } from '../../errors.ts'
+import { SHARED_ENDS, type SocketEnd } from '../../http/socket-ends.ts'
+import { type StreamRun, wantsEventStream } from '../../http/sse.ts'
+import { type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
+import { messageOf } from '../../runtime/error-info.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { ChangeSocket } from './socket.ts'
+import { type ChangeSource, type SendMessage, streamChanges } from './stream.ts'
+
+/** Dependencies of the streams. */
+export interface StreamsDependencies {
+  sockets: SocketUpgrader
+  logger: Logger
+}
+
+/** A request for a stream, with what its route has of it. */
+export interface StreamRequest {
+  request: Request
+  /** The settings of its response. */
+  set: { headers: Record<string, unknown> }
+  /** Responds with an event stream. */
+  stream: (run: StreamRun) => Response
+  /** Calls its argument if the caller's credential ends, until the returned function is called. */
+  whileValid: (ended: () => void) => () => void
+  /** Why its socket is closed when the credential ends. */
+  endOfCredential: SocketEnd
+}
+
+/** The state was replaced, so all that a reader knows is old. */
+const REPLACED: SocketEnd = { code: 4007, reason: 'the state was replaced by a reset or a snapshot' }
+
+/** The open streams of changes: WebSockets and event streams. */
+export class ChangeStreams {
+  readonly #dependencies: StreamsDependencies
+  /** Fires when all streams have to end; its reason is a `SocketEnd`. */
+  readonly #ending = new AbortController()
+
+  constructor(dependencies: StreamsDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /**
+   * Responds with a WebSocket or an event stream, whichever a request asks for.
+   *
+   * @throws BerthError 400 for a handshake that lacks something, 401, 426 if it asks for neither, 503
+   */
+  respond<Type extends string>(source: ChangeSource<Type>, request: StreamRequest): Response {
+    if (this.#ending.signal.aborted) {
+      throw new BerthError('service_unavailable', 'berth is stopping, or its state is replaced. Try again.')
+    }
+    const run = (send: SendMessage, ended: AbortSignal): Promise<void> => this.#run(source, send, ended)
+    if (wantsSocket(request.request)) return this.#upgrade(run, request)
+    if (wantsEventStream(request.request.headers.get('accept')))
+      return request.stream((send, gone) => run((message) => send(message.type, message), gone))
+    throw new BerthError(
+      'upgrade_required',
+      'Changes are streamed: send a handshake of a WebSocket, or "Accept: text/event-stream".',
+    )
+  }
+
+  /** Ends all streams because berth stops. */
+  stop(): void {
+    this.#ending.abort(SHARED_ENDS.stopping)
+  }
+
+  /** Ends all streams because the state is replaced, with a last message that says so. */
+  replace(): void {
+    this.#ending.abort(REPLACED)
+  }
+
+  async #run<Type extends string>(
+    source: ChangeSource<Type>,
+    send: SendMessage,
+    ended: AbortSignal,
+  ): Promise<void> {
+    const ending = this.#ending.signal
+    try {
+      await streamChanges(source, send, AbortSignal.any([ended, ending]))
+    } catch (error) {
+      // A read may fail because the state is being closed.
+      if (!ended.aborted && !ending.aborted) {
+        this.#dependencies.logger.error('a change could not be read', { error: messageOf(error) })
+        throw error
+      }
+    }
+    if (ending.reason === REPLACED && !ended.aborted) await send({ type: 'reset' })
+  }
+
+  #upgrade(
+    run: (send: SendMessage, ended: AbortSignal) => Promise<void>,
+    { request, set, whileValid, endOfCredential }: StreamRequest,
+  ): Response {
+    const ending = this.#ending.signal
+    const socket = new ChangeSocket({
+      run,
+      ending,
+      endOfRun: () => ending.reason,
+      onClosed: () => unsubscribe(),
+    })
+    const unsubscribe = whileValid(() => socket.close(endOfCredential))
+    const headers = { 'x-request-id': String(set.headers['x-request-id']) }
+    if (this.#dependencies.sockets.upgrade(request, socket, headers))
+      return new Response(null, { status: 101 })
+    unsubscribe()
+    throw badRequest(
+      'The handshake of the WebSocket lacks a header, such as Sec-WebSocket-Key, or berth has only just started. Send it again, with all headers.',
+    )
+  }
+}

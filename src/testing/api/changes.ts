@@ -1,0 +1,237 @@
+import { eq, gt, max } from 'drizzle-orm'
+import { Elysia, t } from 'elysia'
+import type { ScenarioStore } from '../../agents/scripted/store.ts'
+import type { DescribedOperation } from '../../contract/operation.ts'
+import { operation } from '../../contract/operation.ts'
+import type { OperationIndex } from '../../contract/operations.ts'
+import { oneOf } from '../../contract/schema.ts'
+import { BerthError } from '../../errors.ts'
+import { SHARED_ENDS } from '../../http/socket-ends.ts'
+import type { AccountsService } from '../../resources/accounts/service.ts'
+import type { ChangeMessage, ChangeSource, StreamSignal } from '../../resources/changes/stream.ts'
+import { ChangeStreams, type StreamsDependencies } from '../../resources/changes/streams.ts'
+import type { Changes } from '../../resources/changes/types.ts'
+import type { Outbox } from '../../resources/events/outbox.ts'
+import { events } from '../../resources/events/table.ts'
+import type { Change, Watcher } from '../../runtime/change-notifier.ts'
+import type { SteerableClock } from '../../runtime/clock.ts'
+import type { Masks } from '../../runtime/masks.ts'
+import { once } from '../../runtime/once.ts'
+import type { Queries } from '../../storage/database.ts'
+import type { FaultStore } from '../faults/store.ts'
+import type { InboxSummary } from '../inbox/model.ts'
+import type { InboxStore } from '../inbox/store.ts'
+import type { RequestJournal } from '../journal/journal.ts'
+import type { ShownEntry } from '../journal/shown.ts'
+import type { Snapshot } from '../snapshots/snapshots.ts'
+import type { ControlAccess } from './access.ts'
+import type { Account } from './accounts.ts'
+import { type ClockState, clockState } from './clock.ts'
+import type { Delivery } from './deliveries.ts'
+import { type EmittedEvent, shownEvent } from './events.ts'
+import { type Fault, shownFault } from './faults.ts'
+import { ALL_REQUESTS } from './requests.ts'
+import { type Scenarios, shownScenarios } from './scenarios.ts'
+import type { StateOperations } from './states.ts'
+
+/** The objects that `GET /_berth/changes` sends, by the type of their messages. */
+interface ControlObjects {
+  request: ShownEntry
+  event: EmittedEvent
+  delivery: Delivery
+  fault: Fault
+  clock: ClockState
+  snapshot: Snapshot
+  /** All scenarios: they are one list. */
+  scenario: Scenarios
+  inbox: InboxSummary
+  account: Account
+}
+
+type ControlType = keyof ControlObjects
+
+/** A message of `GET /_berth/changes`. */
+export type ControlChangeMessage =
+  | {
+      [Type in ControlType]: ChangeMessage<Type> & { readonly value: ControlObjects[Type] | null }
+    }[ControlType]
+  | StreamSignal
+
+const TYPES = [
+  'request',
+  'event',
+  'delivery',
+  'fault',
+  'clock',
+  'snapshot',
+  'scenario',
+  'inbox',
+  'account',
+] as const satisfies readonly ControlType[]
+
+/** A message of `GET /_berth/changes`, for documents. */
+const ControlChange = t.Object(
+  {
+    type: oneOf(['ready', 'gap', 'reset', ...TYPES]),
+    id: t.Optional(t.String({ description: 'Of the object; `ready`, `gap` and `reset` are about none.' })),
+    value: t.Optional(
+      t.Nullable(t.Record(t.String(), t.Unknown()), {
+        description: 'The object as its list shows it; null if it is gone.',
+      }),
+    ),
+  },
+  { $id: 'ControlChange' },
+)
+
+/** What the stream is made of. */
+export interface ControlChangesOptions extends StreamsDependencies {
+  queries: Queries
+  changes: Changes
+  journal: RequestJournal
+  outbox: Outbox
+  faults: FaultStore
+  clock: SteerableClock
+  scenarios: ScenarioStore
+  states: Pick<StateOperations, 'snapshots'>
+  inbox: InboxStore
+  accounts: Pick<AccountsService, 'get'>
+  operations: () => Promise<OperationIndex<DescribedOperation>>
+  /** Returns the masks of known secret values. */
+  masks: () => Masks
+  /** Fires when berth stops or is reset: streams end. */
+  stopping: AbortSignal
+}
+
+/** Serves `/_berth/changes`: a stream of everything that happens in the instance. */
+export const controlChangesRoutes = (access: ControlAccess, options: ControlChangesOptions) => {
+  const open = once(() => {
+    const streams = new ChangeStreams(options)
+    const stop = (): void => streams.stop()
+    if (options.stopping.aborted) stop()
+    options.stopping.addEventListener('abort', stop)
+    return { streams, source: sourceOf(options, streams) }
+  })
+  return new Elysia({ prefix: '/_berth/changes' }).use(access).get(
+    '',
+    ({ request, set, stream, whileValid }) => {
+      const { streams, source } = open()
+      const endOfCredential = SHARED_ENDS.sessionEnded
+      return streams.respond(source, { request, set, stream, whileValid, endOfCredential })
+    },
+    operation('control.changes.stream', {
+      access: 'admin',
+      summary: 'Follow everything that happens',
+      description:
+        'A WebSocket with a JSON text for each message, or an event stream with the same JSON, as with `changes.stream` of the API: first `{"type": "ready"}`, then `{"type", "id", "value"}` for each request that got its response, each event, delivery, fault, snapshot, inbox and account that is added, has changed or was removed, the clock when it is moved, and the list of scenarios. `{"type": "reset"}` is the last message before the state is replaced by a reset or a snapshot: connect again, then load again.',
+      gives: 'text/event-stream',
+      success: { 101: t.Void(), 200: ControlChange },
+      errors: [426, 503],
+    }),
+  )
+}
+
+/** Returns everything that happens in the instance. */
+function sourceOf(options: ControlChangesOptions, streams: ChangeStreams): ChangeSource<ControlType> {
+  const { changes, journal, outbox, queries } = options
+  const readers = readersOf(options)
+  return {
+    watch(watcher) {
+      const ends = [
+        changes.watch(null, (change) => {
+          if (change.type === 'reset') streams.replace()
+          else if (isShown(change)) watcher(change)
+        }),
+        watchRequests(journal, watcher),
+        watchEvents(queries, outbox, watcher),
+      ]
+      return () => {
+        for (const end of ends) end()
+      }
+    },
+    async read({ type, id }) {
+      const found = await readers[type](id)
+      if (type === 'request' && id === ALL_REQUESTS) return { type, id, value: null }
+      // Each request and event is sent once, under its own id, and never changes.
+      if (type === 'request') return found && { type, id: (found as ShownEntry).id, value: found }
+      if (type === 'event' && found === undefined) return undefined
+      return { type, id, value: found ?? null }
+    },
+  }
+}
+
+const isShown = (change: Change<string>): change is Change<ControlType> =>
+  (TYPES as readonly string[]).includes(change.type)
+
+/** Passes on each request that gets its response; its id is its number. */
+function watchRequests(journal: RequestJournal, watcher: Watcher<ControlType>): () => void {
+  let { last } = journal
+  return journal.subscribe(() => {
+    for (; last < journal.last; last += 1) watcher(changeOf('request', String(last + 1)))
+  })
+}
+
+/** Passes on each event that is emitted. */
+function watchEvents(queries: Queries, outbox: Outbox, watcher: Watcher<ControlType>): () => void {
+  let last =
+    queries
+      .select({ seq: max(events.seq) })
+      .from(events)
+      .get()?.seq ?? 0
+  return outbox.subscribe(() => {
+    const found = queries.select({ id: events.id, seq: events.seq }).from(events)
+    for (const { id, seq } of found.where(gt(events.seq, last)).orderBy(events.seq).all()) {
+      last = seq
+      watcher(changeOf('event', id))
+    }
+  })
+}
+
+const changeOf = (type: ControlType, id: string): Change<ControlType> => ({
+  type,
+  id,
+  accountId: null,
+  serverId: null,
+})
+
+/** Return an object of each type as its list shows it; undefined if it is gone. */
+type Readers = {
+  readonly [Type in ControlType]: (
+    id: string,
+  ) => ControlObjects[Type] | undefined | Promise<ControlObjects[Type] | undefined>
+}
+
+function readersOf(options: ControlChangesOptions): Readers {
+  const { queries, journal, faults, clock, scenarios, states, inbox, accounts, operations, masks } = options
+  return {
+    async request(id) {
+      const [numbered] = journal.after(Number(id) - 1, 1)
+      if (numbered?.seq !== Number(id)) return undefined
+      const [{ shownEntry }, index] = await Promise.all([import('../journal/shown.ts'), operations()])
+      return shownEntry(numbered.entry, index, masks())
+    },
+    event(id) {
+      const row = queries.select().from(events).where(eq(events.id, id)).get()
+      return row && shownEvent(row)
+    },
+    async delivery(id) {
+      const { readDeliveries } = await import('../../resources/webhooks/history.ts')
+      return readDeliveries(queries, { id, limit: 1 })[0]
+    },
+    fault(id) {
+      const row = faults.find(id)
+      return row && shownFault(row)
+    },
+    clock: () => clockState(clock),
+    snapshot: (name) => states.snapshots().find((one) => one.name === name),
+    scenario: () => shownScenarios(scenarios),
+    inbox: (name) => inbox.list().find((one) => one.name === name),
+    account(id) {
+      try {
+        return accounts.get(id)
+      } catch (error) {
+        if (error instanceof BerthError && error.status === 404) return undefined
+        throw error
+      }
+    },
+  }
+}
