@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { describeApi } from '../../src/instance/describe.ts'
 import { type Answer, type TestBerth, testBerth } from '../support/berth.ts'
 import { EXAMPLES, PARAMETERS, type World } from './examples.ts'
-import { newWorld } from './world.ts'
+import { newWorld, onWorld } from './world.ts'
 
 /** Account-level operations (specification, "Authentication" 6): a scoped key gets 403. */
 const isAccountLevel = (id: string): boolean =>
@@ -27,7 +27,7 @@ let berth: TestBerth
 let elsewhereServer: string
 let elsewhere: string
 let otherAccount: string
-/** What refused requests name. Each of them is followed by a look that nothing has changed, so one is enough. */
+/** What requests name that are refused, which is followed by a look that nothing has changed, and those that only read. */
 let untouched: World & AsyncDisposable
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ beforeAll(async () => {
   otherAccount = (await berth.control('POST', '/accounts')).body.api_key
   elsewhereServer = await berth.server()
   elsewhere = await keyFor([elsewhereServer])
-  untouched = await world()
+  untouched = await newWorld(berth)
 })
 afterAll(async () => {
   await untouched?.[Symbol.asyncDispose]()
@@ -45,9 +45,6 @@ afterAll(async () => {
 async function keyFor(servers: string[]): Promise<string> {
   return (await berth.call('POST', '/keys', { label: 'test', allowed_server_ids: servers })).body.key
 }
-
-/** What a test works on that may change it. */
-const world = () => newWorld(berth)
 
 /** A body as the operation takes it, of another shape, or not even JSON. */
 const SHAPES = ['valid', 'invalid', 'malformed'] as const
@@ -191,8 +188,9 @@ for (const operation of operations) {
       })
 
       test('a key scoped here: done', async () => {
-        await using here = await world()
-        await allowed(operation, await keyFor([elsewhereServer, here.serverId]), here)
+        await onWorld(berth, untouched, operation, async (here) =>
+          allowed(operation, await keyFor([elsewhereServer, here.serverId]), here),
+        )
       })
     }
 
@@ -201,8 +199,7 @@ for (const operation of operations) {
     })
 
     test('an account-wide key: done', async () => {
-      await using here = await world()
-      await allowed(operation, berth.info.api_key, here)
+      await onWorld(berth, untouched, operation, (here) => allowed(operation, berth.info.api_key, here))
     })
   })
 }

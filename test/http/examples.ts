@@ -24,6 +24,8 @@ export interface Example {
   body?: object | ((idOf: (parameter: string) => string) => object)
   /** One whose shape it refuses; every operation with a body has one. */
   invalid?: object
+  /** It works on what the server publishes. */
+  needsDeployment?: true
   /** The status of a request that is let in, if that is no success: a WebSocket needs more than a request. */
   status?: number
 }
@@ -69,7 +71,7 @@ export const EXAMPLES: Record<string, Example> = {
   'templates.list': {},
   'deployments.list': {},
   'deployments.create': {},
-  'deployments.delete': {},
+  'deployments.delete': { needsDeployment: true },
   'deployments.logs': {},
   'tasks.listAll': {},
   'tasks.list': {},
