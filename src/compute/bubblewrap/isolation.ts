@@ -30,7 +30,7 @@ import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
 import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
 import { KernelSettings } from './kernel-settings.ts'
-import { limitTerminals } from './pseudo-terminals.ts'
+import { TerminalLimit } from './pseudo-terminals.ts'
 import { explainFailure, MISSING } from './refusal.ts'
 import type { ServerUsers } from './server-users.ts'
 
@@ -89,6 +89,7 @@ export class BubblewrapIsolation implements LocalIsolation {
   readonly #tools: ToolsDirectory
   readonly #settings = new KernelSettings()
   readonly #calls = once(loadSocketCalls)
+  readonly #terminals: TerminalLimit
   #fixed: FixedArgs | null = null
   #nested: 'refused' | 'possible' = 'refused'
   /** Whose network servers have; null before the kernel was asked. */
@@ -100,6 +101,7 @@ export class BubblewrapIsolation implements LocalIsolation {
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
+    this.#terminals = new TerminalLimit(this.#calls, options.path)
     if (!isRoot()) this.#users = null
     this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
   }
@@ -168,7 +170,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       workspace: WORKSPACE,
       commandEnv,
       tools: TOOLS,
-      limitTerminals: (pid) => limitTerminals(this.#calls(), pid, this.#options.path),
+      limitTerminals: (pid) => this.#terminals.limit(pid),
       confinement: {
         systemCalls: canFilterSystemCalls(),
         procWrites:

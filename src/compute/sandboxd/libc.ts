@@ -65,6 +65,8 @@ export interface Libc {
    * swapped out: no program has more of it.
    */
   sharedMemory(): number
+  /** Leaves the processor to other threads for a moment. @param microseconds less than a million */
+  rest(microseconds: number): void
   /** Removes a System V shared memory segment; its memory is free when nobody has it attached (shmctl(2)). */
   removeSegment(id: number): void
 }
@@ -93,6 +95,7 @@ export function loadLibc(): Libc {
     setrlimit: { args: ['int', 'ptr'], returns: 'int' },
     sysinfo: { args: ['ptr'], returns: 'int' },
     shmctl: { args: ['int', 'int', 'ptr'], returns: 'int' },
+    usleep: { args: ['u32'], returns: 'int' },
   })
   return {
     pipe(ours) {
@@ -131,6 +134,7 @@ export function loadLibc(): Libc {
       const unit = new Uint32Array(info.buffer)[SYSINFO_UNIT] || 1
       return (word(SYSINFO_SHARED) + word(SYSINFO_SWAP) - word(SYSINFO_FREE_SWAP)) * unit
     },
+    rest: (microseconds) => void symbols.usleep(microseconds),
     removeSegment: (id) => void symbols.shmctl(id, IPC_RMID, null),
   }
 }

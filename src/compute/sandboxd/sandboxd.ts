@@ -37,6 +37,9 @@ const POOL_THREADS = 2
 const WARM_UP_READS = 4
 const WARM_UP_ROUNDS = 100
 
+/** Microseconds between them. */
+const REST_US = 50
+
 /** Orphans that are reaped one by one; endless ones must not hold up everything else. */
 const MOST_REAPED = 64
 
@@ -282,6 +285,8 @@ async function warmUp(libc: Libc): Promise<void> {
     })
     await Promise.all(pumps.map((pump) => pump.run()))
     if (poolThreads() >= POOL_THREADS) return
+    // A new thread may have to wait for this one's processor, for milliseconds if this one goes on.
+    libc.rest(REST_US)
   }
 }
 
