@@ -1,3 +1,17 @@
+/** What a timer is for, so a person knows what will happen when time passes. */
+export interface TimerPurpose {
+  /** A noun and what happens to it, such as `server.sleep`. */
+  readonly name: string
+  /** Id of the thing that it happens to; null if there is none. */
+  readonly id: string | null
+}
+
+/** A timer that waits. */
+export interface DueTimer extends TimerPurpose {
+  /** When it is due by the calendar as it is now, milliseconds since 1970. */
+  readonly at: number
+}
+
 /** A pending call that can be taken back. */
 export interface Timer {
   /** Takes the call back; harmless when it has run. */
@@ -15,9 +29,9 @@ export interface Clock {
   elapsed(): number
   /**
    * Runs `call` once, when `ms` milliseconds have passed by `elapsed`, never earlier. Moving the clock waits for the
-   * returned promise; `call` handles its own failures.
+   * returned promise; `call` handles its own failures. A timer without a purpose is not in `SteerableClock.next`.
    */
-  after(ms: number, call: () => void | Promise<void>): Timer
+  after(ms: number, call: () => void | Promise<void>, purpose?: TimerPurpose): Timer
   /**
    * Calls `call` after the calendar was moved without time passing, so code that depends on dates can reset its
    * timers. Moving the calendar waits for the returned promise.
@@ -73,6 +87,7 @@ interface PendingTimer {
   /** By `elapsed`, whole milliseconds. */
   due: number
   call: () => void | Promise<void>
+  purpose: TimerPurpose | undefined
 }
 
 /**
@@ -118,8 +133,8 @@ export class SteerableClock implements Clock {
     return Math.floor(this.#exactElapsed())
   }
 
-  after(ms: number, call: () => void | Promise<void>): Timer {
-    const timer = { due: Math.ceil(this.#exactElapsed() + Math.max(0, ms)), call }
+  after(ms: number, call: () => void | Promise<void>, purpose?: TimerPurpose): Timer {
+    const timer = { due: Math.ceil(this.#exactElapsed() + Math.max(0, ms)), call, purpose }
     this.#timers.add(timer)
     if (timer.due < this.#armedFor) this.#arm(timer.due)
     return { cancel: () => void this.#timers.delete(timer) }
@@ -149,6 +164,15 @@ export class SteerableClock implements Clock {
   /** How many timers wait. */
   get pending(): number {
     return this.#timers.size
+  }
+
+  /** Returns the timers with a purpose that are due next, the soonest first; of those due together the one set first. */
+  next(most: number): DueTimer[] {
+    const calendar = this.now() - this.elapsed()
+    return [...this.#timers]
+      .flatMap(({ due, purpose }) => (purpose === undefined ? [] : [{ ...purpose, at: due + calendar }]))
+      .sort((a, b) => a.at - b.at)
+      .slice(0, most)
   }
 
   /** The current state, for `begin`. */

@@ -122,7 +122,7 @@ export class Endpoint {
 
   #wait(ms: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = this.#clock.after(ms, resolve)
+    const timer = this.#clock.after(ms, resolve, { name: 'model.retry', id: null })
     return orAborted(promise, signal).finally(() => timer.cancel())
   }
 }

@@ -133,13 +133,14 @@ function hold({ hold, signal }: Assignment): Promise<void> {
 }
 
 /** Waits by berth's clock. */
-async function wait(ms: number, { assignment: { signal }, clock }: StepContext): Promise<void> {
+async function wait(ms: number, { assignment: { id, signal }, clock }: StepContext): Promise<void> {
   const elapsed = Promise.withResolvers<void>()
-  const timer = clock.after(ms, () => {
+  const pass = (): Promise<void> => {
     elapsed.resolve()
     // A caller that moves the clock by several waits at once must find the next one set.
     return new Promise((resolve) => setImmediate(resolve))
-  })
+  }
+  const timer = clock.after(ms, pass, { name: 'task.continue', id })
   try {
     await orAborted(elapsed.promise, signal)
   } finally {

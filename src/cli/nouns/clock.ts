@@ -4,11 +4,17 @@ import { call, factSheet, type Noun } from '../runner.ts'
 type Clock = ResponseOf<'control.clock.read'>
 type Move = NonNullable<PartsOf<'control.clock.move'>['body']>
 
-const clockFacts = ({ now, frozen, offset_ms, timers }: Clock): [string, string][] => [
+/** Timers that are shown. */
+const MOST_SHOWN = 5
+
+const clockFacts = ({ now, frozen, offset_ms, timers, next }: Clock): [string, string][] => [
   ['Now', now],
   ['Runs', frozen ? 'no, it stands until it is moved' : 'yes'],
   ['Ahead', offset_ms === 0 ? "by nothing: the machine's time" : `by ${spanText(offset_ms)}`],
   ['Waiting', String(timers)],
+  ...next
+    .slice(0, MOST_SHOWN)
+    .map(({ at, name, id }): [string, string] => ['Next', `${at}  ${name}${id === null ? '' : ` ${id}`}`]),
 ]
 
 const UNITS = [

@@ -191,10 +191,10 @@ export class AppSupervisor {
     this.#log(`${summary} It is started again in ${delayMs / 1000} s (${attempt} of ${MAX_RESTARTS}).`)
     this.#noteCrash(end, { at: this.#options.clock.now() + delayMs, attempt })
     this.#setState({ kind: 'restarting', reason: end.reason, attempt, delayMs })
-    const timer: Timer = this.#options.clock.after(delayMs, () => {
-      const restart = this.#enqueue('restart', (signal) => this.#restart(program, timer, signal))
-      return restart.catch(() => {})
-    })
+    const { clock, owner } = this.#options
+    const restart = (): Promise<void> =>
+      this.#enqueue('restart', (signal) => this.#restart(program, timer, signal)).catch(() => {})
+    const timer: Timer = clock.after(delayMs, restart, { name: `${owner.kind}.restart`, id: owner.id })
     this.#timer = timer
   }
 

@@ -264,8 +264,10 @@ export class Metering {
     account.timer?.cancel()
     account.timer = null
     if (runs.length === 0) return
-    account.timer = this.#clock.after(nextChangeAt - this.#clock.elapsed(), () =>
-      this.#handleChange(account.id),
+    account.timer = this.#clock.after(
+      nextChangeAt - this.#clock.elapsed(),
+      () => this.#handleChange(account.id),
+      { name: 'account.budget', id: account.id },
     )
     if (isCapped) this.#capAction.request(account.id)
   }

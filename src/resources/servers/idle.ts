@@ -36,10 +36,11 @@ export class IdleWatch {
   touch(serverId: string): void {
     if (this.#timeoutMs === null || this.#uses.has(serverId)) return
     this.#timers.get(serverId)?.cancel()
-    const timer = this.#clock.after(this.#timeoutMs, () => {
+    const sleep = (): void | Promise<void> => {
       this.#timers.delete(serverId)
       return this.#onIdle(serverId)
-    })
+    }
+    const timer = this.#clock.after(this.#timeoutMs, sleep, { name: 'server.sleep', id: serverId })
     this.#timers.set(serverId, timer)
   }
 

@@ -266,12 +266,12 @@ export class TerminalsService implements ServerLifecycleListener {
     if (terminalIdleMs === null) return
     const { id } = terminal.facts
     const watch = (ms: number): void => {
-      const timer = clock.after(ms, () => {
+      const check = (): void | Promise<void> => {
         const left = terminal.isWatched ? terminalIdleMs : terminal.lastUsedAt + terminalIdleMs - clock.now()
         if (left <= 0) return terminal.hangUp()
         watch(left)
-      })
-      this.#timers.set(id, timer)
+      }
+      this.#timers.set(id, clock.after(ms, check, { name: 'terminal.hang_up', id }))
     }
     watch(terminalIdleMs)
   }
@@ -285,7 +285,7 @@ export class TerminalsService implements ServerLifecycleListener {
     this.#timers.get(id)?.cancel()
     this.#timers.set(
       id,
-      clock.after(ENDED_MS, () => this.#drop(terminal)),
+      clock.after(ENDED_MS, () => this.#drop(terminal), { name: 'terminal.forget', id }),
     )
     const ended = this.#ofServer(serverId).filter((one) => !one.isLive && one.facts.id !== id)
     for (const old of ended.slice(0, Math.max(0, ended.length + 1 - MAX_ENDED))) this.#drop(old)

@@ -136,14 +136,15 @@ export class DeliveryQueue {
       .map(({ id }) => id)
   }
 
-  /** Returns the time of the next retry that is not due yet; null if there is none. */
-  nextRetryAt(now: number): number | null {
+  /** Returns the next retry that is not due yet, and its delivery; null if there is none. */
+  earliestRetry(now: number): { at: number; id: string } | null {
+    // The other columns are those of the row with the least one (sqlite.org/lang_select.html, section 2.5).
     const row = this.#queries
-      .select({ at: sql<number | null>`min(${deliveries.nextAttemptAt})` })
+      .select({ at: sql<number | null>`min(${deliveries.nextAttemptAt})`, id: deliveries.id })
       .from(deliveries)
       .where(and(isPending, sql`${deliveries.nextAttemptAt} > 0`, gt(deliveries.nextAttemptAt, now)))
       .get()
-    return row?.at ?? null
+    return row === undefined || row.at === null ? null : { at: row.at, id: row.id }
   }
 
   /** Shifts the times of all retries after a correction of the calendar. */

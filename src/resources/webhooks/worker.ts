@@ -184,7 +184,8 @@ export class DeliveryWorker {
       continues = !cancelled.aborted && !this.#pauses.isPaused(id)
     } catch (error) {
       this.#dependencies.logger.error('a webhook delivery could not be recorded', { webhookId: id, error })
-      this.#dependencies.clock.after(AFTER_FAULT_MS, () => this.#enqueue([id]))
+      const purpose = { name: 'webhook.retry', id }
+      this.#dependencies.clock.after(AFTER_FAULT_MS, () => this.#enqueue([id]), purpose)
     } finally {
       release()
       this.#running.delete(id)
@@ -206,7 +207,7 @@ export class DeliveryWorker {
       ms,
       ...(error ? { error } : {}),
     })
-    if (outcome.status === 'pending') this.#scheduleAt(outcome.nextAttemptAt)
+    if (outcome.status === 'pending') this.#scheduleAt(outcome.nextAttemptAt, delivery.id)
   }
 
   #outcome({ id, attempts }: DeliveryRow, { error }: Attempt): DeliveryOutcome {
@@ -219,15 +220,16 @@ export class DeliveryWorker {
 
   /** Sets the timer for the next retry. */
   #scheduleRetry(): void {
-    const at = this.#queue.nextRetryAt(this.#dependencies.clock.now())
-    if (at !== null) this.#scheduleAt(at)
+    const next = this.#queue.earliestRetry(this.#dependencies.clock.now())
+    if (next !== null) this.#scheduleAt(next.at, next.id)
   }
 
-  #scheduleAt(at: number): void {
+  #scheduleAt(at: number, deliveryId: string): void {
     if (this.#stopped || (this.#timer && this.#timer.at <= at)) return
     this.#timer?.timer.cancel()
     const { clock } = this.#dependencies
-    this.#timer = { at, timer: clock.after(at - clock.now(), () => this.#runRetries()) }
+    const purpose = { name: 'delivery.retry', id: deliveryId }
+    this.#timer = { at, timer: clock.after(at - clock.now(), () => this.#runRetries(), purpose) }
   }
 
   /** Begins the due retries. Resolves when they have ended, at the latest after the time limit of an attempt. */

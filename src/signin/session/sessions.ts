@@ -139,7 +139,8 @@ export class BrowserSessions {
     const wait = (): void => {
       timer?.cancel()
       const now = this.#clock.now()
-      timer = this.#clock.after(Math.max(1, (this.endsAt(id) ?? now) - now), check)
+      const left = Math.max(1, (this.endsAt(id) ?? now) - now)
+      timer = this.#clock.after(left, check, { name: 'session.end', id })
     }
     const check = (): void => {
       if (this.isOpen(id)) {

@@ -7,12 +7,30 @@ import { parseIso, type SteerableClock, toIso } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import type { ControlAccess } from './access.ts'
 
+/** Timers that are listed. */
+const MOST_LISTED = 50
+
+/** A timer that waits. */
+const ClockTimer = t.Object(
+  {
+    at: t.String({ format: 'date-time', description: 'When it is due.' }),
+    name: t.String({
+      description: 'What happens then: `server.sleep`, `delivery.retry`, `session.end` and others.',
+    }),
+    id: t.Nullable(t.String(), { description: 'What it happens to.' }),
+  },
+  { $id: 'ClockTimer' },
+)
+
 const ClockState = t.Object(
   {
     now: t.String({ format: 'date-time' }),
     frozen: t.Boolean({ description: 'Whether it stands until it is moved.' }),
     offset_ms: integer({ description: "How far it is ahead of the machine's calendar." }),
     timers: integer({ description: 'How many calls wait for their time.' }),
+    next: t.Array(ClockTimer, {
+      description: `What happens next if time passes, the soonest first; at most ${MOST_LISTED}.`,
+    }),
   },
   { $id: 'Clock' },
 )
@@ -90,6 +108,7 @@ export const clockState = (clock: SteerableClock): ClockState => ({
   frozen: clock.frozen,
   offset_ms: Math.round(clock.offset),
   timers: clock.pending,
+  next: clock.next(MOST_LISTED).map(({ at, name, id }) => ({ at: toIso(at), name, id })),
 })
 
 /**

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { until } from '../../support/processes.ts'
 
 let berth: TestBerth
 beforeAll(async () => {
@@ -19,6 +20,40 @@ test('time stands, and what falls due happens when it is moved', async () => {
   expect((await clock({ advance: '1m' })).status).toBe(200)
   expect(await statusOf()).toBe('sleeping')
   await berth.call('DELETE', `/servers/${id}`)
+})
+
+test('what happens next is said by name, the soonest first', async () => {
+  const one = await berth.server()
+  await clock({ advance: '5m' })
+  const two = await berth.server()
+  const goal = 'wait: 90s\ncomplete: Done.'
+  const { task_id: task } = (await berth.call('POST', `/servers/${two}/tasks`, { goal })).body
+  const next = async () =>
+    (await clock()).body.next.map(({ at, name, id }: Record<string, string>) => [at, name, id])
+  const waits = async () => (await next()).some(([, name]: string[]) => name === 'task.continue')
+  await until(waits, 'the task waits')
+  const sleep = ['2030-01-01T00:30:00.000Z', 'server.sleep', one]
+  expect((await next()).slice(0, 2)).toEqual([['2030-01-01T00:21:30.000Z', 'task.continue', task], sleep])
+  expect((await next()).map(([, name]: string[]) => name)).toContain('account.budget')
+  await clock({ advance: '90s' })
+  expect((await next())[0]).toEqual(sleep)
+  await clock({ advance: '15m' })
+  expect((await berth.call('GET', `/servers/${one}`)).body.server.status).toBe('sleeping')
+  for (const id of [one, two]) await berth.call('DELETE', `/servers/${id}`)
+  expect(await next()).toEqual([])
+  await clock({ reset: true })
+})
+
+test('the retry of a delivery is named by its delivery', async () => {
+  await using local = await testBerth({
+    flags: { freeze: '2030-01-01T00:00:00Z', 'allow-local-webhooks': true },
+  })
+  await local.call('POST', '/webhooks', { url: 'http://127.0.0.1:9/' })
+  const { id } = (await local.control('POST', '/events', { event: 'task.created' })).body
+  await local.control('GET', `/wait?deliveries=${id}`)
+  const [delivery] = (await local.control('GET', '/deliveries')).body.deliveries
+  const { next } = (await local.control('GET', '/clock')).body
+  expect(next).toEqual([{ at: delivery.next_attempt_at, name: 'delivery.retry', id: delivery.id }])
 })
 
 test('a time in the future is reached, one in the past is set, and reset undoes both', async () => {
