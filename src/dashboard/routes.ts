@@ -33,4 +33,13 @@ export const ROUTES: readonly Route[] = [
     title: 'Project',
     load: () => import('./screens/project/project.tsx'),
   },
+  { path: '/dashboard/tasks', title: 'Tasks', load: () => import('./screens/tasks/tasks.tsx') },
+  { path: '/dashboard/tasks/:taskId', title: 'Task', load: () => import('./screens/task/task.tsx') },
+  { path: '/dashboard/builds', title: 'Builds', load: () => import('./screens/builds/builds.tsx') },
+  { path: '/dashboard/builds/:buildId', title: 'Build', load: () => import('./screens/build/build.tsx') },
+  {
+    path: '/dashboard/builds/:buildId/:tab',
+    title: 'Build',
+    load: () => import('./screens/build/build.tsx'),
+  },
 ]

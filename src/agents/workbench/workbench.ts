@@ -19,6 +19,9 @@ const MAX_READ = 256 * 1024
 /** Most characters of a file's text in the transcript. */
 const MAX_SHOWN = 4_000
 
+/** Most lines that a difference adds and removes, in all. */
+const MAX_EDITS = 2_000
+
 /** Most characters of a line in a search's result. */
 const MAX_LINE = 400
 
@@ -100,7 +103,7 @@ export class Workbench {
   }
 
   /**
-   * Creates or replaces a file, and creates missing parent directories.
+   * Creates or replaces a file, and creates missing parent directories. The report has what changed in a text.
    *
    * @throws ToolError
    */
@@ -110,10 +113,36 @@ export class Workbench {
     const input = { path, content: shown, ...(isCut ? { truncated: true } : {}) }
     return this.#runTool('write', input, async () => {
       const bytes = new TextEncoder().encode(content)
+      const before = await this.#textBefore(path)
       await this.#options.workspace.write(path, bytes)
       this.#options.onChange?.()
-      return { ok: true, output: { bytes: bytes.length }, value: undefined }
+      const diff = before === null ? undefined : await this.#diffOf(path, before, content)
+      return { ok: true, output: { bytes: bytes.length, ...(diff && { diff }) }, value: undefined }
     })
+  }
+
+  /** Returns the text of a file that is to be replaced; null if there is none, or it is long or no text. */
+  async #textBefore(path: string): Promise<string | null> {
+    try {
+      using file = await this.#options.workspace.open(path)
+      if (file.size > MAX_READ) return null
+      return new TextDecoder('utf-8', { fatal: true }).decode(await file.read(0, MAX_READ))
+    } catch {
+      return null
+    }
+  }
+
+  /** Returns the changed lines of a text with those around them, as `diff -u` prints them; empty without a change. */
+  async #diffOf(path: string, before: string, after: string): Promise<string> {
+    if (before === after || after.length > MAX_READ) return ''
+    const { createTwoFilesPatch, FILE_HEADERS_ONLY } = await import('diff')
+    const { masks } = this.#options
+    // A text that is wholly another would take minutes to compare.
+    const patch = createTwoFilesPatch(path, path, masks.mask(before), masks.mask(after), '', '', {
+      maxEditLength: MAX_EDITS,
+      headerOptions: FILE_HEADERS_ONLY,
+    })
+    return patch === undefined ? '' : masks.beginning(patch, MAX_SHOWN)
   }
 
   /**

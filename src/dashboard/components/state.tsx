@@ -29,6 +29,6 @@ const LOOKS: Readonly<Record<string, Look>> = {
 }
 
 /** A state in a word, with a dot in its colour. */
-export const State = ({ of: state, look }: { of: string; look?: Look }) => (
+export const State = ({ of: state, look }: { of: string; look?: Look | undefined }) => (
   <span class={`state ${look ?? LOOKS[state] ?? 'resting'}`}>{state.replaceAll('_', ' ')}</span>
 )

@@ -1,0 +1,135 @@
+import { useCallback } from 'preact/hooks'
+import { Button } from '../../components/button.tsx'
+import { Id } from '../../components/copy.tsx'
+import { Empty } from '../../components/empty.tsx'
+import { Failure, Loading } from '../../components/loaded.tsx'
+import { LogView } from '../../components/log/log-view.tsx'
+import { Page } from '../../components/page.tsx'
+import { State } from '../../components/state.tsx'
+import { Tabs } from '../../components/tabs.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { ScreenProps } from '../../routing/route.ts'
+import type { Build as BuildValue } from '../../store/store.ts'
+import { runBuild } from '../builds/run-build.ts'
+
+/** A build: its phases, its log, the files that it made and the app. */
+export default function Build({ params }: ScreenProps) {
+  const dashboard = useDashboard()
+  const { store } = dashboard
+  const { buildId = '', tab = '' } = params
+  const builds = store.builds.open()
+  const build = builds.get(buildId)
+  const state = builds.state.value
+  if (!build) {
+    if (state instanceof Error) return <Failure error={state} retry={() => builds.load()} />
+    if (state !== 'ready') return <Loading />
+    return (
+      <Page title="No such build">
+        <Empty title="This build is not there">
+          <p>
+            Its server was deleted, or it belongs to another account.{' '}
+            <a href="/dashboard/builds">All builds</a>
+          </p>
+        </Empty>
+      </Page>
+    )
+  }
+  const { id, goal, status, serverId, url, artifacts, steps } = build
+  const base = `/dashboard/builds/${id}`
+  const server = store.servers.open().get(serverId)
+  return (
+    <Page
+      title={goal.split('\n', 1)[0] ?? goal}
+      isFull
+      above={
+        <>
+          <a href="/dashboard/builds">Builds</a> /{' '}
+          <a href={`/dashboard/servers/${serverId}`}>
+            <bdi>{server?.task || serverId}</bdi>
+          </a>
+        </>
+      }
+      beside={
+        <>
+          <State of={status} look={status === 'running' ? 'active' : undefined} />
+          <Id id={id} />
+        </>
+      }
+      actions={
+        <>
+          {url !== null && (
+            <a class="button plain" href={url} target="_blank" rel="noopener noreferrer">
+              Open
+            </a>
+          )}
+          {status !== 'running' && (
+            <Button icon="restart" onClick={() => runBuild(dashboard, serverId, goal)}>
+              Run again
+            </Button>
+          )}
+        </>
+      }
+    >
+      <ol class="phases" aria-label="Phases of the build">
+        {steps.map(({ key, label, status: step }) => (
+          <li
+            key={key}
+            title={label}
+            class={step === 'done' ? 'done' : step === 'running' ? 'current' : ''}
+            aria-current={step === 'running' ? 'step' : undefined}
+          >
+            {key}
+          </li>
+        ))}
+      </ol>
+      <Tabs
+        label="Parts of the build"
+        here={tab === '' ? base : `${base}/${tab}`}
+        tabs={[
+          { href: base, label: 'Log' },
+          { href: `${base}/files`, label: 'Files', count: artifacts.length },
+          ...(url === null ? [] : [{ href: `${base}/preview`, label: 'Preview' }]),
+        ]}
+      />
+      {tab === 'files' ? (
+        <Artifacts build={build} />
+      ) : tab === 'preview' && url !== null ? (
+        // The app is another origin: it may run its scripts, and has no way to this page.
+        <iframe
+          class="preview"
+          title="The app"
+          src={url}
+          sandbox="allow-scripts allow-forms allow-same-origin"
+        />
+      ) : (
+        <BuildLog build={build} />
+      )}
+    </Page>
+  )
+}
+
+function BuildLog({ build }: { build: BuildValue }) {
+  const { api } = useDashboard()
+  const { id: buildId, serverId } = build
+  const open = useCallback(
+    (tail: number, signal: AbortSignal) =>
+      api.stream('builds.logs', { params: { serverId, buildId }, query: { tail }, signal }),
+    [api, serverId, buildId],
+  )
+  return <LogView label="Log of the build" open={open} />
+}
+
+const Artifacts = ({ build: { artifacts, serverId } }: { build: BuildValue }) =>
+  artifacts.length === 0 ? (
+    <Empty title="It has made no files yet" />
+  ) : (
+    <ul class="artifacts">
+      {artifacts.map((path) => (
+        <li key={path}>
+          <a href={`/dashboard/servers/${serverId}/files?${new URLSearchParams({ file: path })}`}>
+            <code>{path}</code>
+          </a>
+        </li>
+      ))}
+    </ul>
+  )

@@ -1,0 +1,81 @@
+import { formatBytes } from '../../components/bytes.ts'
+import { Diff } from '../../components/diff.tsx'
+import { Icon } from '../../components/icon.tsx'
+import type { Entry, Said, ToolUse } from './transcript.ts'
+
+/** An entry of the conversation. */
+export const EntryView = ({ entry }: { entry: Entry }) =>
+  entry.kind === 'tool' ? <ToolView use={entry} /> : <SaidView said={entry} />
+
+/** Who says what. */
+const SPEAKERS: Readonly<Record<Said['kind'], string>> = {
+  message: 'Agent',
+  question: 'Agent asks',
+  answer: 'You',
+  notice: 'berth',
+  terminal: 'Agent',
+  status: 'Result',
+}
+
+const SaidView = ({ said }: { said: Said }) => (
+  <div class={`said ${said.kind}`}>
+    <p class="speaker">{SPEAKERS[said.kind]}</p>
+    <p class="words">{said.text}</p>
+  </div>
+)
+
+/** A use of a tool: folded if it went well, open while it runs and if it failed. */
+function ToolView({ use }: { use: ToolUse }) {
+  const { result } = use
+  const state = result === null ? 'active' : result.ok ? 'good' : 'bad'
+  return (
+    <details class={`tool ${state}`} open={result === null || !result.ok || use.tool === 'write'}>
+      <summary>
+        <Icon name={use.tool === 'run' ? 'terminal' : 'file'} />
+        <code>{headline(use)}</code>
+        <span class="quiet">{outcome(use)}</span>
+      </summary>
+      <Output use={use} />
+    </details>
+  )
+}
+
+function Output({ use }: { use: ToolUse }) {
+  const output = use.result?.output ?? {}
+  const error = textOf(output.error)
+  if (error !== '') return <pre>{error}</pre>
+  const diff = textOf(output.diff)
+  if (diff !== '') return <Diff text={diff} />
+  if (use.tool === 'write') return <pre class="diff added">{textOf(use.input.content)}</pre>
+  const stdout = textOf(output.stdout) || use.stdout
+  const stderr = textOf(output.stderr) || use.stderr
+  const content = textOf(output.content)
+  if (stdout === '' && stderr === '' && content === '') return <p class="quiet">No output.</p>
+  return (
+    <>
+      {stdout !== '' && <pre>{stdout}</pre>}
+      {stderr !== '' && <pre class="stderr">{stderr}</pre>}
+      {content !== '' && <pre>{content}</pre>}
+    </>
+  )
+}
+
+/** Describes a use of a tool in a line. */
+function headline({ tool, input }: ToolUse): string {
+  if (tool === 'run') return `$ ${textOf(input.command)}`
+  if (tool === 'search') return `search ${textOf(input.pattern)} ${textOf(input.path)}`
+  return `${tool} ${textOf(input.path) || (tool === 'list' ? '.' : JSON.stringify(input))}`
+}
+
+/** Describes the end of a use of a tool in few words. */
+function outcome({ tool, result }: ToolUse): string {
+  if (result === null) return 'runs …'
+  const { output, ok } = result
+  if (tool === 'run') return output.timedOut === true ? 'ran out of time' : `exit ${String(output.exitCode)}`
+  if (!ok) return 'failed'
+  if (typeof output.bytes === 'number') return formatBytes(output.bytes)
+  if (typeof output.files === 'number') return `${output.files} files`
+  return typeof output.matches === 'number' ? `${output.matches} matches` : ''
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')

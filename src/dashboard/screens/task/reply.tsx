@@ -1,0 +1,46 @@
+import { useState } from 'preact/hooks'
+import { Button } from '../../components/button.tsx'
+import { CommandLines, quoted } from '../../components/command-lines.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { Task } from '../../store/store.ts'
+
+/** Asks for the response to an agent's question. */
+export function Reply({ task, question }: { task: Task; question: string }) {
+  const { api, notices } = useDashboard()
+  const [answer, setAnswer] = useState('')
+  const { id: taskId, serverId } = task
+  const send = async (): Promise<void> => {
+    await api.call('tasks.answer', { params: { serverId, taskId }, body: { answer } })
+    setAnswer('')
+  }
+  return (
+    <form
+      class="reply panel"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void notices.attempt(send)
+      }}
+    >
+      <label class="field">
+        <span>The agent waits for your response{question !== '' && `: ${question}`}</span>
+        <textarea
+          rows={3}
+          value={answer}
+          onInput={({ currentTarget }) => setAnswer(currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void notices.attempt(send)
+          }}
+        />
+      </label>
+      <Button type="submit" look="primary">
+        Send
+      </Button>
+      <CommandLines
+        berth={`berth tasks answer ${taskId} ${quoted(answer)}`}
+        method="POST"
+        path={`/servers/${serverId}/tasks/${taskId}/input`}
+        body={{ answer }}
+      />
+    </form>
+  )
+}

@@ -1,0 +1,119 @@
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { Button } from '../../components/button.tsx'
+import { Id } from '../../components/copy.tsx'
+import { Empty } from '../../components/empty.tsx'
+import { Failure, Loading } from '../../components/loaded.tsx'
+import { Page } from '../../components/page.tsx'
+import { State } from '../../components/state.tsx'
+import { Time } from '../../components/time.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { ScreenProps } from '../../routing/route.ts'
+import type { Task as TaskValue } from '../../store/store.ts'
+import { runTask } from '../tasks/run-task.ts'
+import { EntryView } from './entry-view.tsx'
+import { followTask } from './follow.ts'
+import { Reply } from './reply.tsx'
+import { Transcript } from './transcript.ts'
+
+/** A task: what the agent does as a conversation, and what it asks. */
+export default function Task({ params }: ScreenProps) {
+  const { store } = useDashboard()
+  const { taskId = '' } = params
+  const tasks = store.tasks.open()
+  const task = tasks.get(taskId)
+  const state = tasks.state.value
+  if (task) return <Conversation task={task} />
+  if (state instanceof Error) return <Failure error={state} retry={() => tasks.load()} />
+  if (state !== 'ready') return <Loading />
+  return (
+    <Page title="No such task">
+      <Empty title="This task is not there">
+        <p>
+          Its server was deleted, or it belongs to another account. <a href="/dashboard/tasks">All tasks</a>
+        </p>
+      </Empty>
+    </Page>
+  )
+}
+
+function Conversation({ task }: { task: TaskValue }) {
+  const dashboard = useDashboard()
+  const { api, store, context } = dashboard
+  const { id, serverId, goal, status, question, createdAt } = task
+  const transcript = useMemo(() => new Transcript(), [id])
+  const [failure, setFailure] = useState<string | null>(null)
+  useEffect(() => followTask(api, task, transcript, setFailure), [id])
+  const server = store.servers.open().get(serverId)
+  const entries = transcript.entries.value
+  const usage = transcript.usage.value
+  const isOpen = status === 'running' || status === 'awaiting_input'
+  const params = { serverId, taskId: id }
+  return (
+    <Page
+      title={title(goal)}
+      above={
+        <>
+          <a href="/dashboard/tasks">Tasks</a> /{' '}
+          <a href={`/dashboard/servers/${serverId}`}>
+            <bdi>{server?.task || serverId}</bdi>
+          </a>
+        </>
+      }
+      beside={
+        <>
+          <State of={status} />
+          <Id id={id} />
+          <span class="quiet">
+            <Time at={createdAt} />
+          </span>
+        </>
+      }
+      actions={
+        <>
+          {isOpen && (
+            <Button look="danger" icon="stop" onClick={() => api.call('tasks.cancel', { params })}>
+              Cancel
+            </Button>
+          )}
+          {status === 'running' && context.is_admin && (
+            <Button onClick={() => api.call('control.tasks.release', { params: { taskId: id } })}>
+              Release
+            </Button>
+          )}
+          {!isOpen && (
+            <Button icon="restart" onClick={() => runTask(dashboard, serverId, goal)}>
+              Run again
+            </Button>
+          )}
+        </>
+      }
+    >
+      <section class="conversation" aria-label="Conversation">
+        <div class="said answer">
+          <p class="speaker">Goal</p>
+          <p class="words">{goal}</p>
+        </div>
+        {entries.map((entry) => (
+          <EntryView key={entry.key} entry={entry} />
+        ))}
+        {failure !== null && <p class="notice failure">{failure}</p>}
+        {status === 'awaiting_input' && <Reply task={task} question={question ?? ''} />}
+        {usage && (
+          <p class="quiet">
+            {usage.inputTokens} tokens read, {usage.outputTokens} written
+            {usage.cost !== undefined && `, $${usage.cost.toFixed(4)}`}
+          </p>
+        )}
+      </section>
+    </Page>
+  )
+}
+
+/** Characters of a goal in a title. */
+const TITLE = 80
+
+/** Returns the first line of a goal, shortened. */
+function title(goal: string): string {
+  const [line = ''] = goal.trim().split('\n', 1)
+  return line.length > TITLE ? `${line.slice(0, TITLE)}…` : line
+}

@@ -1,0 +1,128 @@
+import { type Signal, signal } from '@preact/signals'
+import type { StreamEventOf } from '../../../client/client.ts'
+
+/** An event of a task's stream: one that is kept, or a piece of output as it comes. */
+export type TranscriptItem = StreamEventOf<'tasks.events'>['data']
+
+/** A use of a tool, with its output as far as it has come. */
+export interface ToolUse {
+  readonly kind: 'tool'
+  readonly key: string
+  readonly tool: string
+  readonly input: Readonly<Record<string, unknown>>
+  readonly stdout: string
+  readonly stderr: string
+  /** Null while it runs. */
+  readonly result: { readonly ok: boolean; readonly output: Readonly<Record<string, unknown>> } | null
+}
+
+/** Something that was said or noted. */
+export interface Said {
+  readonly kind: 'message' | 'question' | 'answer' | 'notice' | 'terminal' | 'status'
+  readonly key: string
+  readonly text: string
+}
+
+/** An entry of the conversation with an agent. */
+export type Entry = ToolUse | Said
+
+/** What a model has read and written. */
+export interface Usage {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cost?: number | undefined
+}
+
+/** The key of a message that has only come in pieces. */
+const DRAFT = 'draft'
+
+/** The conversation with an agent, put together from the events of its task. */
+export class Transcript {
+  readonly entries: Signal<readonly Entry[]> = signal([])
+  readonly usage: Signal<Usage | null> = signal(null)
+  /** The `seq` of the last event that is kept. */
+  #last = 0
+
+  /** Where a stream that is opened again has to go on. */
+  get last(): number {
+    return this.#last
+  }
+
+  /** Adds the next item of the stream. */
+  add(item: TranscriptItem): void {
+    if ('seq' in item) {
+      if (item.seq <= this.#last) return
+      this.#last = item.seq
+    }
+    switch (item.type) {
+      case 'output':
+        this.#update(item.call, (use) => ({
+          ...use,
+          [item.stream]: `${use[item.stream].slice(0, item.offset)}${item.text}`,
+        }))
+        break
+      case 'text':
+        this.#put({
+          kind: 'message',
+          key: DRAFT,
+          text: `${this.#textOf(DRAFT).slice(0, item.offset)}${item.text}`,
+        })
+        break
+      case 'message':
+        this.entries.value = this.entries.peek().filter(({ key }) => key !== DRAFT)
+        this.#say('message', item)
+        break
+      case 'toolCall':
+        this.#put({
+          kind: 'tool',
+          key: item.call,
+          tool: item.tool,
+          input: item.input,
+          stdout: '',
+          stderr: '',
+          result: null,
+        })
+        break
+      case 'toolResult':
+        this.#update(item.call, (use) => ({ ...use, result: { ok: item.ok, output: item.output } }))
+        break
+      case 'usage':
+        this.usage.value = item
+        break
+      case 'status':
+        // The others stand at the top of the page.
+        if (item.result !== undefined) this.#say('status', { ...item, text: item.result })
+        break
+      case 'question':
+        this.#say('question', { ...item, text: item.question })
+        break
+      case 'answer':
+        this.#say('answer', { ...item, text: item.answer })
+        break
+      case 'terminal':
+      case 'notice':
+        this.#say(item.type, item)
+    }
+  }
+
+  #say(kind: Said['kind'], { seq, text }: { seq: number; text: string }): void {
+    this.#put({ kind, key: String(seq), text })
+  }
+
+  #textOf(key: string): string {
+    const found = this.entries.peek().find((entry) => entry.key === key)
+    return found && found.kind !== 'tool' ? found.text : ''
+  }
+
+  #put(entry: Entry): void {
+    const entries = this.entries.peek()
+    const at = entries.findIndex(({ key }) => key === entry.key)
+    this.entries.value = at === -1 ? [...entries, entry] : entries.with(at, entry)
+  }
+
+  #update(key: string, change: (use: ToolUse) => ToolUse): void {
+    this.entries.value = this.entries
+      .peek()
+      .map((entry) => (entry.kind === 'tool' && entry.key === key ? change(entry) : entry))
+  }
+}

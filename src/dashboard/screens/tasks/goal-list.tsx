@@ -1,0 +1,51 @@
+import { Id } from '../../components/copy.tsx'
+import { Empty } from '../../components/empty.tsx'
+import { State } from '../../components/state.tsx'
+import { Time } from '../../components/time.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { Build, Task } from '../../store/store.ts'
+
+/** A list of tasks or builds, those that match the search of the address. */
+export function GoalList({ noun, items }: { noun: 'tasks' | 'builds'; items: readonly (Task | Build)[] }) {
+  const { router, store } = useDashboard()
+  const sought = (router.query.value.get('q') ?? '').toLowerCase()
+  const shown = items.filter(({ id, goal, status }) =>
+    `${id} ${goal} ${status}`.toLowerCase().includes(sought),
+  )
+  const servers = store.servers.open()
+  if (shown.length === 0) return <Empty title={`Nothing matches “${sought}”`} />
+  return (
+    <div class="table goals">
+      <div class="row head" aria-hidden="true">
+        <span>Goal</span>
+        <span>State</span>
+        <span>Server</span>
+        <span>Began</span>
+      </div>
+      <VirtualList items={shown} rowHeight={48} keyOf={({ id }) => id} label={noun}>
+        {({ id, goal, status, serverId, createdAt }) => (
+          <div class="row">
+            <span class="cell main">
+              <a class="row-link" href={`/dashboard/${noun}/${id}`}>
+                <bdi>{goal}</bdi>
+              </a>
+              <Id id={id} />
+            </span>
+            <span class="cell">
+              <State of={status} look={status === 'running' ? 'active' : undefined} />
+            </span>
+            <span class="cell">
+              <a href={`/dashboard/servers/${serverId}`}>
+                <bdi>{servers.get(serverId)?.task || serverId}</bdi>
+              </a>
+            </span>
+            <span class="cell quiet">
+              <Time at={createdAt} />
+            </span>
+          </div>
+        )}
+      </VirtualList>
+    </div>
+  )
+}

@@ -1,0 +1,13 @@
+import type { Dashboard } from '../../dashboard.ts'
+
+/** Gives an agent a goal on a server, and goes to the task. */
+export async function runTask(
+  { api, store, router }: Dashboard,
+  serverId: string,
+  goal: string,
+): Promise<void> {
+  const { task_id: taskId } = await api.call('tasks.create', { params: { serverId }, body: { goal } })
+  const { task } = await api.call('tasks.get', { params: { serverId, taskId } })
+  store.tasks.put(task)
+  router.go(`/dashboard/tasks/${taskId}`)
+}

@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'bun:test'
+import { browserPath, hindrances } from '../support/browser.ts'
+import { dashboardTests, LOOKS } from '../support/dashboard.ts'
+
+if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
+
+const GOAL = `run: echo hello from the agent
+write: colour.txt <<< blue
+ask: Which colour?
+write: colour.txt <<< {{answer}}
+complete: The colour is {{answer}}.`
+
+describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)', () => {
+  const tests = dashboardTests()
+
+  test('a task is run, asks, gets its response, and shows what it has changed', async () => {
+    const serverId = await tests.berth.server({ task: 'work' })
+    await using watched = await tests.open('/dashboard/tasks')
+    const { page, problems } = watched
+    await page.getByRole('button', { name: 'Run a task' }).click()
+    await page.getByLabel('Goal').fill(GOAL)
+    await page.getByLabel('Server').selectOption(serverId)
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByLabel(/The agent waits for your response/).fill('green')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('The colour is green.', { exact: true }).waitFor()
+    await page.locator('.state').getByText('completed').waitFor()
+    expect(await page.locator('.diff .removed').textContent()).toContain('-blue')
+    expect(await page.locator('.diff .added').textContent()).toContain('+green')
+    await page.getByText('$ echo hello from the agent').click()
+    await page.getByText('hello from the agent', { exact: true }).waitFor()
+
+    const first = page.url()
+    await page.getByRole('button', { name: 'Run again' }).click()
+    await page.getByLabel(/The agent waits for your response/).waitFor()
+    expect(page.url()).not.toBe(first)
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.locator('.state').getByText('cancelled').waitFor()
+    expect(problems).toEqual([])
+  })
+
+  test('a build shows its phases, its log and the app in a frame without rights over the page', async () => {
+    const serverId = await tests.berth.server()
+    const goal = 'write: index.html <<< <h1>Bakery</h1><script>top.document.title = "taken"</script>'
+    const { body } = await tests.berth.call('POST', `/servers/${serverId}/builds`, { goal })
+    await using watched = await tests.open(`/dashboard/builds/${body.build_id}`)
+    const { page } = watched
+    await page.locator('.state').getByText('completed').waitFor()
+    expect(await page.locator('.phases .done').count()).toBe(6)
+    await page.getByRole('link', { name: 'Files' }).click()
+    await page.getByRole('link', { name: 'index.html' }).waitFor()
+    await page.getByRole('link', { name: 'Preview' }).click()
+    await page.frameLocator('iframe').getByRole('heading', { name: 'Bakery' }).waitFor()
+    expect(await page.title()).not.toBe('taken')
+  })
+
+  for (const [look, options] of LOOKS)
+    test(`${look}, the screens hinder nobody and fit`, async () => {
+      const serverId = await tests.berth.server()
+      const hostile = `<img src=x onerror=alert(1)> ${'long '.repeat(60)}`
+      const { body } = await tests.berth.call('POST', `/servers/${serverId}/tasks`, {
+        goal: `ask: ${hostile}\nrun: echo '${hostile}'`,
+      })
+      for (const path of ['/dashboard/tasks', `/dashboard/tasks/${body.task_id}`, '/dashboard/builds']) {
+        await using watched = await tests.open(path, options)
+        const { page } = watched
+        await page.getByRole('heading', { level: 1 }).waitFor()
+        if (path.endsWith(body.task_id)) await page.getByLabel(/The agent waits/).waitFor()
+        expect(await page.locator('main img').count()).toBe(0)
+        expect(await hindrances(page)).toEqual([])
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
+          options.viewport.width,
+        )
+      }
+    })
+})
