@@ -8,6 +8,7 @@ import { Router } from './routing/router.ts'
 import { Clock } from './store/clock.ts'
 import { Notices } from './store/notices.ts'
 import { Shortcuts } from './store/shortcuts.ts'
+import { Steps } from './store/steps.ts'
 import { Store } from './store/store.ts'
 
 /** Everything that screens share: the API, what is known of the instance, and where the person is. */
@@ -16,6 +17,8 @@ export class Dashboard {
   readonly api: ApiClient
   readonly changes: Changes
   readonly store: Store
+  /** States that objects came into since the page was opened. */
+  readonly steps = new Steps()
   readonly router: Router
   readonly clock: Clock
   readonly notices = new Notices()
@@ -27,6 +30,12 @@ export class Dashboard {
     this.api = new ApiClient(context)
     this.changes = new Changes(context)
     this.clock = new Clock(context.now)
+    // Before the store: it needs objects as they were before a change.
+    this.steps.follow(
+      this.changes,
+      () => this.clock.read(),
+      (change) => this.store.known(change),
+    )
     this.store = new Store(this.api, this.changes)
   }
 

@@ -4,8 +4,14 @@ import type { Route } from './routing/route.ts'
 export const ROUTES: readonly Route[] = [
   {
     path: '/',
-    title: 'Servers',
-    load: () => import('./screens/servers/servers.tsx'),
+    title: 'Timeline',
+    load: () => import('./screens/timeline/timeline.tsx'),
+  },
+  {
+    path: '/dashboard/requests',
+    title: 'Requests',
+    isAdmin: true,
+    load: () => import('./screens/requests/requests.tsx'),
   },
   {
     path: '/dashboard/servers',

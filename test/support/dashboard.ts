@@ -17,12 +17,16 @@ export interface DashboardTests {
   open(path: string, options?: BrowserContextOptions): Promise<WatchedPage>
 }
 
-/** Starts a berth and a browser before the tests of a file, and stops them after. */
-export function dashboardTests(): DashboardTests {
+/**
+ * Starts a berth and a browser before the tests of a file, and stops them after.
+ *
+ * @param flags options of `serve`, by name
+ */
+export function dashboardTests(flags: Record<string, unknown> = {}): DashboardTests {
   let berth: TestBerth
   let browser: Browser
   beforeAll(async () => {
-    berth = await testBerth()
+    berth = await testBerth({ flags })
     browser = await launchBrowser()
   })
   afterAll(async () => {

@@ -34,9 +34,9 @@ export class Changes {
   readonly #reloaders = new Set<() => void>()
   #isStarted = false
 
-  constructor({ base_url: baseUrl }: Pick<PageContext, 'base_url'>) {
+  constructor({ base_url: baseUrl, is_admin: isAdmin }: Pick<PageContext, 'base_url' | 'is_admin'>) {
     this.#base = baseUrl.replace(/^http/, 'ws')
-    this.#paths = ['/changes']
+    this.#paths = ['/changes', ...(isAdmin ? ['/_berth/changes'] : [])]
   }
 
   /** Whether changes are heard. */
@@ -80,9 +80,10 @@ export class Changes {
       if (change.type === 'ready') {
         wasReady = true
         this.#live.add(path)
+        if (this.#live.size < this.#paths.length) return
+        this.#state.value = 'live'
         // Also the first time: something may have changed between the first loads and the connection.
         this.#reload()
-        if (this.#live.size === this.#paths.length) this.#state.value = 'live'
       } else if (change.type === 'gap' || change.type === 'reset') this.#reload()
       else for (const listener of this.#listeners.get(change.type) ?? []) listener(change)
     }

@@ -52,12 +52,23 @@ export class ApiClient {
    *
    * @throws ApiFailure if the response is no success, or none came
    */
-  async send(
+  async send(request: HttpRequest, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+    const response = await this.request(request, headers)
+    if (response.ok) return response
+    throw await failureOf(response)
+  }
+
+  /**
+   * Sends a request and returns its response, also one that is no success.
+   *
+   * @throws ApiFailure if no response came
+   */
+  async request(
     { method, path, body, form, bytes, signal }: HttpRequest,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
     const content = form ?? bytes ?? (body === undefined ? null : JSON.stringify(body))
-    const response = await fetch(path, {
+    return fetch(path, {
       method,
       body: content as BodyInit | null,
       signal: signal ?? null,
@@ -71,7 +82,5 @@ export class ApiClient {
       if (signal?.aborted) throw error
       throw new ApiFailure(0, 'unreachable', 'berth does not respond. It may have been stopped.')
     })
-    if (response.ok) return response
-    throw await failureOf(response)
   }
 }

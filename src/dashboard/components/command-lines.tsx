@@ -13,10 +13,7 @@ interface CommandLinesProps {
 /** Shows how a terminal or a program does the same. The key stays a variable. */
 export function CommandLines({ berth, method, path, body }: CommandLinesProps) {
   const { context } = useDashboard()
-  const data =
-    body === undefined ? '' : ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`
-  const token = path.startsWith('/_berth/') ? 'BERTH_ADMIN_TOKEN' : 'BERTH_API_KEY'
-  const curl = `curl${method === 'GET' ? '' : ` -X ${method}`} ${context.base_url}${path} -H "Authorization: Bearer $${token}"${data}`
+  const curl = curlLine(context.base_url, { method, path, body })
   return (
     <details class="command-lines">
       <summary>The same from a terminal</summary>
@@ -29,6 +26,25 @@ export function CommandLines({ berth, method, path, body }: CommandLinesProps) {
     </details>
   )
 }
+
+/** A request, as much of it as a line needs. */
+interface Line {
+  readonly method: string
+  readonly path: string
+  readonly body?: unknown
+}
+
+/** Returns the line for curl that sends a request. */
+export function curlLine(baseUrl: string, { method, path, body }: Line): string {
+  const data =
+    body === undefined ? '' : ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`
+  const url = quoted(`${baseUrl}${path}`)
+  return `curl${method === 'GET' ? '' : ` -X ${method}`} ${url} -H "Authorization: Bearer $${tokenOf(path)}"${data}`
+}
+
+/** Returns the variable with the credential that a path takes. */
+export const tokenOf = (path: string): string =>
+  path.startsWith('/_berth/') ? 'BERTH_ADMIN_TOKEN' : 'BERTH_API_KEY'
 
 /** Quotes a word for a shell. */
 export const quoted = (word: string): string =>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { ApiFailure } from '../api/failure.ts'
-import type { Collection } from '../store/collection.ts'
+import type { Loadable } from '../store/collection.ts'
 import { Button } from './button.tsx'
 
 /** Shows a collection once it is loaded; until then that it loads, and if that failed, why. */
@@ -8,7 +8,7 @@ export function Loaded<Value>({
   of: collection,
   children,
 }: {
-  of: Collection<Value>
+  of: Loadable<Value>
   children: (list: readonly Value[]) => ComponentChildren
 }) {
   const state = collection.open().state.value

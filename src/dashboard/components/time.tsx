@@ -22,6 +22,16 @@ export function relative(at: number, now: number): string {
   return away > 0 ? `${span(away)} ago` : `in ${span(away)}`
 }
 
+/** A time of day by the second, in UTC as everything that berth writes; the whole on hover. */
+export const TimeOfDay = ({ at }: { at: number }) => {
+  const iso = new Date(at).toISOString()
+  return (
+    <time dateTime={iso} title={iso}>
+      {iso.slice(11, 19)}
+    </time>
+  )
+}
+
 /** A time relative to berth's clock; the whole on hover. */
 export function Time({ at }: { at: string | null | undefined }) {
   const { clock } = useDashboard()

@@ -6,7 +6,7 @@ import {
   type VirtualizerOptions,
 } from '@tanstack/virtual-core'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks'
 
 /** Properties of a virtual list. */
 export interface VirtualListProps<Item> {
@@ -22,6 +22,10 @@ export interface VirtualListProps<Item> {
   /** Keeps the end in view as items are added, until a person scrolls up. */
   isFollowing?: boolean
   onFollow?: (isFollowing: boolean) => void
+  /** The end at which items are added, which is followed; by default the last row. */
+  edge?: 'start' | 'end'
+  /** The row to scroll into view, whenever it is another one; -1 for none. */
+  current?: number
 }
 
 /** Pixels from the end within which a list still counts as scrolled to it. */
@@ -37,6 +41,8 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
     label,
     isFollowing = false,
     onFollow,
+    edge = 'end',
+    current = -1,
     children,
   } = props
   const scroller = useRef<HTMLDivElement>(null)
@@ -62,12 +68,22 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
   }, [virtualizer])
   useEffect(() => {
     virtualizer._willUpdate()
-    if (isFollowing && items.length > 0) virtualizer.scrollToIndex(items.length - 1, { align: 'end' })
+    if (isFollowing && edge === 'end' && items.length > 0)
+      virtualizer.scrollToIndex(items.length - 1, { align: 'end' })
   })
+  // At once: an effect that runs later would undo what a person has scrolled since.
+  useLayoutEffect(() => {
+    if (isFollowing && edge === 'start' && (virtualizer.scrollOffset ?? 0) > 0) virtualizer.scrollToOffset(0)
+  })
+  useEffect(() => {
+    if (current >= 0) virtualizer.scrollToIndex(current, { align: 'auto' })
+  }, [virtualizer, current])
   const onScroll = (): void => {
     const element = scroller.current
     if (!element || !onFollow) return
-    onFollow(element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_END)
+    const away =
+      edge === 'start' ? element.scrollTop : element.scrollHeight - element.scrollTop - element.clientHeight
+    onFollow(away < NEAR_END)
   }
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard

@@ -22,6 +22,11 @@ export class Clock {
     return this.#now as ReadonlySignal<number>
   }
 
+  /** Returns the time as it is now, in milliseconds since 1970. */
+  read(): number {
+    return this.#isFrozen ? this.#at : this.#at + Date.now() - this.#read
+  }
+
   /** Follows berth's clock. Nothing happens while the page is hidden. */
   start(changes: Changes): void {
     changes.subscribe('clock', ({ value }) => {
@@ -37,6 +42,6 @@ export class Clock {
 
   #tick(): void {
     if (document.hidden) return
-    this.#now.value = this.#isFrozen ? this.#at : this.#at + Date.now() - this.#read
+    this.#now.value = this.read()
   }
 }

@@ -4,6 +4,14 @@ import type { Change, Changes } from '../api/changes.ts'
 /** How far a collection is loaded. A failure keeps what was there before. */
 export type LoadState = 'idle' | 'loading' | 'ready' | Error
 
+/** What is loaded when it is first shown. */
+export interface Loadable<Value> {
+  readonly list: ReadonlySignal<readonly Value[]>
+  readonly state: ReadonlySignal<LoadState>
+  open(): Loadable<Value>
+  load(): Promise<void>
+}
+
 /** How a collection is loaded and kept up to date. */
 export interface CollectionOptions<Value> {
   /** Type of its changes on the live stream; undefined for a collection without. */
@@ -17,7 +25,7 @@ export interface CollectionOptions<Value> {
 }
 
 /** A list of objects: loaded when it is first shown, then kept up to date by the live stream. */
-export class Collection<Value> {
+export class Collection<Value> implements Loadable<Value> {
   readonly #options: CollectionOptions<Value>
   readonly #byId = signal<ReadonlyMap<string, Value>>(new Map())
   readonly #state = signal<LoadState>('idle')

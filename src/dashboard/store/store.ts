@@ -1,7 +1,8 @@
 import type { ResponseOf } from '../../client/client.ts'
-import type { Changes } from '../api/changes.ts'
+import type { Change, Changes } from '../api/changes.ts'
 import type { ApiClient } from '../api/client.ts'
 import { Collection } from './collection.ts'
+import { History } from './history.ts'
 
 /** A server, as the API shows it. */
 export type Server = ResponseOf<'servers.list'>['servers'][number]
@@ -17,6 +18,19 @@ export type Terminal = ResponseOf<'terminals.list'>['terminals'][number]
 export type ApiKey = ResponseOf<'keys.list'>['keys'][number]
 /** A webhook, as the API shows it. */
 export type Webhook = ResponseOf<'webhooks.list'>['webhooks'][number]
+/** A request with its response, as the journal shows it. */
+export type JournalRequest = ResponseOf<'control.requests.list'>['requests'][number]
+/** An event that was emitted. */
+export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
+/** A delivery of an event to a webhook, with its attempts. */
+export type Delivery = ResponseOf<'control.deliveries.list'>['deliveries'][number]
+/** A fault of requests. */
+export type Fault = ResponseOf<'control.faults.list'>['faults'][number]
+/** An account, as the control API shows it. */
+export type Account = Pick<ResponseOf<'control.accounts.list'>['accounts'][number], 'id' | 'label'>
+
+/** Most requests, events and deliveries that are kept in the page. */
+const MOST = 10_000
 
 /** What is known of the instance: each list is loaded when a screen first shows it, and then kept up to date. */
 export class Store {
@@ -26,6 +40,12 @@ export class Store {
   readonly builds: Collection<Build>
   readonly keys: Collection<ApiKey>
   readonly webhooks: Collection<Webhook>
+  /** Of the instance's owner only: requests to the API, what was emitted and delivered, and what tests have set. */
+  readonly requests: History<JournalRequest>
+  readonly events: History<EmittedEvent>
+  readonly deliveries: History<Delivery>
+  readonly faults: Collection<Fault>
+  readonly accounts: Collection<Account>
   readonly #api: ApiClient
   readonly #changes: Changes
   readonly #terminals = new Map<string, Collection<Terminal>>()
@@ -64,6 +84,50 @@ export class Store {
       idOf,
       load: async () => (await api.call('webhooks.list')).webhooks,
     })
+    this.requests = new History(changes, {
+      type: 'request',
+      idOf,
+      most: MOST,
+      load: async (limit) => (await api.call('control.requests.list', { query: { limit } })).requests,
+    })
+    this.events = new History(changes, {
+      type: 'event',
+      idOf,
+      most: MOST,
+      load: async (limit) => (await api.call('control.events.list', { query: { limit } })).events,
+    })
+    this.deliveries = new History(changes, {
+      type: 'delivery',
+      idOf,
+      most: MOST,
+      load: async (limit) => (await api.call('control.deliveries.list', { query: { limit } })).deliveries,
+    })
+    this.faults = new Collection(changes, {
+      type: 'fault',
+      idOf,
+      load: async () => (await api.call('control.faults.list')).faults,
+    })
+    this.accounts = new Collection<Account>(changes, {
+      type: 'account',
+      idOf,
+      load: async () => (await api.call('control.accounts.list')).accounts,
+    })
+  }
+
+  /** Returns the object that a change is about, as it is known; undefined if it is not. */
+  known({ type, id }: Change): unknown {
+    switch (type) {
+      case 'server':
+        return this.servers.get(id)
+      case 'project':
+        return this.projects.get(id)
+      case 'task':
+        return this.tasks.get(id)
+      case 'build':
+        return this.builds.get(id)
+      default:
+        return undefined
+    }
   }
 
   /** The terminals of a server. */

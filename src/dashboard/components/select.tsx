@@ -1,0 +1,56 @@
+import { useDashboard } from '../dashboard.ts'
+
+/** A choice of a filter. */
+export interface Choice {
+  /** What stands in the address; empty for the default, which does not. */
+  readonly value: string
+  readonly label: string
+}
+
+/** A filter with a few choices. The chosen one stands in the address. */
+export function Select({
+  name,
+  label,
+  choices,
+}: {
+  /** The parameter of the address. */
+  name: string
+  label: string
+  choices: readonly Choice[]
+}) {
+  const { router } = useDashboard()
+  const chosen = router.query.value.get(name) ?? ''
+  // One of another list, such as a server that was deleted, is kept: it filters.
+  const all = choices.some(({ value }) => value === chosen)
+    ? choices
+    : [...choices, { value: chosen, label: chosen }]
+  return (
+    <select
+      aria-label={label}
+      class={chosen === '' ? '' : 'set'}
+      value={chosen}
+      onChange={({ currentTarget }) => router.setQuery(name, currentTarget.value)}
+    >
+      {all.map(({ value, label: text }) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+/** A filter that is on or off. It stands in the address as `1`. */
+export function Switch({ name, label }: { name: string; label: string }) {
+  const { router } = useDashboard()
+  return (
+    <label class="switch">
+      <input
+        type="checkbox"
+        checked={router.query.value.get(name) === '1'}
+        onChange={({ currentTarget }) => router.setQuery(name, currentTarget.checked ? '1' : '')}
+      />
+      {label}
+    </label>
+  )
+}

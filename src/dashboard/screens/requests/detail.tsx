@@ -1,0 +1,202 @@
+import { useMemo, useState } from 'preact/hooks'
+import { Button } from '../../components/button.tsx'
+import { curlLine } from '../../components/command-lines.tsx'
+import { CopyButton, Id } from '../../components/copy.tsx'
+import { HttpStatus } from '../../components/http-status.tsx'
+import { JsonView, LongText } from '../../components/json-view.tsx'
+import { Menu, type MenuItem } from '../../components/menu.tsx'
+import { span, Time } from '../../components/time.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { JournalRequest } from '../../store/store.ts'
+import { EntryRow } from '../timeline/entry-row.tsx'
+import type { Entry } from '../timeline/tree.ts'
+import { useTree } from '../timeline/tree-of.ts'
+import { fetchCode, testCode } from './code.ts'
+import { faultIdOf, isRead, RequestFacts } from './facts.ts'
+import { MakeFault } from './make-fault.tsx'
+import { SendAgain, sendAgain } from './send-again.tsx'
+import { Who } from './who.tsx'
+
+/** A request: who sent it, both bodies, what struck it, what it caused, and what can be done with it. */
+export function Detail({ id }: { id: string }) {
+  const { store, router } = useDashboard()
+  const request = store.requests.get(id)
+  const close = (): void => router.setQuery('request', '')
+  return (
+    <aside class="detail" aria-label="The request">
+      {request ? (
+        <Known request={request} onClose={close} />
+      ) : (
+        <>
+          <div class="detail-head">
+            <h2>Not in the journal</h2>
+            <Button look="quiet" icon="close" label="Close the request" onClick={close} />
+          </div>
+          <p>
+            The journal keeps the last requests only, and has none with the id <code>{id}</code>.
+          </p>
+        </>
+      )}
+    </aside>
+  )
+}
+
+function Known({ request, onClose }: { request: JournalRequest; onClose: () => void }) {
+  const [asked, setAsked] = useState<'fault' | 'send' | null>(null)
+  const dashboard = useDashboard()
+  const { context, notices } = dashboard
+  const { id, method, path, status, near_misses: misses } = request
+  const copied = (label: string, text: string): MenuItem => ({
+    label: `Copy as ${label}`,
+    icon: 'copy',
+    run: async () => {
+      await navigator.clipboard.writeText(text)
+      notices.done(`Copied as ${label}.`)
+    },
+  })
+  const line = { method, path, ...(request.request !== null && { body: request.request.body }) }
+  const copies = [
+    copied('curl', curlLine(context.base_url, line)),
+    copied('fetch', fetchCode(request)),
+    copied('a test', testCode(request)),
+  ]
+  return (
+    <>
+      <div class="detail-head">
+        <h2>
+          <HttpStatus of={status} /> <span class="method">{method}</span> <bdi>{path}</bdi>
+        </h2>
+        <Menu label="Copy" items={copies} />
+        <Button look="quiet" icon="close" label="Close the request" onClick={onClose} />
+      </div>
+      <div class="actions">
+        <Button
+          icon="restart"
+          onClick={() => (isRead(request) ? sendAgain(dashboard, request) : setAsked('send'))}
+        >
+          Send again
+        </Button>
+        <Button icon="controls" onClick={() => setAsked('fault')}>
+          Make a fault of it
+        </Button>
+        <CopyButton text={curlLine(context.base_url, line)} label="Copy as curl" />
+        <Id id={id} />
+      </div>
+      {misses.map(({ at, message }) => (
+        <p class="notice near-miss" key={`${at} ${message}`}>
+          <code>{at}</code> <bdi>{message}</bdi>
+        </p>
+      ))}
+      <Facts request={request} />
+      <Caused id={id} />
+      <Body
+        title="Request"
+        part={request.request}
+        none="It had no body, or was refused before it was read."
+      />
+      <Body
+        title="Response"
+        part={request.response}
+        none={`It had no JSON${request.response_type === null ? '' : `, but ${request.response_type}`}.`}
+      />
+      {asked === 'fault' && <MakeFault request={request} onClose={() => setAsked(null)} />}
+      {asked === 'send' && <SendAgain request={request} onClose={() => setAsked(null)} />}
+    </>
+  )
+}
+
+function Facts({ request }: { request: JournalRequest }) {
+  const { store } = useDashboard()
+  const { operation, at, ms, client, aborted } = request
+  const serverId = new RequestFacts().serverId(request, store.projects.list.value)
+  const fault = faultIdOf(request)
+  return (
+    <dl class="facts">
+      <dt>Operation</dt>
+      <dd>{operation === null ? 'none at this path' : <code>{operation}</code>}</dd>
+      <dt>Time</dt>
+      <dd>
+        <Time at={at} />, took {span(ms)}
+        {aborted && ', and the client had gone before the response'}
+      </dd>
+      <dt>From</dt>
+      <dd>
+        <Who request={request} />
+        {client === 'dashboard' && ', from this dashboard'}
+      </dd>
+      {serverId !== null && (
+        <>
+          <dt>Server</dt>
+          <dd>
+            <a href={`/dashboard/servers/${serverId}`}>
+              <bdi>{store.servers.open().get(serverId)?.task || serverId}</bdi>
+            </a>
+          </dd>
+        </>
+      )}
+      {fault !== null && (
+        <>
+          <dt>Fault</dt>
+          <dd class="struck">
+            <code>{fault}</code> gave this response. The API did nothing.
+          </dd>
+        </>
+      )}
+    </dl>
+  )
+}
+
+/** What a request caused: objects, events, their deliveries and the receivers' responses. */
+function Caused({ id }: { id: string }) {
+  const tree = useTree()
+  const rows = useMemo(() => {
+    const entry = tree.find(({ subject }) => subject.kind === 'request' && subject.value.id === id)
+    return entry ? below(entry, 0) : []
+  }, [tree, id])
+  if (rows.length === 0) return null
+  return (
+    <section aria-label="What it caused">
+      <h3>What it caused</h3>
+      <ul class="caused">
+        {rows.map(({ entry, level }) => (
+          <li key={entry.key}>
+            <EntryRow entry={entry} level={level} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+const below = ({ children }: Entry, level: number): { entry: Entry; level: number }[] =>
+  children.flatMap((entry) => [{ entry, level }, ...below(entry, level + 1)])
+
+/** A body, as JSON if it is. */
+function Body({ title, part, none }: { title: string; part: JournalRequest['request']; none: string }) {
+  const text =
+    part === null ? '' : typeof part.body === 'string' ? part.body : JSON.stringify(part.body, null, 2)
+  return (
+    <section aria-label={`Body of the ${title.toLowerCase()}`}>
+      <div class="body-head">
+        <h3>{title}</h3>
+        {part !== null && <CopyButton text={text} label={`Copy the body of the ${title.toLowerCase()}`} />}
+      </div>
+      {part === null ? (
+        <p class="quiet">{none}</p>
+      ) : part.body === null ? (
+        <p class="quiet">It is not shown: it may hold secrets that cannot be found in it.</p>
+      ) : typeof part.body === 'string' ? (
+        <div class="json">
+          <bdi>
+            <LongText text={part.body} />
+          </bdi>
+        </div>
+      ) : (
+        <JsonView value={part.body} />
+      )}
+      {part?.truncated && (
+        <p class="quiet">Longer than the 64 KiB that the journal keeps: the rest is not there.</p>
+      )}
+    </section>
+  )
+}

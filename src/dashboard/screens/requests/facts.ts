@@ -1,0 +1,100 @@
+import type { JournalRequest, Project } from '../../store/store.ts'
+
+/** Reports whether a request failed: its status says so, or the client had gone. */
+export const isFailed = ({ status, aborted }: JournalRequest): boolean => status >= 400 || aborted
+
+/** Reports whether the command line or a dashboard sent a request. WebSockets of a browser say so by their session only. */
+export const isOwn = ({ client, api_key_id: credential }: JournalRequest): boolean =>
+  client !== null || (credential?.startsWith('ses_') ?? false)
+
+/** Returns a path as lists show it: ids are shortened. */
+export const shortPath = (path: string): string => path.replace(/(_[0-9a-z]{8})[0-9a-z]{10,}/g, '$1…')
+
+/** Reports whether a request only reads. */
+export const isRead = ({ method }: JournalRequest): boolean => method === 'GET' || method === 'HEAD'
+
+/** Returns the path of a request without its query. */
+export const pathOf = ({ path }: JournalRequest): string => path.split('?', 1)[0] ?? ''
+
+/** Returns a field of the response's JSON if it is a text, else null. */
+export function responseText({ response }: JournalRequest, name: string): string | null {
+  const body = response?.body
+  const value = isRecord(body) ? body[name] : undefined
+  return typeof value === 'string' ? value : null
+}
+
+/** Returns the code of the response to a request that failed (specification, "Errors"); null if it has none. */
+export const codeOf = (request: JournalRequest): string | null =>
+  request.status >= 400 ? responseText(request, 'error') : null
+
+/** What is found in a request. */
+interface Found {
+  /** When it came, in milliseconds since 1970. */
+  readonly at: number
+  /** Ids of the objects that its path names: `srv_…`, `prj_…`. */
+  readonly named: readonly string[]
+  /** Ids of the objects that it made, from its response. */
+  readonly made: readonly string[]
+  /** The server that it names, made, or that its response names. */
+  readonly serverId: string | null
+}
+
+/** Finds out what requests are about, each once: lists of thousands ask for it at each change. */
+export class RequestFacts {
+  readonly #found = new WeakMap<JournalRequest, Found>()
+  readonly #sought = new WeakMap<JournalRequest, string>()
+
+  /** Returns what is found in a request. */
+  of(request: JournalRequest): Found {
+    const known = this.#found.get(request)
+    if (known) return known
+    const found = findIn(request)
+    this.#found.set(request, found)
+    return found
+  }
+
+  /** Returns the server that a request is about; null if it is about none, or that is not known. */
+  serverId(request: JournalRequest, projects: readonly Project[]): string | null {
+    const { serverId, named } = this.of(request)
+    if (serverId !== null) return serverId
+    const project = named.find((id) => id.startsWith('prj_'))
+    return projects.find(({ id }) => id === project)?.server_id ?? null
+  }
+
+  /** Returns the text that a search looks through: what lists show, the ids, and what berth said of a failure. */
+  sought(request: JournalRequest): string {
+    const known = this.#sought.get(request)
+    if (known !== undefined) return known
+    const { id, method, path, status, operation, near_misses: misses } = request
+    const said = status >= 400 ? [codeOf(request), responseText(request, 'message')] : []
+    const text = [id, method, path, status, operation, ...said, ...misses.map(({ message }) => message)]
+      .join(' ')
+      .toLowerCase()
+    this.#sought.set(request, text)
+    return text
+  }
+}
+
+function findIn(request: JournalRequest): Found {
+  const named = pathOf(request)
+    .split('/')
+    .filter((segment) => /^[a-z]+_[^/]+$/.test(segment))
+  const made = madeIds(request)
+  const server = [...named, ...made].find((id) => id.startsWith('srv_'))
+  return { at: Date.parse(request.at), named, made, serverId: server ?? responseText(request, 'server_id') }
+}
+
+function madeIds(request: JournalRequest): string[] {
+  const body = request.response?.body
+  if (isRead(request) || request.status >= 300 || !isRecord(body)) return []
+  const { id, task_id: taskId, build_id: buildId, terminal } = body
+  const ids = [id, taskId, buildId, isRecord(terminal) ? terminal.id : undefined]
+  return ids.filter((one) => typeof one === 'string')
+}
+
+/** Returns the id of the fault that gave the response in place of the API; null if none did. */
+export const faultIdOf = (request: JournalRequest): string | null =>
+  /^The fault (\w+), which a test has set,/.exec(responseText(request, 'message') ?? '')?.[1] ?? null
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,188 @@
+import { useMemo } from 'preact/hooks'
+import { shortId } from '../../components/copy.tsx'
+import { HttpStatus } from '../../components/http-status.tsx'
+import { Icon, type IconName } from '../../components/icon.tsx'
+import { State } from '../../components/state.tsx'
+import { span, TimeOfDay } from '../../components/time.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import { matchRoute } from '../../routing/route.ts'
+import type { Delivery } from '../../store/store.ts'
+import { shortPath } from '../requests/facts.ts'
+import { type Entry, isThing, type Subject } from './tree.ts'
+
+const ICONS: Readonly<Record<Subject['kind'], IconName>> = {
+  request: 'requests',
+  event: 'timeline',
+  delivery: 'webhooks',
+  attempt: 'webhooks',
+  server: 'servers',
+  project: 'projects',
+  task: 'tasks',
+  build: 'builds',
+  terminal: 'terminal',
+  deployment: 'open',
+}
+
+/** Most levels that are indented. */
+const LEVELS = 4
+
+/** An entry in a line: when, what, and what came of it. It leads to its own page. */
+export function EntryRow({ entry, level, isOld }: { entry: Entry; level: number; isOld?: boolean }) {
+  const { router, store } = useDashboard()
+  const { subject, at, serverId } = entry
+  const href = pathsOf(entry).find((path) => matchRoute(router.routes, path.split('?')[0] ?? '') !== null)
+  const server = serverId === null ? undefined : store.servers.get(serverId)
+  const label = server?.task || (serverId === null ? '' : shortId(serverId))
+  // The same element is not compared again, which is most of the work of scrolling.
+  return useMemo(
+    () => (
+      <div
+        class={`entry level-${Math.min(level, LEVELS)} ${entry.isError ? 'bad' : ''} ${isOld ? 'old' : ''}`}
+      >
+        <span class="when">
+          <TimeOfDay at={at} />
+        </span>
+        <span class="what">
+          <Icon name={ICONS[subject.kind]} />
+          {href === undefined ? (
+            <span class="text">
+              <Words subject={subject} />
+            </span>
+          ) : (
+            <a class="text" href={href}>
+              <Words subject={subject} />
+            </a>
+          )}
+        </span>
+        <span class="outcome">
+          <Outcome subject={subject} />
+        </span>
+        <span class="where quiet">
+          {level === 0 && serverId !== null && <bdi title={serverId}>{label}</bdi>}
+        </span>
+      </div>
+    ),
+    [entry, level, isOld, href, label],
+  )
+}
+
+/** Says what an entry is. */
+function Words({ subject }: { subject: Subject }) {
+  if (isThing(subject)) {
+    const { type, name } = subject.value
+    return (
+      <>
+        <span class="kind">{type}</span> <bdi>{name}</bdi>
+      </>
+    )
+  }
+  switch (subject.kind) {
+    case 'request': {
+      const { method, path, operation, response } = subject.value
+      const said = subject.value.status >= 400 ? messageOf(response?.body) : ''
+      return (
+        <>
+          <span class="method">{method}</span> <bdi title={path}>{shortPath(path)}</bdi>{' '}
+          <span class="quiet">{said === '' ? operation : said}</span>
+        </>
+      )
+    }
+    case 'event':
+      return (
+        <>
+          <span class="kind">event</span> {subject.value.event}
+        </>
+      )
+    case 'delivery': {
+      const { url, attempts } = subject.value
+      const [only, second] = attempts
+      return (
+        <>
+          <span class="kind">delivery</span> <bdi>{url}</bdi>{' '}
+          {only && !second && <bdi class="quiet">{saidBy(only)}</bdi>}
+        </>
+      )
+    }
+    case 'attempt': {
+      const { number } = subject.value
+      return (
+        <>
+          <span class="kind">attempt {number}</span> <bdi class="quiet">{saidBy(subject.value)}</bdi>
+        </>
+      )
+    }
+  }
+}
+
+/** Says what came of an entry. */
+function Outcome({ subject }: { subject: Subject }) {
+  if (isThing(subject)) {
+    const { state, steps } = subject.value
+    const past = steps.slice(0, -1).map((step) => step.state.replaceAll('_', ' '))
+    return (
+      <>
+        {past.length > 0 && <span class="past quiet">{past.slice(-3).join(' › ')} ›</span>}{' '}
+        <State of={state} />
+      </>
+    )
+  }
+  switch (subject.kind) {
+    case 'request':
+      return (
+        <>
+          <HttpStatus of={subject.value.status} /> <span class="ms quiet">{span(subject.value.ms)}</span>
+        </>
+      )
+    case 'attempt':
+      return (
+        <>
+          <HttpStatus of={subject.value.status} /> <span class="ms quiet">{span(subject.value.ms)}</span>
+        </>
+      )
+    case 'delivery': {
+      const { status, attempts } = subject.value
+      const [only, second] = attempts
+      return (
+        <>
+          {only && !second && <HttpStatus of={only.status} />} <State of={status} />
+        </>
+      )
+    }
+    case 'event':
+      return null
+  }
+}
+
+/** Returns what a receiver said, or why it was not reached. */
+const saidBy = ({ error, response }: Delivery['attempts'][number]): string =>
+  error ?? (response === null ? 'no response' : response.body.slice(0, 200))
+
+function messageOf(body: unknown): string {
+  const { message } = (typeof body === 'object' && body ? body : {}) as { message?: unknown }
+  return typeof message === 'string' ? message.slice(0, 300) : ''
+}
+
+/** Returns the pages that may show an entry, the best first. */
+function pathsOf({ subject, serverId }: Entry): string[] {
+  const server = serverId === null ? [] : [`/dashboard/servers/${serverId}`]
+  switch (subject.kind) {
+    case 'request':
+      return [`/dashboard/requests?request=${encodeURIComponent(subject.value.id)}`]
+    case 'delivery':
+      return [
+        `/dashboard/webhooks/${subject.value.webhook_id}?delivery=${subject.value.id}`,
+        `/dashboard/webhooks?delivery=${subject.value.id}`,
+      ]
+    case 'attempt':
+      return []
+    case 'event':
+      return [`/dashboard/webhooks?event=${subject.value.id}`, ...server]
+    case 'terminal':
+      return [`/dashboard/servers/${serverId}?terminal=${subject.value.id}`]
+    case 'server':
+    case 'deployment':
+      return server
+    default:
+      return [`/dashboard/${subject.kind}s/${subject.value.id}`, ...server]
+  }
+}

@@ -1,0 +1,98 @@
+import type { JournalRequest } from '../../store/store.ts'
+import { type Entry, isThing } from './tree.ts'
+
+/** Returns entries and all that they caused, the oldest first. */
+const flat = (entries: readonly Entry[]): Entry[] =>
+  entries.flatMap((entry) => [entry, ...flat(entry.children)]).sort((a, b) => a.at - b.at)
+
+/** Returns entries as JSON Lines, the oldest first. Each says by which entry it was caused. */
+export function toJsonLines(entries: readonly Entry[]): string {
+  const causes = new Map<Entry, string>()
+  for (const cause of flat(entries)) for (const child of cause.children) causes.set(child, cause.key)
+  return flat(entries)
+    .map((entry) => {
+      const { key, at, subject, serverId } = entry
+      const value = isThing(subject)
+        ? {
+            ...subject.value,
+            steps: subject.value.steps.map(({ at: when, state }) => ({ at: iso(when), state })),
+          }
+        : subject.value
+      const line = {
+        key,
+        at: iso(at),
+        kind: subject.kind,
+        server_id: serverId,
+        cause: causes.get(entry) ?? null,
+        value,
+      }
+      return `${JSON.stringify(line)}\n`
+    })
+    .join('')
+}
+
+/** Returns the requests among entries as an HTTP archive (HAR 1.2), the oldest first. */
+export function toHar(
+  entries: readonly Entry[],
+  { baseUrl, version }: { baseUrl: string; version: string },
+): string {
+  const requests = flat(entries).flatMap(({ subject }) => (subject.kind === 'request' ? [subject.value] : []))
+  const log = {
+    version: '1.2',
+    creator: { name: 'berth', version },
+    entries: requests.map((request) => harEntry(request, baseUrl)),
+  }
+  return `${JSON.stringify({ log }, null, 2)}\n`
+}
+
+/** Returns an entry of an HTTP archive. The journal keeps no headers. */
+function harEntry(
+  { at, ms, method, path, status, request, response, response_type: type }: JournalRequest,
+  baseUrl: string,
+) {
+  const url = new URL(path, baseUrl)
+  const sent = request === null ? '' : textOf(request.body)
+  const got = response === null ? '' : textOf(response.body)
+  return {
+    startedDateTime: at,
+    time: ms,
+    request: {
+      method,
+      url: url.href,
+      httpVersion: 'HTTP/1.1',
+      cookies: [],
+      headers: [],
+      queryString: [...url.searchParams].map(([name, value]) => ({ name, value })),
+      ...(request !== null && { postData: { mimeType: 'application/json', text: sent } }),
+      headersSize: -1,
+      bodySize: bytesOf(sent),
+    },
+    response: {
+      status,
+      statusText: '',
+      httpVersion: 'HTTP/1.1',
+      cookies: [],
+      headers: [],
+      content: { size: bytesOf(got), mimeType: type ?? '', ...(response !== null && { text: got }) },
+      redirectURL: '',
+      headersSize: -1,
+      bodySize: bytesOf(got),
+    },
+    cache: {},
+    timings: { send: 0, wait: ms, receive: 0 },
+  }
+}
+
+const iso = (at: number): string => new Date(at).toISOString()
+const textOf = (body: unknown): string => (typeof body === 'string' ? body : JSON.stringify(body))
+const bytesOf = (text: string): number => new TextEncoder().encode(text).byteLength
+
+/** Has the browser save a text as a file. */
+export function save(name: string, type: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
+}

@@ -1,0 +1,234 @@
+import { useMemo, useState } from 'preact/hooks'
+import { Button } from '../../components/button.tsx'
+import { Empty } from '../../components/empty.tsx'
+import { type Held, HoldButton, useHeld } from '../../components/live-list.tsx'
+import { Failure, Loading } from '../../components/loaded.tsx'
+import { Menu, type MenuItem } from '../../components/menu.tsx'
+import { Page } from '../../components/page.tsx'
+import { Search } from '../../components/search.tsx'
+import { Select, Switch } from '../../components/select.tsx'
+import { TimeOfDay } from '../../components/time.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import { isOwn, isRead, RequestFacts } from '../requests/facts.ts'
+import { FirstRun } from '../servers/first-run.tsx'
+import { EntryRow } from './entry-row.tsx'
+import { save, toHar, toJsonLines } from './export.ts'
+import { type Entry, isThing, some } from './tree.ts'
+import { useTree } from './tree-of.ts'
+
+/** A row of the list: an entry, or the line between what was before the mark and since. */
+type Row =
+  | { readonly entry: Entry; readonly level: number; readonly isOld: boolean }
+  | { readonly mark: number }
+
+/** What the instance does, and what each thing caused: the newest at the top. */
+export default function Timeline() {
+  const { store, router, context } = useDashboard()
+  const query = router.query.value
+  const tree = useTree()
+  const mark = Date.parse(query.get('since') ?? '')
+  const scope = query.toString()
+  const [facts] = useState(() => new RequestFacts())
+  const shown = useMemo(() => tree.filter(filterOf(query, facts)), [tree, scope])
+  const rows = useMemo(() => rowsOf(shown, mark), [shown, mark])
+  const held = useHeld(rows, versionOf, scope)
+  const lists = [store.servers, store.tasks, ...(context.is_admin ? [store.requests, store.events] : [])]
+  const failed = lists.find(({ state }) => state.value instanceof Error)
+  const error = failed?.state.value
+  const isLoading = lists.some(({ state }) => state.value === 'loading')
+  if (error instanceof Error) return <Failure error={error} retry={() => failed?.load()} />
+  const isNew = !isLoading && !tree.some(filterOf(NO_FILTER, facts))
+  return (
+    <Page
+      title="Timeline"
+      isFull
+      actions={!isNew && <Actions entries={sinceMark(shown, mark)} held={held} mark={mark} />}
+    >
+      {isNew ? (
+        <FirstRun />
+      ) : (
+        <>
+          <Filters />
+          {isLoading && shown.length === 0 ? (
+            <Loading />
+          ) : shown.length === 0 ? (
+            <Empty title={`Nothing ${query.size > 0 ? 'fits the filters' : 'has happened yet but reads'}`}>
+              <p>What happens appears here at once.</p>
+            </Empty>
+          ) : (
+            <div class="table timeline">
+              <VirtualList
+                items={held.shown}
+                rowHeight={32}
+                keyOf={keyOf}
+                label="What happened, the newest first"
+                edge="start"
+                isFollowing={!held.isHeld}
+                onFollow={held.onFollow}
+              >
+                {(row) =>
+                  'mark' in row ? (
+                    <p class="mark">
+                      marked at <TimeOfDay at={row.mark} />
+                    </p>
+                  ) : (
+                    <EntryRow {...row} />
+                  )
+                }
+              </VirtualList>
+            </div>
+          )}
+        </>
+      )}
+    </Page>
+  )
+}
+
+/** The buttons at the end of the title's row. */
+function Actions({ entries, held, mark }: { entries: readonly Entry[]; held: Held<Row>; mark: number }) {
+  const { router, clock, context } = useDashboard()
+  const { base_url: baseUrl, version, is_admin: isAdmin } = context
+  const exports: MenuItem[] = [
+    {
+      label: 'Export as JSON Lines',
+      icon: 'download',
+      run: () => save('berth-timeline.jsonl', 'application/jsonl', toJsonLines(entries)),
+    },
+    {
+      label: 'Export the requests as HAR',
+      icon: 'download',
+      run: () => save('berth-requests.har', 'application/json', toHar(entries, { baseUrl, version })),
+    },
+  ]
+  return (
+    <>
+      <Search label="Search the timeline" />
+      <HoldButton held={held} />
+      {Number.isNaN(mark) ? (
+        <Button onClick={() => router.setQuery('since', new Date(clock.read()).toISOString())}>
+          Mark from here
+        </Button>
+      ) : (
+        <Button onClick={() => router.setQuery('since', '')}>Remove the mark</Button>
+      )}
+      <Menu label="Export" items={isAdmin ? exports : exports.slice(0, 1)} />
+    </>
+  )
+}
+
+/** The filters, all in the address. */
+function Filters() {
+  const { store, context } = useDashboard()
+  const servers = store.servers.list.value
+  const accounts = context.is_admin ? store.accounts.open().list.value : []
+  return (
+    <div class="filters">
+      <Select
+        name="kind"
+        label="Kind"
+        choices={[
+          { value: '', label: 'Without reads' },
+          { value: 'all', label: 'Everything' },
+          ...KINDS.filter(({ value }) => context.is_admin || !TRAFFIC.includes(value)),
+        ]}
+      />
+      <Select
+        name="server"
+        label="Server"
+        choices={[
+          { value: '', label: 'All servers' },
+          ...servers.map(({ id, task }) => ({ value: id, label: task || id })),
+        ]}
+      />
+      {accounts.length > 1 && (
+        <Select
+          name="account"
+          label="Account"
+          choices={[
+            { value: '', label: 'All accounts' },
+            ...accounts.map(({ id, label }) => ({ value: id, label: label || id })),
+          ]}
+        />
+      )}
+      <Switch name="errors" label="Errors only" />
+      {context.is_admin && <Switch name="own" label="berth's own clients" />}
+    </div>
+  )
+}
+
+const TRAFFIC = ['request', 'event']
+
+const KINDS = [
+  { value: 'request', label: 'Requests' },
+  { value: 'server', label: 'Servers' },
+  { value: 'project', label: 'Projects' },
+  { value: 'task', label: 'Tasks' },
+  { value: 'build', label: 'Builds' },
+  { value: 'terminal', label: 'Terminals' },
+  { value: 'deployment', label: 'Deployments' },
+  { value: 'event', label: 'Events' },
+]
+
+/** Returns the filter of an address: an entry is shown if it or something that it caused fits. */
+function filterOf(query: URLSearchParams, facts: RequestFacts): (entry: Entry) => boolean {
+  const kind = query.get('kind') ?? ''
+  const server = query.get('server') ?? ''
+  const account = query.get('account') ?? ''
+  const sought = (query.get('q') ?? '').toLowerCase()
+  const onlyErrors = query.get('errors') === '1'
+  const showsOwn = query.get('own') === '1'
+  return (root) => {
+    const { subject } = root
+    if (subject.kind === 'request') {
+      const isQuiet = root.children.length === 0 && !root.isError
+      if (!showsOwn && isOwn(subject.value) && root.children.length === 0) return false
+      if (kind === '' && isQuiet && isRead(subject.value)) return false
+    }
+    return (
+      (kind === '' || kind === 'all' || some(root, (entry) => entry.subject.kind === kind)) &&
+      (!onlyErrors || some(root, ({ isError }) => isError)) &&
+      (server === '' || some(root, ({ serverId }) => serverId === server)) &&
+      (account === '' || some(root, ({ accountId }) => accountId === account)) &&
+      (sought === '' || some(root, (entry) => textOf(entry, facts).includes(sought)))
+    )
+  }
+}
+
+/** Returns the text of an entry that a search looks through, in lower case. */
+function textOf({ subject }: Entry, facts: RequestFacts): string {
+  if (subject.kind === 'request') return facts.sought(subject.value)
+  if (isThing(subject))
+    return `${subject.kind} ${subject.value.name} ${subject.value.state} ${subject.value.id}`.toLowerCase()
+  if (subject.kind === 'event') return `${subject.value.event} ${subject.value.id}`
+  if (subject.kind === 'delivery') return `${subject.value.url} ${subject.value.status}`.toLowerCase()
+  return `${subject.value.error ?? ''} ${subject.value.response?.body ?? ''}`.toLowerCase()
+}
+
+const NO_FILTER = new URLSearchParams()
+
+/** Returns the rows of entries, with what each caused below it, and the line of the mark. */
+function rowsOf(entries: readonly Entry[], mark: number): Row[] {
+  const rows: Row[] = []
+  let isMarked = Number.isNaN(mark)
+  const add = (entry: Entry, level: number, isOld: boolean): void => {
+    rows.push({ entry, level, isOld })
+    for (const child of entry.children) add(child, level + 1, isOld)
+  }
+  for (const entry of entries) {
+    const isOld = entry.last < mark
+    if (isOld && !isMarked) rows.push({ mark })
+    isMarked ||= isOld
+    add(entry, 0, isOld)
+  }
+  if (!isMarked) rows.push({ mark })
+  return rows
+}
+
+/** Returns the entries of which something happened since the mark, if there is one. */
+const sinceMark = (entries: readonly Entry[], mark: number): readonly Entry[] =>
+  Number.isNaN(mark) ? entries : entries.filter(({ last }) => last >= mark)
+
+const keyOf = (row: Row): string => ('mark' in row ? 'mark' : row.entry.key)
+const versionOf = (row: Row): string =>
+  'mark' in row ? 'mark' : `${row.entry.key} ${row.level === 0 ? 0 : row.entry.last}`

@@ -1,0 +1,271 @@
+import { FOLLOWED, type FollowedType, type Step, stateOf } from '../../store/steps.ts'
+import type {
+  Build,
+  Delivery,
+  EmittedEvent,
+  JournalRequest,
+  Project,
+  Server,
+  Task,
+  Terminal,
+} from '../../store/store.ts'
+import { isFailed, isRead, type RequestFacts } from '../requests/facts.ts'
+
+/** An object whose states are followed. */
+export interface Thing {
+  readonly type: FollowedType
+  readonly id: string
+  readonly name: string
+  readonly state: string
+  /** The states that it came into while the page looked on, the oldest first. */
+  readonly steps: readonly Step[]
+}
+
+/** What an entry of the timeline is about. */
+export type Subject =
+  | { readonly kind: 'request'; readonly value: JournalRequest }
+  | { readonly kind: 'event'; readonly value: EmittedEvent }
+  | { readonly kind: 'delivery'; readonly value: Delivery }
+  | { readonly kind: 'attempt'; readonly value: Delivery['attempts'][number] }
+  | { readonly kind: FollowedType; readonly value: Thing }
+
+/** An entry of the timeline with what it caused. */
+export interface Entry {
+  readonly key: string
+  /** When it began, in milliseconds since 1970. */
+  readonly at: number
+  readonly subject: Subject
+  readonly isError: boolean
+  readonly serverId: string | null
+  readonly accountId: string | null
+  /** When something last happened with it or with what it caused. */
+  last: number
+  /** What it caused, the oldest first. */
+  readonly children: Entry[]
+}
+
+/** What the timeline is made of. Lists of traffic have the newest first. */
+export interface TreeInput {
+  readonly requests: readonly JournalRequest[]
+  readonly events: readonly EmittedEvent[]
+  readonly deliveries: readonly Delivery[]
+  readonly servers: readonly Server[]
+  readonly projects: readonly Project[]
+  readonly tasks: readonly Task[]
+  readonly builds: readonly Build[]
+  readonly steps: readonly Step[]
+  readonly facts: RequestFacts
+  /** The account of the session, whose objects these are. */
+  readonly accountId: string
+}
+
+/** Milliseconds after the response to a request within which an event of a server still counts as its effect. */
+const SOON_MS = 2_000
+
+/** States that are failures. */
+const BAD = /^(?:failed|crashed|exited with [1-9])/
+
+/** Puts everything below what caused it, as far as ids tell; what happened last comes first. */
+export function growTree(input: TreeInput): Entry[] {
+  const { requests, events, deliveries, projects, facts } = input
+  const roots: Entry[] = []
+  /** The request that made an object, by the object's id. */
+  const makers = new Map<string, Entry>()
+  /** The requests that act on an object, the newest first, by the object's id. */
+  const actors = new Map<string, Entry[]>()
+  for (const request of requests) {
+    const entry = entryOf(
+      'request',
+      request.id,
+      facts.of(request).at,
+      { kind: 'request', value: request },
+      {
+        isError: isFailed(request),
+        serverId: facts.serverId(request, projects),
+        accountId: request.account_id,
+      },
+    )
+    roots.push(entry)
+    if (isRead(request)) continue
+    const { named, made } = facts.of(request)
+    for (const id of made) makers.set(id, entry)
+    for (const id of [...named, ...made]) {
+      const known = actors.get(id)
+      if (known) known.push(entry)
+      else actors.set(id, [entry])
+    }
+  }
+  const things = new Map<string, Entry>()
+  for (const { id, entry } of thingsOf(input)) {
+    // The id of a deployment is that of its server.
+    const isDeployment = entry.subject.kind === 'deployment'
+    if (!isDeployment) things.set(id, entry)
+    const cause = isDeployment ? actors.get(id)?.find(publishes) : makers.get(id)
+    ;(cause?.children ?? roots).push(entry)
+  }
+  const byEvent = new Map<string, Entry>()
+  for (const event of events) {
+    const { server_id: serverId } = event.data
+    const entry = entryOf(
+      'event',
+      event.id,
+      Date.parse(event.created_at),
+      { kind: 'event', value: event },
+      {
+        isError: /failed$|cap_reached$/.test(event.event),
+        serverId: typeof serverId === 'string' ? serverId : null,
+        accountId: event.account_id,
+      },
+    )
+    byEvent.set(event.id, entry)
+    ;(causeOf(event, { makers, actors, things })?.children ?? roots).push(entry)
+  }
+  for (const delivery of deliveries) {
+    const cause = byEvent.get(delivery.event_id)
+    ;(cause?.children ?? roots).push(deliveryEntry(delivery, cause?.serverId ?? null))
+  }
+  for (const root of roots) settle(root)
+  return roots.sort((a, b) => b.last - a.last)
+}
+
+const publishes = ({ subject }: Entry): boolean =>
+  subject.kind === 'request' && subject.value.operation === 'deployments.create'
+
+const entryOf = (
+  kind: string,
+  id: string,
+  at: number,
+  subject: Subject,
+  facts: Pick<Entry, 'isError' | 'serverId' | 'accountId'>,
+): Entry => ({ key: `${kind} ${id}`, at, last: at, subject, ...facts, children: [] })
+
+function deliveryEntry(delivery: Delivery, serverId: string | null): Entry {
+  const facts = { serverId, accountId: delivery.account_id }
+  const { id, attempts, status } = delivery
+  const entry = entryOf(
+    'delivery',
+    id,
+    Date.parse(attempts[0]?.at ?? delivery.created_at),
+    { kind: 'delivery', value: delivery },
+    {
+      ...facts,
+      isError: status === 'failed' || attempts.at(-1)?.error != null,
+    },
+  )
+  // A single attempt is said in the line of its delivery.
+  for (const attempt of attempts.length > 1 ? attempts : [])
+    entry.children.push(
+      entryOf(
+        'attempt',
+        `${id} ${attempt.number}`,
+        Date.parse(attempt.at),
+        { kind: 'attempt', value: attempt },
+        {
+          ...facts,
+          isError: attempt.error !== null,
+        },
+      ),
+    )
+  return entry
+}
+
+/** Finds what caused an event: the object that it is about, or the request that acted on that. */
+function causeOf(
+  { event, data, created_at: createdAt }: EmittedEvent,
+  {
+    makers,
+    actors,
+    things,
+  }: Record<'makers' | 'things', ReadonlyMap<string, Entry>> & { actors: ReadonlyMap<string, Entry[]> },
+): Entry | undefined {
+  const at = Date.parse(createdAt)
+  const [taskId, projectId, serverId] = [data.task_id, data.project_id, data.server_id].map(String)
+  if (taskId !== undefined && data.task_id !== undefined) return things.get(taskId) ?? makers.get(taskId)
+  if (projectId !== undefined && data.project_id !== undefined) {
+    // What the last request brought up; of its creation, the project itself.
+    const actor = actors.get(projectId)?.find((request) => request.at <= at)
+    return actor === undefined || actor === makers.get(projectId) ? (things.get(projectId) ?? actor) : actor
+  }
+  if (serverId === undefined) return undefined
+  if (event === 'server.created') return makers.get(serverId) ?? things.get(serverId)
+  const noun = event.startsWith('server.') ? /^servers\./ : /^(?:deployments|servers|projects|builds)\./
+  return actors.get(serverId)?.find(({ at: began, subject }) => {
+    if (subject.kind !== 'request') return false
+    const { operation, ms } = subject.value
+    return noun.test(operation ?? '') && began <= at && at <= began + ms + SOON_MS
+  })
+}
+
+/** Returns the entries of all objects. */
+function thingsOf(input: TreeInput): { id: string; entry: Entry }[] {
+  const steps = new Map<string, Step[]>()
+  for (const step of input.steps) {
+    const key = `${step.type} ${step.id}`
+    const known = steps.get(key)
+    if (known) known.push(step)
+    else steps.set(key, [step])
+  }
+  const found = new Map<string, { id: string; entry: Entry }>()
+  const add = (type: FollowedType, id: string, serverId: string | null, value: unknown): void => {
+    const key = `${type} ${id}`
+    const taken = steps.get(key) ?? []
+    const last = taken.at(-1)
+    const state = last?.state === 'deleted' ? 'deleted' : stateOf(type, value)
+    const thing = { type, id, name: nameOf(type, value), state, steps: taken }
+    const at = createdAtOf(value) ?? taken[0]?.at ?? 0
+    const facts = { isError: BAD.test(state), serverId, accountId: input.accountId }
+    const entry = entryOf(type, id, at, { kind: type, value: thing }, facts)
+    entry.last = Math.max(at, last?.at ?? 0)
+    found.set(key, { id, entry })
+  }
+  for (const server of input.servers) add('server', server.id, server.id, server)
+  for (const project of input.projects) add('project', project.id, project.server_id, project)
+  for (const task of input.tasks) add('task', task.id, task.serverId, task)
+  for (const build of input.builds) add('build', build.id, build.serverId, build)
+  // Those that no list has: terminals, deployments, and what was deleted.
+  for (const taken of steps.values()) {
+    const last = taken.at(-1)
+    if (last && last.value !== null && !found.has(`${last.type} ${last.id}`))
+      add(last.type, last.id, last.serverId, last.value)
+  }
+  return [...found.values()]
+}
+
+function nameOf(type: FollowedType, value: unknown): string {
+  switch (type) {
+    case 'server':
+      return (value as Server).task || (value as Server).id
+    case 'project':
+      return (value as Project).name
+    case 'task':
+    case 'build':
+      return (value as Task | Build).goal
+    case 'terminal':
+      return (value as Terminal).name
+    case 'deployment':
+      return (value as { url: string }).url
+  }
+}
+
+function createdAtOf(value: unknown): number | undefined {
+  const { createdAt, created_at, started_at } = value as Record<string, string | undefined>
+  const at = createdAt ?? created_at ?? started_at
+  return at === undefined ? undefined : Date.parse(at)
+}
+
+/** Puts what an entry caused in order, and finds out when something last happened. */
+function settle(entry: Entry): void {
+  for (const child of entry.children) {
+    settle(child)
+    entry.last = Math.max(entry.last, child.last)
+  }
+  entry.children.sort((a, b) => a.at - b.at)
+}
+
+/** Reports whether an entry or anything below it fits. */
+export const some = (entry: Entry, fits: (entry: Entry) => boolean): boolean =>
+  fits(entry) || entry.children.some((child) => some(child, fits))
+
+/** Reports whether a kind is that of an object whose states are followed. */
+export const isThing = (subject: Subject): subject is Extract<Subject, { kind: FollowedType }> =>
+  (FOLLOWED as readonly string[]).includes(subject.kind)

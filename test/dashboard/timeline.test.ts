@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { browserPath, hindrances } from '../support/browser.ts'
+import { dashboardTests, LOOKS } from '../support/dashboard.ts'
+
+if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
+
+describe.skipIf(browserPath === null)('the timeline on the dashboard (needs Chromium)', () => {
+  const tests = dashboardTests({ 'allow-local-webhooks': true })
+  const river = (page: Page) => page.getByRole('region', { name: 'What happened, the newest first' })
+
+  test('an empty instance shows how to begin', async () => {
+    await using watched = await tests.open('/')
+    await watched.page.getByRole('button', { name: 'Create a server' }).waitFor()
+    expect(await watched.page.locator('.lines li').count()).toBe(3)
+  })
+
+  test('what a request caused stands below it, down to the response of the receiver, while it happens', async () => {
+    await using watched = await tests.open('/')
+    const { page, problems } = watched
+    const url = `${tests.berth.info.base_url}/_berth/inbox/river`
+    await tests.berth.call('POST', '/webhooks', { url, events: ['task.completed'] })
+    const serverId = await tests.berth.server({ task: 'river' })
+    const task = await tests.berth.call('POST', `/servers/${serverId}/tasks`, { goal: 'a goal to see' })
+    await river(page).getByText('delivered').waitFor()
+    // The newest thing with all that it caused is at the top.
+    const rows = await river(page)
+      .locator('.entry')
+      .evaluateAll((all) =>
+        all.map((one) => [one.className.match(/level-(\d)/)?.[1], one.querySelector('.text')?.textContent]),
+      )
+    const first = rows.slice(0, 5).map(([level, text]) => `${level} ${text}`)
+    expect(first[0]).toContain('0 POST /servers/')
+    expect(first[1]).toBe('1 task a goal to see')
+    expect(first.join('\n')).toContain('2 event task.completed')
+    expect(first.join('\n')).toContain(`3 delivery ${url}`)
+    await river(page).getByRole('link', { name: '/tasks' }).first().click()
+    await page
+      .getByRole('complementary', { name: 'The request' })
+      .getByText(task.body.task_id)
+      .first()
+      .waitFor()
+    await page.getByText('What it caused').waitFor()
+    expect(problems).toEqual([])
+  })
+
+  test('filters of the address are applied', async () => {
+    await tests.berth.call('GET', '/servers')
+    await tests.berth.call('GET', '/tasks?unknown=1')
+    await tests.berth.call('GET', '/servers/srv_nothing')
+    await tests.berth.server({ task: 'of the timeline' })
+    await using watched = await tests.open('/')
+    const { page } = watched
+    await river(page).getByText('GET /servers/srv_nothing').waitFor()
+    expect(await river(page).getByText('GET /tasks?unknown=1').count()).toBe(0)
+    await page.getByRole('combobox', { name: 'Kind' }).selectOption('all')
+    await river(page).getByText('GET /tasks?unknown=1').waitFor()
+    await page.getByRole('checkbox', { name: 'Errors only' }).check()
+    await river(page).getByText('GET /tasks?unknown=1').waitFor({ state: 'detached' })
+    expect(new URL(page.url()).search).toBe('?kind=all&errors=1')
+    await page.goto(`${tests.berth.info.base_url}/?q=of+the+timeline`)
+    await river(page).getByText('server of the timeline').waitFor()
+    expect(await river(page).locator('.level-0').count()).toBe(1)
+  })
+
+  test('a mark parts what happened since, and only that is exported', async () => {
+    await tests.berth.server({ task: 'before the mark' })
+    await using watched = await tests.open('/?q=the+mark')
+    const { page } = watched
+    await river(page).getByText('server before the mark').waitFor()
+    await page.getByRole('button', { name: 'Mark from here' }).click()
+    await river(page).getByText('marked at').waitFor()
+    await tests.berth.server({ task: 'after the mark' })
+    await river(page).getByText('server after the mark').waitFor()
+    const exported = async (label: string): Promise<string> => {
+      await page.getByRole('button', { name: 'Export' }).click()
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('menuitem', { name: label }).click(),
+      ])
+      return Bun.file(await download.path()).text()
+    }
+    const lines = (await exported('Export as JSON Lines'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines[0]).toMatchObject({ kind: 'request', value: { operation: 'servers.create' } })
+    expect(lines.find(({ kind }) => kind === 'server')).toMatchObject({
+      cause: lines[0].key,
+      value: { name: 'after the mark' },
+    })
+    const har = JSON.parse(await exported('Export the requests as HAR'))
+    expect(har.log.entries).toHaveLength(1)
+    expect(har.log.entries[0].request).toMatchObject({
+      method: 'POST',
+      postData: { text: '{"task":"after the mark"}' },
+    })
+  })
+
+  test('a session without the right to the control API sees its own servers, and no requests', async () => {
+    const account = await tests.berth.control('POST', '/accounts', { label: 'second' })
+    const link = await tests.berth.control('POST', '/sign-in-links', {
+      account_id: account.body.id,
+      return_to: '/',
+    })
+    await tests.berth.server({ task: 'of the first account' })
+    await using watched = await tests.open('/')
+    const { page, problems } = watched
+    await page.context().clearCookies()
+    await page.goto(link.body.url)
+    await page.getByRole('button', { name: 'Create a server' }).waitFor()
+    await tests.berth.call(
+      'POST',
+      '/servers',
+      { task: 'of the second' },
+      { authorization: `Bearer ${account.body.api_key}` },
+    )
+    await river(page).getByText('server of the second').waitFor()
+    expect(await page.getByText('of the first account').count()).toBe(0)
+    expect(await page.getByRole('link', { name: 'Requests' }).count()).toBe(0)
+    expect(problems).toEqual([])
+  })
+
+  for (const [look, options] of LOOKS)
+    test(`${look}, the timeline hinders nobody and fits`, async () => {
+      const name = '<b>bold</b> \u202eevil שלום 🚢 '.repeat(4)
+      await tests.berth.call('POST', '/servers', { task: name })
+      await using watched = await tests.open('/?since=2020-01-01T00:00:00Z', options)
+      const { page } = watched
+      await river(page).locator('.text', { hasText: '🚢' }).first().waitFor()
+      expect(await page.locator('#main b').count()).toBe(0)
+      expect(await hindrances(page)).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
+        options.viewport.width,
+      )
+    })
+})
