@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { headersOf, messageFor } from '../resources/mcp/raw.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { grantedTokens } from '../support/oauth.ts'
+import { Visitor } from '../support/visitor.ts'
 
 let berth: TestBerth
 let serverId: string
@@ -17,9 +18,19 @@ const newKey = async (): Promise<{ id: string; key: string }> =>
 const labels = async (): Promise<string[]> =>
   (await berth.call('GET', '/keys')).body.keys.map(({ label }: { label: string }) => label)
 
-/** A request whose head has come, and of its body all but the last byte, which `rest` sends. */
+/** A browser that is signed in, and the headers with which its session is a credential. */
+async function signedIn(): Promise<{ browser: Visitor; headers: Record<string, string> }> {
+  const browser = await Visitor.of(berth)
+  return { browser, headers: { cookie: browser.cookie, 'x-berth-csrf': await browser.csrf() } }
+}
+
+/**
+ * A request whose head has come, and of its body all but the last byte, which `rest` sends.
+ *
+ * @param credential a bearer token, or the headers of a session
+ */
 async function begin(
-  credential: string,
+  credential: string | Record<string, string>,
   path: string,
   body: object,
   headers: Record<string, string> = {},
@@ -27,9 +38,10 @@ async function begin(
   const bytes = new TextEncoder().encode(JSON.stringify(body))
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
   const writer = writable.getWriter()
-  const answer = berth.fetch(path, {
+  const own = typeof credential === 'string' ? { authorization: `Bearer ${credential}` } : credential
+  const answer = fetch(`${berth.info.base_url}${path}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json', ...headers },
+    headers: { ...own, 'content-type': 'application/json', ...headers },
     body: readable,
   })
   await writer.write(bytes.subarray(0, -1))
@@ -95,6 +107,19 @@ describe('a credential that ends while a body is on its way opens nothing', () =
     expect(await labels()).not.toContain('heir')
   })
 
+  test('a browser that is signed out makes no key, nor an account', async () => {
+    const { browser, headers } = await signedIn()
+    const slow = [
+      await begin(headers, '/keys', { label: 'heir' }),
+      await begin(headers, '/_berth/accounts', { label: 'heir' }),
+    ]
+    await browser.submit('/signout')
+    for (const one of slow) expect((await one.rest()).status).toBe(401)
+    expect(await labels()).not.toContain('heir')
+    const { body } = await berth.control('GET', '/accounts')
+    expect(body.accounts.map(({ label }: { label: string }) => label)).not.toContain('heir')
+  })
+
   test('neither by MCP', async () => {
     const { id, key } = await newKey()
     const params = { name: 'keys_create', arguments: { label: 'heir' } }
@@ -113,3 +138,14 @@ test('a credential that stays is let in, however long its body takes and whoever
   expect((await slow.rest()).status).toBe(201)
   expect(await labels()).toContain('made')
 })
+
+test('neither is a session refused for the changes of others, however many', async () => {
+  const { headers } = await signedIn()
+  const { id } = await newKey()
+  const slow = await begin(headers, '/keys', { label: 'by a browser' })
+  // More than berth remembers.
+  for (let change = 0; change < 1_001; change += 1)
+    await berth.call('PATCH', `/keys/${id}`, { allowed_server_ids: change % 2 === 0 ? [serverId] : [] })
+  expect((await slow.rest()).status).toBe(201)
+  expect(await labels()).toContain('by a browser')
+}, 20_000)

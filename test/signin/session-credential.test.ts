@@ -109,6 +109,16 @@ describe('the session of a browser', () => {
     expect((await send(plain, 'GET', '/keys')).status).toBe(200)
   })
 
+  test('has its token in no page that a cache may keep', async () => {
+    for (const browser of [await Visitor.of(berth), (await secondAccount()).browser]) {
+      const token = await browser.csrf()
+      for (const path of ['/', '/access', '/docs', '/_berth/docs', '/docs/guide']) {
+        const { text, headers } = await browser.get(path)
+        if (text.includes(token)) expect([path, headers.get('cache-control')]).toEqual([path, 'no-store'])
+      }
+    }
+  })
+
   test('leaves nothing of an answer in a cache', async () => {
     const id = await berth.server()
     await berth.call('PUT', `/servers/${id}/files`, { path: 'a.txt', content: 'a' })

@@ -1,5 +1,5 @@
 import { Html, html } from '../../http/pages/html.ts'
-import { pageResponse } from '../../http/pages/page.ts'
+import { navigation, pageResponse } from '../../http/pages/page.ts'
 import { prose } from './markup.ts'
 import type { ApiReference, ReferenceGroup } from './reference.ts'
 import { body, contents } from './render.ts'
@@ -65,14 +65,16 @@ export function narrowed(reference: ApiReference, sought: string): ApiReference 
 /**
  * Makes the response with the page of a reference. It runs one script, which sends requests only to the instance.
  *
+ * @param viewer null for a browser that is not signed in
  * @param origin the instance's address, for samples
  */
 export function referencePage(
   page: ReferencePage,
   { introduction, contents, body, sought, isEmpty }: RenderedReference,
-  { header, csrf }: Viewer,
+  viewer: Viewer | null,
   origin: string,
 ): Response {
+  const { header, csrf } = viewer ?? { header: navigation(page.path), csrf: null }
   const content = new Html(
     body.text
       .replaceAll(ORIGIN, Bun.escapeHTML(origin))
@@ -101,7 +103,8 @@ ${contents}
     }
 ${credentialBox(page.credential, csrf)}
 ${content}`,
-    headers: csrf === null ? { 'cache-control': 'no-cache' } : {},
+    // The header of a session has its token.
+    headers: viewer === null ? { 'cache-control': 'no-cache' } : {},
   })
 }
 

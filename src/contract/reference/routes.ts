@@ -1,6 +1,5 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { type Asset, asset } from '../../http/pages/assets.ts'
-import { navigation } from '../../http/pages/page.ts'
 import { assetRoutes } from '../../http/pages/routes.ts'
 import { once } from '../../runtime/once.ts'
 import type { DocumentFacts } from '../openapi/facts.ts'
@@ -53,7 +52,7 @@ export function referenceRoutes(api: DescribedApi) {
       const { reference, whole, narrowed, render, referencePage } = await load()
       const sought = new URL(request.url).searchParams.get('q')?.trim() ?? ''
       const shown = sought === '' ? whole : render(narrowed(reference, sought), sought)
-      const viewer = (await api.viewer?.(request)) ?? { header: navigation(api.path), csrf: null }
+      const viewer = (await api.viewer?.(request)) ?? null
       return referencePage(page, shown, viewer, api.origin(request))
     },
     { detail: { hide: true } },
