@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'
@@ -35,17 +35,21 @@ export default function Requests() {
   )
   const held = useHeld(shown, idOf, scope)
   const at = held.shown.findIndex(({ id }) => id === selected)
+  const list = useRef(held.shown)
+  list.current = held.shown
   useEffect(() => {
-    const select = (index: number): void => {
-      const request = held.shown[Math.max(0, Math.min(held.shown.length - 1, index))]
+    // Reads the address at each key: the next may come before the page is drawn again.
+    const select = (step: number): void => {
+      const at = list.current.findIndex(({ id }) => id === router.query.peek().get('request'))
+      const request = list.current[Math.max(0, Math.min(list.current.length - 1, at + step))]
       if (request) router.setQuery('request', request.id)
     }
     return shortcuts.add(
-      { keys: 'j', label: 'Next request', run: () => select(at + 1) },
-      { keys: 'k', label: 'Previous request', run: () => select(at - 1) },
+      { keys: 'j', label: 'Next request', run: () => select(1) },
+      { keys: 'k', label: 'Previous request', run: () => select(-1) },
       { keys: 'Escape', label: 'Close the request', run: () => router.setQuery('request', '') },
     )
-  })
+  }, [router, shortcuts])
   const clear = async (): Promise<void> => {
     const { deleted } = await api.call('control.requests.clear')
     store.requests.clear()
