@@ -2,7 +2,7 @@ import { type Argument, Command, CommanderError } from 'commander'
 import { guideNames } from '../http/docs/guide/pages.ts'
 import { expandDefaults, markLeftOutServer, truncateAtUnknownCommand } from './arguments.ts'
 import { changes } from './commands/changes.ts'
-import { completion, registerCompletion } from './commands/completion.ts'
+import { COMPLETE, completion, registerCompletion } from './commands/completion.ts'
 import { cp } from './commands/cp.ts'
 import { deploy } from './commands/deploy.ts'
 import { doctor } from './commands/doctor.ts'
@@ -55,9 +55,15 @@ const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun
   ['About berth:', [guide, completion, openapi, version]],
 ]
 
-/** Returns all commands with their options and help, ready to parse. */
-export function createProgram(session: CliSession): Command {
+/**
+ * Returns all commands with their options and help, ready to parse.
+ *
+ * @param word if given, only the noun of this name or alias gets its commands: to make those of all takes most of the
+ *   time of a short command
+ */
+export function createProgram(session: CliSession, word?: string): Command {
   const { stdout, stderr } = session.context
+  const isMeant = ({ name, aliases = [] }: Noun) => word === undefined || [name, ...aliases].includes(word)
   const program = new Command('berth')
   program
     .description('A local server-provisioning and agent-task API in one executable.')
@@ -98,7 +104,8 @@ export function createProgram(session: CliSession): Command {
   for (const [group, members] of GROUPS) {
     program.commandsGroup(group)
     for (const member of members) {
-      if ('commands' in member) addNoun(program, session, member)
+      if ('commands' in member)
+        addNoun(program, session, isMeant(member) ? member : { ...member, commands: [] })
       else addCommand(program, session, member)
     }
   }
@@ -152,6 +159,12 @@ function helpArguments(program: Command, args: readonly string[]): readonly stri
   return !isCommand && guideNames().includes(topic) ? ['guide', topic, ...rest] : args
 }
 
+/** Returns the word of a command line that may name a noun; undefined if all nouns are needed, to complete words. */
+function nounWord([first, second]: readonly string[]): string | undefined {
+  if (first === COMPLETE) return undefined
+  return (first === 'help' ? second : first) ?? ''
+}
+
 /** Returns the state of an invocation that has just begun. */
 export const newSession = (context: ProcessContext): CliSession => ({
   context,
@@ -163,7 +176,7 @@ export const newSession = (context: ProcessContext): CliSession => ({
 export async function runProgram(args: readonly string[], context: ProcessContext): Promise<number> {
   const session = newSession(context)
   try {
-    const program = createProgram(session)
+    const program = createProgram(session, nounWord(args))
     const words = truncateAtUnknownCommand(program, expandDefaults(helpArguments(program, args)))
     await program.parseAsync(markLeftOutServer(program, words), { from: 'user' })
     return session.exitCode

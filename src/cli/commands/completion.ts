@@ -38,11 +38,14 @@ const PLACEHOLDERS: Placeholders = new Map([
   ['INSTANCE', false],
 ])
 
-/** Adds the hidden command that the completion scripts call. */
+/** Name of the hidden command that the completion scripts call. */
+export const COMPLETE = '__complete'
+
+/** Adds that hidden command. */
 export function registerCompletion(program: Command, session: CliSession): void {
   const { stdout } = session.context
   program
-    .command('__complete <SHELL> [WORD...]', { hidden: true })
+    .command(`${COMPLETE} <SHELL> [WORD...]`, { hidden: true })
     .allowUnknownOption()
     .helpOption(false)
     .action(async (shell: Shell, given: string[]) => {
