@@ -48,6 +48,7 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
     none: 'for programs; "logs -f", "events -f" and "inbox get -f" show each part',
   },
   'control.requests.list': 'logs',
+  'control.requests.errors': 'logs',
   'control.requests.clear': 'logs',
   'control.reset': 'reset',
   'control.snapshots.list': 'snapshot list',

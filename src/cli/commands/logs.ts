@@ -1,3 +1,4 @@
+import type { ResponseOf } from '../../client/client.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, text, wholeNumber } from '../options.ts'
 import { count, paint } from '../output.ts'
@@ -5,15 +6,28 @@ import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 import { followRequests, hasSeveralAccounts, type JournalEntry } from '../requests/follow.ts'
 import { requestText } from '../requests/text.ts'
-import { action, jsonLines } from '../runner.ts'
+import { action, jsonLines, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
 
 /** Default number of requests to list. */
 const DEFAULT_LIMIT = 100
 
+const ERROR_COLUMNS: readonly Column<ResponseOf<'control.requests.errors'>['errors'][number]>[] = [
+  { heading: 'COUNT', cell: ({ count }) => String(count), right: true },
+  {
+    heading: 'OPERATION',
+    cell: ({ operation, method }) => operation ?? `${method}, a path that leads nowhere`,
+  },
+  { heading: 'STATUS', cell: ({ status }) => String(status) },
+  { heading: 'ERROR', cell: ({ code }) => code ?? '' },
+  { heading: 'LAST', cell: ({ last_at }) => last_at, minor: 1 },
+  { heading: 'REQUEST', cell: ({ last_id }) => last_id },
+]
+
 /** `berth logs` */
 export const logs = action({
   usage: 'logs',
-  operations: ['control.requests.list'],
+  operations: ['control.requests.list', 'control.requests.errors'],
   summary: 'the requests to the API, and what nearly was right',
   description:
     'Prints the requests to the API, the latest last, with fields that nothing read and paths that lead nowhere below them. Secrets are masked.',
@@ -30,6 +44,7 @@ export const logs = action({
     operation: text('OPERATION', 'those of one operation'),
     account: text('ACCOUNT', 'those of one account'),
     limit: wholeNumber('N', `how many at most, the latest (default ${DEFAULT_LIMIT})`, { least: 1 }),
+    errors: flag('failed requests instead, grouped by operation and code'),
     clear: flag('forget all requests instead'),
   },
   help: `
@@ -38,6 +53,7 @@ Examples:
   berth logs --status 4xx --bodies       what was refused, with what was sent
   berth logs --near-misses               what a client sent that nothing read
   berth logs --path '/servers/*' --json  for programs, one line each
+  berth logs --errors                    what fails, how often, and when last
 `,
   async run({ session: { context }, options, connect, reconnect, idOf, print }) {
     const { bodies = false, limit } = options
@@ -45,6 +61,18 @@ Examples:
       const client = await connect()
       const response = await client.call('control.requests.clear')
       await print(response, ({ deleted }) => `Forgot ${count(deleted, 'request')}.\n`)
+      return 0
+    }
+    if (options.errors) {
+      const client = await connect()
+      const query = {
+        account_id: await idOf('ACCOUNT', options.account),
+        own: options.all ? undefined : ('false' as const),
+      }
+      await print(
+        await client.call('control.requests.errors', { query }),
+        rows('errors', ERROR_COLUMNS, 'No request has failed.\n'),
+      )
       return 0
     }
     const { method, path, status, operation, nearMisses } = options

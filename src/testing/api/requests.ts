@@ -14,6 +14,7 @@ import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { ControlAccess } from './access.ts'
 import { START, streamFields, streamItems } from './list-query.ts'
+import { groupErrors, RequestErrors, RequestErrorsQuery } from './request-errors.ts'
 
 /** Number of listed items: by default and at most. */
 const LIMIT = { default: 100, most: 100_000 }
@@ -149,6 +150,21 @@ export const requestsRoutes = (
           success: { 200: t.Object({ requests: t.Array(JournalEntry) }) },
         },
         { query: RequestsQuery },
+      ),
+    )
+    .get(
+      '/errors',
+      async ({ query }) => ({ errors: groupErrors(journal, await operations(), query) }),
+      operation(
+        'control.requests.errors',
+        {
+          access: 'admin',
+          summary: 'Failed requests, grouped by operation and code',
+          description:
+            'Of the requests that the journal keeps: how often each operation failed with which code, when first and last, and the latest of them.',
+          success: { 200: t.Object({ errors: t.Array(RequestErrors) }) },
+        },
+        { query: RequestErrorsQuery },
       ),
     )
     .delete(

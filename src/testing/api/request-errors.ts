@@ -1,0 +1,81 @@
+import { type Static, t } from 'elysia'
+import type { DescribedOperation } from '../../contract/operation.ts'
+import type { OperationIndex } from '../../contract/operations.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
+import { toIso } from '../../runtime/clock.ts'
+import { addressOf, type JournalEntry, jsonOf, textOf } from '../journal/entry.ts'
+import type { RequestJournal } from '../journal/journal.ts'
+
+/** The first status of a failure. */
+const FIRST_FAILURE = 400
+
+/** Most groups that are listed. */
+const MOST_GROUPS = 1_000
+
+/** Failures of one operation with one code. */
+export const RequestErrors = t.Object(
+  {
+    operation: t.Nullable(t.String(), { description: 'Null for a path that leads nowhere.' }),
+    method: t.String(),
+    status: integer(),
+    code: t.Nullable(t.String(), { description: 'The `error` of the responses; null if they have none.' }),
+    count: integer({ minimum: 1 }),
+    first_at: t.String({ format: 'date-time' }),
+    last_at: t.String({ format: 'date-time' }),
+    last_id: t.String({ description: 'The latest of these requests.' }),
+  },
+  { $id: 'RequestErrors' },
+)
+export type RequestErrors = Static<typeof RequestErrors>
+
+/** Which requests to group. */
+export const RequestErrorsQuery = t.Object(
+  {
+    account_id: t.Optional(t.String()),
+    own: t.Optional(
+      oneOf(['true', 'false'], {
+        description: "Only those of berth's own clients, or only those of all others.",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+type RequestErrorsQuery = Static<typeof RequestErrorsQuery>
+
+/** Groups the failures of the journal by operation, method, status and code; the group with the latest first. */
+export function groupErrors(
+  journal: RequestJournal,
+  operations: OperationIndex<DescribedOperation>,
+  { account_id, own }: RequestErrorsQuery,
+): RequestErrors[] {
+  const groups = new Map<string, RequestErrors>()
+  for (const { entry } of journal.newest()) {
+    if (entry.status < FIRST_FAILURE) continue
+    if (own !== undefined && (entry.client !== null) !== (own === 'true')) continue
+    if (account_id !== undefined && entry.caller?.accountId !== account_id) continue
+    const { method, status } = entry
+    const operation = operations.match(method === 'HEAD' ? 'GET' : method, addressOf(entry).path)?.id ?? null
+    const code = codeOf(entry)
+    const key = JSON.stringify([operation, method, status, code])
+    const at = toIso(entry.at)
+    const group = groups.get(key)
+    if (group === undefined) {
+      if (groups.size === MOST_GROUPS) continue
+      const seen = { count: 1, first_at: at, last_at: at, last_id: entry.id }
+      groups.set(key, { operation, method, status, code, ...seen })
+    } else {
+      group.count += 1
+      group.first_at = at
+    }
+  }
+  return [...groups.values()]
+}
+
+/** Returns the `error` of a response, if it has one that is a word. */
+function codeOf({ response }: JournalEntry): string | null {
+  if (response === null || response.isCut) return null
+  const body = jsonOf(textOf(response.content))
+  const { error } = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
+  // Faults respond with any text, which may hold a secret.
+  return typeof error === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(error) ? error : null
+}

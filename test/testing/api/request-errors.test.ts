@@ -1,0 +1,47 @@
+import { expect, test } from 'bun:test'
+import { testBerth } from '../../support/berth.ts'
+
+test('failures are grouped by operation, status and code, the latest first, each with its latest request', async () => {
+  await using berth = await testBerth({ flags: { freeze: '2030-01-01T00:00:00Z' } })
+  const server = await berth.server()
+  const errors = async (query = '') => (await berth.control('GET', `/requests/errors${query}`)).body.errors
+  await berth.call('GET', '/servers')
+  expect(await errors()).toEqual([])
+  await berth.call('GET', '/servers/srv_a')
+  await berth.call('GET', '/servers/srv_b')
+  await berth.control('POST', '/clock', { advance: '1h' })
+  const last = await berth.call('GET', '/servers/srv_c')
+  await berth.call('GET', '/servres')
+  await berth.call('POST', `/servers/${server}/exec`, {}, { 'x-berth-client': 'cli' })
+  const anonymous = await berth.call('GET', '/servers', undefined, { authorization: 'Bearer nobody' })
+  const times = { first_at: '2030-01-01T00:00:00.000Z', last_at: '2030-01-01T01:00:00.000Z' }
+  const all = await errors()
+  expect(all).toMatchObject([
+    {
+      ...{ operation: 'servers.list', method: 'GET', status: 401, code: 'missing_or_invalid_api_key' },
+      ...{ count: 1, last_id: anonymous.headers.get('x-request-id') },
+    },
+    { operation: 'exec.run', status: 400, code: 'bad_request', count: 1 },
+    { operation: null, method: 'GET', status: 404, code: 'not_found', count: 1 },
+    {
+      ...{ operation: 'servers.get', method: 'GET', status: 404, code: 'not_found' },
+      ...{ count: 3, ...times, last_id: last.headers.get('x-request-id') },
+    },
+  ])
+  expect(await errors('?own=false')).toEqual(all.filter(({ status }: { status: number }) => status !== 400))
+  expect(await errors('?own=true')).toHaveLength(1)
+  const { accounts } = (await berth.control('GET', '/accounts')).body
+  // A path that leads nowhere is refused before anybody looks whose key it is.
+  expect(await errors(`?account_id=${accounts[0].id}`)).toEqual([all[1], all[3]])
+})
+
+test('what a fault responded is no code unless it is a word', async () => {
+  await using berth = await testBerth()
+  const secret = 'sk_live_Secret of somebody'
+  const fault = { match: { operation: 'servers.list' }, effect: { error: { status: 502, code: secret } } }
+  expect((await berth.control('POST', '/faults', fault)).status).toBe(201)
+  await berth.call('GET', '/servers')
+  const { body } = await berth.control('GET', '/requests/errors')
+  expect(body.errors).toMatchObject([{ operation: 'servers.list', status: 502, code: null, count: 1 }])
+  expect(JSON.stringify(body)).not.toContain('Secret')
+})
