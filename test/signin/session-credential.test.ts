@@ -226,6 +226,38 @@ describe('the session of a browser', () => {
     expect((await berth.call('GET', '/servers')).body.servers.length).toBe(before)
   })
 
+  test('changes nothing without its token, also if the request calls itself a handshake', async () => {
+    const headers = without(await ownHeaders(await Visitor.of(berth)), 'x-berth-csrf')
+    for (const path of ['/keys', '/_berth/accounts']) {
+      const request = [
+        `POST ${path} HTTP/1.1`,
+        `host: ${new URL(berth.info.base_url).host}`,
+        ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+        'connection: close, upgrade',
+        'upgrade: websocket',
+        'content-type: application/json',
+        'content-length: 18',
+        '',
+        '{"label":"stolen"}',
+      ]
+      const { promise, resolve } = Promise.withResolvers<string>()
+      let answer = ''
+      const { hostname, port } = new URL(berth.info.base_url)
+      await Bun.connect({
+        hostname,
+        port: Number(port),
+        socket: {
+          open: (socket) => void socket.write(request.join('\r\n')),
+          data(_, bytes) {
+            answer += bytes.toString()
+          },
+          close: () => resolve(answer),
+        },
+      })
+      expect(await promise).toStartWith('HTTP/1.1 401 ')
+    }
+  })
+
   test('lets no page of another origin ask first whether it may send the token', async () => {
     const { cookie } = await Visitor.of(berth)
     for (const path of ['/servers', '/_berth/accounts', '/access']) {

@@ -42,7 +42,8 @@ export async function sessionIdentity(
   const origin = originOf(request, options.host)
   const secrets = cookiesOf(request, origin)
   if (secrets.length === 0) return null
-  const token = wantsSocket(request) ? null : tokenOf(headers)
+  const isHandshake = request.method === 'GET' && wantsSocket(request)
+  const token = isHandshake ? null : tokenOf(headers)
   checkOrigin(headers, origin, token === null)
   const sessions = await options.sessions()
   const live = secrets.flatMap((secret) => {
