@@ -8,6 +8,7 @@ import {
   type Named,
   type NameWords,
   pickOnly,
+  type ServerPlace,
   unknownName,
 } from './names.ts'
 import { type CliSession, connect } from './session.ts'
@@ -58,6 +59,23 @@ export class NameResolver {
   }
 
   /**
+   * Returns the place that the name of a server or a project means: a server's workspace, or a project's directory.
+   *
+   * @param hint ends the message if nothing matches
+   * @throws CommandError if nothing or more than one thing matches
+   */
+  async resolvePlace(given: string, hint = ''): Promise<ServerPlace> {
+    const source = this.#sourceOf('SERVER')
+    if (isWholeId(given)) return { serverId: given, directory: undefined }
+    const server = findNamed(await this.#list(source), given, source.words)
+    if (server !== null) return { serverId: server.id, directory: undefined }
+    const project = await this.#findProject(given)
+    if (project?.place) return project.place
+    if (BEGINS_LIKE_ID.test(given)) return { serverId: given, directory: undefined }
+    throw unknownName(given, source.words, hint)
+  }
+
+  /**
    * Returns the server that is meant where none is named: the one of `berth use`, else the only one.
    *
    * @param how says how one is named, for the message
@@ -80,12 +98,18 @@ export class NameResolver {
 
   /** Returns what to do if the name of a server is that of a project; empty if it is not. */
   async #projectHint(given: string): Promise<string> {
+    const found = await this.#findProject(given)
+    if (!found) return ''
+    const server = found.place === undefined ? '' : `, ${found.place.serverId}`
+    return ` ${found.id} is a project of that name: name its server instead${server}, where its files are in projects/.`
+  }
+
+  /** Returns the project of a name. */
+  async #findProject(given: string): Promise<Named | undefined> {
     const projects = this.#session.names.get('PROJECT')
     // A command of the control API may have no key to ask with.
     const all = projects ? await this.#list(projects).catch(() => []) : []
-    const found = all.find(({ names = [] }) => names.includes(given))
-    if (!found) return ''
-    return ` ${found.id} is a project of that name: name its server instead, where its files are in projects/.`
+    return all.find(({ names = [] }) => names.includes(given))
   }
 
   #sourceOf(placeholder: string): AccessibleSource & { words: NameWords } {

@@ -9,6 +9,15 @@ export interface Named {
   readonly names?: readonly string[]
   /** What a person knows it by, for completion and for messages. */
   readonly description: string
+  /** Where it is, for a thing with files on a server. */
+  readonly place?: ServerPlace
+}
+
+/** A directory of a server. */
+export interface ServerPlace {
+  readonly serverId: string
+  /** Relative to the workspace; undefined for the workspace itself. */
+  readonly directory: string | undefined
 }
 
 /** The part of a thing that names are compared with. */

@@ -8,6 +8,8 @@ export interface OptionSpec<Value> {
   readonly placeholder?: string
   /** One letter. */
   readonly short?: string
+  /** Whether its value may be left out. The value is then true. */
+  readonly isValueOptional?: true
   readonly choices?: readonly string[]
   /**
    * Parses the typed value.
@@ -39,6 +41,13 @@ export const flag = (
 export const text = (placeholder: string, description: string): OptionSpec<string> => ({
   placeholder,
   description,
+})
+
+/** Declares an option with a text that may be left out: the value is then true. */
+export const optionalText = (placeholder: string, description: string): OptionSpec<string | true> => ({
+  placeholder,
+  description,
+  isValueOptional: true,
 })
 
 /** Declares an option with one of several values. */
@@ -97,10 +106,10 @@ export const duration = (placeholder: string, description: string): OptionSpec<n
 
 /** Converts the option to one of the command-line library. */
 export function commanderOption(name: string, spec: OptionSpec<unknown>): Option {
-  const { description, placeholder, short, choices, read, conflicts, group } = spec
+  const { description, placeholder, short, choices, read, conflicts, group, isValueOptional } = spec
   const long = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
   const letter = short ?? (name === 'server' ? 's' : undefined)
-  const flags = `${letter ? `-${letter}, ` : ''}${long}${placeholder ? ` <${placeholder}>` : ''}`
+  const flags = `${letter ? `-${letter}, ` : ''}${long}${placeholder ? (isValueOptional ? ` [${placeholder}]` : ` <${placeholder}>`) : ''}`
   const option = new Option(flags, description)
   if (choices) option.choices(choices)
   if (read) option.argParser(read)

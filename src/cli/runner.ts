@@ -10,7 +10,7 @@ import { UsageError } from '../errors.ts'
 import type { Client } from './client.ts'
 import type { ConnectionOptions } from './find-instance.ts'
 import { NameResolver } from './name-resolver.ts'
-import type { NameSource } from './names.ts'
+import type { NameSource, ServerPlace } from './names.ts'
 import { commanderOption, flag, type OptionSpecs, type OptionsOf, text } from './options.ts'
 import { facts, printResult } from './output.ts'
 import type { OutputStream } from './process-context.ts'
@@ -86,6 +86,13 @@ export interface Invocation<Args, Options> {
    * @throws CommandError if there is none, or more than one
    */
   server(orElse?: string): Promise<string>
+  /**
+   * Returns the directory of a server that a person means: as `server`, and by the name of a project its directory.
+   *
+   * @param named in place of the argument `[SERVER]` and of `--server`
+   * @throws CommandError if there is none, or more than one
+   */
+  place(named?: string): Promise<ServerPlace>
   /**
    * Returns the id of what a person means by the value of a placeholder, or the ids of several. Undefined stays so.
    *
@@ -289,7 +296,7 @@ export const takesServer = ({ registeredArguments: [first] }: Command): boolean 
   first?.name() === 'SERVER' && !first.required
 
 /** Returns the placeholder of an option's value; undefined for a switch. */
-export const placeholderOf = ({ flags }: Option): string | undefined => /<([^>]+)>/.exec(flags)?.[1]
+export const placeholderOf = ({ flags }: Option): string | undefined => /[<[]([^>\]]+)[>\]]/.exec(flags)?.[1]
 
 /** Returns the values of the options. The library stores `--no-NAME` as NAME: false. */
 function optionsOf(command: Command, { options = {} }: CommandSpec): Record<string, unknown> {
@@ -343,16 +350,22 @@ function invocationOf(
     return client
   }
   const names = new NameResolver(session, options, { access, connect: connectOnce })
+  const server = (orElse = ''): Promise<string> =>
+    typeof named.server === 'string'
+      ? names.resolve('SERVER', named.server, named.isArgument ? notTheServer(named.server) : '')
+      : names.chosenServer(`with --server SERVER${orElse}`)
   return {
     session,
     args,
     options,
     connect: connectOnce,
     reconnect,
-    server: (orElse = '') =>
-      typeof named.server === 'string'
-        ? names.resolve('SERVER', named.server, named.isArgument ? notTheServer(named.server) : '')
-        : names.chosenServer(`with --server SERVER${orElse}`),
+    server,
+    async place(given) {
+      if (given !== undefined) return names.resolvePlace(given)
+      if (typeof named.server !== 'string') return { serverId: await server(), directory: undefined }
+      return names.resolvePlace(named.server, named.isArgument ? notTheServer(named.server) : '')
+    },
     idOf: (placeholder, given) => names.resolve(placeholder, given),
     async print(result, show) {
       await printResult(out, options.json, result, () =>

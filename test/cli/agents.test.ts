@@ -60,7 +60,10 @@ describe('berth agents setup', () => {
       expect(listed).toMatchObject({ is_found: true, url: url() })
       const again = await one.agents('setup', id, '--yes')
       expect(again.stdout).toBe(`${host.label}: ${listed.file} is as it should be.\n`)
-      await one.agents('delete', id, '--yes')
+      const deleted = await one.agents('delete', id, '--yes')
+      // Nothing else was in it.
+      expect(deleted.stdout).toEndWith(`${host.label}: removed ${listed.file}.\n`)
+      expect(existsSync(listed.file)).toBe(false)
       expect((await list()).find((entry: { id: string }) => entry.id === id).url).toBe(null)
     },
   )

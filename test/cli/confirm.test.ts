@@ -37,6 +37,24 @@ test('a person is asked before a server is deleted, told what goes with it, and 
   expect(await count(kept)).toBe(0)
 })
 
+test('a new project without a server offers to provision one', async () => {
+  const args = ['projects', 'create', '--name', 'first']
+  const asking = async (typed: string) => {
+    await using terminal = onTerminal([...berthCommand, ...args], { cwd: kept.cwd })
+    await terminal.shows('There is no server yet. Provision one?')
+    terminal.type(typed)
+    return { exitCode: await terminal.exited, output: Bun.stripANSI(terminal.output()) }
+  }
+  const refused = await asking('\r')
+  expect(refused.exitCode).toBe(1)
+  expect(refused.output).toContain('Provision one with "berth servers create".')
+  expect(await count(kept)).toBe(0)
+  const { exitCode, output } = await asking('y\r')
+  expect(exitCode).toBe(0)
+  expect(output).toMatch(/Provisioned srv_\w+\.\s+Created prj_/)
+  await kept.run(['servers', 'delete', '--yes'])
+})
+
 test('nobody is asked with --yes, nor where nobody sits at a terminal', async () => {
   await kept.server()
   await using terminal = onTerminal([...berthCommand, 'servers', 'delete', '--yes'], { cwd: kept.cwd })

@@ -82,6 +82,22 @@ describe('what .gitignore files say', () => {
     expect(await pathsOf(join(root, 'dist'))).toEqual(['index.js'])
   })
 
+  test('is completed by .berthignore files, which have the last word', async () => {
+    write({
+      '.gitignore': 'dist/\n',
+      '.berthignore': '!dist/\n*.psd\n/docs/\n',
+      'dist/a.js': '',
+      'docs/b.md': '',
+      'sub/c.psd': '',
+      'sub/d.txt': '',
+    })
+    const survey = await surveyDirectory(root)
+    expect(survey.files.map(({ path }) => path)).toEqual([
+      ...['.berthignore', '.gitignore', 'dist/a.js', 'sub/d.txt'],
+    ])
+    expect(leftOutText(survey, '')).toBe('Left out: docs/, sub/c.psd (by .gitignore and .berthignore).\n')
+  })
+
   test('does not hold from outside where there is no repository around', async () => {
     write({ '.gitignore': '*.txt', 'app/a.txt': '', 'app/.gitignore': '*.log', 'app/a.log': '' })
     expect(await pathsOf(join(root, 'app'))).toEqual(['.gitignore', 'a.txt'])

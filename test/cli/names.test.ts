@@ -53,9 +53,25 @@ test('the name of a project in place of a server is told to be one, with what to
   const id = await provision('alone')
   const { stdout } = await berth.run(['projects', 'create', '--name', 'shop', '--json'])
   const project = JSON.parse(stdout)
-  expect(await failure('exec', 'shop', '--', 'ls')).toBe(
-    `berth: No server has "shop" as its id or label. "berth servers" lists those there are. ${project.id} is a project of that name: name its server instead, where its files are in projects/.\n`,
+  expect(await failure('servers', 'stop', 'shop')).toBe(
+    `berth: No server has "shop" as its id or label. "berth servers" lists those there are. ${project.id} is a project of that name: name its server instead, ${id}, where its files are in projects/.\n`,
   )
+  await remove(id)
+})
+
+test('exec, cp and sync take the name of a project for its directory, and a server of that name before it', async () => {
+  const id = await provision('alone')
+  await berth.run(['files', 'write', 'projects/shop/a.txt'], { stdin: Buffer.from('in the project') })
+  await berth.run(['projects', 'create', '--name', 'shop', '--server', id])
+  const { slug } = JSON.parse(await output('projects', 'get', 'shop', '--json'))
+  await berth.run(['exec', id, `mkdir -p projects/${slug}`])
+  expect(await output('exec', 'shop', 'pwd')).toBe(`/workspace/projects/${slug}\n`)
+  expect(await output('exec', 'shop', '--cwd', 'projects', 'pwd')).toBe('/workspace/projects\n')
+  expect((await berth.run(['cp', '-', 'shop:b.txt'], { stdin: Buffer.from('sent') })).exitCode).toBe(0)
+  expect(await output('exec', '--server', id, `cat projects/${slug}/b.txt`)).toBe('sent')
+  expect(await output('cp', 'shop:/workspace/projects/shop/a.txt', '-')).toBe('in the project')
+  await berth.run(['servers', 'rename', 'shop'])
+  expect(await output('exec', 'shop', 'pwd')).toBe('/workspace\n')
   await remove(id)
 })
 

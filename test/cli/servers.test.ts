@@ -40,6 +40,14 @@ test('a server is provisioned, shown, changed, stopped, started and deleted from
   expect(gone.stderr).toMatch(/^berth: .+ \(not_found\)\n$/)
 })
 
+test('a label is given as a word or with --task, once', async () => {
+  const { id } = await json('create', 'shop', '--tier', 'small')
+  expect((await json('get', 'shop')).server).toMatchObject({ id, task: 'shop' })
+  const twice = await berth.run(['servers', 'create', 'a', '--task', 'b'])
+  expect([twice.exitCode, twice.stderr]).toEqual([2, expect.stringContaining('Name the server once')])
+  await json('delete', id)
+})
+
 test('people get sentences and an aligned table, plain "berth servers" included', async () => {
   expect((await berth.run(['servers'])).stdout).toBe(
     'No servers yet. Provision one with "berth servers create".\n',

@@ -45,6 +45,7 @@ describe('berth shell', () => {
     await terminal.shows(/\^C/)
     terminal.type('exit 7\r')
     expect(await terminal.exited).toBe(7)
+    expect(Bun.stripANSI(terminal.output())).toEndWith(' has ended, with exit code 7.\r\n')
   })
 
   test('is left running by ~. and attached to again, with what was on its screen', async () => {
@@ -61,7 +62,9 @@ describe('berth shell', () => {
 
     await using second = sitDown('shell', '--attach', 'work')
     await second.shows('kept-42')
-    await using third = sitDown('shell', '--attach', 'work')
+    // Without a name it is the one that was opened last.
+    await using third = sitDown('shell', 'desk', '--attach')
+    await third.shows('Attached to work.')
     await third.shows('kept-42')
     second.type("\rprintf '\\033[?1049l'; echo to-$((1+1))-both\r")
     await Promise.all([second.shows('to-2-both'), third.shows('to-2-both')])

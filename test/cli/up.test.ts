@@ -95,7 +95,7 @@ test('with --watch a version that fails is not told to be live, and push in the 
   await terminal.shows('Following the logs.')
   one.put('app/server.js', 'syntax error here')
   await terminal.shows(
-    /It did not come up\.[^\n]*The version before goes on until its app ends\. The whole log: berth projects logs app/,
+    /It did not come up\.[^\n]*The version before goes on, with its files\. The whole log: berth projects logs app/,
   )
   expect(terminal.output()).not.toContain('Live after')
   one.put('app/server.js', APP['app/server.js'])
@@ -135,6 +135,14 @@ test('after a kill -9 nothing of it runs, and the next up starts anew with what 
     await terminal.exited
   }
   await until(() => processesOf(one.cwd).length === 0, 'no process of it is left')
+  expect(await one.berth('down')).toMatchObject({
+    exitCode: 0,
+    stdout: 'Nothing of the file is up: no berth runs here.\n',
+  })
+  expect(await one.berth('down', '--delete')).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('berth serve --detach'),
+  })
   const again = await one.berth('up', '--detach')
   expect(again).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('site is up: http://') })
   expect((await one.berth('servers', '-q')).stdout.trim().split('\n')).toHaveLength(1)

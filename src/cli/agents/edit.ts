@@ -47,6 +47,14 @@ export async function removeEntry(text: string, host: McpHost, file: string): Pr
   return applyEdits(text, modify(text, [...host.path], undefined, { formattingOptions: indentOf(text) }))
 }
 
+/** Reports whether a text has nothing but what "writeEntry" puts around an entry. */
+export function isEmptyOf(text: string, { format, path }: McpHost): boolean {
+  const bare = text.replace(/\s/g, '')
+  if (format === 'toml') return bare === ''
+  const around = path.slice(0, -1).reduceRight<object>((inner, key) => ({ [key]: inner }), {})
+  return bare === '{}' || bare === JSON.stringify(around)
+}
+
 async function parse(text: string, { format }: McpHost, file: string): Promise<unknown> {
   if (text.trim() === '') return {}
   const refuse = (line: string, cause: string): never => {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
-import { type CopyPlace, parsePlace } from '../copy/place.ts'
+import { type CopyPlace, parsePlace, pathIn } from '../copy/place.ts'
 import type { CopyProgress } from '../copy/progress.ts'
 import type { RemoteShell } from '../copy/remote.ts'
 import { untilInterrupted } from '../interrupt.ts'
@@ -34,17 +34,19 @@ export const cp = action({
   berth cp dist/. shop:www             what is in dist, in either case
   berth cp shop:logs/app.log .         and back
   berth cp :data.db backup.db          of the only server, or of berth use
+  berth cp config.json app:            into the directory of the project app
   pg_dump shop | berth cp - shop:dump.sql
 
 A path on a server is relative to its workspace, or absolute. A slash at the
 end of TARGET names a directory. Permission bits, times and links are kept.
 Files are replaced, others stay. A local file with a colon is ./a:b.
 `,
-  async run({ session: { context }, args: [source, target], connect, server, idOf, print }) {
+  async run({ session: { context }, args: [source, target], connect, place, print }) {
     const direction = directionOf(parsePlace(source), parsePlace(target))
     const { kind, remote, here } = direction
     const client = await connect()
-    const serverId = remote.server === '' ? await server() : await idOf('SERVER', remote.server)
+    const { serverId, directory } = await place(remote.server === '' ? undefined : remote.server)
+    const inDirectory = { ...direction, remote: { ...remote, path: pathIn(directory, remote.path) } }
     return untilInterrupted(async (signal) => {
       const [{ RemoteShell }, { CopyProgress }] = await Promise.all([
         import('../copy/remote.ts'),
@@ -52,7 +54,7 @@ Files are replaced, others stay. A local file with a colon is ./a:b.
       ])
       using progress = new CopyProgress(context.stderr)
       const shell = new RemoteShell(client, serverId, signal)
-      const path = await copy(direction, { shell, progress, context, target })
+      const path = await copy(inDirectory, { shell, progress, context, target })
       progress[Symbol.dispose]()
       // Standard output has the file then.
       if (kind === 'down' && here.kind === 'stream') return 0

@@ -5,7 +5,7 @@ import type { Client } from '../client.ts'
 import type { DirectoryUpload } from '../directory/upload-changes.ts'
 import { CommandError } from '../errors.ts'
 import { flag, text } from '../options.ts'
-import { count, printable, printJson } from '../output.ts'
+import { count, printable, printResult } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action } from '../runner.ts'
 
@@ -95,11 +95,10 @@ async function deployOnChange(
       if (!isFirst && sent + removed === 0) return
       const published = await publish(client, serverId)
       const took_ms = Math.round(performance.now() - began)
-      if (json) await printJson(stdout, { ...published, files: sent, removed, took_ms })
-      else {
+      await printResult(stdout, json, { ...published, files: sent, removed, took_ms }, () => {
         const gone = removed > 0 ? `, ${removed} removed` : ''
-        await stdout.write(`${count(sent, 'file')} sent${gone}, live in ${took_ms} ms at ${published.url}\n`)
-      }
+        return `${count(sent, 'file')} sent${gone}, live in ${took_ms} ms at ${published.url}\n`
+      })
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
       await stderr.write(`berth: ${error.message}\n`)

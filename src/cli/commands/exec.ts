@@ -46,9 +46,10 @@ Several words after -- reach the command unchanged; a single one is shell text:
   berth exec srv_… 'cd app && npm test | tail -5'
   tar c . | berth exec -i srv_… -- tar x
   berth exec -t srv_… -- top
+By the name of a project it is its server, and the command runs in the project's directory.
 The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.
 `,
-  async run({ session: { context }, args: [words], options, connect, server }) {
+  async run({ session: { context }, args: [words], options, connect, place }) {
     if (options.tty) {
       const { command, cwd, env } = requestBody(words, options)
       if (options.json || options.timeout !== undefined)
@@ -56,19 +57,22 @@ The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctr
       const { attachHere, requireTerminal } = await import('../shell/open.ts')
       requireTerminal(context, 'Leave -t out in a script.')
       const client = await connect()
-      return attachHere(client, context, { serverId: await server(), body: { command, cwd, env } })
+      const { serverId, directory } = await place()
+      return attachHere(client, context, { serverId, body: { command, cwd: cwd ?? directory, env } })
     }
     const body = requestBody(words, options)
     const query = options.stdin ? streamQuery(body) : null
     const client = await connect()
-    const params = { serverId: await server() }
+    const { serverId, directory } = await place()
+    const params = { serverId }
+    const cwd = options.cwd ?? directory
     return untilInterrupted(async (signal) => {
       if (query !== null) {
-        const parts = { params, query, bytes: context.stdin.stream(), signal }
+        const parts = { params, query: { ...query, cwd }, bytes: context.stdin.stream(), signal }
         if (options.json) return printResult(context, await client.call('exec.stream', parts))
         return printOutput(context, client, client.bytes('exec.stream', FRAMES_TYPE, parts))
       }
-      const parts = { params, body, signal }
+      const parts = { params, body: { ...body, cwd }, signal }
       if (options.json) return printResult(context, await client.call('exec.run', parts))
       return printOutput(context, client, client.bytes('exec.run', FRAMES_TYPE, parts))
     })

@@ -1,7 +1,7 @@
 import { UsageError } from '../../errors.ts'
-import { findTerminal } from '../nouns/terminals.ts'
-import { text } from '../options.ts'
-import { paint } from '../output.ts'
+import { findTerminal, lastTerminal } from '../nouns/terminals.ts'
+import { optionalText, text } from '../options.ts'
+import { paint, printable } from '../output.ts'
 import { action } from '../runner.ts'
 
 /** `berth shell` */
@@ -13,32 +13,40 @@ export const shell = action({
   access: 'api',
   json: null,
   options: {
-    attach: text('NAME', 'attach to a terminal that runs, by its name or id'),
+    attach: optionalText('NAME', 'attach to a terminal that runs, by its name or id (default: the newest)'),
     name: text('NAME', 'what the new one is called (default: by the shell)'),
     cwd: text('PATH', 'directory of the workspace that it begins in'),
   },
   help: `
 The exit code is that of the shell. At the start of a line ~. leaves it running, and ~? lists the other escapes.
-"berth terminals" lists what runs. If berth stops, the shell ends, with the exit code 255 here.
+"berth terminals" lists what runs. By the name of a project it is its server, and begins in the project's directory. If berth stops, the shell ends, with the exit code 255 here.
 
 Examples:
   berth shell
   berth shell shop --name deploy
   berth shell shop --attach deploy
+  berth shell --attach
 `,
-  async run({ session: { context }, options, connect, server }) {
+  async run({ session: { context }, options, connect, place }) {
     const { attachHere, requireTerminal } = await import('../shell/open.ts')
     const { attach: attached, name, cwd } = options
     if (attached !== undefined && (name !== undefined || cwd !== undefined))
       throw new UsageError('--attach takes a terminal as it is: --name and --cwd are for a new one.')
     requireTerminal(context, 'For a command in a script use: berth exec SERVER -- COMMAND')
     const client = await connect()
-    const serverId = await server()
+    const { serverId, directory } = await place()
+    const { stderr } = context
     if (attached === undefined) {
-      const { stderr } = context
       await stderr.write(`${paint(stderr, 'dim', '~. at the beginning of a line leaves it running.')}\n`)
-      return attachHere(client, context, { serverId, body: { name, cwd } })
+      const body = { name, cwd: cwd ?? directory }
+      return attachHere(client, context, { serverId, body, saysEnd: true })
     }
-    return attachHere(client, context, { serverId, terminal: await findTerminal(client, serverId, attached) })
+    const terminal =
+      attached === true
+        ? await lastTerminal(client, serverId)
+        : await findTerminal(client, serverId, attached)
+    if (attached === true)
+      await stderr.write(`${paint(stderr, 'dim', `Attached to ${printable(terminal.name)}.`)}\n`)
+    return attachHere(client, context, { serverId, terminal, saysEnd: true })
   },
 })

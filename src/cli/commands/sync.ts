@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
-import { parsePlace } from '../copy/place.ts'
+import { parsePlace, pathIn } from '../copy/place.ts'
 import type { SyncOutcome } from '../copy/sync.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag } from '../options.ts'
-import { count, printable, printJson } from '../output.ts'
+import { count, printable, printResult } from '../output.ts'
 import { action, jsonLines } from '../runner.ts'
 
 /** `berth sync` */
@@ -30,15 +30,16 @@ export const sync = action({
   berth sync --watch                   to the workspace of the only server
   berth sync dist :www --delete        www has nothing else then
 
-It leaves out what "berth deploy DIR" does: what .gitignore files exclude, .git,
-node_modules and .env files. --delete leaves such files of the server alone.
+It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore files exclude,
+.git, node_modules and .env files. --delete leaves such files of the server alone.
 `,
-  async run({ session: { context }, args: [dir = '.', target = ':'], options, connect, server, idOf }) {
-    const place = parsePlace(target)
-    if (place.kind !== 'server')
+  async run({ session: { context }, args: [dir = '.', target = ':'], options, connect, place }) {
+    const wanted = parsePlace(target)
+    if (wanted.kind !== 'server')
       throw new UsageError(`Expected SERVER:PATH as the target, got ${JSON.stringify(target)}.`)
     const client = await connect()
-    const serverId = place.server === '' ? await server() : await idOf('SERVER', place.server)
+    const found = await place(wanted.server === '' ? undefined : wanted.server)
+    const { serverId } = found
     const [{ RemoteShell }, { Synchronizer }, { CopyProgress }, { leftOutText }] = await Promise.all([
       import('../copy/remote.ts'),
       import('../copy/sync.ts'),
@@ -47,15 +48,18 @@ node_modules and .env files. --delete leaves such files of the server alone.
     ])
     const { stdout, stderr } = context
     const directory = resolve(context.cwd, dir)
-    const synchronizer = new Synchronizer(directory, place.path, options.delete ?? false)
+    const synchronizer = new Synchronizer(
+      directory,
+      pathIn(found.directory, wanted.path),
+      options.delete ?? false,
+    )
     const once = async (signal: AbortSignal): Promise<SyncOutcome> => {
       using progress = new CopyProgress(stderr)
       return await synchronizer.run(new RemoteShell(client, serverId, signal), progress)
     }
     const report = async ({ sent, removed }: SyncOutcome): Promise<void> => {
-      if (options.json) return printJson(stdout, { sent, removed })
-      const name = `${place.server}:${place.path}`
-      await stdout.write(
+      const name = `${wanted.server}:${wanted.path}`
+      await printResult(stdout, options.json, { sent, removed }, () =>
         sent.length + removed.length === 0
           ? `Nothing differs from ${printable(name)}.\n`
           : `${count(sent.length, 'file')} sent, ${removed.length} removed: ${printable(name)}\n`,

@@ -1,3 +1,4 @@
+import { CommandError } from '../errors.ts'
 import { flag, text } from '../options.ts'
 import { paint } from '../output.ts'
 import { action } from '../runner.ts'
@@ -95,16 +96,30 @@ export const down = action({
     return `All that ${path} has made is deleted, the files of its servers included.`
   },
   async run({ session, options }) {
-    const [{ readProjectFile }, { deleteMade, stopServers, stopOwnInstance }, { findInstance }, { Client }] =
-      await Promise.all([
-        import('../up/project-file.ts'),
-        import('../up/take-down.ts'),
-        import('../find-instance.ts'),
-        import('../client.ts'),
-      ])
+    const [
+      { readProjectFile },
+      { deleteMade, stopServers, stopOwnInstance },
+      { isRunning },
+      { findInstance },
+      { Client },
+    ] = await Promise.all([
+      import('../up/project-file.ts'),
+      import('../up/take-down.ts'),
+      import('../up/instance.ts'),
+      import('../find-instance.ts'),
+      import('../client.ts'),
+    ])
     const { context } = session
     const file = await readProjectFile(options.file, context)
     const inRoot = { ...context, cwd: file.root }
+    if (!isRunning(options, inRoot)) {
+      if (options.delete)
+        throw new CommandError(
+          'No berth runs here, and what is deleted needs one. Start it with: berth serve --detach',
+        )
+      await context.stdout.write('Nothing of the file is up: no berth runs here.\n')
+      return 0
+    }
     const control = new Client(findInstance(options, inRoot, 'control'))
     const api = new Client(findInstance(options, inRoot, 'api'))
     const said = options.delete ? await deleteMade(control, api, file) : await stopServers(control, api, file)

@@ -26,6 +26,10 @@ export function remotePath(path: string): string {
   return inWorkspace === '' ? '.' : inWorkspace
 }
 
+/** Returns a person's path in a directory of a server; undefined means the workspace. */
+export const pathIn = (directory: string | undefined, path: string): string =>
+  directory === undefined || path.startsWith('/') || path.startsWith('~') ? path : `${directory}/${path}`
+
 /** Returns the last name of a path; an empty text if that is no name, such as `.` or `/`. */
 export function lastName(path: string): string {
   const name = path.replace(/\/+$/, '').split('/').at(-1) ?? ''

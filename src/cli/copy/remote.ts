@@ -97,11 +97,14 @@ export async function feedRemote(
 /** Returns a stream of what is iterated over. An error of the iteration aborts the request with it. */
 function streamOf(content: AsyncIterable<Uint8Array>, shell: RemoteShell): ReadableStream<Uint8Array> {
   const iterator = content[Symbol.asyncIterator]()
+  let isCancelled = false
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
           const { done, value } = await iterator.next()
+          // A stream that was cancelled meanwhile is closed already.
+          if (isCancelled) return
           if (done) controller.close()
           else controller.enqueue(value)
         } catch (error) {
@@ -110,6 +113,7 @@ function streamOf(content: AsyncIterable<Uint8Array>, shell: RemoteShell): Reada
         }
       },
       async cancel() {
+        isCancelled = true
         await iterator.return?.()
       },
     },

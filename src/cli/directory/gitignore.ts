@@ -5,7 +5,7 @@ import { unreadable } from '../local-file.ts'
 
 /**
  * Applies the `.gitignore` files of a directory, of its subdirectories, and of its parents up to the top of the git
- * repository (gitignore(5)).
+ * repository (gitignore(5)), and the `.berthignore` files beside them, which have the last word.
  */
 export class IgnoreRules {
   private constructor(
@@ -13,7 +13,7 @@ export class IgnoreRules {
     private readonly rules: Ignore,
   ) {}
 
-  /** Returns the rules for a directory without its own `.gitignore`, which `enter` adds. */
+  /** Returns the rules for a directory without its own rules, which `enter` adds. */
   static async of(directory: string): Promise<IgnoreRules> {
     const { default: ignore } = await import('ignore')
     const outer = await directoriesAround(directory)
@@ -24,9 +24,14 @@ export class IgnoreRules {
     return isNamedThough ? new IgnoreRules(directory, ignore()) : around
   }
 
-  /** Adds the rules of a directory's own `.gitignore`. Enter parents before their subdirectories. */
+  /** Adds the rules of a directory's own files. Enter parents before their subdirectories. */
   async enter(directory: string): Promise<void> {
-    const file = join(directory, '.gitignore')
+    await this.#read(directory, '.gitignore')
+    await this.#read(directory, '.berthignore')
+  }
+
+  async #read(directory: string, name: string): Promise<void> {
+    const file = join(directory, name)
     const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' || error.code === 'EISDIR') return ''
       throw unreadable(file, error)
@@ -59,7 +64,7 @@ async function directoriesAround(directory: string): Promise<string[]> {
   }
 }
 
-/** Converts a line of the `.gitignore` in `base` to a rule of the top directory. */
+/** Converts a line of an ignore file in `base` to a rule of the top directory. */
 function rebasePattern(base: string, line: string): string[] {
   if (line.trim() === '' || line.startsWith('#')) return []
   if (base === '') return [line]

@@ -16,12 +16,14 @@ export function sizeOf({ files, links }: DirectorySurvey): string {
  * @param sendSecrets command that sends the variables in a `.env` file, without the file's name
  */
 export function leftOutText(
-  { leftOut: { generated, ignored, secret, special } }: DirectorySurvey,
+  { files, leftOut: { generated, ignored, secret, special } }: DirectorySurvey,
   sendSecrets: string,
 ): string {
+  const hasOwn = files.some(({ path }) => /(?:^|\/)\.berthignore$/.test(path))
+  const by = hasOwn ? '.gitignore and .berthignore' : '.gitignore'
   const parts = [
     generated.length > 0 ? named(generated) : '',
-    ignored.length > 0 ? `${named(ignored)} (by .gitignore)` : '',
+    ignored.length > 0 ? `${named(ignored)} (by ${by})` : '',
     special.length > 0 ? `${named(special)} (no regular file)` : '',
     secret.length > 0
       ? `${named(secret)} (may hold secrets; ${sendSecrets} ${secret[0]} sends the variables in it)`

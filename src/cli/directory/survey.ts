@@ -31,7 +31,7 @@ export interface LocalLink {
 export type SkipReason =
   /** `.env` and similar files, whose values may be secret. */
   | 'secret'
-  /** Ignored by a `.gitignore` file. */
+  /** Ignored by a `.gitignore` or `.berthignore` file. */
   | 'ignored'
   /** Version control, installed packages and berth's own data, which can be generated again. */
   | 'generated'
@@ -130,7 +130,7 @@ class Surveyor implements DirectorySurvey {
   #file(full: string): LocalFile {
     if (this.files.length >= MAX_FILES) {
       throw new CommandError(
-        `${this.root} has more than ${MAX_FILES} files. Is it the directory you mean? What does not belong to the app can be left out with a .gitignore file.`,
+        `${this.root} has more than ${MAX_FILES} files. Is it the directory you mean? What does not belong to the app can be left out with a .gitignore or .berthignore file.`,
       )
     }
     const { size, mode, mtimeMs, ctimeMs } = lstatSync(full)

@@ -1,16 +1,18 @@
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
   realpathSync,
   renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
-import { type Entry, readEntry, removeEntry, writeEntry } from '../agents/edit.ts'
+import { type Entry, isEmptyOf, readEntry, removeEntry, writeEntry } from '../agents/edit.ts'
 import { findHosts, MCP_HOSTS, type McpHost } from '../agents/hosts.ts'
 import { askYes } from '../confirm.ts'
 import { CommandError } from '../errors.ts'
@@ -197,12 +199,15 @@ async function change(
     await stdout.write(`${host.label}: nothing was written. --yes writes it.\n`)
     return false
   }
-  if (!yes && !(await askYes(`Write ${file}?`, context))) {
+  // Such a file is what "setup" makes where there is none. A link leads to somebody's own.
+  const isLeftover = isEmptyOf(after, host) && lstatSync(file).isFile()
+  if (!yes && !(await askYes(`${isLeftover ? 'Remove' : 'Write'} ${file}?`, context))) {
     await stdout.write(`${host.label}: nothing was written.\n`)
     return false
   }
-  writeFile(file, after)
-  await stdout.write(`${host.label}: wrote ${file}.\n`)
+  if (isLeftover) rmSync(file)
+  else writeFile(file, after)
+  await stdout.write(`${host.label}: ${isLeftover ? 'removed' : 'wrote'} ${file}.\n`)
   return true
 }
 

@@ -338,6 +338,7 @@ async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]>
     id: project.id,
     names: namesOf(project),
     description: descriptionOf(project),
+    place: { serverId: project.server_id, directory: `projects/${project.slug}` },
   }))
 }
 

@@ -73,10 +73,15 @@ export const servers: Noun = {
       show: rows('servers', COLUMNS, 'No servers yet. Provision one with "berth servers create".\n'),
     }),
     call('servers.create', {
-      usage: 'create',
+      usage: 'create [LABEL]',
       description: 'provision a server',
+      arguments: { LABEL: { description: 'what it is called, the same as --task' } },
       options: { region, tier: choice('TIER', 'small, medium or large (default small)', TIERS), task },
-      request: (_, { task, tier, region }) => ({ body: { task, tier, region } }),
+      request([label], { task = label, tier, region }) {
+        if (label !== undefined && task !== label)
+          throw new UsageError('Name the server once: with LABEL or with --task.')
+        return { body: { task, tier, region } }
+      },
       show: ({ id, tier, status }) => `Provisioned ${id} (${tier}, ${status}).\n`,
     }),
     call('servers.get', {

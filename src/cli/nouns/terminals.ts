@@ -1,6 +1,7 @@
 import { UsageError } from '../../errors.ts'
 import type { Terminal, TerminalScreen } from '../../resources/terminals/model.ts'
 import type { Client } from '../client.ts'
+import { CommandError } from '../errors.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
 import { duration, flag, type OptionsOf, repeated, text, wholeNumber } from '../options.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -220,6 +221,18 @@ export async function findTerminal(
   const { terminals: all } = await client.call('terminals.list', { params: { serverId } })
   const running = all.find(({ name, exit_code }) => exit_code === null && name === named)
   return running ?? pick(all.map(withNames), named, WORDS, 'TERMINAL')
+}
+
+/**
+ * Returns the terminal of a server that was opened last, of those that run.
+ *
+ * @throws CommandError if none runs
+ */
+export async function lastTerminal(client: Client, serverId: string): Promise<Terminal> {
+  const { terminals: all } = await client.call('terminals.list', { params: { serverId } })
+  const newest = all.find(({ exit_code }) => exit_code === null)
+  if (newest) return newest
+  throw new CommandError(`No terminal runs on ${serverId}. Open one with: berth shell ${serverId}`)
 }
 
 const withNames = (terminal: Terminal) => ({ ...terminal, names: [terminal.name] })

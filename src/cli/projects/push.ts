@@ -15,7 +15,7 @@ import { type LogLine, printLogEnd, projectLog } from '../log.ts'
 import { count, printable, printJson } from '../output.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
 import type { CliSession } from '../session.ts'
-import { createFrom, rememberProject } from './create.ts'
+import { createFrom, rememberProject, serverOrNew } from './create.ts'
 import { AWAITS_SECRETS, waitUntilFinal, watchBringUp } from './follow.ts'
 import { missingVariablesText } from './missing-variables.ts'
 
@@ -58,7 +58,8 @@ export async function pushProject(
   if (project === null) {
     await refuseTakenName(client, options.name ?? basename(directory))
     const create = { ...options, public: options.private ? undefined : (true as const) }
-    const created = await createFrom(session, client, await server(), directory, create)
+    const serverId = await serverOrNew(client, session.context, options, server)
+    const created = await createFrom(session, client, serverId, directory, create)
     if (!options.watch) return created.exitCode
     return watchAndPush(session, client, directory, created.project.id, options)
   }
@@ -114,8 +115,9 @@ async function watchAndPush(
   return repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
     try {
       const outcome = await pusher.push(signal)
-      const { written, removed } = outcome.response
-      if (isFirst || written + removed > 0) await report(session, client, outcome, options)
+      const { written, removed, began } = outcome.response
+      // What is as before the failed push is sent as no file, and comes up anew.
+      if (isFirst || written + removed > 0 || began !== null) await report(session, client, outcome, options)
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
       await stderr.write(`berth: ${error.message}\n`)

@@ -1,7 +1,7 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { printable } from '../output.ts'
+import { paint, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { attach, ownSize } from './attach.ts'
 
@@ -9,9 +9,14 @@ import { attach, ownSize } from './attach.ts'
 const CONNECTION_LOST = 255
 
 /** A terminal to attach to: one that runs, or a new one. */
-export type TerminalWish =
-  | { readonly serverId: string; readonly terminal: ResponseOf<'terminals.get'>['terminal'] }
-  | { readonly serverId: string; readonly body: PartsOf<'terminals.create'>['body'] }
+export type TerminalWish = {
+  readonly serverId: string
+  /** Whether to say that the program has ended. */
+  readonly saysEnd?: true
+} & (
+  | { readonly terminal: ResponseOf<'terminals.get'>['terminal'] }
+  | { readonly body: PartsOf<'terminals.create'>['body'] }
+)
 
 /**
  * Checks that a person sits at both ends of this process.
@@ -36,7 +41,11 @@ export async function attachHere(
   const { serverId } = wish
   const { id, name } = 'terminal' in wish ? wish.terminal : await create(client, wish)
   const end = await attach(client, { serverId, terminalId: id })
-  if (end.type === 'exited') return end.exitCode
+  if (end.type === 'exited') {
+    const how = end.exitCode === 0 ? '' : `, with exit code ${end.exitCode}`
+    if (wish.saysEnd) await stderr.write(`${paint(stderr, 'dim', `${printable(name)} has ended${how}.`)}\n`)
+    return end.exitCode
+  }
   if (end.type === 'left') {
     await stderr.write(
       `\nberth: ${name} runs on. Attach again with: berth shell ${serverId} --attach ${name}\n`,

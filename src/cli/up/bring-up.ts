@@ -123,7 +123,7 @@ export class UpProjects {
     const { slug, url, init_phase: phase, server_id } = project
     if (phase === 'failed') {
       const before =
-        project.runtime_status === 'running' ? ' The version before goes on until its app ends.' : ''
+        project.runtime_status === 'running' ? ' The version before goes on, with its files.' : ''
       await stderr.write(
         `${paint(stderr, 'red', 'It did not come up.')}${before} The whole log: berth projects logs ${slug}\n`,
       )
@@ -159,7 +159,7 @@ export class UpProjects {
     await repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
       try {
         const { response, project, tookMs } = await pusher.push(signal)
-        if (response.written + response.removed === 0) return
+        if (response.written + response.removed === 0 && response.began === null) return
         if (project.init_phase === 'ready') await stdout.write(`Live after ${tookMs} ms.\n`)
         else await this.#tell(name, project, session)
       } catch (error) {

@@ -58,7 +58,7 @@ export async function findOrStart(
 }
 
 /** Reports whether an instance is named, or runs on the directory. One that was killed has left its address there. */
-function isRunning(connection: ConnectionOptions, context: ProcessContext): boolean {
+export function isRunning(connection: ConnectionOptions, context: ProcessContext): boolean {
   const { baseUrl, directoryUrl, directory } = findBaseUrl(connection, context)
   return baseUrl !== undefined && (baseUrl !== directoryUrl || isInUse(directory))
 }
