@@ -48,4 +48,6 @@ export const ROUTES: readonly Route[] = [
     title: 'Build',
     load: () => import('./screens/build/build.tsx'),
   },
+  { path: '/dashboard/access', title: 'Access', load: () => import('./screens/access/access.tsx') },
+  { path: '/dashboard/usage', title: 'Usage', load: () => import('./screens/usage/usage.tsx') },
 ]

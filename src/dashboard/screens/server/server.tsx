@@ -10,6 +10,7 @@ import type { ScreenProps } from '../../routing/route.ts'
 import type { Server as ServerValue } from '../../store/store.ts'
 import { ServerMenu } from '../servers/server-menu.tsx'
 import { Files } from './files/files.tsx'
+import { Processes } from './processes/processes.tsx'
 import { ServerProjects } from './projects.tsx'
 import { Terminals } from './terminals/terminals.tsx'
 
@@ -25,6 +26,7 @@ interface Part {
 const PARTS: readonly Part[] = [
   { tab: '', label: 'Terminal', Content: Terminals },
   { tab: 'files', label: 'Files', Content: Files },
+  { tab: 'processes', label: 'Processes', Content: Processes },
   { tab: 'projects', label: 'Projects', Content: ServerProjects },
 ]
 

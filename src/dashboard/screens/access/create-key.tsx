@@ -1,0 +1,87 @@
+import { useState } from 'preact/hooks'
+import { Button } from '../../components/button.tsx'
+import { CommandLines, quoted } from '../../components/command-lines.tsx'
+import { CopyButton } from '../../components/copy.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { useDashboard } from '../../dashboard.ts'
+
+/** Asks what a new key is for and what it reaches, creates it, and shows its text. */
+export function CreateKey({ onClose }: { onClose: () => void }) {
+  const { api, notices, store } = useDashboard()
+  const [label, setLabel] = useState('')
+  const [servers, setServers] = useState<ReadonlySet<string>>(new Set())
+  const [text, setText] = useState<string | null>(null)
+  const body = { label, ...(servers.size > 0 && { allowed_server_ids: [...servers] }) }
+  const create = async (): Promise<void> => {
+    const { key, ...shown } = await api.call('keys.create', { body })
+    store.keys.put(shown)
+    setText(key)
+  }
+  if (text !== null)
+    return (
+      <Dialog title={`The key ${label}`} onClose={onClose}>
+        <p>Whoever has it can do all that it reaches. Keep it out of code and chats.</p>
+        <div class="line">
+          <code>{text}</code>
+          <CopyButton text={text} label="Copy the key" />
+        </div>
+        <p class="actions">
+          <Button look="primary" onClick={onClose}>
+            Done
+          </Button>
+        </p>
+      </Dialog>
+    )
+  return (
+    <Dialog title="Create a key" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          void notices.attempt(create)
+        }}
+      >
+        <label class="field">
+          <span>What is it for?</span>
+          <input
+            type="text"
+            required
+            maxLength={40}
+            value={label}
+            placeholder="CI"
+            onInput={({ currentTarget }) => setLabel(currentTarget.value)}
+          />
+        </label>
+        <fieldset class="choice">
+          <legend>Servers that it reaches: all, if none is ticked</legend>
+          {store.servers.open().list.value.map(({ id, task }) => (
+            <label key={id}>
+              <input
+                type="checkbox"
+                checked={servers.has(id)}
+                onChange={({ currentTarget }) => {
+                  const next = new Set(servers)
+                  if (currentTarget.checked) next.add(id)
+                  else next.delete(id)
+                  setServers(next)
+                }}
+              />
+              <bdi>{task || id}</bdi>
+            </label>
+          ))}
+        </fieldset>
+        <div class="actions">
+          <Button type="submit" look="primary">
+            Create
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+        <CommandLines
+          berth={`berth keys create ${quoted(label)}${[...servers].map((id) => ` --server ${id}`).join('')}`}
+          method="POST"
+          path="/keys"
+          body={body}
+        />
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,150 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { ResponseOf } from '../../../../client/client.ts'
+import { messageOf } from '../../../api/failure.ts'
+import { Button } from '../../../components/button.tsx'
+import { formatBytes } from '../../../components/bytes.ts'
+import { Confirm } from '../../../components/dialog.tsx'
+import { Empty } from '../../../components/empty.tsx'
+import { Failure, Loading } from '../../../components/loaded.tsx'
+import { Meter } from '../../../components/meter.tsx'
+import { Time } from '../../../components/time.tsx'
+import { useDashboard } from '../../../dashboard.ts'
+import type { Server } from '../../../store/store.ts'
+
+type Process = ResponseOf<'processes.list'>['processes'][number]
+type ServerUsage = ResponseOf<'usage.get'>['usage']
+
+/** What runs on a server, and how much of its limits it uses. Measured when it is shown or asked for. */
+export function Processes({ server }: { server: Server }) {
+  const { api } = useDashboard()
+  const params = { serverId: server.id }
+  const [shown, setShown] = useState<{ processes: readonly Process[]; usage: ServerUsage } | null>(null)
+  const [failure, setFailure] = useState<Error | null>(null)
+  const [ending, setEnding] = useState<Process | null>(null)
+  const load = async (): Promise<void> => {
+    try {
+      const [{ processes }, { usage }] = await Promise.all([
+        api.call('processes.list', { params }),
+        api.call('usage.get', { params }),
+      ])
+      setShown({ processes, usage })
+      setFailure(null)
+    } catch (error) {
+      setFailure(new Error(messageOf(error)))
+    }
+  }
+  useEffect(() => void load(), [server.id, server.status])
+  if (failure) return <Failure error={failure} retry={load} />
+  if (!shown) return <Loading />
+  return (
+    <div class="processes">
+      <Limits usage={shown.usage} />
+      <p class="actions">
+        <Button icon="restart" onClick={load}>
+          Measure again
+        </Button>
+      </p>
+      {shown.processes.length === 0 ? (
+        <Empty title={server.status === 'sleeping' ? 'The server sleeps' : 'Nothing runs'}>
+          <p>Commands, terminals, apps and tasks show here while they run.</p>
+        </Empty>
+      ) : (
+        <div class="scroll">
+          <table class="plain">
+            <thead>
+              <tr>
+                <th class="number">PID</th>
+                <th>Command</th>
+                <th>Of</th>
+                <th class="number">CPU</th>
+                <th class="number">Memory</th>
+                <th>Ports</th>
+                <th>Began</th>
+                <td />
+              </tr>
+            </thead>
+            <tbody>
+              {shown.processes.map((process) => (
+                <Row key={process.pid} process={process} onEnd={() => setEnding(process)} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {ending && (
+        <Confirm
+          title={`End process ${ending.pid}?`}
+          action="End it"
+          onClose={() => setEnding(null)}
+          onConfirm={async () => {
+            const { ended } = await api.call('processes.delete', {
+              params: { ...params, pid: String(ending.pid) },
+            })
+            // It may ignore the first signal, never the second.
+            if (!ended)
+              await api.call('processes.delete', {
+                params: { ...params, pid: String(ending.pid) },
+                query: { signal: 'KILL' },
+              })
+            await load()
+          }}
+        >
+          <p>
+            <code>{ending.command}</code>
+          </p>
+        </Confirm>
+      )}
+    </div>
+  )
+}
+
+function Row({ process, onEnd }: { process: Process; onEnd: () => void }) {
+  const { pid, command, belongs_to: owner, cpu_percent: cpu, memory_bytes: memory, ports } = process
+  return (
+    <tr>
+      <td class="number">{pid}</td>
+      <td>
+        <code>{command}</code>
+      </td>
+      <td class="quiet">{owner?.kind}</td>
+      <td class="number">{cpu.toFixed(1)} %</td>
+      <td class="number">{formatBytes(memory)}</td>
+      <td>{ports.join(', ')}</td>
+      <td class="quiet">
+        <Time at={process.started_at} />
+      </td>
+      <td>
+        <Button look="quiet" icon="stop" label={`End process ${pid}`} onClick={onEnd} />
+      </td>
+    </tr>
+  )
+}
+
+/** How much of its limits a server uses. */
+export function Limits({ usage }: { usage: ServerUsage }) {
+  const { cpu_percent: cpu, memory_bytes: memory, memory_limit_bytes: memoryLimit } = usage
+  const {
+    storage_bytes: storage,
+    storage_limit_bytes: storageLimit,
+    processes,
+    processes_limit: most,
+  } = usage
+  return (
+    <div class="limits">
+      <Meter label="CPU" used={cpu} most={100} text={`${cpu.toFixed(0)} % of ${usage.cpus}`} />
+      <Meter
+        label="Memory"
+        used={memory}
+        most={memoryLimit}
+        text={`${formatBytes(memory)} of ${formatBytes(memoryLimit)}`}
+      />
+      <Meter
+        label="Storage"
+        used={storage}
+        most={storageLimit}
+        text={`${formatBytes(storage)} of ${formatBytes(storageLimit)}`}
+      />
+      <Meter label="Processes" used={processes} most={most} text={`${processes} of ${most}`} />
+    </div>
+  )
+}

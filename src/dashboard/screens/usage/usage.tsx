@@ -1,0 +1,127 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { ResponseOf } from '../../../client/client.ts'
+import { messageOf } from '../../api/failure.ts'
+import { Failure, Loading } from '../../components/loaded.tsx'
+import { Meter } from '../../components/meter.tsx'
+import { Page } from '../../components/page.tsx'
+import { Time } from '../../components/time.tsx'
+import { useDashboard } from '../../dashboard.ts'
+
+type AccountUsage = ResponseOf<'usage.account'>['usage']
+
+/** Days that are shown. */
+const DAYS = 30
+
+/** What the account has spent: against its cap, by day and by server. */
+export default function Usage() {
+  const { api, changes } = useDashboard()
+  const [usage, setUsage] = useState<AccountUsage | null>(null)
+  const [failure, setFailure] = useState<Error | null>(null)
+  const load = async (): Promise<void> => {
+    try {
+      setUsage((await api.call('usage.account', { query: { days: DAYS } })).usage)
+      setFailure(null)
+    } catch (error) {
+      setFailure(new Error(messageOf(error)))
+    }
+  }
+  useEffect(() => {
+    void load()
+    // Sent when something was charged.
+    return changes.subscribe('account', () => void load())
+  }, [api, changes])
+  return (
+    <Page title="Usage">
+      {failure && <Failure error={failure} retry={load} />}
+      {!failure && !usage && <Loading />}
+      {usage && <Spending usage={usage} />}
+    </Page>
+  )
+}
+
+function Spending({ usage }: { usage: AccountUsage }) {
+  const { credits_used: used, budget_cap: cap, days, month_ends_at: ends } = usage
+  const most = Math.max(...days.map(({ credits }) => credits), 0)
+  const servers = byServer(days)
+  return (
+    <>
+      <section class="panel spending">
+        <p>
+          <strong>{used.toFixed(2)} credits</strong> this month{cap !== null && ` of ${cap}`}. It ends{' '}
+          <Time at={ends} />.
+        </p>
+        {cap !== null && (
+          <Meter label="Budget" used={used} most={cap} text={`${used.toFixed(2)} of ${cap}`} />
+        )}
+        {cap === null && <p class="quiet">There is no cap.</p>}
+      </section>
+      <h2>By day</h2>
+      <ol class="days">
+        {days.map(({ day, credits }) => (
+          <li key={day} title={`${day}: ${credits.toFixed(3)} credits`}>
+            <span class="bar" style={{ height: `${most === 0 ? 0 : (credits / most) * 100}%` }} />
+            <span class="visually-hidden">
+              {day}: {credits.toFixed(3)} credits
+            </span>
+          </li>
+        ))}
+      </ol>
+      <p class="quiet">
+        From {days[0]?.day} to {days.at(-1)?.day}; the highest day {most.toFixed(3)} credits.
+      </p>
+      <h2>By server</h2>
+      {servers.length === 0 ? (
+        <p class="quiet">Nothing was charged in these days.</p>
+      ) : (
+        <table class="plain">
+          <thead>
+            <tr>
+              <th>Server</th>
+              <th class="number">Running</th>
+              <th class="number">Tasks</th>
+              <th class="number">Builds</th>
+              <th class="number">Credits</th>
+            </tr>
+          </thead>
+          <tbody>
+            {servers.map(({ server_id: id, task, running, tasks, builds, credits }) => (
+              <tr key={id}>
+                <td>
+                  {task === null ? (
+                    <span class="quiet">{id} (deleted)</span>
+                  ) : (
+                    <a href={`/dashboard/servers/${id}`}>
+                      <bdi>{task || id}</bdi>
+                    </a>
+                  )}
+                </td>
+                <td class="number">{running.toFixed(3)}</td>
+                <td class="number">{tasks.toFixed(3)}</td>
+                <td class="number">{builds.toFixed(3)}</td>
+                <td class="number">{credits.toFixed(3)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
+  )
+}
+
+type ServerUsage = AccountUsage['days'][number]['servers'][number]
+
+/** Adds up what each server was charged, the most first. */
+function byServer(days: AccountUsage['days']): ServerUsage[] {
+  const sums = new Map<string, ServerUsage>()
+  for (const one of days.flatMap(({ servers }) => servers)) {
+    const sum = sums.get(one.server_id)
+    sums.set(one.server_id, {
+      ...one,
+      credits: one.credits + (sum?.credits ?? 0),
+      running: one.running + (sum?.running ?? 0),
+      tasks: one.tasks + (sum?.tasks ?? 0),
+      builds: one.builds + (sum?.builds ?? 0),
+    })
+  }
+  return [...sums.values()].sort((a, b) => b.credits - a.credits)
+}

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'bun:test'
+import { browserPath, hindrances } from '../support/browser.ts'
+import { dashboardTests, LOOKS } from '../support/dashboard.ts'
+
+if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
+
+describe.skipIf(browserPath === null)('access and usage on the dashboard (needs Chromium)', () => {
+  const tests = dashboardTests()
+
+  test('a key for one server is created, shown once, works, and is deleted', async () => {
+    const serverId = await tests.berth.server({ task: 'reached' })
+    const other = await tests.berth.server({ task: 'not reached' })
+    await using watched = await tests.open('/dashboard/access')
+    const { page, problems } = watched
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByLabel('What is it for?').fill('CI')
+    await page.getByRole('checkbox', { name: 'reached', exact: true }).check()
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    const key = String(
+      await page.getByRole('dialog', { name: 'The key CI' }).locator('.line code').textContent(),
+    )
+    const status = async (id: string): Promise<number> => {
+      const headers = { authorization: `Bearer ${key}` }
+      return (await fetch(`${tests.berth.info.base_url}/servers/${id}`, { headers })).status
+    }
+    expect([await status(serverId), await status(other)]).toEqual([200, 404])
+    await page.getByRole('button', { name: 'Done' }).click()
+    const card = page.locator('.card', { hasText: 'CI' })
+    await card.getByText('only reached').waitFor()
+    expect(await page.content()).not.toContain(key)
+    await card.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('button', { name: 'Delete the key' }).click()
+    await card.waitFor({ state: 'detached' })
+    expect(await status(serverId)).toBe(401)
+    expect(problems).toEqual([])
+  })
+
+  test('processes of a server are listed with their owner, and ended', async () => {
+    const serverId = await tests.berth.server()
+    await tests.berth.call('POST', `/servers/${serverId}/terminals`, { command: 'sleep 4321' })
+    await using watched = await tests.open(`/dashboard/servers/${serverId}/processes`)
+    const { page } = watched
+    const row = page.getByRole('row', { name: /sleep 4321/ }).last()
+    await row.getByText('terminal').waitFor()
+    await row.getByRole('button', { name: /End process/ }).click()
+    await page.getByRole('button', { name: 'End it' }).click()
+    await page.getByText('sleep 4321').first().waitFor({ state: 'detached' })
+  })
+
+  for (const [look, options] of LOOKS)
+    test(`${look}, the screens hinder nobody and fit`, async () => {
+      const serverId = await tests.berth.server({ task: 'busy' })
+      await tests.berth.call('POST', `/servers/${serverId}/terminals`, { command: 'sleep 1000' })
+      const screens = [
+        ['/dashboard/access', 'Reaches'],
+        ['/dashboard/usage', 'By server'],
+        [`/dashboard/servers/${serverId}/processes`, 'sleep 1000'],
+      ] as const
+      for (const [path, text] of screens) {
+        await using watched = await tests.open(path, options)
+        const { page } = watched
+        await page.getByText(text).first().waitFor()
+        expect(await hindrances(page)).toEqual([])
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
+          options.viewport.width,
+        )
+      }
+    })
+})
