@@ -146,7 +146,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'shared with this machine':
     'Servers reach all that this machine reaches. A network of their own takes bubblewrap, Linux 5.14 and a system that permits network namespaces.',
   'shared with root':
-    'To the kernel, commands are root without capabilities. A user for each server takes bubblewrap, setpriv (util-linux), Linux 5.12, and a file system that maps owners (not overlayfs). Or run berth as an ordinary user.',
+    'To the kernel, commands are root without capabilities. A user for each server takes bubblewrap, unshare (util-linux), Linux 5.12, and a file system that maps owners (not overlayfs). Or run berth as an ordinary user.',
 }
 
 /** Limits for the one command. */

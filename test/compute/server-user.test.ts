@@ -148,13 +148,13 @@ describe.skipIf(reason !== null)('a server of a berth that runs as root', () => 
     expect(stderr.toString()).toContain('mount_setattr failed with error 22')
   })
 
-  test.each(['echo "setpriv: not here" >&2', ':'])(
+  test.each(['echo "unshare: not here" >&2', ':'])(
     'keeps the user of berth where it does not start with another: %s',
     async (says) => {
       using folder = new Folder()
       const programs = join(folder.path, 'programs')
       mkdirSync(programs)
-      writeFileSync(join(programs, 'setpriv'), `#!/bin/sh\n${says}; exit 1\n`, {
+      writeFileSync(join(programs, 'unshare'), `#!/bin/sh\n${says}; exit 1\n`, {
         mode: 0o755,
       })
       expect(await isolationOf(folder.path, `${programs}:${TEST_PATH}`)).toEqual({
@@ -190,7 +190,7 @@ class Folder implements Disposable {
 async function whyNot(): Promise<string | null> {
   if (process.getuid?.() !== 0) return 'berth runs as an ordinary user here'
   if (!(await networkIsPossible())) return 'they have no network of their own'
-  if (Bun.which('setpriv', { PATH: TEST_PATH }) === null) return 'setpriv is not installed'
+  if (Bun.which('unshare', { PATH: TEST_PATH }) === null) return 'unshare is not installed'
   try {
     new ServerUsers().take(tmpdir()).release()
     return null

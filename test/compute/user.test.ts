@@ -47,6 +47,8 @@ const SUITES: Suite[] = [
   { file: 'network/server.test.ts', tests: '', least: 4, skips: 'SKIP what a server reaches:' },
   { file: 'network/redirect.test.ts', tests: '', least: 4, skips: 'SKIP the networks of servers:' },
   { file: 'network/start.test.ts', tests: '', least: 5, skips: 'SKIP the networks of servers:' },
+  { file: 'network/kept-connections.test.ts', tests: '', least: 12, skips: 'SKIP the networks of servers:' },
+  { file: 'network/outbound.test.ts', tests: '', least: 12, skips: 'SKIP what leaves a server:' },
 ]
 
 const reason = whyNot()

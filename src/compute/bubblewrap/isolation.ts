@@ -187,9 +187,9 @@ export class BubblewrapIsolation implements LocalIsolation {
       if (this.#users !== null) this.#options.logger.warn(`${WITHOUT_USERS}: ${reason}`)
       this.#users = null
     }
-    const setpriv = Bun.which('setpriv', { PATH: this.#options.path })
+    const unshare = Bun.which('unshare', { PATH: this.#options.path })
     try {
-      if (setpriv === null) throw new Error('setpriv (package util-linux) is not installed.')
+      if (unshare === null) throw new Error('unshare (package util-linux) is not installed.')
       const { ServerUsers } = await import('./server-users.ts')
       this.#users ??= new ServerUsers()
       const user = this.#users.take(server.workspace)
@@ -199,7 +199,8 @@ export class BubblewrapIsolation implements LocalIsolation {
         this.#usersWork = true
       }
       // The kernel ends process 1 of the sandbox together with bwrap only if both have the same user.
-      const become = [setpriv, `--reuid=${user.id}`, `--regid=${user.id}`, '--clear-groups']
+      // Without a namespace to make, unshare only changes the user, in half the time of setpriv, which looks for names.
+      const become = [unshare, `--setgid=${user.id}`, `--setuid=${user.id}`]
       return { ...user, attachWorkspace, fallback, become }
     } catch (error) {
       if (this.#usersWork) throw error
