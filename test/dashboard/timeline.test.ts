@@ -22,7 +22,8 @@ describe.skipIf(browserPath === null)('the timeline on the dashboard (needs Chro
     await tests.berth.call('POST', '/webhooks', { url, events: ['task.completed'] })
     const serverId = await tests.berth.server({ task: 'river' })
     const task = await tests.berth.call('POST', `/servers/${serverId}/tasks`, { goal: 'a goal to see' })
-    await river(page).getByText('delivered').waitFor()
+    await river(page).locator('.level-3').getByText('delivered').waitFor()
+    await river(page).locator('.level-1').getByText('task a goal to see').waitFor()
     // The newest thing with all that it caused is at the top.
     const rows = await river(page)
       .locator('.entry')
@@ -71,7 +72,8 @@ describe.skipIf(browserPath === null)('the timeline on the dashboard (needs Chro
     await page.getByRole('button', { name: 'Mark from here' }).click()
     await river(page).getByText('marked at').waitFor()
     await tests.berth.server({ task: 'after the mark' })
-    await river(page).getByText('server after the mark').waitFor()
+    // Below its request, which comes by another stream.
+    await river(page).locator('.level-1').getByText('server after the mark').waitFor()
     const exported = async (label: string): Promise<string> => {
       await page.getByRole('button', { name: 'Export' }).click()
       const [download] = await Promise.all([

@@ -41,7 +41,7 @@ export function ErrorGroups({ requests }: { requests: readonly JournalRequest[] 
                 {operation === 'none' ? 'no operation' : operation} <code>{code}</code>
               </a>
             </span>
-            <span class="cell said quiet">
+            <span class="cell last-message quiet">
               <bdi>{responseText(last, 'message') ?? last.path}</bdi>
             </span>
             <span class="cell time quiet">

@@ -229,6 +229,8 @@ function rowsOf(entries: readonly Entry[], mark: number): Row[] {
 const sinceMark = (entries: readonly Entry[], mark: number): readonly Entry[] =>
   Number.isNaN(mark) ? entries : entries.filter(({ last }) => last >= mark)
 
-const keyOf = (row: Row): string => ('mark' in row ? 'mark' : row.entry.key)
+// Rows that cross the mark are drawn anew: Chromium was seen to keep the colour of text whose row had lost its class.
+const keyOf = (row: Row): string =>
+  'mark' in row ? 'mark' : `${row.entry.key}${row.isOld ? ' before the mark' : ''}`
 const versionOf = (row: Row): string =>
   'mark' in row ? 'mark' : `${row.entry.key} ${row.level === 0 ? 0 : row.entry.last}`
