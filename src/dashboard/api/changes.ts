@@ -1,5 +1,6 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { PageContext } from '../context.ts'
+import { leaveIfSignedOut } from './session.ts'
 
 /** A message of the live streams: an object as its GET gives it, or null if it is gone. */
 export interface Change {
@@ -90,6 +91,7 @@ export class Changes {
     socket.onclose = ({ code }) => {
       this.#live.delete(path)
       if (code === SESSION_OVER) return location.reload()
+      if (!wasReady) void leaveIfSignedOut()
       this.#state.value = 'lost'
       const wait = RETRY_MS[Math.min(wasReady ? 0 : attempt, RETRY_MS.length - 1)]
       setTimeout(() => this.#connect(path, wasReady ? 0 : attempt + 1), wait)

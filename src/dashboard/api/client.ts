@@ -10,6 +10,7 @@ import {
 } from '../../client/client.ts'
 import type { PageContext } from '../context.ts'
 import { ApiFailure, failureOf } from './failure.ts'
+import { leaveIfSignedOut } from './session.ts'
 
 /** Calls the API and the control API of the instance with the rights of the browser's session. */
 export class ApiClient {
@@ -55,6 +56,7 @@ export class ApiClient {
   async send(request: HttpRequest, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
     const response = await this.request(request, headers)
     if (response.ok) return response
+    if (response.status === 401) void leaveIfSignedOut()
     throw await failureOf(response)
   }
 

@@ -1,0 +1,35 @@
+import { describe, expect, test } from 'bun:test'
+import { browserPath } from '../support/browser.ts'
+import { dashboardTests, live } from '../support/dashboard.ts'
+
+if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
+
+describe.skipIf(browserPath === null)('the session of the dashboard (needs Chromium)', () => {
+  const tests = dashboardTests()
+
+  test('leads to the sign-in and back as soon as it is over: by a call, or when the page connects again', async () => {
+    for (const happens of ['a call', 'a connection']) {
+      await using watched = await tests.open('/dashboard/servers')
+      const { page } = watched
+      await live(page)
+      await page.context().clearCookies()
+      if (happens === 'a call') await page.getByRole('button', { name: 'Create a server' }).first().click()
+      else await tests.berth.control('POST', '/reset')
+      await page.waitForURL('**/signin?return_to=%2Fdashboard%2Fservers')
+    }
+  })
+
+  test('is not over because a fault answers 401', async () => {
+    await tests.berth.control('POST', '/faults', {
+      match: { operation: 'servers.list' },
+      effect: { error: { status: 401 } },
+    })
+    await using watched = await tests.open('/dashboard/servers')
+    const { page, requests } = watched
+    await page.getByText('which a test has set').first().waitFor()
+    await live(page)
+    expect(requests.filter((url) => url.endsWith('/dashboard/servers')).length).toBeLessThan(4)
+    expect(new URL(page.url()).pathname).toBe('/dashboard/servers')
+    await tests.berth.control('DELETE', '/faults')
+  })
+})
