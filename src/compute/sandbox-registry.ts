@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Logger } from '../runtime/logger.ts'
 import { type Compute, ComputeError, type Handle, type Limits, type Sandbox } from './driver.ts'
 
@@ -9,6 +10,8 @@ export class SandboxRegistry {
   readonly #compute: Compute
   readonly #logger: Logger
   readonly #onGone: SandboxExitListener
+  /** A sandbox ends by itself on behalf of nobody, not of the request that started it. */
+  readonly #outside = AsyncLocalStorage.snapshot()
   readonly #running = new Map<string, Sandbox>()
   #closed = false
 
@@ -38,7 +41,7 @@ export class SandboxRegistry {
       if (this.#running.get(serverId) !== sandbox) return
       this.#running.delete(serverId)
       this.#logger.warn('a sandbox ended by itself', { serverId, reason })
-      this.#onGone(serverId, reason)
+      this.#outside(() => this.#onGone(serverId, reason))
     })
     return sandbox
   }

@@ -13,7 +13,7 @@ import { type HostOptions, hostGuard } from './host.ts'
 export const requestEntry = (
   ids: Ids | ((request: Request) => Ids),
   host: HostOptions,
-  begun?: (set: { headers: object }, request: Request) => void,
+  begun?: (set: { headers: Record<string, unknown> }, request: Request) => void,
 ) => {
   const check = hostGuard(host)
   const idsOf = typeof ids === 'function' ? ids : () => ids

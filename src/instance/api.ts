@@ -198,7 +198,7 @@ export function createApi(
     services.credentialChanges,
   )
   const uploads = new Uploads()
-  const { database, queries, cipher, clock, logger, ids, journal } = services
+  const { database, queries, cipher, clock, logger, ids, journal, requests } = services
   const capture = journal.isOn ? new Capture({ journal, callers, clock }) : null
   const access = accessControl({
     callers,
@@ -209,12 +209,17 @@ export function createApi(
   const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads, (id) =>
     services.state.hasAccount(id),
   )
+  const begin = (set: { headers: Record<string, unknown> }, request: Request): void => {
+    requests.begin(String(set.headers['x-request-id']))
+    capture?.begin(set, request)
+  }
   /** Order matters: error handling first, then the request id and the Host check, then the routes. */
   const mount = async (groups: readonly Group[]): Promise<AnyElysia> => {
     // `normalize: false` refuses fields that a schema does not have, in requests and in responses.
     const root: AnyElysia = new Elysia({ name: 'berth', normalize: false })
     const methodsOf = methodsByRoutes(() => root.routes)
-    const kept = groups.some((group) => !NOT_JOURNALED.has(group)) ? capture : null
+    const isKept = groups.some((group) => !NOT_JOURNALED.has(group))
+    const kept = isKept ? capture : null
     if (kept) root.use(kept.plugin())
     const page = groups.includes('signIn')
       ? (await import('../signin/failure-response.ts')).signInFailureResponse
@@ -227,7 +232,7 @@ export function createApi(
           onFailure: idempotency.end,
         }),
       )
-      .use(requestEntry(ids, host, kept?.begin))
+      .use(requestEntry(ids, host, isKept ? begin : undefined))
       .use(idempotency.plugin)
     for (const routes of await Promise.all(groups.map((group) => GROUPS[group](parts)))) root.use(routes)
     return root
@@ -236,11 +241,19 @@ export function createApi(
   const loaded = new Map<string, App>()
   const loading = new Map<string, Promise<App>>()
   const load = (group: Group | typeof CONTROL_SEGMENT): Promise<App> => {
-    const app = loading.get(group) ?? (group === CONTROL_SEGMENT ? control(callers) : mount([group]))
+    const app =
+      loading.get(group) ?? (group === CONTROL_SEGMENT ? control(callers) : mount([group]).then(withContext))
     loading.set(group, app)
     void app.then((ready) => loaded.set(group, ready))
     return app
   }
+  /** Lets what a request causes know it. Reading causes nothing, and is not held up. */
+  const withContext = (app: App): App => ({
+    fetch: (request) =>
+      request.method === 'GET' || request.method === 'HEAD'
+        ? app.fetch(request)
+        : requests.run(() => app.fetch(request)),
+  })
   const { faults } = services
   const appOf = (group: Group | typeof CONTROL_SEGMENT): App | Promise<App> =>
     faults.any && group !== CONTROL_SEGMENT ? faultyApp : (loaded.get(group) ?? load(group))

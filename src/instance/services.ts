@@ -29,6 +29,7 @@ import { createIds } from '../runtime/ids.ts'
 import { Lazy } from '../runtime/lazy.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Random } from '../runtime/random.ts'
+import { RequestContext } from '../runtime/request-context.ts'
 import type { SignInLinks } from '../signin/session/links.ts'
 import { SignIn } from '../signin/sign-in.ts'
 import type { Cipher } from '../storage/cipher.ts'
@@ -90,7 +91,8 @@ export function createServices(dependencies: ServiceDependencies) {
   const controlIds = createIds(clock, (prefix) => randomFor(`control_${prefix}`))
   // Deliveries arrive between a test's requests at times that vary.
   const inboxIds = createIds(clock, (prefix) => randomFor(`inbox_${prefix}`))
-  const outbox = new Outbox({ queries, clock, ids })
+  const requests = new RequestContext()
+  const outbox = new Outbox({ requests, queries, clock, ids })
   const changes: Changes = new ChangeNotifier<ChangeType>()
   const plans = new Plans(database, dependencies.plan)
   const metering = new Metering({ ...dependencies, queries, outbox, plans, changes })
@@ -275,6 +277,8 @@ export function createServices(dependencies: ServiceDependencies) {
     ...common,
     version,
     state,
+    /** The requests on whose behalf code runs. */
+    requests,
     sockets: dependencies.sockets,
     /** For requests of the control API. */
     controlIds,

@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
 /** What a timer is for, so a person knows what will happen when time passes. */
 export interface TimerPurpose {
   /** A noun and what happens to it, such as `server.sleep`. */
@@ -98,6 +100,8 @@ export class SteerableClock implements Clock {
   readonly #machine: Machine
   readonly #startsAt: number | null
   readonly #startsFrozen: boolean
+  /** Timers run on behalf of nobody, not of the request in which the system's timer was set. */
+  readonly #outside = AsyncLocalStorage.snapshot()
   readonly #timers = new Set<PendingTimer>()
   readonly #correctionListeners = new Set<() => void | Promise<void>>()
   readonly #stepListeners = new Set<() => void | Promise<void>>()
@@ -346,7 +350,7 @@ export class SteerableClock implements Clock {
     try {
       for (let next = this.#next(end); next; next = this.#next(end)) {
         this.#timers.delete(next)
-        void next.call()
+        void this.#outside(next.call)
       }
     } finally {
       this.#armNext()

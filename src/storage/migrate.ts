@@ -15,6 +15,7 @@ import metering from './migrations/0010_metering.sql' with { type: 'text' }
 import serverNetwork from './migrations/0011_server_network.sql' with { type: 'text' }
 import projectCode from './migrations/0012_project_code.sql' with { type: 'text' }
 import dailyUsage from './migrations/0013_daily_usage.sql' with { type: 'text' }
+import eventRequest from './migrations/0014_event_request.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -34,6 +35,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   serverNetwork,
   projectCode,
   dailyUsage,
+  eventRequest,
 ]
 
 /** The number of the state's schema that this berth writes. */

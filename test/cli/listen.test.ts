@@ -227,6 +227,7 @@ test('an answer that does not come in time is a failure', async () => {
     id: 'evt_1',
     event: 'task.created',
     account_id: 'acct_1',
+    request_id: null,
     data: {},
     created_at: '',
   } as const

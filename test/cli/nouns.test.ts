@@ -41,6 +41,7 @@ const repeatable = (text: string): string =>
     .replaceAll(/(delivered|pending|failed) +\d+(?= )/g, '$1  0')
     .replaceAll(berth.cwd, 'DIR')
     .replaceAll(/msg_\w+/g, 'msg_ID')
+    .replaceAll(/req_\w+/g, 'req_ID')
     .replaceAll(/(sk_live_|whsec_)[\w+/=]+/g, '$1SECRET')
     .replaceAll(/v1,[\w+/=]+/g, 'v1,SIGNATURE')
     .replaceAll(/("?webhook-(?:timestamp|signature)"?: ?)"?[\w,]+"?/g, '$1VALUE')

@@ -8,6 +8,7 @@ import { Transcript } from '../../src/resources/tasks/transcript.ts'
 import { createIds } from '../../src/runtime/ids.ts'
 import { Masks } from '../../src/runtime/masks.ts'
 import { seededRandom } from '../../src/runtime/random.ts'
+import { RequestContext } from '../../src/runtime/request-context.ts'
 import { World } from './accounts/world.ts'
 
 let world: World
@@ -20,7 +21,7 @@ beforeEach(() => {
   const { clock, metering, changes } = world
   const { queries } = world.database
   const ids = createIds(clock, (prefix) => seededRandom(7, prefix))
-  const outbox = new Outbox({ queries, clock, ids })
+  const outbox = new Outbox({ requests: new RequestContext(), queries, clock, ids })
   records = new TaskRecords({ queries, clock, ids, outbox, metering, changes })
   world.account('acct_a', 100)
   world.server('srv_a', 'acct_a', 'small')

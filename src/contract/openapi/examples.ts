@@ -103,6 +103,7 @@ const FIELDS: Readonly<Record<string, unknown>> = {
   reason: 'no signature',
   ref: 'main',
   regex: '^Add',
+  request_id: idOf('req'),
   restored: 'notes',
   result: 'The page lists all notes.',
   return_to: '/servers',

@@ -3,6 +3,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import { Notifier } from '../../runtime/notifier.ts'
 import { once } from '../../runtime/once.ts'
+import type { RequestContext } from '../../runtime/request-context.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { EventData } from './data.ts'
 import type { EventName } from './names.ts'
@@ -10,6 +11,7 @@ import { type EventRow, events } from './table.ts'
 
 /** Dependencies of the outbox. */
 interface OutboxDependencies {
+  requests: RequestContext
   queries: Queries
   clock: Clock
   ids: Ids
@@ -20,13 +22,15 @@ interface OutboxDependencies {
  * from here.
  */
 export class Outbox {
+  readonly #requests: RequestContext
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #find
   readonly #insert
   readonly #emitted = new Notifier()
 
-  constructor({ queries, clock, ids }: OutboxDependencies) {
+  constructor({ requests, queries, clock, ids }: OutboxDependencies) {
+    this.#requests = requests
     this.#clock = clock
     this.#ids = ids
     this.#find = once(() =>
@@ -44,6 +48,7 @@ export class Outbox {
           accountId: sql.placeholder('accountId'),
           event: sql.placeholder('event'),
           data: sql.placeholder('data'),
+          requestId: sql.placeholder('requestId'),
           createdAt: sql.placeholder('createdAt'),
         })
         .returning()
@@ -54,7 +59,9 @@ export class Outbox {
   /** Stores an event. Call it inside the transaction that causes it. */
   emit<Name extends EventName>(accountId: string, event: Name, data: EventData[Name]): EventRow {
     const id = this.#ids.next('evt', (taken) => this.#find().get({ id: taken }) !== undefined)
-    const row = this.#insert().get({ id, accountId, event, data: { ...data }, createdAt: this.#clock.now() })
+    const { requestId } = this.#requests
+    const createdAt = this.#clock.now()
+    const row = this.#insert().get({ id, accountId, event, data: { ...data }, requestId, createdAt })
     this.#emitted.notify()
     return row
   }

@@ -11,6 +11,8 @@ export const events = sqliteTable('events', {
   event: text('event').$type<EventName>().notNull(),
   /** The payload without its name and time. */
   data: text('data', { mode: 'json' }).$type<Record<string, unknown>>().notNull(),
+  /** The request that caused it; null if none did, or if it is not known. */
+  requestId: text('request_id'),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
 })

@@ -25,6 +25,9 @@ export const EmittedEvent = t.Object(
     event: oneOf([...EVENT_NAMES]),
     account_id: t.String(),
     data: t.Record(t.String(), t.Unknown()),
+    request_id: t.Nullable(t.String(), {
+      description: 'The request to the API that caused it; null if none did, or if it is not known.',
+    }),
     created_at: t.String({ format: 'date-time' }),
   },
   { $id: 'EmittedEvent' },
@@ -120,11 +123,12 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
     )
 
 /** Converts a row to the control API's event. */
-export const shownEvent = ({ id, event, accountId, data, createdAt }: EventRow): EmittedEvent => ({
+export const shownEvent = ({ id, event, accountId, data, requestId, createdAt }: EventRow): EmittedEvent => ({
   id,
   event,
   account_id: accountId,
   data,
+  request_id: requestId,
   created_at: toIso(createdAt),
 })
 

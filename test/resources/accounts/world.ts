@@ -18,6 +18,7 @@ import type { SteerableClock } from '../../../src/runtime/clock.ts'
 import { createIds } from '../../../src/runtime/ids.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { seededRandom } from '../../../src/runtime/random.ts'
+import { RequestContext } from '../../../src/runtime/request-context.ts'
 import { type Database, openDatabase } from '../../../src/storage/database.ts'
 import type { Heartbeat } from '../../../src/storage/heartbeat.ts'
 import { MovedClock } from '../../support/clock.ts'
@@ -67,7 +68,7 @@ export class World implements Disposable {
     this.database = openDatabase(join(this.folder, 'berth.db'))
     const { queries } = this.database
     const ids = createIds(clock, (prefix) => seededRandom(1, `${prefix} ${clock.now()}`))
-    const outbox = new Outbox({ queries, clock, ids })
+    const outbox = new Outbox({ requests: new RequestContext(), queries, clock, ids })
     const plans = new Plans(this.database, DEFAULT_PLAN)
     const { changes, heartbeat } = this
     this.metering = new Metering({ queries, clock, outbox, plans, logger, changes, heartbeat })
