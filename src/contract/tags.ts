@@ -1,38 +1,53 @@
-/** The groups of the API's operations in display order: name, description, and the nouns of operation ids. */
+/** The groups of the API's operations in display order: name, description, the nouns of operation ids, and a page of the guide. */
 const API_GROUPS = [
   [
     'Servers',
     'Sized compute servers: provision, look at, control and remove them, and run commands.',
     ['servers', 'exec'],
+    'api',
   ],
   [
     'Terminals',
     'Terminals of a server: programs with a screen and a keyboard, which any number of viewers attach to.',
     ['terminals'],
+    'terminals',
   ],
-  ['Usage', 'What servers use now and what they may, and the credits of the account by day.', ['usage']],
-  ['Processes', 'What runs on a server.', ['processes']],
-  ['Files', "The files of a server's workspace.", ['files']],
-  ['Deployments', "A server's workspace, published under a URL.", ['deployments']],
-  ['Tasks', 'Goals that an agent works on inside a server.', ['tasks']],
-  ['Builds', 'Structured builds: plan, scaffold, implement, install, build, deploy.', ['builds']],
+  [
+    'Usage',
+    'What servers use now and what they may, and the credits of the account by day.',
+    ['usage'],
+    'processes',
+  ],
+  ['Processes', 'What runs on a server.', ['processes'], 'processes'],
+  ['Files', "The files of a server's workspace.", ['files'], 'api'],
+  ['Deployments', "A server's workspace, published under a URL.", ['deployments'], 'projects'],
+  ['Tasks', 'Goals that an agent works on inside a server.', ['tasks'], 'tasks'],
+  ['Builds', 'Structured builds: plan, scaffold, implement, install, build, deploy.', ['builds'], 'builds'],
   [
     'Projects',
     'Workspaces with an app inside a server, each with a slug and a URL of its own.',
     ['projects', 'templates'],
+    'projects',
   ],
   [
     'Secrets',
     'Environment variables of servers and projects; their values are never read back.',
     ['secrets', 'projectSecrets'],
+    'projects',
   ],
-  ['API keys', 'The keys of the account. They need a key that reaches the whole account.', ['keys']],
+  ['API keys', 'The keys of the account. They need a key that reaches the whole account.', ['keys'], 'keys'],
   [
     'Webhooks',
     'Subscriptions to signed events. They need a key that reaches the whole account.',
     ['webhooks'],
+    'webhooks',
   ],
-  ['Changes', 'One stream of everything that changes, in place of asking again and again.', ['changes']],
+  [
+    'Changes',
+    'One stream of everything that changes, in place of asking again and again.',
+    ['changes'],
+    'changes',
+  ],
 ] as const satisfies readonly Group[]
 
 /** The groups of the control API's operations. Those without a noun belong to the instance. */
@@ -41,38 +56,57 @@ const CONTROL_GROUPS = [
     'Instance',
     'The instance as a whole: what runs, what is enforced, back to the start.',
     ['health', 'ready', 'reset'],
+    'snapshots',
   ],
-  ['Waiting', 'Outcomes to wait for, so that no test has to sleep.', ['wait']],
+  ['Waiting', 'Outcomes to wait for, so that no test has to sleep.', ['wait'], 'waiting'],
   [
     'Accounts',
     'Accounts with a plan, a budget and a key each, so that parallel tests do not meet.',
     ['accounts'],
+    'accounts',
   ],
-  ['Sign-in', 'Links that sign a browser in.', ['signInLinks']],
-  ['Clock', 'The one clock that metering, expiry, retries, idle timeout and months go by.', ['clock']],
-  ['Faults', 'Failures, delays and broken connections that are provoked.', ['faults']],
-  ['Server networks', 'What one server may reach, and what was refused.', ['serverNetwork']],
-  ['Server faults', 'What goes wrong inside one server.', ['serverFaults']],
-  ['Scenarios', 'What the scripted agent does about which goals.', ['scenarios']],
-  ['Tasks', 'What steers tasks from outside.', ['tasks']],
-  ['Changes', 'One stream of everything that happens, in place of asking again and again.', ['changes']],
-  ['Requests', 'The journal of requests to the API, with their answers.', ['requests']],
-  ['Events', 'All that was emitted, and synthetic events.', ['events']],
-  ['Deliveries', 'What was sent to webhooks, and what came back.', ['deliveries']],
-  ['Inbox', 'Receivers to point webhooks at.', ['inbox']],
-  ['Snapshots', 'The whole state, kept under a name.', ['snapshots']],
-  ['Fixtures', 'What there is at the start.', ['fixtures']],
+  ['Sign-in', 'Links that sign a browser in.', ['signInLinks'], 'browser'],
+  [
+    'Clock',
+    'The one clock that metering, expiry, retries, idle timeout and months go by.',
+    ['clock'],
+    'accounts',
+  ],
+  ['Faults', 'Failures, delays and broken connections that are provoked.', ['faults'], 'faults'],
+  ['Server networks', 'What one server may reach, and what was refused.', ['serverNetwork'], 'network'],
+  ['Server faults', 'What goes wrong inside one server.', ['serverFaults'], 'faults'],
+  ['Scenarios', 'What the scripted agent does about which goals.', ['scenarios'], 'scenarios'],
+  ['Tasks', 'What steers tasks from outside.', ['tasks'], 'scenarios'],
+  [
+    'Changes',
+    'One stream of everything that happens, in place of asking again and again.',
+    ['changes'],
+    'changes',
+  ],
+  ['Requests', 'The journal of requests to the API, with their answers.', ['requests'], 'journal'],
+  ['Events', 'All that was emitted, and synthetic events.', ['events'], 'webhook-testing'],
+  ['Deliveries', 'What was sent to webhooks, and what came back.', ['deliveries'], 'webhook-testing'],
+  ['Inbox', 'Receivers to point webhooks at.', ['inbox'], 'webhook-testing'],
+  ['Snapshots', 'The whole state, kept under a name.', ['snapshots'], 'snapshots'],
+  ['Fixtures', 'What there is at the start.', ['fixtures'], 'fixtures'],
 ] as const satisfies readonly Group[]
 
-type Group = readonly [name: string, description: string, nouns: readonly string[]]
+type Group = readonly [name: string, description: string, nouns: readonly string[], guide: string]
 
-const described = (groups: readonly Group[]): Readonly<Record<string, string>> =>
-  Object.fromEntries(groups.map(([name, description]) => [name, description]))
+/** What documents say of a group of operations. */
+export interface TagFacts {
+  readonly description: string
+  /** The page of the guide that shows how its operations are used, by name. */
+  readonly guide: string
+}
 
-/** Descriptions of the API's groups, by name. */
+const described = (groups: readonly Group[]): Readonly<Record<string, TagFacts>> =>
+  Object.fromEntries(groups.map(([name, description, , guide]) => [name, { description, guide }]))
+
+/** The API's groups, by name. */
 export const API_TAGS = described(API_GROUPS)
 
-/** Descriptions of the control API's groups, by name. */
+/** The control API's groups, by name. */
 export const CONTROL_TAGS = described(CONTROL_GROUPS)
 
 /** Returns the group of an operation by its id: `servers.create` → "Servers", `control.clock.move` → "Clock". */

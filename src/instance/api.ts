@@ -1,5 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { errorAnswers, methodsByRoutes } from '../contract/error-response.ts'
+import { API_OPERATIONS, CONTROL_OPERATIONS, listOperations, OperationIndex } from '../contract/operations.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import { type AccessControl, accessControl, Callers, Uploads } from '../http/authentication.ts'
 import { BODY_LIMIT } from '../http/body.ts'
@@ -60,7 +61,7 @@ const GROUPS = {
         }),
       )
       .use(reference.referenceAssetRoutes())
-      .use(guideRoutes())
+      .use(guideRoutes(referenceOf))
       .use(pageAssetRoutes())
   },
   servers: async ({ access, services }: RouteDependencies) =>
@@ -101,6 +102,14 @@ const GROUPS = {
     (await import('../signin/routes.ts')).signInRoutes(services, host),
   mcp: async ({ services, host, callers, whole, handle }: RouteDependencies) =>
     (await import('../resources/mcp/routes.ts')).mcpRoutes({ ...services, host, callers, whole, handle }),
+}
+
+/** Returns the place of an operation in its reference. */
+function referenceOf(method: string, path: string): string | null {
+  const isControl = path.startsWith(`/${CONTROL_SEGMENT}/`)
+  const operations = listOperations(isControl ? CONTROL_OPERATIONS : API_OPERATIONS)
+  const operation = new OperationIndex(operations).match(method, path)
+  return operation ? `${isControl ? '/_berth/docs' : '/docs'}#${operation.id}` : null
 }
 
 type Group = keyof typeof GROUPS

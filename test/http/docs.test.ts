@@ -98,6 +98,23 @@ describe.each(REFERENCES)('GET %s', (path, operations) => {
   })
 })
 
+test('the guide and the references lead to each other, to pages and operations that exist', async () => {
+  const references = await Promise.all(REFERENCES.map(([path]) => read(path)))
+  const pages = references.flatMap((page) => page.match(/\/docs\/guide\/[\w-]+/g) ?? [])
+  expect(new Set(pages).size).toBeGreaterThan(10)
+  for (const path of new Set(pages)) {
+    expect([path, (await fetch(`${berth.info.base_url}${path}`)).status]).toEqual([path, 200])
+  }
+  const guide = (
+    await Promise.all(['api', 'tasks', 'waiting'].map((name) => read(`/docs/guide/${name}`)))
+  ).join()
+  const targets = [...guide.matchAll(/<a href="(\/(?:_berth\/)?docs)#([^"]+)"><code>/g)]
+  expect(targets.length).toBeGreaterThan(10)
+  for (const [, path = '', id] of targets) {
+    expect(references[path === '/docs' ? 0 : 1]).toContain(`<section class="operation" id="${id}"`)
+  }
+})
+
 test('the script and the styles are kept by browsers for as long as they are the same', async () => {
   const html = await read('/docs')
   for (const path of [...html.matchAll(/ (?:src|href)="(\/(?:docs|pages)\/[^"]+\?v=[^"]+)"/g)].map(
@@ -143,18 +160,31 @@ describe.skipIf(browserPath === null)('the page in a browser (needs Chromium)', 
   test.each([
     ['a wide, light screen', { viewport: { width: 1280, height: 900 }, colorScheme: 'light' }],
     ['a narrow, dark screen', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
-  ] as const)('on %s hinders nobody, fits, and asks nobody but its instance', async (_name, options) => {
-    for (const [path] of REFERENCES) {
-      await using watched = await watchedPage(browser, options)
-      const { page, requests, problems } = watched
-      await page.goto(`${berth.info.base_url}${path}`)
-      // A form too, which the script makes.
-      await tryOut(page, path === '/docs' ? 'servers.create' : 'control.clock.move')
-      expect(await hindrances(page)).toEqual([])
-      expect(problems).toEqual([])
-      expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([berth.info.base_url]))
-      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(options.viewport.width)
-    }
+  ] as const)(
+    'on %s a part of it hinders nobody, fits, and asks nobody but its instance',
+    async (_name, options) => {
+      for (const [path, id] of [
+        ['/docs?q=keys', 'keys.create'],
+        ['/_berth/docs?q=clock', 'control.clock.move'],
+      ] as const) {
+        await using watched = await watchedPage(browser, options)
+        const { page, requests, problems } = watched
+        await page.goto(`${berth.info.base_url}${path}`)
+        // A form too, which the script makes.
+        await tryOut(page, id)
+        expect(await hindrances(page)).toEqual([])
+        expect(problems).toEqual([])
+        expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([berth.info.base_url]))
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(options.viewport.width)
+      }
+    },
+  )
+
+  test('the whole page hinders nobody', async () => {
+    await using watched = await watchedPage(browser, { viewport: { width: 1280, height: 900 } })
+    const { page } = watched
+    await page.goto(`${berth.info.base_url}/docs`)
+    expect(await hindrances(page)).toEqual([])
   })
 
   test('without JavaScript everything is there to read, and nothing is offered that needs it', async () => {

@@ -88,7 +88,7 @@ function usedTags(paths: Paths, facts: DocumentFacts): OpenApiDocument['tags'] {
   const used = new Set(operationsOf(paths).flatMap(({ tags }) => tags))
   return Object.entries(facts.tags)
     .filter(([name]) => used.has(name))
-    .map(([name, description]) => ({ name, description }))
+    .map(([name, { description }]) => ({ name, description }))
 }
 
 function usedSchemes(paths: Paths, facts: DocumentFacts): Record<string, object> {

@@ -1,4 +1,5 @@
 import type { ErrorStatus } from '../operation.ts'
+import type { TagFacts } from '../tags.ts'
 import type { OpenApiDocument, Parameter, Paths } from './model.ts'
 import type { SharedSchemas } from './schemas.ts'
 
@@ -30,8 +31,8 @@ export interface DocumentFacts {
   securitySchemes: Readonly<Record<string, object>>
   /** Default credential of operations. */
   security: Record<string, string[]>[]
-  /** Descriptions of groups of operations, in display order. */
-  tags: Readonly<Record<string, string>>
+  /** Groups of operations, in display order. */
+  tags: Readonly<Record<string, TagFacts>>
   /** Parameters that several operations share. */
   parameters: Readonly<Record<string, Parameter>>
   /** Descriptions of failures by status. */

@@ -1,7 +1,9 @@
+import { GUIDE_PATH } from '../../http/docs/guide/routes.ts'
 import { Examples } from '../openapi/examples.ts'
 import type { MediaType, OpenApiDocument, OperationObject, Parameter, Reference } from '../openapi/model.ts'
 import { STREAMED } from '../openapi/operations.ts'
 import type { DescribedOperation, OperationAccess } from '../operation.ts'
+import type { TagFacts } from '../tags.ts'
 import { type Field, type Shape, Shapes } from './shape.ts'
 
 /** An API as a person reads it. */
@@ -20,6 +22,8 @@ export interface ReferenceGroup {
   /** Its fragment in the page's URL. */
   readonly anchor: string
   readonly description: string
+  /** Path of the page of the guide that shows how its operations are used. */
+  readonly guide: string
   readonly operations: readonly ReferenceOperation[]
 }
 
@@ -89,11 +93,13 @@ const anchorOf = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0
  * Builds the reference of an API.
  *
  * @param described the operations of the document, from the declarations of its routes
+ * @param tags its groups
  * @param commands the commands of berth that do the same, by the id of the operation
  */
 export function referenceOf(
   document: OpenApiDocument,
   described: readonly DescribedOperation[],
+  tags: Readonly<Record<string, TagFacts>>,
   commands: ReadonlyMap<string, string>,
 ): ApiReference {
   const shapes = new Shapes(document.components.schemas)
@@ -179,6 +185,7 @@ export function referenceOf(
       name,
       anchor: anchorOf(name),
       description,
+      guide: `${GUIDE_PATH}/${tags[name]?.guide ?? ''}`,
       operations: operations
         .filter(({ tag }) => tag === name)
         .map(({ operation }) => operation)

@@ -51,10 +51,10 @@ ${failureList(failures)}
 const methodTag = (method: string): Html =>
   html`<span class="method ${method.toLowerCase()}">${method}</span>`
 
-const groupSection = ({ name, anchor, description, operations }: ReferenceGroup): Html => html`
+const groupSection = ({ name, anchor, description, guide, operations }: ReferenceGroup): Html => html`
 <section class="group" aria-labelledby="${anchor}">
 <h2 id="${anchor}">${name}</h2>
-<p class="quiet">${inline(description)}</p>
+<p class="quiet">${inline(description)} <a href="${guide}">How it is used<span class="hidden">: ${name}</span></a></p>
 ${operations.map(operationSection)}</section>
 `
 

@@ -42,7 +42,7 @@ export function referenceRoutes(api: DescribedApi) {
     ])
     const app = await api.app()
     const document = openApiDocument(app, api.facts)
-    const reference = referenceOf(document, describedOperations(app), await api.commands())
+    const reference = referenceOf(document, describedOperations(app), api.facts.tags, await api.commands())
     return { ...pages, reference, whole: pages.render(reference) }
   })
   const page: ReferencePage = { ...api, script: SCRIPT.url, style: STYLE.url }

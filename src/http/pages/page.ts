@@ -121,7 +121,7 @@ const securityHeaders = (formTargets: readonly string[], hasScript: boolean): Re
 const PAGES = [
   { path: '/access', name: 'Access' },
   { path: '/docs/guide', name: 'Guide' },
-  { path: '/docs', name: 'API reference' },
+  { path: '/docs', name: 'API' },
 ] as const
 
 /**

@@ -52,6 +52,7 @@ ${scopeFields(choices, refused?.form ?? new URLSearchParams(), refused !== undef
   return pageResponse({
     title: 'Let a program in?',
     body,
+    isNarrow: true,
     status: refused ? 400 : 200,
     // Many programs redirect the browser on to their maker's page. Browsers check that redirect against the policy
     // too.

@@ -19,8 +19,11 @@ export const GUIDE_PATH = '/docs/guide'
 /** Most matches that a search shows. */
 const MATCHES = 40
 
+/** Returns the path of the reference of an operation; null if there is no such operation. */
+export type ReferenceOf = (method: string, path: string) => string | null
+
 /** Serves the guide as pages and as Markdown, and `/llms.txt`, by which language models find it (llmstxt.org). */
-export const guideRoutes = () =>
+export const guideRoutes = (referenceOf: ReferenceOf) =>
   new Elysia({ name: 'berth/guide' })
     .get(
       GUIDE_PATH,
@@ -30,7 +33,7 @@ export const guideRoutes = () =>
       },
       HIDDEN,
     )
-    .get(`${GUIDE_PATH}/*`, ({ params }) => below(params['*']), HIDDEN)
+    .get(`${GUIDE_PATH}/*`, ({ params }) => below(params['*'], referenceOf), HIDDEN)
     .get('/llms.txt', async () => text(await llmsText()), HIDDEN)
 
 /** Returns the titles of all pages by their names. */
@@ -38,9 +41,10 @@ const guideTitles = async (): Promise<ReadonlyMap<string, string>> =>
   new Map((await guidePages()).map(({ name, title }) => [name, title]))
 
 /** Responds to a path below the guide's. */
-async function below(path: string): Promise<Response> {
+async function below(path: string, referenceOf: ReferenceOf): Promise<Response> {
   const page = await guidePage(path.replace(/\.md$/, ''))
-  if (page) return path.endsWith('.md') ? text(page.markdown, 'text/markdown') : contentPage(page)
+  if (page)
+    return path.endsWith('.md') ? text(page.markdown, 'text/markdown') : contentPage(page, referenceOf)
   const file = await guideFile(path)
   if (file === null) return missingPage(path)
   return Array.isArray(file) ? directoryPage(path, file) : text(file)
@@ -63,19 +67,23 @@ async function indexPage(): Promise<Response> {
     body: html`${searchForm('')}
 ${groups.map(
   ({ heading, entries }) => html`<h2>${heading}</h2>
-<ul>
+<ul class="pages">
 ${entries.map(
   ({ name, purpose }) =>
-    html`<li><a href="${GUIDE_PATH}/${name}">${titles.get(name) ?? name}</a>: ${purpose}</li>\n`,
+    html`<li><a href="${GUIDE_PATH}/${name}">${titles.get(name) ?? name}</a> <span>${withCode(purpose)}</span></li>\n`,
 )}</ul>\n`,
 )}
 <h2>Reference</h2>
-<ul>
-<li><a href="/docs">API</a>: every operation of the API, to read and to try</li>
-<li><a href="/_berth/docs">Control API</a>: the operations by which tests steer an instance</li>
+<ul class="pages">
+<li><a href="/docs">API</a> <span>every operation of the API, to read and to try</span></li>
+<li><a href="/_berth/docs">Control API</a> <span>the operations by which tests steer an instance</span></li>
 </ul>`,
   })
 }
+
+/** Renders a line of text in which words in backticks are code. */
+const withCode = (line: string): Html[] =>
+  line.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
 
 async function searchPage(sought: string): Promise<Response> {
   const matches = await searchGuide(sought.split(/\s+/))
@@ -96,8 +104,11 @@ const searchForm = (sought: string): Html =>
   html`<form class="search" role="search" action="${GUIDE_PATH}"><label for="q" class="hidden">Search the guide</label>
 <input type="search" id="q" name="q" value="${sought}" placeholder="Search the guide"><button>Search</button></form>`
 
-/** Renders a page. Links to other pages lead to their URLs, and are named by their titles where they name the file. */
-async function contentPage(page: GuidePage): Promise<Response> {
+/**
+ * Renders a page. Links to other pages lead to their URLs, and are named by their titles where they name the file. The
+ * request of an operation, such as `POST /servers`, becomes a link to its reference.
+ */
+async function contentPage(page: GuidePage, referenceOf: ReferenceOf): Promise<Response> {
   const titles = await guideTitles()
   const content = page.markdown.replace(/^# .+\n/, '')
   const linked = withoutCode(content, (prose) =>
@@ -114,9 +125,18 @@ async function contentPage(page: GuidePage): Promise<Response> {
   return guideResponse({
     title: page.title,
     body: html`<p class="quiet"><a href="${GUIDE_PATH}">Guide</a> · <a href="${GUIDE_PATH}/${page.name}.md">as Markdown</a> · in a terminal: <code>berth guide ${page.name}</code></p>
-<div class="prose">${new Html(scrollable(rendered))}</div>`,
+<div class="prose">${new Html(scrollable(withReferences(rendered, referenceOf)))}</div>`,
   })
 }
+
+/** Matches a request as code, with its path up to the query, outside of links and of blocks of code. */
+const REQUEST = /<code>(GET|POST|PUT|PATCH|DELETE) (\/[^\s<?]*)([^<]*)<\/code>(?!<\/(?:a|pre)>)/g
+
+const withReferences = (rendered: string, referenceOf: ReferenceOf): string =>
+  rendered.replaceAll(REQUEST, (whole, method: string, path: string) => {
+    const reference = referenceOf(method, path)
+    return reference === null ? whole : html`<a href="${reference}">${new Html(whole)}</a>`.text
+  })
 
 /** Lets wide tables and code scroll, also by the keyboard, and leaves no heading empty. */
 const scrollable = (rendered: string): string =>
