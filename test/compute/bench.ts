@@ -15,6 +15,7 @@ import { listProcesses, readMarker } from '../../src/compute/processes.ts'
 import { type SelfCommand, selfCommand } from '../../src/compute/self.ts'
 import type { Isolation } from '../../src/config/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
+import { nextLookMs } from '../support/processes.ts'
 import { PipedDriver } from './piped-driver.ts'
 
 /** Limits that the suite's harmless commands do not notice. */
@@ -131,10 +132,11 @@ export async function isSandboxdSafe(sandbox: Sandbox): Promise<boolean> {
 
 /** Waits until a condition holds; fails with `what` when it does not in time. */
 export async function until(what: string, condition: () => unknown, ms = 10_000): Promise<void> {
-  const deadline = performance.now() + ms
+  const started = performance.now()
   while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`waited in vain for: ${what}`)
-    await Bun.sleep(10)
+    const waited = performance.now() - started
+    if (waited > ms) throw new Error(`waited in vain for: ${what}`)
+    await Bun.sleep(nextLookMs(waited))
   }
 }
 
