@@ -97,7 +97,7 @@ describe.skipIf(browserPath === null)('signing in from a terminal in a browser (
     const { page, problems } = watched
     await page.goto(`${berth.info.base_url}/signin`)
     await signInOn(page, berth.info)
-    await page.waitForURL(/\/access/)
+    await page.waitForURL(`${berth.info.base_url}/`)
     await page.goto(foreign.url.href)
     await until(() => problems.some((problem) => problem.includes('frame')), 'the frame is refused')
     await page.getByRole('button', { name: 'Win' }).click()

@@ -77,7 +77,7 @@ export const SEEN_PAGES: readonly SeenPage[] = [
       const own = { authorization: `Bearer ${body.api_key}` }
       const [first] = (await berth.call('GET', '/keys', undefined, own)).body.keys
       await berth.call('POST', '/keys', { label: 'second' }, own)
-      await page.goto(await linkOf(berth, body.id))
+      await page.goto(await linkOf(berth, body.id, '/access'))
       await page.getByRole('link', { name: 'Delete the key second' }).click()
       // Meanwhile it becomes the last one.
       await berth.call('DELETE', `/keys/${first.id}`, undefined, own)
