@@ -29,6 +29,8 @@ export type Completion =
   | { kind: 'files'; prefix: string }
   | { kind: 'directories'; prefix: string }
   | { kind: 'ids'; placeholder: string; prefix: string }
+  /** A path of this machine, or the name of a server or project before a colon. */
+  | { kind: 'place' }
 
 /**
  * Completes a command line with the program's commands, options and values.
@@ -102,6 +104,7 @@ function completeValue(
       candidates: values.map(({ value }) => ({ value: prefix + value, description: '' })),
     }
   }
+  if (name === 'SOURCE' || name === 'TARGET') return { kind: 'place' }
   if (name === 'FILE') return { kind: 'files', prefix }
   if (name === 'DIR') return { kind: 'directories', prefix }
   const several = name === undefined ? undefined : placeholders.get(name)

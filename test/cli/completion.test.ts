@@ -155,6 +155,18 @@ test('a server is offered by its label where that is plain and its own, else by 
   for (const id of ids) await berth.run(['servers', 'delete', id])
 })
 
+test('cp and sync offer servers and projects with their colon, else files of this machine', async () => {
+  await berth.run(['servers', 'rename', '--server', server, 'quay'])
+  await berth.run(['projects', 'create', '--name', 'quarry', '--server', server])
+  expect(await offered('cp', 'settings.json', 'qu')).toEqual(['quay:', 'quarry:'])
+  expect(await offered('cp', 'quay')).toEqual(['quay:'])
+  expect(await offered('sync', '.', 'quarr')).toEqual(['quarry:'])
+  for (const typed of ['', 'sett', './qu', 'quay:', 'quay:a'])
+    expect(await offered('cp', typed)).toEqual(['files'])
+  await berth.run(['projects', 'delete', 'quarry'])
+  await berth.run(['servers', 'update', server, '--task', ''])
+})
+
 test('ids of keys are offered, and those of servers one behind the other', async () => {
   const { stdout } = await berth.run(['keys', 'list', '--json'])
   const ids = JSON.parse(stdout).keys.map((key: { id: string }) => key.id)

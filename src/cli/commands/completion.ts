@@ -53,9 +53,11 @@ export function registerCompletion(program: Command, session: CliSession): void 
       const found = complete(program, words, PLACEHOLDERS)
       if (found.kind === 'files' || found.kind === 'directories') return stdout.write(`${found.kind}\n`)
       const typed = words.at(-1) ?? ''
+      const places = found.kind === 'place' ? await placesFor(session, typed) : []
+      if (found.kind === 'place' && places.length === 0) return stdout.write('files\n')
       const candidates =
-        found.kind === 'words'
-          ? found.candidates
+        found.kind === 'words' || found.kind === 'place'
+          ? [...(found.kind === 'words' ? found.candidates : places)]
           : (await candidatesFor(session, found.placeholder, typed.slice(found.prefix.length)))
               // An id that is already in the list is not offered again.
               .filter(({ value }) => !found.prefix.includes(value))
@@ -108,6 +110,18 @@ async function candidatesFor(session: CliSession, placeholder: string, typed: st
   }
 }
 
+/** Returns the servers and projects whose name begins with what is typed, each with a colon. */
+async function placesFor(session: CliSession, typed: string): Promise<Candidate[]> {
+  if (!/^\w/.test(typed) || /[/:]/.test(typed)) return []
+  const found = await Promise.all(
+    ['SERVER', 'PROJECT'].map((placeholder) => candidatesFor(session, placeholder, typed)),
+  )
+  return found
+    .flat()
+    .map(({ value, description }) => ({ value: `${value}:`, description }))
+    .filter(({ value }) => value.startsWith(typed))
+}
+
 /** Matches a name that no shell has to quote. */
 const PLAIN = /^[\w.@+-]+$/
 
@@ -154,7 +168,10 @@ _berth() {
       compopt -o filenames 2>/dev/null
       while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -d -- "$current")
       ;;
-    *) compopt +o default 2>/dev/null ;;
+    *)
+      compopt +o default 2>/dev/null
+      [[ \${#COMPREPLY[@]} == 1 && \${COMPREPLY[0]} == *: ]] && compopt -o nospace 2>/dev/null
+      ;;
   esac
 }
 complete -o default -F _berth berth
