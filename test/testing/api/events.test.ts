@@ -25,6 +25,7 @@ describe('POST /_berth/events', () => {
       event: 'deployment.live',
       account_id: expect.stringMatching(/^acct_/),
       data: { url: 'https://x.example/' },
+      request_id: null,
       created_at: expect.stringMatching(/Z$/),
     })
     expect((await emit({ event: 'deployment.live' })).body.data).toEqual({
