@@ -149,9 +149,10 @@ function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: 
       reload()
     },
     acceptSockets() {
-      if (hasSockets) return
+      if (hasSockets) return true
       hasSockets = true
       reload()
+      return false
     },
     upgrade: (request, data, headers) =>
       (serverOf(request) as Bun.Server<unknown> as Bun.Server<SocketListener>).upgrade(request, {

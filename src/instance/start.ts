@@ -218,7 +218,7 @@ async function compose(
       listener?.route(next?.hosts ?? null)
     },
     sockets: {
-      acceptSockets: () => listener?.acceptSockets(),
+      acceptSockets: () => listener?.acceptSockets() ?? false,
       upgrade: (...handshake) => listener?.upgrade(...handshake) ?? false,
     },
     expire: (request) => listener?.expire(request),
@@ -249,8 +249,6 @@ async function compose(
   const open = (): Promise<void> => {
     // The executable starts with a compiler that waits longer, because most of a start runs once.
     Bun.unsafe.setJITPolicy(1)
-    // Any request from now on may be a handshake.
-    listening.acceptSockets()
     return instance.open()
   }
   // Otherwise after the ready line and the first response.
@@ -268,6 +266,10 @@ async function compose(
 
   hasStarted = true
   let stopping: Promise<void> | undefined
+  // Any later request may be a handshake. This takes milliseconds, which the ready line and the first response go without.
+  void Bun.sleep(RECOVERY_DELAY_MS).then(() => {
+    if (stopping === undefined) listening.acceptSockets()
+  })
   return {
     info: {
       version,

@@ -24,13 +24,25 @@ export class TestChanges implements Disposable {
     headers: Record<string, string> = { authorization: `Bearer ${berth.info.api_key}` },
     path = '/changes',
   ): Promise<TestChanges> {
-    const changes = new TestChanges()
-    const socket = new WebSocket(`${berth.info.base_url.replace('http', 'ws')}${path}`, { headers } as never)
-    socket.onmessage = ({ data }) => changes.#add(JSON.parse(String(data)))
-    socket.onclose = ({ code, reason }) => changes.#end(code, reason)
-    changes.#close = () => socket.close()
+    const url = `${berth.info.base_url.replace('http', 'ws')}${path}`
+    // A handshake that comes right after the ready line gets 503, and is to be sent again.
+    const changes = await TestChanges.#opened(url, headers).catch(() => TestChanges.#opened(url, headers))
     await changes.next('ready')
     return changes
+  }
+
+  static #opened(url: string, headers: Record<string, string>): Promise<TestChanges> {
+    const changes = new TestChanges()
+    const socket = new WebSocket(url, { headers } as never)
+    const { promise, resolve, reject } = Promise.withResolvers<TestChanges>()
+    socket.onopen = () => resolve(changes)
+    socket.onmessage = ({ data }) => changes.#add(JSON.parse(String(data)))
+    socket.onclose = ({ code, reason }) => {
+      reject(new Error(`closed: ${code} ${reason}`))
+      changes.#end(code, reason)
+    }
+    changes.#close = () => socket.close()
+    return promise
   }
 
   /** Opens an event stream; resolves when it is ready. */

@@ -90,6 +90,10 @@ export class ChangeStreams {
     run: (send: SendMessage, ended: AbortSignal) => Promise<void>,
     { request, set, whileValid, endOfCredential }: StreamRequest,
   ): Response {
+    const { sockets } = this.#dependencies
+    if (!sockets.acceptSockets()) {
+      throw new BerthError('service_unavailable', 'berth has only just started. Send the handshake again.')
+    }
     const ending = this.#ending.signal
     const socket = new ChangeSocket({
       run,
@@ -99,11 +103,8 @@ export class ChangeStreams {
     })
     const unsubscribe = whileValid(() => socket.close(endOfCredential))
     const headers = { 'x-request-id': String(set.headers['x-request-id']) }
-    if (this.#dependencies.sockets.upgrade(request, socket, headers))
-      return new Response(null, { status: 101 })
+    if (sockets.upgrade(request, socket, headers)) return new Response(null, { status: 101 })
     unsubscribe()
-    throw badRequest(
-      'The handshake of the WebSocket lacks a header, such as Sec-WebSocket-Key, or berth has only just started. Send it again, with all headers.',
-    )
+    throw badRequest('The handshake of the WebSocket lacks a header, such as Sec-WebSocket-Key.')
   }
 }
