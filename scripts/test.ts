@@ -163,6 +163,7 @@ async function checkText(): Promise<void> {
   }
   await typed('types', '.')
   await typed('types of the dashboard', 'src/dashboard')
+  await typed('types of the reference', 'src/contract/reference/browser')
 }
 
 const againstExecutable = sourceOnly ? [] : files.executable
