@@ -135,9 +135,7 @@ test('the command lines are those of commands that berth has, with their options
   const known = [...listOperations(API_OPERATIONS), ...listOperations(CONTROL_OPERATIONS)].map(({ id }) => id)
   expect([...lines.keys()].filter((id) => !known.includes(id))).toEqual([])
   expect(known.filter((id) => lines.has(id)).length).toBeGreaterThan(80)
-  expect(lines.get('servers.create')).toBe(
-    'berth servers create [--region REGION] [--tier TIER] [--task TEXT]',
-  )
+  expect(lines.get('servers.create')).toMatch(/^berth servers create .*\[--tier TIER\]/)
   expect(lines.get('servers.act')?.split('\n')).toContain('berth servers restart [SERVER]')
 })
 
