@@ -29,7 +29,7 @@ test.skipIf(process.platform !== 'linux')(
     })
     const shown = readFileSync(join(folder.path, 'shown'), 'utf8')
     expect(isLink(shown)).toBe(true)
-    expect(await visit(shown)).toMatchObject({ status: 303, location: '/access' })
+    expect(await visit(shown)).toMatchObject({ status: 303, location: '/' })
   },
 )
 
@@ -86,7 +86,7 @@ test('serve and serve --detach print a link that signs in, for people', async ()
     const [, url = ''] = /^ {2}Sign in +(http:\S+) {2}\(once, within an hour\)$/m.exec(stdout) ?? []
     const [, mcp = ''] = /^ {2}MCP +(http:\S+) {2}\(the address for coding assistants\)$/m.exec(stdout) ?? []
     expect(mcp).toBe(`${new URL(url).origin}/mcp`)
-    expect(await visit(url)).toMatchObject({ status: 303, location: '/access' })
+    expect(await visit(url)).toMatchObject({ status: 303, location: '/' })
     expect((await visit(url)).status).toBe(410)
     const log = readFileSync(join(folder.path, '.berth/berth.log'), 'utf8')
     expect(log).not.toContain('/signin/link/')

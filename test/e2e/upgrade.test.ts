@@ -19,7 +19,7 @@ async function olderDirectory(cwd: string): Promise<string> {
   await ended(berth)
   const data = join(cwd, '.berth')
   using database = new Database(join(data, 'berth.db'))
-  database.run('DROP TABLE project_code')
+  database.run('ALTER TABLE events DROP COLUMN request_id')
   database.run(`PRAGMA user_version = ${SCHEMA - 1}`)
   writeFileSync(join(data, 'version'), '0.0.9\n')
   return id

@@ -198,6 +198,7 @@ describe('snapshots', () => {
     const place = join(berth.dataDir, 'snapshots/old')
     const database = new Database(join(place, 'berth.db'))
     const later = [
+      'daily_usage',
       'project_code',
       'faults',
       'inbox',
@@ -209,6 +210,7 @@ describe('snapshots', () => {
     ]
     for (const table of later) database.run(`DROP TABLE ${table}`)
     for (const column of ['metered_at', 'network']) database.run(`ALTER TABLE servers DROP COLUMN ${column}`)
+    database.run('ALTER TABLE events DROP COLUMN request_id')
     database.run('PRAGMA user_version = 7')
     database.close()
     const said = JSON.parse(readFileSync(join(place, 'snapshot.json'), 'utf8'))
