@@ -50,4 +50,17 @@ export const ROUTES: readonly Route[] = [
   },
   { path: '/dashboard/access', title: 'Access', load: () => import('./screens/access/access.tsx') },
   { path: '/dashboard/usage', title: 'Usage', load: () => import('./screens/usage/usage.tsx') },
+  { path: '/dashboard/webhooks', title: 'Webhooks', load: () => import('./screens/webhooks/webhooks.tsx') },
+  {
+    path: '/dashboard/inboxes',
+    title: 'Inboxes',
+    isAdmin: true,
+    load: () => import('./screens/inboxes/inboxes.tsx'),
+  },
+  {
+    path: '/dashboard/controls',
+    title: 'Test controls',
+    isAdmin: true,
+    load: () => import('./screens/controls/controls.tsx'),
+  },
 ]

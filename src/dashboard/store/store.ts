@@ -26,6 +26,10 @@ export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 export type Delivery = ResponseOf<'control.deliveries.list'>['deliveries'][number]
 /** A fault of requests. */
 export type Fault = ResponseOf<'control.faults.list'>['faults'][number]
+/** A snapshot of the whole state. */
+export type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
+/** An inbox that has got something. */
+export type Inbox = ResponseOf<'control.inbox.list'>['inboxes'][number]
 /** An account, as the control API shows it. */
 export type Account = Pick<ResponseOf<'control.accounts.list'>['accounts'][number], 'id' | 'label'>
 
@@ -46,6 +50,8 @@ export class Store {
   readonly deliveries: History<Delivery>
   readonly faults: Collection<Fault>
   readonly accounts: Collection<Account>
+  readonly snapshots: Collection<Snapshot>
+  readonly inboxes: Collection<Inbox>
   readonly #api: ApiClient
   readonly #changes: Changes
   readonly #terminals = new Map<string, Collection<Terminal>>()
@@ -106,6 +112,16 @@ export class Store {
       type: 'fault',
       idOf,
       load: async () => (await api.call('control.faults.list')).faults,
+    })
+    this.snapshots = new Collection(changes, {
+      type: 'snapshot',
+      idOf: ({ name }: Snapshot) => name,
+      load: async () => (await api.call('control.snapshots.list')).snapshots,
+    })
+    this.inboxes = new Collection(changes, {
+      type: 'inbox',
+      idOf: ({ name }: Inbox) => name,
+      load: async () => (await api.call('control.inbox.list')).inboxes,
     })
     this.accounts = new Collection<Account>(changes, {
       type: 'account',

@@ -1,0 +1,78 @@
+import { Button } from '../../components/button.tsx'
+import { Loaded } from '../../components/loaded.tsx'
+import { Section } from '../../components/section.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { Fault } from '../../store/store.ts'
+
+/** The faults that are set, with how often each has struck. */
+export function Faults() {
+  const { api, store } = useDashboard()
+  return (
+    <Section
+      title="Faults"
+      actions={
+        store.faults.list.value.length > 0 && (
+          <Button
+            look="danger"
+            onClick={async () => {
+              await api.call('control.faults.clear')
+              await store.faults.load()
+            }}
+          >
+            Remove all
+          </Button>
+        )
+      }
+    >
+      <Loaded of={store.faults}>
+        {(faults) =>
+          faults.length === 0 ? (
+            <p class="quiet">
+              None is set. Open a <a href="/dashboard/requests">request</a> and make a fault of it, or use{' '}
+              <code>berth faults add</code>.
+            </p>
+          ) : (
+            <ul class="cards">
+              {faults.map((fault) => (
+                <li class="card" key={fault.id}>
+                  <div class="card-main">
+                    <p>
+                      <strong>{effectOf(fault)}</strong> on <code>{matchOf(fault)}</code>
+                    </p>
+                    <p class="quiet">
+                      {fault.hits === 1 ? 'Struck once' : `Struck ${fault.hits} times`}
+                      {fault.times !== null && `, at most ${fault.times}`}
+                    </p>
+                  </div>
+                  <Button
+                    look="danger"
+                    onClick={async () => {
+                      await api.call('control.faults.delete', { params: { faultId: fault.id } })
+                      store.faults.remove(fault.id)
+                    }}
+                  >
+                    Remove
+                  </Button>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Section>
+  )
+}
+
+/** What a fault does, in words. */
+function effectOf({ effect }: Fault): string {
+  if ('error' in effect) return `${effect.error.status} ${effect.error.code ?? ''}`.trim()
+  if ('delay_ms' in effect) return `${effect.delay_ms} ms later`
+  return 'disconnect' in effect ? 'Cut off' : 'Compute fails'
+}
+
+/** Which requests a fault matches. */
+function matchOf({ match }: Fault): string {
+  const { operation, method, path, account_id: account } = match
+  const parts = [operation, method, path, account].filter((part) => part !== undefined)
+  return parts.length === 0 ? 'every request' : parts.join(' ')
+}

@@ -1,0 +1,140 @@
+import { useState } from 'preact/hooks'
+import type { ResponseOf } from '../../../client/client.ts'
+import { Button } from '../../components/button.tsx'
+import { formatBytes } from '../../components/bytes.ts'
+import { CommandLines, quoted } from '../../components/command-lines.tsx'
+import { Confirm } from '../../components/dialog.tsx'
+import { Loaded } from '../../components/loaded.tsx'
+import { Section } from '../../components/section.tsx'
+import { Time } from '../../components/time.tsx'
+import { useDashboard } from '../../dashboard.ts'
+
+type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
+
+/** The name of the state before a reset, so that it can be undone. */
+const BEFORE_RESET = 'before-reset'
+
+/** The whole state of the instance: save it, come back to it, begin anew. */
+export function Snapshots() {
+  const { api, notices, store } = useDashboard()
+  const [name, setName] = useState('')
+  const [asked, setAsked] = useState<{ action: 'reset' } | { action: 'restore'; name: string } | null>(null)
+  const { snapshots } = store
+  const save = async (given: string): Promise<void> => {
+    snapshots.put(await api.call('control.snapshots.create', { body: { name: given } }))
+  }
+  const restore = async (given: string): Promise<void> => {
+    await api.call('control.snapshots.restore', { params: { name: given } })
+    notices.done(`The state is that of ${given}.`)
+  }
+  return (
+    <Section
+      title="State"
+      actions={
+        <Button look="danger" onClick={() => setAsked({ action: 'reset' })}>
+          Reset …
+        </Button>
+      }
+    >
+      <form
+        class="actions"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void notices.attempt(() => save(name)).then((ok) => ok && setName(''))
+        }}
+      >
+        <input
+          type="text"
+          required
+          aria-label="Name of the snapshot"
+          placeholder="Name of the snapshot"
+          value={name}
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+        <Button type="submit">Save</Button>
+      </form>
+      <Loaded of={snapshots}>
+        {(all) =>
+          all.length === 0 ? (
+            <p class="quiet">No snapshot was saved yet.</p>
+          ) : (
+            <ul class="cards">
+              {all.map((snapshot) => (
+                <SnapshotCard
+                  key={snapshot.name}
+                  snapshot={snapshot}
+                  onRestore={() => setAsked({ action: 'restore', name: snapshot.name })}
+                />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      <CommandLines
+        berth={`berth snapshots save ${quoted(name)}`}
+        method="POST"
+        path="/_berth/snapshots"
+        body={{ name }}
+      />
+      {asked?.action === 'reset' && (
+        <Confirm
+          title="Reset the instance?"
+          action="Reset"
+          onClose={() => setAsked(null)}
+          onConfirm={async () => {
+            await save(BEFORE_RESET)
+            await api.call('control.reset', { body: {} })
+            notices.done('The instance was reset.', {
+              label: 'Undo',
+              run: () => void notices.attempt(() => restore(BEFORE_RESET)),
+            })
+          }}
+        >
+          <p>
+            All servers, projects, tasks and keys but the first are gone. The state is saved as{' '}
+            <code>{BEFORE_RESET}</code> first, so this can be undone.
+          </p>
+        </Confirm>
+      )}
+      {asked?.action === 'restore' && (
+        <Confirm
+          title={`Restore ${asked.name}?`}
+          action="Restore"
+          onClose={() => setAsked(null)}
+          onConfirm={() => restore(asked.name)}
+        >
+          <p>The present state is replaced. Save it first if you want it back.</p>
+        </Confirm>
+      )}
+    </Section>
+  )
+}
+
+function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: () => void }) {
+  const { api, store } = useDashboard()
+  const { name, bytes, created_at: createdAt } = snapshot
+  return (
+    <li class="card">
+      <div class="card-main">
+        <p>
+          <strong>
+            <bdi>{name}</bdi>
+          </strong>
+        </p>
+        <p class="quiet">
+          {formatBytes(bytes)}, saved <Time at={createdAt} />
+        </p>
+      </div>
+      <Button onClick={onRestore}>Restore …</Button>
+      <Button
+        look="quiet"
+        icon="trash"
+        label={`Delete the snapshot ${name}`}
+        onClick={async () => {
+          await api.call('control.snapshots.delete', { params: { name } })
+          store.snapshots.remove(name)
+        }}
+      />
+    </li>
+  )
+}

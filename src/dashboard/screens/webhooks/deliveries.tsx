@@ -1,0 +1,98 @@
+import { Button } from '../../components/button.tsx'
+import { Loaded } from '../../components/loaded.tsx'
+import { State } from '../../components/state.tsx'
+import { Time } from '../../components/time.tsx'
+import { useDashboard } from '../../dashboard.ts'
+import type { Delivery } from '../../store/store.ts'
+
+/** Deliveries that are listed: the others are found by the timeline. */
+const LISTED = 100
+
+/** What was delivered, or not: each delivery with its attempts. */
+export function Deliveries() {
+  const { store } = useDashboard()
+  return (
+    <Loaded of={store.deliveries}>
+      {(deliveries) =>
+        deliveries.length === 0 ? (
+          <p class="quiet">Nothing was delivered yet.</p>
+        ) : (
+          <ul class="deliveries">
+            {deliveries.slice(0, LISTED).map((delivery) => (
+              <DeliveryView key={delivery.id} delivery={delivery} />
+            ))}
+          </ul>
+        )
+      }
+    </Loaded>
+  )
+}
+
+function DeliveryView({ delivery }: { delivery: Delivery }) {
+  const { api, router, store } = useDashboard()
+  const { id, event, url, status, created_at: createdAt, next_attempt_at: nextAt, attempts } = delivery
+  const isOpen = router.query.value.get('delivery') === id
+  return (
+    <li>
+      <details
+        open={isOpen}
+        onToggle={({ currentTarget }) => {
+          if (currentTarget.open !== isOpen) router.setQuery('delivery', currentTarget.open ? id : '')
+        }}
+      >
+        <summary>
+          <State of={status} />
+          <strong>{event}</strong>
+          <span class="cell">{url}</span>
+          <span class="quiet">
+            {attempts.length === 1 ? '1 attempt' : `${attempts.length} attempts`}, <Time at={createdAt} />
+          </span>
+        </summary>
+        <p class="actions">
+          {nextAt !== null && (
+            <span class="quiet">
+              Next try <Time at={nextAt} />
+            </span>
+          )}
+          <Button
+            icon="restart"
+            onClick={async () => {
+              await api.call('control.deliveries.retry', { params: { deliveryId: id } })
+              await store.deliveries.load()
+            }}
+          >
+            {status === 'delivered' ? 'Send again' : 'Try now'}
+          </Button>
+        </p>
+        <ol class="attempts">
+          {attempts.map((attempt) => (
+            <Attempt key={attempt.number} attempt={attempt} />
+          ))}
+        </ol>
+      </details>
+    </li>
+  )
+}
+
+const Attempt = ({ attempt }: { attempt: Delivery['attempts'][number] }) => (
+  <li>
+    <details>
+      <summary>
+        <span>Attempt {attempt.number}</span>
+        <strong>{attempt.status ?? attempt.error}</strong>
+        <span class="quiet">
+          {attempt.ms} ms, <Time at={attempt.at} />
+        </span>
+      </summary>
+      <h3>Request</h3>
+      <pre>
+        {Object.entries(attempt.request.headers)
+          .map(([name, value]) => `${name}: ${value}`)
+          .join('\n')}
+      </pre>
+      <pre>{attempt.request.body}</pre>
+      <h3>Response</h3>
+      <pre>{attempt.response?.body || attempt.error || '(empty)'}</pre>
+    </details>
+  </li>
+)
