@@ -118,7 +118,9 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
       const { page, requests, problems } = watched
       const { body: key } = await own.call('POST', '/keys', { label: 'Laptop' })
       await page.goto(own.info.sign_in_url)
-      expect(page.url()).toBe(`${own.info.base_url}/access`)
+      expect(page.url()).toBe(`${own.info.base_url}/`)
+      await page.waitForLoadState('networkidle')
+      await page.goto(`${own.info.base_url}/access`)
       await page.getByText('First account').waitFor()
 
       await page.getByRole('button', { name: 'Reveal the key Laptop' }).click()
