@@ -108,6 +108,8 @@ describe.skipIf(browserPath === null)('the timeline on the dashboard (needs Chro
     await tests.berth.server({ task: 'of the first account' })
     await using watched = await tests.open('/')
     const { page, problems } = watched
+    // Leaves first: what the page still loads would be refused without its session.
+    await page.goto('about:blank')
     await page.context().clearCookies()
     await page.goto(link.body.url)
     await page.getByRole('button', { name: 'Create a server' }).waitFor()

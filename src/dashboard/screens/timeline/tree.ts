@@ -59,9 +59,6 @@ export interface TreeInput {
   readonly accountId: string
 }
 
-/** Milliseconds after the response to a request within which an event of a server still counts as its effect. */
-const SOON_MS = 2_000
-
 /** States that are failures. */
 const BAD = /^(?:failed|crashed|exited with [1-9])/
 
@@ -71,8 +68,9 @@ export function growTree(input: TreeInput): Entry[] {
   const roots: Entry[] = []
   /** The request that made an object, by the object's id. */
   const makers = new Map<string, Entry>()
-  /** The requests that act on an object, the newest first, by the object's id. */
-  const actors = new Map<string, Entry[]>()
+  /** The newest request that published from a server, by the server's id, which is that of its deployment. */
+  const publishers = new Map<string, Entry>()
+  const byRequest = new Map<string, Entry>()
   for (const request of requests) {
     const entry = entryOf(
       'request',
@@ -86,21 +84,19 @@ export function growTree(input: TreeInput): Entry[] {
       },
     )
     roots.push(entry)
+    byRequest.set(request.id, entry)
     if (isRead(request)) continue
-    const { named, made } = facts.of(request)
-    for (const id of made) makers.set(id, entry)
-    for (const id of [...named, ...made]) {
-      const known = actors.get(id)
-      if (known) known.push(entry)
-      else actors.set(id, [entry])
-    }
+    for (const id of facts.of(request).made) makers.set(id, entry)
+    const { serverId } = entry
+    if (request.operation === 'deployments.create' && serverId !== null && !publishers.has(serverId))
+      publishers.set(serverId, entry)
   }
   const things = new Map<string, Entry>()
   for (const { id, entry } of thingsOf(input)) {
     // The id of a deployment is that of its server.
     const isDeployment = entry.subject.kind === 'deployment'
     if (!isDeployment) things.set(id, entry)
-    const cause = isDeployment ? actors.get(id)?.find(publishes) : makers.get(id)
+    const cause = isDeployment ? publishers.get(id) : makers.get(id)
     ;(cause?.children ?? roots).push(entry)
   }
   const byEvent = new Map<string, Entry>()
@@ -118,7 +114,7 @@ export function growTree(input: TreeInput): Entry[] {
       },
     )
     byEvent.set(event.id, entry)
-    ;(causeOf(event, { makers, actors, things })?.children ?? roots).push(entry)
+    ;(causeOf(event, { makers, things, byRequest })?.children ?? roots).push(entry)
   }
   for (const delivery of deliveries) {
     const cause = byEvent.get(delivery.event_id)
@@ -127,9 +123,6 @@ export function growTree(input: TreeInput): Entry[] {
   for (const root of roots) settle(root)
   return roots.sort((a, b) => b.last - a.last)
 }
-
-const publishes = ({ subject }: Entry): boolean =>
-  subject.kind === 'request' && subject.value.operation === 'deployments.create'
 
 const entryOf = (
   kind: string,
@@ -169,31 +162,22 @@ function deliveryEntry(delivery: Delivery, serverId: string | null): Entry {
   return entry
 }
 
-/** Finds what caused an event: the object that it is about, or the request that acted on that. */
+/** Finds what caused an event: the task or project that it is about, else the request that berth says it came of. */
 function causeOf(
-  { event, data, created_at: createdAt }: EmittedEvent,
+  { data, request_id: requestId }: EmittedEvent,
   {
     makers,
-    actors,
     things,
-  }: Record<'makers' | 'things', ReadonlyMap<string, Entry>> & { actors: ReadonlyMap<string, Entry[]> },
+    byRequest,
+  }: Readonly<Record<'makers' | 'things' | 'byRequest', ReadonlyMap<string, Entry>>>,
 ): Entry | undefined {
-  const at = Date.parse(createdAt)
-  const [taskId, projectId, serverId] = [data.task_id, data.project_id, data.server_id].map(String)
-  if (taskId !== undefined && data.task_id !== undefined) return things.get(taskId) ?? makers.get(taskId)
-  if (projectId !== undefined && data.project_id !== undefined) {
-    // What the last request brought up; of its creation, the project itself.
-    const actor = actors.get(projectId)?.find((request) => request.at <= at)
-    return actor === undefined || actor === makers.get(projectId) ? (things.get(projectId) ?? actor) : actor
-  }
-  if (serverId === undefined) return undefined
-  if (event === 'server.created') return makers.get(serverId) ?? things.get(serverId)
-  const noun = event.startsWith('server.') ? /^servers\./ : /^(?:deployments|servers|projects|builds)\./
-  return actors.get(serverId)?.find(({ at: began, subject }) => {
-    if (subject.kind !== 'request') return false
-    const { operation, ms } = subject.value
-    return noun.test(operation ?? '') && began <= at && at <= began + ms + SOON_MS
-  })
+  const request = requestId === null ? undefined : byRequest.get(requestId)
+  const { task_id: taskId, project_id: projectId } = data
+  if (typeof taskId === 'string') return things.get(taskId) ?? makers.get(taskId) ?? request
+  // Of a project's creation the project itself, which stands below it; of a later bring-up what has begun that.
+  if (typeof projectId === 'string' && (request === undefined || request === makers.get(projectId)))
+    return things.get(projectId) ?? request
+  return request
 }
 
 /** Returns the entries of all objects. */
