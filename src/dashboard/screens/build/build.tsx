@@ -2,6 +2,7 @@ import { useCallback } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { Id } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
+import { titleOf } from '../../components/goal.ts'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { LogView } from '../../components/log/log-view.tsx'
 import { Page } from '../../components/page.tsx'
@@ -39,7 +40,7 @@ export default function Build({ params }: ScreenProps) {
   const server = store.servers.open().get(serverId)
   return (
     <Page
-      title={goal.split('\n', 1)[0] ?? goal}
+      title={titleOf(goal)}
       isFull
       above={
         <>

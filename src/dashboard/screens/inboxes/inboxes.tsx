@@ -72,7 +72,7 @@ function Entries({ name, count }: { name: string; count: number }) {
   if (!entries) return <Loading />
   return (
     <>
-      <p class="actions toolbar">
+      <p class="actions above-table">
         <Button
           look="danger"
           onClick={async () => {

@@ -51,7 +51,7 @@ function ProjectRow({ project }: { project: Project }) {
       </span>
       <span class="cell">
         {url === null ? (
-          <span class="quiet">private</span>
+          <span class="quiet">not public</span>
         ) : (
           <a href={url} target="_blank" rel="noopener noreferrer">
             {url.replace(/^https?:\/\//, '')}

@@ -8,6 +8,10 @@ const FILTERS = ['q', 'operation', 'status', 'code', 'errors', 'server', 'accoun
 export const scopeOf = (query: URLSearchParams): string =>
   JSON.stringify(FILTERS.map((name) => query.get(name)))
 
+/** Reports whether an address filters the list. */
+export const isFiltered = (query: URLSearchParams): boolean =>
+  FILTERS.some((name) => (query.get(name) ?? '') !== '')
+
 /** Returns the address of the screen with some parameters set; an empty one is removed. */
 export function hrefWith(query: URLSearchParams, changes: Readonly<Record<string, string>>): string {
   const changed = new URLSearchParams(query)

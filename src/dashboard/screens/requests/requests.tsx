@@ -15,7 +15,7 @@ import type { JournalRequest } from '../../store/store.ts'
 import { Detail } from './detail.tsx'
 import { ErrorGroups } from './error-groups.tsx'
 import { isFailed, RequestFacts, shortPath } from './facts.ts'
-import { filterRequests, hrefWith, scopeOf } from './filter.ts'
+import { filterRequests, hrefWith, isFiltered, scopeOf } from './filter.ts'
 import { Filters } from './filters.tsx'
 import { Who } from './who.tsx'
 
@@ -86,7 +86,7 @@ export default function Requests() {
             {isGrouped ? (
               <ErrorGroups requests={shown} />
             ) : held.shown.length === 0 ? (
-              <Nothing isFiltered={requests.length > 0} />
+              <Nothing isFiltered={isFiltered(query)} hasOwn={requests.length > 0} />
             ) : (
               <div class="table requests">
                 <VirtualList
@@ -163,7 +163,7 @@ function RequestRow({
 }
 
 /** What the list shows without a request. */
-const Nothing = ({ isFiltered }: { isFiltered: boolean }) =>
+const Nothing = ({ isFiltered, hasOwn }: { isFiltered: boolean; hasOwn: boolean }) =>
   isFiltered ? (
     <Empty title="No request fits the filters">
       <p>
@@ -173,5 +173,11 @@ const Nothing = ({ isFiltered }: { isFiltered: boolean }) =>
   ) : (
     <Empty title="No requests yet">
       <p>Each request to the API appears here at once, with both bodies, and what it caused.</p>
+      {hasOwn && (
+        <p class="quiet">
+          Those of this page and of the command line are hidden.{' '}
+          <a href="/dashboard/requests?own=1">Show them</a>
+        </p>
+      )}
     </Empty>
   )

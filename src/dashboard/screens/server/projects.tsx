@@ -29,7 +29,7 @@ export function ServerProjects({ server }: { server: Server }) {
             )
           return (
             <>
-              <div class="actions toolbar">{create}</div>
+              <div class="actions above-table">{create}</div>
               <ProjectList projects={projects} />
             </>
           )

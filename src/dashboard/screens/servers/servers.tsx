@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
+import { formatBytes } from '../../components/bytes.ts'
 import { Id } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Loaded } from '../../components/loaded.tsx'
@@ -90,7 +91,7 @@ function ServerRow({ server }: { server: Server }) {
           </a>
         )}
       </span>
-      <span class="cell number">{storageUsedGb.toFixed(2)} GB</span>
+      <span class="cell number">{formatBytes(storageUsedGb * 1e9)}</span>
       <span class="cell number">{creditsUsed.toFixed(3)}</span>
       <span class="cell quiet">
         <Time at={createdAt} />

@@ -22,7 +22,10 @@ export function Reply({ task, question }: { task: Task; question: string }) {
       }}
     >
       <label class="field">
-        <span>The agent waits for your response{question !== '' && `: ${question}`}</span>
+        <span>
+          The agent waits for your response
+          {question !== '' && <span class="visually-hidden">: {question}</span>}
+        </span>
         <textarea
           rows={3}
           value={answer}

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { Id } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
+import { titleOf } from '../../components/goal.ts'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { Page } from '../../components/page.tsx'
 import { State } from '../../components/state.tsx'
@@ -50,7 +51,7 @@ function Conversation({ task }: { task: TaskValue }) {
   const params = { serverId, taskId: id }
   return (
     <Page
-      title={title(goal)}
+      title={titleOf(goal)}
       above={
         <>
           <a href="/dashboard/tasks">Tasks</a> /{' '}
@@ -63,8 +64,8 @@ function Conversation({ task }: { task: TaskValue }) {
         <>
           <State of={status} />
           <Id id={id} />
-          <span class="quiet">
-            <Time at={createdAt} />
+          <span class="began quiet">
+            begun <Time at={createdAt} />
           </span>
         </>
       }
@@ -107,13 +108,4 @@ function Conversation({ task }: { task: TaskValue }) {
       </section>
     </Page>
   )
-}
-
-/** Characters of a goal in a title. */
-const TITLE = 80
-
-/** Returns the first line of a goal, shortened. */
-function title(goal: string): string {
-  const [line = ''] = goal.trim().split('\n', 1)
-  return line.length > TITLE ? `${line.slice(0, TITLE)}…` : line
 }

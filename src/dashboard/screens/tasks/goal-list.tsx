@@ -1,5 +1,6 @@
 import { Id } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
+import { titleOf } from '../../components/goal.ts'
 import { State } from '../../components/state.tsx'
 import { Time } from '../../components/time.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
@@ -28,7 +29,7 @@ export function GoalList({ noun, items }: { noun: 'tasks' | 'builds'; items: rea
           <div class="row">
             <span class="cell main">
               <a class="row-link" href={`/dashboard/${noun}/${id}`}>
-                <bdi>{goal}</bdi>
+                <bdi title={goal}>{titleOf(goal)}</bdi>
               </a>
               <Id id={id} />
             </span>

@@ -1,3 +1,4 @@
+import { titleOf } from '../../components/goal.ts'
 import { FOLLOWED, type FollowedType, type Step, stateOf } from '../../store/steps.ts'
 import type {
   Build,
@@ -223,7 +224,7 @@ function nameOf(type: FollowedType, value: unknown): string {
       return (value as Project).name
     case 'task':
     case 'build':
-      return (value as Task | Build).goal
+      return titleOf((value as Task | Build).goal)
     case 'terminal':
       return (value as Terminal).name
     case 'deployment':

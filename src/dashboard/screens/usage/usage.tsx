@@ -66,8 +66,9 @@ function Spending({ usage }: { usage: AccountUsage }) {
           </li>
         ))}
       </ol>
-      <p class="quiet">
-        From {days[0]?.day} to {days.at(-1)?.day}; the highest day {most.toFixed(3)} credits.
+      <p class="days-range quiet">
+        {days[0]?.day}
+        {days.length > 1 && ` to ${days.at(-1)?.day}, at most ${most.toFixed(3)} credits a day`}
       </p>
       <h2>By server</h2>
       {servers.length === 0 ? (

@@ -56,6 +56,9 @@ export default function Webhooks() {
   )
 }
 
+/** Most events of a webhook that are named in its card. */
+const NAMED = 5
+
 function WebhookCard({ webhook }: { webhook: Webhook }) {
   const { api, context, store } = useDashboard()
   const [isDeleting, setDeleting] = useState(false)
@@ -67,7 +70,9 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
           <strong>{url}</strong> <Id id={id} />
         </p>
         <p class="quiet">
-          {events.join(', ')}
+          <span title={events.join(', ')}>
+            {events.length > NAMED ? `${events.length} kinds of events` : events.join(', ')}
+          </span>
           {context.is_admin && <SuccessRate webhookId={id} />}
         </p>
       </div>

@@ -55,11 +55,11 @@ export function Processes({ server }: { server: Server }) {
               <tr>
                 <th class="number">PID</th>
                 <th>Command</th>
-                <th>Of</th>
+                <th class="owner">Of</th>
                 <th class="number">CPU</th>
                 <th class="number">Memory</th>
                 <th>Ports</th>
-                <th>Began</th>
+                <th class="began">Began</th>
                 <td />
               </tr>
             </thead>
@@ -106,11 +106,11 @@ function Row({ process, onEnd }: { process: Process; onEnd: () => void }) {
       <td>
         <code>{command}</code>
       </td>
-      <td class="quiet">{owner?.kind}</td>
+      <td class="owner quiet">{owner?.kind}</td>
       <td class="number">{cpu.toFixed(1)} %</td>
       <td class="number">{formatBytes(memory)}</td>
       <td>{ports.join(', ')}</td>
-      <td class="quiet">
+      <td class="began quiet">
         <Time at={process.started_at} />
       </td>
       <td>
