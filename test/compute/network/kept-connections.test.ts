@@ -44,7 +44,7 @@ describe.skipIf(!(await networkIsPossible()))('a connection to an app in a serve
     await world.exchange(other, post('b1'), 'b1')
     await world.exchange(other, get('c1'), 'c1')
     await world.exchange(one, post('a4'), 'a4')
-    expect(world.read()).toEqual(['a1@0', 'a2@0', 'a3@0', 'b1@1', 'c1@2', 'a4@0'])
+    expect(await world.told(6)).toEqual(['a1@0', 'a2@0', 'a3@0', 'b1@1', 'c1@2', 'a4@0'])
   })
 
   test('ends with its client, and soon when it is idle', async () => {
@@ -57,7 +57,7 @@ describe.skipIf(!(await networkIsPossible()))('a connection to an app in a serve
     }
     await until('both are closed', () => world.lines.filter((line) => line.startsWith('closed')).length === 2)
     await world.exchange(one, post('a2'), 'a2')
-    expect(world.read()).toEqual(['b1@0', 'a1@1', 'a2@2'])
+    expect(await world.told(3)).toEqual(['b1@0', 'a1@1', 'a2@2'])
   })
 
   test.each([
@@ -69,7 +69,7 @@ describe.skipIf(!(await networkIsPossible()))('a connection to an app in a serve
     using client = await Raw.to(world.site.port)
     await world.exchange(client, post('a1'), 'a1')
     await world.exchange(client, post('a2'), 'a2')
-    expect(world.read()).toEqual(['a1@0', 'a2@1'])
+    expect(await world.told(2)).toEqual(['a1@0', 'a2@1'])
   })
 
   test('takes no body of more than 64 KiB, or of unknown length, after another', async () => {
@@ -81,7 +81,7 @@ describe.skipIf(!(await networkIsPossible()))('a connection to an app in a serve
     client.send('POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n')
     await until('the request has begun', () => world.site.uses.begun === 4)
     await world.exchange(client, 'a4.\r\n0\r\n\r\n', 'a4')
-    expect(world.read()).toEqual(['a1@0', 'a2@1', 'a3@2', 'a4@3'])
+    expect(await world.told(4)).toEqual(['a1@0', 'a2@1', 'a3@2', 'a4@3'])
   })
 
   // The app does not read while it sleeps, so the next request waits in the kernel when the app closes the connection.
@@ -104,7 +104,7 @@ describe.skipIf(!(await networkIsPossible()))('a connection to an app in a serve
       await Bun.sleep(350)
       client.send(request.slice(-40))
       expect(await client.until('a2')).toStartWith('HTTP/1.1 200 OK')
-      expect(world.read()).toEqual(['a1@0', 'a2@1'])
+      expect(await world.told(2)).toEqual(['a1@0', 'a2@1'])
     },
   )
 
@@ -125,7 +125,7 @@ describe.skipIf(!(await networkIsPossible()))('a connection to an app in a serve
     await until('the app has read a part', () => world.read().length === 2)
     client.send(rest)
     expect(await client.until('compute_backend_error')).toStartWith('HTTP/1.1 502')
-    expect(world.read()).toEqual(['a1@0', 'a2@0'])
+    expect(await world.told(2)).toEqual(['a1@0', 'a2@0'])
   })
 
   test('fails no request and repeats none, if the app closes idle ones at any moment', async () => {
@@ -183,6 +183,8 @@ interface World extends AsyncDisposable {
   readonly lines: readonly string[]
   /** The ids of the requests that the app has read, each with its connection. */
   read(): string[]
+  /** Waits until the app has told of so many requests, and returns what `read` does. */
+  told(requests: number): Promise<string[]>
   /** Sends a request and waits for its response, which ends with the id. */
   exchange(client: Raw, request: string, id: string): Promise<void>
 }
@@ -204,13 +206,18 @@ async function started(respond: string): Promise<World> {
       lines.push(...parts)
     },
   })
+  const read = (): string[] => lines.filter((line) => line.includes('@'))
   await until('the app listens', () => lines.includes('ready'))
   const site = parts.use(await testSite({ upstream: { kind: 'app', server: sandbox, port: PORT } }))
   const kept = parts.move()
   return {
     site,
     lines,
-    read: () => lines.filter((line) => line.includes('@')),
+    read,
+    async told(requests) {
+      await until('the app has told of its requests', () => read().length >= requests)
+      return read()
+    },
     async exchange(client, request, id) {
       client.send(request)
       expect(await client.until(id)).toStartWith('HTTP/1.1 ')

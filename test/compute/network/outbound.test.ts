@@ -118,7 +118,8 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
       expect(await world.get(url), url).toStartWith('failed')
     }
     const { told } = await world.refused()
-    expect(told.map(({ destination }) => destination)).toEqual([
+    // A client that waits too long for a slow machine tries again, and is told again.
+    expect([...new Set(told.map(({ destination }) => destination))]).toEqual([
       ...['10.0.0.5:80', '169.254.169.254:80', 'inner.test.example (10.0.0.5):80', '93.184.216.1:9001'],
     ])
     expect(told[0]?.remedy).toContain('berth servers network srv_world --add-host 10.0.0.5:80')
