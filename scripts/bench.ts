@@ -28,6 +28,7 @@ const parts: Record<string, () => Promise<void>> = {
   network: async () => (await import('./benchmarks/network.ts')).benchNetwork(),
   static: async () => (await import('./benchmarks/static.ts')).benchStatic(),
   tasks: async () => (await import('./benchmarks/tasks.ts')).benchTasks(),
+  dashboard: async () => (await import('./benchmarks/dashboard.ts')).benchDashboard(),
   suite: async () => (await import('./benchmarks/suite.ts')).benchSuite(),
   states: async () => (await import('./benchmarks/states.ts')).benchStates(),
   packages: async () => (await import('./benchmarks/packages.ts')).benchPackages(),

@@ -90,7 +90,7 @@ async function provision(berth: Instance, count: number): Promise<void> {
  * Milliseconds of processor time that a process has used: of each thread, as the scheduler counts it. Threads that
  * have ended are left out.
  */
-function cpuOf(pid: number): number {
+export function cpuOf(pid: number): number {
   let nanoseconds = 0
   for (const thread of readdirSync(`/proc/${pid}/task`)) {
     nanoseconds += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ', 1)[0])

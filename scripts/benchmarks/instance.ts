@@ -12,6 +12,8 @@ export interface Instance extends AsyncDisposable {
   key: string
   adminToken: string
   isolation: string
+  /** Link that signs a browser in as the instance's owner, once. */
+  signInUrl: string
   /** A request with the key; the answer's JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: the bench reads whatever shape it expects
   call(method: string, path: string, body?: unknown): Promise<any>
@@ -63,6 +65,7 @@ export async function startInstance(
     key: ready.api_key,
     adminToken: ready.admin_token,
     isolation: ready.isolation,
+    signInUrl: ready.sign_in_url,
     call: (method, path, body) => send(ready.api_key, method, path, body),
     control: (method, path, body) => send(ready.admin_token, method, `/_berth${path}`, body),
     async [Symbol.asyncDispose]() {

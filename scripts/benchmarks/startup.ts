@@ -102,7 +102,8 @@ export async function compile(folder: string, name: string, source: string): Pro
   }
 }
 
-async function firstAnswer(command: string[]): Promise<number> {
+/** Milliseconds from the start of a berth to its first response to a request with the key. */
+export async function firstAnswer(command: string[]): Promise<number> {
   const started = performance.now()
   const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' })
   const { base_url, api_key } = JSON.parse(await readLine(child.stdout))
