@@ -11,9 +11,9 @@ const SERVERS = 1_000
 const REQUESTS = 10_000
 const LOG_BYTES = 100_000_000
 /** Milliseconds after which the rest of a log is not waited for. */
-const LOG_MS = 12_000
+const LOG_MS = 10_000
 /** Milliseconds after which no more servers are made. */
-const FILL_MS = 45_000
+const FILL_MS = 35_000
 const IDLE_MS = 5_000
 const STARTS = 21
 
@@ -107,7 +107,7 @@ async function firstView(berth: Instance, measured: MeasuredPage): Promise<Row> 
   for (let n = 0; n < VIEWS; n += 1) taken.push(await measured.serversShown(`${berth.url}/dashboard/servers`))
   const { servers } = await berth.call('GET', '/servers')
   return {
-    what: `navigation → list of ${servers.length.toLocaleString('en')} servers, median of ${VIEWS}`,
+    what: `navigation → list of servers, ${servers.length.toLocaleString('en')} in all, median of ${VIEWS}`,
     measured: ms(median(taken)),
     goal: '≤ 300 ms',
     met: median(taken) <= 300,
