@@ -81,10 +81,26 @@ export default function Project({ params }: ScreenProps) {
           { href: `${base}/variables`, label: 'Variables' },
         ]}
       />
-      {tab === 'variables' ? <Variables project={project} /> : <ProjectLog projectId={project.id} />}
+      {tab === 'variables' ? (
+        <Variables project={project} />
+      ) : project.init_phase === null ? (
+        <NoCode project={project} />
+      ) : (
+        <ProjectLog projectId={project.id} />
+      )}
     </Page>
   )
 }
+
+/** What a project shows that was made without code. */
+const NoCode = ({ project }: { project: ProjectValue }) => (
+  <Empty title="No code was brought up yet">
+    <p>The log begins when the app is first installed and started. Send it a directory:</p>
+    <p class="quiet">
+      <code>berth projects push --project {project.id}</code>
+    </p>
+  </Empty>
+)
 
 function ProjectLog({ projectId }: { projectId: string }) {
   const { api } = useDashboard()
