@@ -12,7 +12,7 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     const { page, problems } = watched
     await page.getByRole('button', { name: 'Create a project' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('Template', { exact: true }).selectOption('bun-api')
+    await dialog.getByRole('combobox', { name: 'Template' }).selectOption('bun-api')
     await dialog.getByLabel('Name').fill('Counter')
     await dialog.getByRole('button', { name: 'Create', exact: true }).click()
     await page.locator('.state').getByText('running').waitFor()
