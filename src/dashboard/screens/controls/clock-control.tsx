@@ -30,7 +30,8 @@ export function ClockControl() {
   if (failure) return <Failure error={failure} retry={load} />
   if (!clock) return <Loading />
   const isMoved = clock.offset_ms !== 0 || clock.frozen
-  const next = clock.next[0]
+  // Not to the end of a session, which may be the one of this browser.
+  const next = clock.next.find(({ name }) => name !== 'session.end')
   return (
     <Section
       title="Clock"
@@ -55,15 +56,17 @@ export function ClockControl() {
           {clock.offset_ms !== 0 && `${span(clock.offset_ms)} ${clock.offset_ms > 0 ? 'ahead' : 'behind'}`}
         </span>
       </p>
-      {next === undefined ? (
+      {clock.next.length === 0 ? (
         <p class="quiet">Nothing waits for its time.</p>
       ) : (
         <>
-          <p>
-            <Button look="primary" onClick={() => move({ set: next.at })}>
-              Go to the next: {next.name}
-            </Button>
-          </p>
+          {next !== undefined && (
+            <p>
+              <Button look="primary" onClick={() => move({ set: next.at })}>
+                Go to the next: {next.name}
+              </Button>
+            </p>
+          )}
           <table class="plain">
             <thead>
               <tr>
