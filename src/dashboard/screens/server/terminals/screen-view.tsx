@@ -73,8 +73,13 @@ function newEmulator(): Emulator {
   })
 }
 
-/** Draws by WebGL where there is one: several times as fast. Without, or when it is lost, the DOM does it. */
+/**
+ * Draws by WebGL where a graphics card does it: several times as fast. Without one, where the processor would draw every
+ * pixel, or when it is lost, the DOM does it.
+ */
 function drawByGraphicsCard(emulator: Emulator): void {
+  const canvas = document.createElement('canvas')
+  if (canvas.getContext('webgl2', { failIfMajorPerformanceCaveat: true }) === null) return
   try {
     const webgl = new WebglAddon()
     webgl.onContextLoss(() => webgl.dispose())
