@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath, hindrances } from '../support/browser.ts'
-import { dashboardTests, LOOKS } from '../support/dashboard.ts'
+import { dashboardTests, LOOKS, live } from '../support/dashboard.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -37,6 +37,33 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     await page.getByRole('button', { name: 'Cancel' }).click()
     await page.locator('.state').getByText('cancelled').waitFor()
     expect(problems).toEqual([])
+  })
+
+  test('a response that comes after the stream has told of something newer changes nothing', async () => {
+    const serverId = await tests.berth.server({ task: 'late' })
+    await using watched = await tests.open('/dashboard/tasks')
+    const { page } = watched
+    const asked = new Promise((resolve) =>
+      page.on('websocket', (socket) =>
+        socket.on('framereceived', ({ payload }) => {
+          if (String(payload).includes('"awaiting_input"')) resolve(null)
+        }),
+      ),
+    )
+    await page.reload()
+    await live(page)
+    await page.route(/\/tasks\/task_[^/]+$/, async (route) => {
+      if (route.request().resourceType() === 'document') return route.continue()
+      const response = await route.fetch()
+      const { task } = await response.json()
+      await asked
+      await route.fulfill({ response, json: { task: { ...task, status: 'running', question: undefined } } })
+    })
+    await page.getByRole('button', { name: 'Run a task' }).first().click()
+    await page.getByLabel('Goal').fill('ask: Really?')
+    await page.getByLabel('Server').selectOption(serverId)
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByLabel(/The agent waits for your response/).waitFor()
   })
 
   test('a build shows its phases, its log and the app in a frame without rights over the page', async () => {

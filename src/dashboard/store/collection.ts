@@ -69,9 +69,13 @@ export class Collection<Value> implements Loadable<Value> {
     return this.#byId.value.get(id)
   }
 
-  /** Adds or replaces an object, as the response to a change gave it. */
-  put(value: Value): void {
-    this.#byId.value = this.#with(this.#byId.peek(), { type: '', id: this.#options.idOf(value), value })
+  /**
+   * Adds an object that a response gave, so that it is there at once. One that is known stays as it is: what the live
+   * stream says of it may be newer than the response.
+   */
+  add(value: Value): void {
+    const id = this.#options.idOf(value)
+    if (!this.#byId.peek().has(id)) this.#byId.value = this.#with(this.#byId.peek(), { type: '', id, value })
   }
 
   /** Removes an object. */

@@ -14,7 +14,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   const body = { label, ...(servers.size > 0 && { allowed_server_ids: [...servers] }) }
   const create = async (): Promise<void> => {
     const { key, ...shown } = await api.call('keys.create', { body })
-    store.keys.put(shown)
+    store.keys.add(shown)
     setText(key)
   }
   if (text !== null)

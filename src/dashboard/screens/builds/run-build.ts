@@ -8,6 +8,6 @@ export async function runBuild(
 ): Promise<void> {
   const { build_id: buildId } = await api.call('builds.create', { params: { serverId }, body: { goal } })
   const { build } = await api.call('builds.get', { params: { serverId, buildId } })
-  store.builds.put(build)
+  store.builds.add(build)
   router.go(`/dashboard/builds/${buildId}`)
 }

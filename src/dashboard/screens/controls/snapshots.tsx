@@ -21,7 +21,7 @@ export function Snapshots() {
   const [asked, setAsked] = useState<{ action: 'reset' } | { action: 'restore'; name: string } | null>(null)
   const { snapshots } = store
   const save = async (given: string): Promise<void> => {
-    snapshots.put(await api.call('control.snapshots.create', { body: { name: given } }))
+    snapshots.add(await api.call('control.snapshots.create', { body: { name: given } }))
   }
   const restore = async (given: string): Promise<void> => {
     await api.call('control.snapshots.restore', { params: { name: given } })

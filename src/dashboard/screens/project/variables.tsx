@@ -6,7 +6,7 @@ import type { Project } from '../../store/store.ts'
 
 /** The variables of a project: their names. Values are written, and never read again. */
 export function Variables({ project }: { project: Project }) {
-  const { api, changes, notices, store } = useDashboard()
+  const { api, changes, notices } = useDashboard()
   const [names, setNames] = useState<readonly string[] | null>(null)
   const [failure, setFailure] = useState<Error | null>(null)
   const [name, setName] = useState('')
@@ -98,16 +98,8 @@ export function Variables({ project }: { project: Project }) {
       </form>
       {isWaiting && (
         <p class="actions">
-          <Button
-            onClick={async () => store.projects.put(await api.call('projects.init', { params, body: {} }))}
-          >
-            Go on
-          </Button>
-          <Button
-            onClick={async () =>
-              store.projects.put(await api.call('projects.init', { params, body: { proceed: true } }))
-            }
-          >
+          <Button onClick={() => api.call('projects.init', { params, body: {} })}>Go on</Button>
+          <Button onClick={() => api.call('projects.init', { params, body: { proceed: true } })}>
             Go on without what is missing
           </Button>
         </p>

@@ -35,7 +35,7 @@ export function CreateProject({ onClose, serverId }: { onClose: () => void; serv
   const create = async (): Promise<void> => {
     const on = server ?? (await api.call('servers.create', { body: { task: name || 'projects' } })).id
     const project = await api.call('projects.create', { params: { serverId: on }, body })
-    store.projects.put(project)
+    store.projects.add(project)
     router.go(`/dashboard/projects/${project.id}`)
   }
   return (

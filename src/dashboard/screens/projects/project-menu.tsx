@@ -16,7 +16,7 @@ export function ProjectMenu({ project, onDeleted }: { project: Project; onDelete
       label: 'Restart the app',
       icon: 'restart',
       run: async () => {
-        store.projects.put(await api.call('projects.restart', { params }))
+        await api.call('projects.restart', { params })
         notices.done(`The app of ${name} starts again.`)
       },
     },
@@ -26,14 +26,13 @@ export function ProjectMenu({ project, onDeleted }: { project: Project; onDelete
           {
             label: 'Bring up again',
             icon: 'play' as const,
-            run: async () => store.projects.put(await api.call('projects.init', { params })),
+            run: () => api.call('projects.init', { params }),
           },
         ]),
     {
       label: `Make it ${other}`,
       icon: 'open',
-      run: async () =>
-        store.projects.put(await api.call('projects.update', { params, body: { visibility: other } })),
+      run: () => api.call('projects.update', { params, body: { visibility: other } }),
     },
     { label: 'Delete …', icon: 'trash', isDangerous: true, run: () => setDeleting(true) },
   ]

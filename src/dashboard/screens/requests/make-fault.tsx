@@ -55,7 +55,7 @@ export function MakeFault({ request, onClose }: { request: JournalRequest; onClo
   ]
   const set = async (): Promise<void> => {
     const fault = await api.call('control.faults.add', { body })
-    store.faults.put(fault)
+    store.faults.add(fault)
     notices.done('The fault is set.', {
       label: 'Remove it',
       run: () =>

@@ -69,6 +69,6 @@ export async function createServer(
     api.call('servers.get', { params: { serverId: id } }),
     openTerminal(dashboard, id),
   ])
-  store.servers.put(server)
+  store.servers.add(server)
   router.go(`/dashboard/servers/${id}?terminal=${terminal.id}`)
 }

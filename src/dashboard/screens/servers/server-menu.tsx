@@ -14,8 +14,7 @@ export function ServerMenu({ server, onDeleted }: { server: Server; onDeleted?: 
   const act =
     (action: 'start' | 'stop' | 'restart', done: string): MenuItem['run'] =>
     async () => {
-      const { status: now } = await api.call('servers.act', { params: { serverId: id }, body: { action } })
-      store.servers.put({ ...server, status: now })
+      await api.call('servers.act', { params: { serverId: id }, body: { action } })
       notices.done(`${name} ${done}.`)
     }
   const items: MenuItem[] = [
@@ -54,11 +53,10 @@ export function ServerMenu({ server, onDeleted }: { server: Server; onDeleted?: 
 
 /** Asks for a new label of a server. */
 function Rename({ server, onClose }: { server: Server; onClose: () => void }) {
-  const { api, notices, store } = useDashboard()
+  const { api, notices } = useDashboard()
   const [task, setTask] = useState(server.task)
   const rename = async (): Promise<void> => {
-    const renamed = await api.call('servers.update', { params: { serverId: server.id }, body: { task } })
-    store.servers.put(renamed.server)
+    await api.call('servers.update', { params: { serverId: server.id }, body: { task } })
   }
   return (
     <Dialog title="Rename the server" onClose={onClose}>

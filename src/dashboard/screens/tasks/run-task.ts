@@ -8,6 +8,6 @@ export async function runTask(
 ): Promise<void> {
   const { task_id: taskId } = await api.call('tasks.create', { params: { serverId }, body: { goal } })
   const { task } = await api.call('tasks.get', { params: { serverId, taskId } })
-  store.tasks.put(task)
+  store.tasks.add(task)
   router.go(`/dashboard/tasks/${taskId}`)
 }

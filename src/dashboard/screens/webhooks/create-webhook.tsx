@@ -14,7 +14,7 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
   const body = { url }
   const create = async (): Promise<void> => {
     const { secret: text, ...webhook } = await api.call('webhooks.create', { body })
-    store.webhooks.put(webhook)
+    store.webhooks.add(webhook)
     setSecret(text)
   }
   if (secret !== null)

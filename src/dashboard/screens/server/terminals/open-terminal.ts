@@ -9,6 +9,6 @@ import type { Terminal } from '../../../store/store.ts'
 export async function openTerminal({ api, store }: Dashboard, serverId: string, cwd = ''): Promise<Terminal> {
   const body = cwd === '' ? {} : { cwd }
   const { terminal } = await api.call('terminals.create', { params: { serverId }, body })
-  store.terminals(serverId).put(terminal)
+  store.terminals(serverId).add(terminal)
   return terminal
 }
