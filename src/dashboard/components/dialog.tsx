@@ -20,8 +20,8 @@ export function Dialog({ title, onClose, children, isWide }: DialogProps) {
     const dialog = ref.current
     const before = document.activeElement
     dialog?.showModal()
+    // The browser closes a dialog that is removed. To close it here would tell the owner, who may show another by now.
     return () => {
-      dialog?.close()
       if (before instanceof HTMLElement) before.focus()
     }
   }, [])

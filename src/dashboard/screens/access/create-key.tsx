@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
-import { CopyButton } from '../../components/copy.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { ShownOnce } from '../../components/shown-once.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
 /** Asks what a new key is for and what it reaches, creates it, and shows its text. */
@@ -19,18 +19,12 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   }
   if (text !== null)
     return (
-      <Dialog title={`The key ${label}`} onClose={onClose}>
-        <p>Whoever has it can do all that it reaches. Keep it out of code and chats.</p>
-        <div class="line">
-          <code>{text}</code>
-          <CopyButton text={text} label="Copy the key" />
-        </div>
-        <p class="actions">
-          <Button look="primary" onClick={onClose}>
-            Done
-          </Button>
-        </p>
-      </Dialog>
+      <ShownOnce
+        title={`The key ${label}`}
+        about="Whoever has it can do all that it reaches. Keep it out of code and chats."
+        text={text}
+        onClose={onClose}
+      />
     )
   return (
     <Dialog title="Create a key" onClose={onClose}>

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { CopyButton, Id } from '../../components/copy.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { Id } from '../../components/copy.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Section } from '../../components/section.tsx'
+import { ShownOnce } from '../../components/shown-once.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
 /** The accounts of the instance: tests that run side by side have one each. */
@@ -43,13 +43,12 @@ export function Accounts() {
         )}
       </Loaded>
       {key !== null && (
-        <Dialog title="The key of the account" onClose={() => setKey(null)}>
-          <p>It is shown this once.</p>
-          <div class="line">
-            <code>{key}</code>
-            <CopyButton text={key} label="Copy the key" />
-          </div>
-        </Dialog>
+        <ShownOnce
+          title="The key of the account"
+          about="It reaches the whole account, and is shown this once."
+          text={key}
+          onClose={() => setKey(null)}
+        />
       )}
     </Section>
   )

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
-import { CopyButton } from '../../components/copy.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { ShownOnce } from '../../components/shown-once.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
 /** Asks where to send events, subscribes the address and shows its secret. */
@@ -19,18 +19,12 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
   }
   if (secret !== null)
     return (
-      <Dialog title="The webhook's secret" onClose={onClose}>
-        <p>Receivers check signatures with it. It is shown this once.</p>
-        <div class="line">
-          <code>{secret}</code>
-          <CopyButton text={secret} label="Copy the secret" />
-        </div>
-        <p class="actions">
-          <Button look="primary" onClick={onClose}>
-            Done
-          </Button>
-        </p>
-      </Dialog>
+      <ShownOnce
+        title="The webhook's secret"
+        about="Receivers check signatures with it. It is shown this once."
+        text={secret}
+        onClose={onClose}
+      />
     )
   return (
     <Dialog title="Subscribe to events" onClose={onClose}>
