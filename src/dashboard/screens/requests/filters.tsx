@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
+import { PlaceFilters } from '../../components/place-filters.tsx'
 import { Select, Switch } from '../../components/select.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
@@ -7,8 +8,6 @@ import { useDashboard } from '../../dashboard.ts'
 export function Filters() {
   const { store, router } = useDashboard()
   const requests = store.requests.list.value
-  const servers = store.servers.open().list.value
-  const accounts = store.accounts.open().list.value
   const operations = useMemo(
     () => [...new Set(requests.map(({ operation }) => operation ?? 'none'))].sort(),
     [requests],
@@ -25,24 +24,7 @@ export function Filters() {
         ]}
       />
       <Select name="status" label="Status" choices={STATUSES} />
-      <Select
-        name="server"
-        label="Server"
-        choices={[
-          { value: '', label: 'All servers' },
-          ...servers.map(({ id, task }) => ({ value: id, label: task || id })),
-        ]}
-      />
-      {accounts.length > 1 && (
-        <Select
-          name="account"
-          label="Account"
-          choices={[
-            { value: '', label: 'All accounts' },
-            ...accounts.map(({ id, label }) => ({ value: id, label: label || id })),
-          ]}
-        />
-      )}
+      <PlaceFilters />
       {code !== '' && (
         <Select
           name="code"

@@ -5,6 +5,7 @@ import { type Held, HoldButton, useHeld } from '../../components/live-list.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { Menu, type MenuItem } from '../../components/menu.tsx'
 import { Page } from '../../components/page.tsx'
+import { PlaceFilters } from '../../components/place-filters.tsx'
 import { Search } from '../../components/search.tsx'
 import { Select, Switch } from '../../components/select.tsx'
 import { TimeOfDay } from '../../components/time.tsx'
@@ -119,9 +120,7 @@ function Actions({ entries, held, mark }: { entries: readonly Entry[]; held: Hel
 
 /** The filters, all in the address. */
 function Filters() {
-  const { store, context } = useDashboard()
-  const servers = store.servers.list.value
-  const accounts = context.is_admin ? store.accounts.open().list.value : []
+  const { context } = useDashboard()
   return (
     <div class="filters">
       <Select
@@ -133,24 +132,7 @@ function Filters() {
           ...KINDS.filter(({ value }) => context.is_admin || !TRAFFIC.includes(value)),
         ]}
       />
-      <Select
-        name="server"
-        label="Server"
-        choices={[
-          { value: '', label: 'All servers' },
-          ...servers.map(({ id, task }) => ({ value: id, label: task || id })),
-        ]}
-      />
-      {accounts.length > 1 && (
-        <Select
-          name="account"
-          label="Account"
-          choices={[
-            { value: '', label: 'All accounts' },
-            ...accounts.map(({ id, label }) => ({ value: id, label: label || id })),
-          ]}
-        />
-      )}
+      <PlaceFilters />
       <Switch name="errors" label="Errors only" />
       {context.is_admin && <Switch name="own" label="berth's own clients" />}
     </div>
