@@ -13,7 +13,13 @@ describe.skipIf(browserPath === null)('the session of the dashboard (needs Chrom
       const { page } = watched
       await live(page)
       await page.context().clearCookies()
-      if (happens === 'a call') await page.getByRole('button', { name: 'Create a server' }).first().click()
+      // Where a call of the page's own comes first, the button is gone, and that call leads there.
+      if (happens === 'a call')
+        await page
+          .getByRole('button', { name: 'Create a server' })
+          .first()
+          .click({ timeout: 5_000 })
+          .catch(() => {})
       else await tests.berth.control('POST', '/reset')
       await page.waitForURL('**/signin?return_to=%2Fdashboard%2Fservers')
     }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { selfCommand } from '../../src/compute/self.ts'
@@ -164,28 +164,64 @@ async function runExecutable(program: string, flags: Record<string, unknown>): P
     if (Array.isArray(value)) return value.flatMap((one) => [`--${name}`, String(one)])
     return [`--${name}`, typeof value === 'object' ? JSON.stringify(value) : String(value)]
   })
+  const log = new LogFile()
   const child = Bun.spawn([program, 'serve', '--json', '--log-level', 'debug', ...given], {
     stdin: 'ignore',
     stdout: 'pipe',
-    stderr: 'pipe',
+    stderr: log.descriptor,
   })
-  let log = ''
-  const logged = (async () => {
-    const decoder = new TextDecoder()
-    for await (const chunk of child.stderr) log += decoder.decode(chunk, { stream: true })
-  })()
   const line = await firstLine(child.stdout)
   if (line === null) {
-    await logged
-    throw new Error(`the executable did not start (exit code ${await child.exited}): ${log}`)
+    const exitCode = await child.exited
+    const text = log.read()
+    log.close()
+    throw new Error(`the executable did not start (exit code ${exitCode}): ${text}`)
   }
   return {
     info: JSON.parse(line),
-    log: () => log,
+    log: () => log.read(),
     async stop() {
       child.kill('SIGTERM')
-      await Promise.all([child.exited, logged])
+      await child.exited
+      log.close()
     },
+  }
+}
+
+/**
+ * The standard error of an executable, in a file without a name. A pipe would have to be read by the event
+ * loop, which was seen to read one no more after `expect(…).rejects`, for which the runtime runs it inside itself.
+ */
+class LogFile {
+  readonly descriptor: number
+  readonly #decoder = new TextDecoder()
+  #text = ''
+  #length = 0
+  #isClosed = false
+
+  constructor() {
+    const path = join(tmpdir(), `berth-log-${crypto.randomUUID()}`)
+    this.descriptor = openSync(path, 'ax+')
+    unlinkSync(path)
+  }
+
+  /** Returns all that was written until now. */
+  read(): string {
+    const chunk = Buffer.alloc(64 * 1024)
+    while (!this.#isClosed) {
+      const read = readSync(this.descriptor, chunk, 0, chunk.length, this.#length)
+      if (read === 0) break
+      this.#length += read
+      this.#text += this.#decoder.decode(chunk.subarray(0, read), { stream: true })
+    }
+    return this.#text
+  }
+
+  /** Keeps what was written until now, and closes the file. May be called again. */
+  close(): void {
+    this.read()
+    if (!this.#isClosed) closeSync(this.descriptor)
+    this.#isClosed = true
   }
 }
 

@@ -109,7 +109,9 @@ test('only the admin token and the session of the instance open it', async () =>
   const visitor = await Visitor.of(berth)
   const headers = { cookie: visitor.cookie, origin: new URL(berth.info.base_url).origin }
   using changes = await TestChanges.socket(berth, headers, PATH)
-  expect(TestChanges.socket(berth, { ...headers, origin: 'https://evil.example' }, PATH)).rejects.toThrow()
+  await expect(
+    TestChanges.socket(berth, { ...headers, origin: 'https://evil.example' }, PATH),
+  ).rejects.toThrow()
   await visitor.submit('/signout')
   expect((await changes.closed).code).toBe(4001)
 })
