@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import { processEnvironment } from '../config/config.ts'
+import { processEnvironment } from '../runtime/process-environment.ts'
 
 /** One of the two output streams. */
 export interface OutputStream {

@@ -1,4 +1,4 @@
-import { reachLoopbackDirectly } from '../config/config.ts'
+import { reachLoopbackDirectly } from '../runtime/process-environment.ts'
 import type { Client } from './client.ts'
 import type { ApiKind, ConnectionOptions } from './find-instance.ts'
 import type { NameSources } from './names.ts'

@@ -263,18 +263,3 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
 /** Returns the environment variable of an option: `idle-timeout` → `BERTH_IDLE_TIMEOUT`. */
 export const environmentName = (option: string): string =>
   `BERTH_${option.toUpperCase().replaceAll('-', '_')}`
-
-/** Returns the process's environment; everything else takes it as an argument. */
-export const processEnvironment = (): Record<string, string | undefined> => process.env
-
-/**
- * Keeps this process's requests to its own machine off the environment's proxy: berth listens on loopback, which a
- * proxy cannot reach, and the proxy must not see keys.
- */
-export function reachLoopbackDirectly(): void {
-  for (const name of ['NO_PROXY', 'no_proxy']) {
-    process.env[name] = [process.env[name], '127.0.0.1', 'localhost', '.localhost', '::1', '[::1]']
-      .filter(Boolean)
-      .join(',')
-  }
-}

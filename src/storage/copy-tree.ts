@@ -1,8 +1,8 @@
 import { chmodSync, lstatSync, readdirSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
-import { processEnvironment } from '../config/config.ts'
 import { BerthError } from '../errors.ts'
 import { ifPresent } from '../runtime/if-present.ts'
+import { processEnvironment } from '../runtime/process-environment.ts'
 import { runHelper } from '../runtime/run-helper.ts'
 import { removeTree } from './remove-tree.ts'
 

@@ -1,6 +1,6 @@
-import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
 import { parseDuration } from '../../runtime/duration.ts'
+import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import { CommandError } from '../errors.ts'
 import { findDataDirectory } from '../find-instance.ts'
 import type { ListedInstance } from '../instances/registry.ts'

@@ -1,4 +1,4 @@
-import { reachLoopbackDirectly } from '../../config/config.ts'
+import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import { flag, text } from '../options.ts'
 import { action, CONNECTION_GROUP } from '../runner.ts'
 

@@ -1,7 +1,7 @@
-import { reachLoopbackDirectly } from '../../config/config.ts'
 import type { EventName } from '../../resources/events/names.ts'
 import { listenSecret } from '../../resources/webhooks/signature.ts'
 import { machineNow } from '../../runtime/clock.ts'
+import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { type ConnectionOptions, findInstance } from '../find-instance.ts'

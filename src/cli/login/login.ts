@@ -1,5 +1,5 @@
-import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
+import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import type { LoginKey } from '../../signin/command-line/routes.ts'
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'

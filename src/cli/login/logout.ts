@@ -1,5 +1,5 @@
-import { reachLoopbackDirectly } from '../../config/config.ts'
 import { UsageError } from '../../errors.ts'
+import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 import type { Print } from '../runner.ts'

@@ -1,0 +1,14 @@
+/** Returns the environment of this process. What can take an environment as an argument does not call this. */
+export const processEnvironment = (): Record<string, string | undefined> => process.env
+
+/**
+ * Keeps this process's requests to its own machine off the environment's proxy: berth listens on loopback, which a
+ * proxy cannot reach, and the proxy must not see keys.
+ */
+export function reachLoopbackDirectly(): void {
+  for (const name of ['NO_PROXY', 'no_proxy']) {
+    process.env[name] = [process.env[name], '127.0.0.1', 'localhost', '.localhost', '::1', '[::1]']
+      .filter(Boolean)
+      .join(',')
+  }
+}
