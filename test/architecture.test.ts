@@ -95,9 +95,9 @@ describe('src', () => {
     expect(imports.filter(({ to }) => to.startsWith(TEMPLATE_APPS))).toEqual([])
   })
 
-  test('only config/config.ts reads the environment', () => {
+  test('only runtime/process-environment.ts reads the environment', () => {
     const readers = files.filter((path) => /\bprocess\.env\b|\bBun\.env\b/.test(code(path)))
-    expect(readers).toEqual(['config/config.ts'])
+    expect(readers).toEqual(['runtime/process-environment.ts'])
   })
 
   test('time and randomness come from runtime/ alone', () => {
