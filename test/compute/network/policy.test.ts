@@ -125,6 +125,16 @@ describe('outbound policy', () => {
     expect(own?.remedy).toContain('--server-hosts')
   })
 
+  test('only the loopback of the machine has the remedy to hand in a service', () => {
+    const remedyOf = (address: string) =>
+      policy('open').judge({ address, port: 5353, names: ['x.test'] })?.remedy
+    expect(remedyOf('127.8.8.8')).toContain('--server-hosts')
+    expect(remedyOf('::1')).toContain('--server-hosts')
+    for (const nowhere of ['224.0.0.251', 'ff02::fb', '255.255.255.255', '0.0.0.0', '::', '1.2.3']) {
+      expect(remedyOf(nowhere), nowhere).toContain('the address of one machine')
+    }
+  })
+
   test('the addresses of this machine are its interfaces', () => {
     expect(ownAddresses().has('127.0.0.1')).toBe(true)
   })

@@ -34,6 +34,8 @@ const NEVER: ReadonlySet<string> = new Set([
 const OWN_REMEDY =
   'Hand a service of this machine into servers with "berth serve --server-hosts PORT"; it is then at 127.0.0.1:PORT inside.'
 
+const NOWHERE_REMEDY = 'Use the name or the address of one machine. No option allows this destination.'
+
 /**
  * Decides which destinations a server reaches. The decision is about the address that is dialled, whatever name led to
  * it, so a name that resolves to another address the second time gains nothing (DNS rebinding).
@@ -75,8 +77,10 @@ export class OutboundPolicy {
   /** Returns why a connection is refused; null if it is allowed. */
   judge({ address, port, names }: Destination): Refusal | null {
     const kind = isAddress(address) ? addressKind(address) : 'no address'
-    if (NEVER.has(kind))
-      return { reason: `the address is not reachable from a server (${kind})`, remedy: OWN_REMEDY }
+    if (NEVER.has(kind)) {
+      const remedy = kind === 'loopback' ? OWN_REMEDY : NOWHERE_REMEDY
+      return { reason: `the address is not reachable from a server (${kind})`, remedy }
+    }
     if (this.mode === 'none')
       return { reason: 'the server has no way out (outbound none)', remedy: this.#reopen() }
     const ip = ipaddr.process(address)
