@@ -119,6 +119,40 @@ model = "$&"
     })
   })
 
+  test('removes its table of a TOML file and nothing else: comments and blank lines around it stay', async () => {
+    using one = person()
+    const before = `# mine
+model = "x"
+
+# berth runs here
+[mcp_servers.berth]
+url = "http://127.0.0.1:1/mcp"
+
+# The other one is for work.
+# Ask before you change it.
+[mcp_servers.other]
+command = "y"
+`
+    one.put('.codex/config.toml', before)
+    expect(await one.agents('delete', 'codex', '--yes')).toMatchObject({ exitCode: 0 })
+    expect(one.read('.codex/config.toml')).toBe(
+      before.replace('\n[mcp_servers.berth]\nurl = "http://127.0.0.1:1/mcp"', ''),
+    )
+  })
+
+  test('adds fields to a table of a TOML file in the order in which it writes a new one', async () => {
+    using one = person()
+    await one.agents('setup', 'codex', '--key', '--yes')
+    const [, ...fields] = one.read('.codex/config.toml').trim().split('\n')
+    one.put('.codex/config.toml', '[mcp_servers.berth]\ntool_timeout_sec = 60\n')
+    await one.agents('setup', 'codex', '--key', '--yes')
+    expect(one.read('.codex/config.toml').trim().split('\n').slice(1)).toEqual([
+      ...fields,
+      'tool_timeout_sec = 60',
+    ])
+    expect(fields.length).toBeGreaterThan(1)
+  })
+
   test('leaves a file alone that it cannot read or change safely, and says where and what to do', async () => {
     using one = person()
     one.put('.cursor/mcp.json', '{\n  "mcpServers": {\n    broken\n')

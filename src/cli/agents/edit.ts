@@ -37,10 +37,12 @@ export async function removeEntry(text: string, host: McpHost, file: string): Pr
   if ((await readEntry(text, host, file)) === null) return text
   if (host.format === 'toml') {
     const table = findTable(text, host)
-    const removed =
-      table && `${text.slice(0, table.start).trimEnd()}\n${text.slice(table.end)}`.replace(/^\n/, '')
-    if (removed === null || (await readEntry(removed, host, file)) !== null)
-      throw notSafe(file, `Remove ${host.path.join('.')} from it yourself.`)
+    const removed = table && withoutTable(text, table)
+    const isSafe =
+      removed !== null &&
+      isOnlyEntryRemoved(text, removed, host) &&
+      (await readEntry(removed, host, file)) === null
+    if (!isSafe) throw notSafe(file, `Remove ${host.path.join('.')} from it yourself.`)
     return removed
   }
   const { applyEdits, modify } = await import('jsonc-parser')
@@ -109,7 +111,8 @@ function writeToml(text: string, entry: Entry, host: McpHost, file: string): str
     changed = `${before}[${host.path.join('.')}]\n${lines.map(([, line]) => line).join('\n')}\n`
   } else {
     let body = text.slice(table.start, table.end)
-    for (const [name, line] of lines) {
+    // A new field goes right below the head, so the last one goes first.
+    for (const [name, line] of lines.toReversed()) {
       const present = new RegExp(`^[ \\t]*${name}[ \\t]*=.*$`, 'm')
       // A function, because "$" in a value would mean a part of the match.
       body = present.test(body)
@@ -130,13 +133,28 @@ const notSafe = (file: string, remedy: string): CommandError =>
     `${file} cannot be changed safely: its entry for berth is written in an unusual way. ${remedy}`,
   )
 
+/** Where a table begins and ends in a TOML text. */
+interface TableRange {
+  readonly start: number
+  readonly end: number
+}
+
 /** Returns where the host's table for berth begins and ends in a TOML text; null if it has no table of its own. */
-function findTable(text: string, host: McpHost): { start: number; end: number } | null {
+function findTable(text: string, host: McpHost): TableRange | null {
   const head = new RegExp(`^\\[${host.path.join('\\.')}\\][ \\t]*(?:#.*)?$`, 'm').exec(text)
   if (head === null) return null
   const behind = head.index + head[0].length
   const next = text.slice(behind).search(/^\[/m)
-  return { start: head.index, end: next === -1 ? text.length : behind + next }
+  const fields = next === -1 ? text.slice(behind) : text.slice(behind, behind + next)
+  // Blank lines and comments at its end stay: a comment there is often about the next table.
+  return { start: head.index, end: behind + fields.replace(/(?:\r?\n[ \t]*(?:#.*)?)+$/, '').length }
+}
+
+/** Returns a TOML text without a table, and without the blank lines before the table. */
+function withoutTable(text: string, { start, end }: TableRange): string {
+  const before = text.slice(0, start).trimEnd()
+  const behind = text.slice(end)
+  return before === '' ? behind.trimStart() : before + behind
 }
 
 /** Reports whether two TOML texts mean the same but for the fields of the entry, which the second one has. */
@@ -149,11 +167,30 @@ function isOnlyEntryChanged(before: string, after: string, entry: Entry, host: M
   }
 }
 
+/** Reports whether two TOML texts mean the same but for the entry, which the second one does not have. */
+function isOnlyEntryRemoved(before: string, after: string, host: McpHost): boolean {
+  try {
+    const now = Bun.TOML.parse(after)
+    return Bun.deepEquals(withoutEntry(Bun.TOML.parse(before), host.path), withoutEntry(now, host.path))
+  } catch {
+    return false
+  }
+}
+
 function withEntry(value: unknown, entry: Entry, [key, ...rest]: readonly string[]): unknown {
   const fields = isObject(value) ? value : {}
   return key === undefined
     ? { ...fields, ...entry }
     : { ...fields, [key]: withEntry(fields[key], entry, rest) }
+}
+
+/** Returns a value without what is at a path, and without the objects around it that are empty then. */
+function withoutEntry(value: unknown, [key, ...rest]: readonly string[]): unknown {
+  if (key === undefined || !isObject(value)) return undefined
+  const { [key]: inner, ...others } = value
+  const left = withoutEntry(inner, rest)
+  if (left !== undefined) return { ...others, [key]: left }
+  return Object.keys(others).length === 0 ? undefined : others
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
