@@ -78,8 +78,8 @@ const SOURCES = '/run/berth/src'
 const TOOLS = '/opt/berth'
 
 /**
- * Isolates a server by namespaces: its own file tree and processes, no capabilities, the host's network. See
- * bwrap(1).
+ * Isolates a server by namespaces: its own file tree and processes, no capabilities, and a network of its own if the
+ * kernel permits that, else the machine's. See bwrap(1).
  */
 export class BubblewrapIsolation implements LocalIsolation {
   readonly name = 'bubblewrap'

@@ -69,7 +69,7 @@ export class Metering {
   #beating: ReturnType<typeof setInterval> | undefined
   /** The elapsed time of the last beat. */
   #notifiedAt = 0
-  /** Calendar time minus elapsed time, for everything up to `settledAt`. */
+  /** Calendar time minus elapsed time, milliseconds. It dates charges, and changes if the calendar is corrected. */
   #offset: number
 
   constructor({ queries, clock, outbox, plans, logger, changes, heartbeat }: MeteringDependencies) {
