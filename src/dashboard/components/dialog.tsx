@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { useDashboard } from '../dashboard.ts'
+import { ApiFailure, messageOf } from '../api/failure.ts'
 import { Button } from './button.tsx'
+import { FieldError, RefusedField } from './field.tsx'
 
 /** Properties of a dialog. */
 export interface DialogProps {
@@ -10,10 +11,12 @@ export interface DialogProps {
   children: ComponentChildren
   /** Wide enough for code. */
   isWide?: boolean
+  /** Whether a click outside does not close it, which would lose what was typed. */
+  isKept?: boolean
 }
 
 /** A dialog above the page: the browser keeps the focus inside, and Escape closes it. */
-export function Dialog({ title, onClose, children, isWide }: DialogProps) {
+export function Dialog({ title, onClose, children, isWide, isKept }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
   useEffect(() => {
@@ -31,8 +34,7 @@ export function Dialog({ title, onClose, children, isWide }: DialogProps) {
       class={isWide ? 'wide' : ''}
       aria-labelledby={id}
       onClose={onClose}
-      // A click outside closes it too.
-      closedby="any"
+      closedby={isKept ? 'closerequest' : 'any'}
     >
       <div class="dialog-head">
         <h2 id={id}>{title}</h2>
@@ -42,6 +44,86 @@ export function Dialog({ title, onClose, children, isWide }: DialogProps) {
     </dialog>
   )
 }
+
+/** Properties of a dialog with a form. */
+interface FormDialogProps extends DialogProps {
+  /** What the button says: what it does. */
+  action: string
+  /** Does it. The dialog then closes; if it fails, the dialog says why, at the field that was refused. */
+  onSubmit: () => Promise<unknown>
+  /** Whether something is missing that no field asks for. */
+  isDisabled?: boolean
+  isDangerous?: boolean
+  /** Whether the owner shows something else in place of the form when it is done. */
+  staysOpen?: boolean
+  /** Below the buttons: the lines for a terminal. */
+  commands?: ComponentChildren
+}
+
+/** A dialog with a form: its fields, what it does, and the way out. */
+export function FormDialog({
+  action,
+  onSubmit,
+  isDisabled,
+  isDangerous,
+  staysOpen,
+  commands,
+  children,
+  ...dialog
+}: FormDialogProps) {
+  const [isBusy, setBusy] = useState(false)
+  const [failure, setFailure] = useState<unknown>(null)
+  const form = useRef<HTMLFormElement>(null)
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    setBusy(true)
+    setFailure(null)
+    try {
+      await onSubmit()
+    } catch (error) {
+      setBusy(false)
+      const refused = fieldErrorOf(error, form.current)
+      setFailure(refused ?? error)
+      if (refused) controlOf(form.current, refused.field)?.focus()
+      return
+    }
+    if (staysOpen) setBusy(false)
+    else dialog.onClose()
+  }
+  const refused = failure instanceof FieldError ? failure : null
+  return (
+    <Dialog isKept {...dialog}>
+      <form ref={form} onSubmit={(event) => void submit(event)}>
+        <RefusedField.Provider value={refused}>{children}</RefusedField.Provider>
+        {failure !== null && refused === null && (
+          <p class="notice failure" role="alert">
+            {messageOf(failure)}
+          </p>
+        )}
+        <div class="actions">
+          <Button type="submit" look={isDangerous ? 'danger' : 'primary'} disabled={isBusy || isDisabled}>
+            {action}
+          </Button>
+          <Button onClick={dialog.onClose}>Cancel</Button>
+        </div>
+        {commands}
+      </form>
+    </Dialog>
+  )
+}
+
+/** Returns what is wrong with a field of a form, if a failure is about one: `"url" in the body: expected …`. */
+function fieldErrorOf(error: unknown, form: HTMLFormElement | null): FieldError | null {
+  if (error instanceof FieldError) return error
+  const [, field = '', said = ''] =
+    (error instanceof ApiFailure && /^"([^"]+)" in the body: (.+)$/s.exec(error.message)) || []
+  if (controlOf(form, field) === null) return null
+  return new FieldError(field, `${said[0]?.toUpperCase()}${said.slice(1)}`)
+}
+
+/** Returns the control of a field; null if the form has none. */
+const controlOf = (form: HTMLFormElement | null, field: string): HTMLElement | null =>
+  form?.querySelector<HTMLElement>(`[name="${CSS.escape(field)}"]`) ?? null
 
 /** Properties of a question before something is destroyed. */
 interface ConfirmProps {
@@ -57,40 +139,29 @@ interface ConfirmProps {
 }
 
 /** Asks before something is destroyed. */
-export function Confirm({ title, children, action, typed, onConfirm, onClose }: ConfirmProps) {
-  const { notices } = useDashboard()
+export function Confirm({ children, typed, onConfirm, ...dialog }: ConfirmProps) {
   const [given, setGiven] = useState('')
-  const [isBusy, setBusy] = useState(false)
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    setBusy(true)
-    if (await notices.attempt(onConfirm)) onClose()
-    else setBusy(false)
-  }
   return (
-    <Dialog title={title} onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
-        {children}
-        {typed !== undefined && (
-          <label class="field">
-            <span>
-              Type <strong>{typed}</strong> to confirm
-            </span>
-            <input
-              type="text"
-              value={given}
-              autocomplete="off"
-              onInput={({ currentTarget }) => setGiven(currentTarget.value)}
-            />
-          </label>
-        )}
-        <div class="actions">
-          <Button type="submit" look="danger" disabled={isBusy || (typed !== undefined && given !== typed)}>
-            {action}
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      {...dialog}
+      isDangerous
+      isDisabled={typed !== undefined && given !== typed}
+      onSubmit={onConfirm}
+    >
+      {children}
+      {typed !== undefined && (
+        <label class="field">
+          <span>
+            Type <strong>{typed}</strong> to confirm
+          </span>
+          <input
+            type="text"
+            value={given}
+            autocomplete="off"
+            onInput={({ currentTarget }) => setGiven(currentTarget.value)}
+          />
+        </label>
+      )}
+    </FormDialog>
   )
 }

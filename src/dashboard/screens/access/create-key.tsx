@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks'
-import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { TextField } from '../../components/field.tsx'
 import { ShownOnce } from '../../components/shown-once.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
 /** Asks what a new key is for and what it reaches, creates it, and shows its text. */
 export function CreateKey({ onClose }: { onClose: () => void }) {
-  const { api, notices, store } = useDashboard()
+  const { api, store } = useDashboard()
   const [label, setLabel] = useState('')
   const [servers, setServers] = useState<ReadonlySet<string>>(new Set())
   const [text, setText] = useState<string | null>(null)
@@ -27,55 +27,48 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
       />
     )
   return (
-    <Dialog title="Create a key" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void notices.attempt(create)
-        }}
-      >
-        <label class="field">
-          <span>What is it for?</span>
-          <input
-            type="text"
-            required
-            maxLength={40}
-            value={label}
-            placeholder="CI"
-            onInput={({ currentTarget }) => setLabel(currentTarget.value)}
-          />
-        </label>
-        <fieldset class="choice">
-          <legend>Servers that it reaches: all, if none is ticked</legend>
-          {store.servers.open().list.value.map(({ id, task }) => (
-            <label key={id}>
-              <input
-                type="checkbox"
-                checked={servers.has(id)}
-                onChange={({ currentTarget }) => {
-                  const next = new Set(servers)
-                  if (currentTarget.checked) next.add(id)
-                  else next.delete(id)
-                  setServers(next)
-                }}
-              />
-              <bdi>{task || id}</bdi>
-            </label>
-          ))}
-        </fieldset>
-        <div class="actions">
-          <Button type="submit" look="primary">
-            Create
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
+    <FormDialog
+      title="Create a key"
+      action="Create"
+      onSubmit={create}
+      staysOpen
+      onClose={onClose}
+      commands={
         <CommandLines
           berth={`berth keys create ${quoted(label)}${[...servers].map((id) => ` --server ${id}`).join('')}`}
           method="POST"
           path="/keys"
           body={body}
         />
-      </form>
-    </Dialog>
+      }
+    >
+      <TextField
+        name="label"
+        label="What is it for?"
+        value={label}
+        onValue={setLabel}
+        isRequired
+        maxLength={40}
+        placeholder="CI"
+      />
+      <fieldset class="choice">
+        <legend>Servers that it reaches: all, if none is ticked</legend>
+        {store.servers.open().list.value.map(({ id, task }) => (
+          <label key={id}>
+            <input
+              type="checkbox"
+              checked={servers.has(id)}
+              onChange={({ currentTarget }) => {
+                const next = new Set(servers)
+                if (currentTarget.checked) next.add(id)
+                else next.delete(id)
+                setServers(next)
+              }}
+            />
+            <bdi>{task || id}</bdi>
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
   )
 }

@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../client/client.ts'
-import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { SelectField, ServerField, TextField } from '../../components/field.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
 type Template = ResponseOf<'templates.list'>['templates'][number]
@@ -39,90 +39,63 @@ export function CreateProject({ onClose, serverId }: { onClose: () => void; serv
     router.go(`/dashboard/projects/${project.id}`)
   }
   return (
-    <Dialog title="Create a project" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void notices.attempt(create).then((ok) => ok && onClose())
-        }}
-      >
-        <fieldset class="choice">
-          <legend>Code</legend>
-          {(
-            [
-              ['template', 'from a template'],
-              ['git', 'from a repository'],
-              ['blank', 'none yet'],
-            ] as const
-          ).map(([one, label]) => (
-            <label key={one}>
-              <input type="radio" name="origin" checked={origin === one} onChange={() => setOrigin(one)} />
-              {label}
-            </label>
-          ))}
-        </fieldset>
-        {origin === 'template' && (
-          <label class="field">
-            <span>Template</span>
-            <select value={template} onChange={({ currentTarget }) => setTemplate(currentTarget.value)}>
-              {templates.map(({ id, label, description }) => (
-                <option key={id} value={id}>
-                  {label}: {description}
-                </option>
-              ))}
-            </select>
-          </label>
-        )}
-        {origin === 'git' && (
-          <label class="field">
-            <span>Address of the repository</span>
-            <input
-              type="text"
-              required
-              value={url}
-              placeholder="https://example.com/me/app.git"
-              onInput={({ currentTarget }) => setUrl(currentTarget.value)}
-            />
-          </label>
-        )}
-        <label class="field">
-          <span>Name</span>
-          <input
-            type="text"
-            value={name}
-            placeholder="two words by default"
-            onInput={({ currentTarget }) => setName(currentTarget.value)}
-          />
-        </label>
-        {servers.length === 0 ? (
-          <p class="quiet">There is no server yet: one is created.</p>
-        ) : (
-          <label class="field">
-            <span>Server</span>
-            <select value={server} onChange={({ currentTarget }) => setServer(currentTarget.value)}>
-              {servers.map(({ id, task }) => (
-                <option key={id} value={id}>
-                  {task || id}
-                </option>
-              ))}
-            </select>
-          </label>
-        )}
-        <div class="actions">
-          <Button type="submit" look="primary">
-            Create
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
-        {server !== undefined && (
+    <FormDialog
+      title="Create a project"
+      action="Create"
+      onSubmit={create}
+      onClose={onClose}
+      commands={
+        server !== undefined && (
           <CommandLines
             berth={`berth projects create --server ${server}${name === '' ? '' : ` --name ${quoted(name)}`}${origin === 'template' ? ` --template ${template}` : ''}${origin === 'git' ? ` --git ${quoted(url)}` : ''} --public`}
             method="POST"
             path={`/servers/${server}/projects`}
             body={body}
           />
-        )}
-      </form>
-    </Dialog>
+        )
+      }
+    >
+      <fieldset class="choice">
+        <legend>Code</legend>
+        {(
+          [
+            ['template', 'from a template'],
+            ['git', 'from a repository'],
+            ['blank', 'none yet'],
+          ] as const
+        ).map(([one, label]) => (
+          <label key={one}>
+            <input type="radio" name="origin" checked={origin === one} onChange={() => setOrigin(one)} />
+            {label}
+          </label>
+        ))}
+      </fieldset>
+      {origin === 'template' && (
+        <SelectField
+          name="source.template"
+          label="Template"
+          value={template}
+          onValue={setTemplate}
+          choices={templates.map(({ id, label, description }) => ({
+            value: id,
+            label: `${label}: ${description}`,
+          }))}
+        />
+      )}
+      {origin === 'git' && (
+        <TextField
+          name="source.url"
+          label="Address of the repository"
+          value={url}
+          onValue={setUrl}
+          isRequired
+          placeholder="https://example.com/me/app.git"
+        />
+      )}
+      <TextField name="name" label="Name" value={name} onValue={setName} placeholder="two words by default" />
+      <ServerField value={server ?? ''} onValue={setServer}>
+        <p class="quiet">There is no server yet: one is created.</p>
+      </ServerField>
+    </FormDialog>
   )
 }

@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { PartsOf } from '../../../client/client.ts'
-import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { JournalRequest } from '../../store/store.ts'
 import { pathOf } from './facts.ts'
@@ -66,72 +65,59 @@ export function MakeFault({ request, onClose }: { request: JournalRequest; onClo
     })
   }
   return (
-    <Dialog title="Make a fault of it" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void notices.attempt(set).then((ok) => ok && onClose())
-        }}
-      >
-        <fieldset class="choice column">
-          <legend>Which requests</legend>
-          {operation !== null && (
-            <label>
-              <input type="radio" name="match" checked={!isExact} onChange={() => setExact(false)} />
-              <span>
-                all of <code>{operation}</code>
-              </span>
-            </label>
-          )}
+    <FormDialog
+      title="Make a fault of it"
+      action="Set the fault"
+      onSubmit={set}
+      onClose={onClose}
+      commands={<CommandLines berth={words.join(' ')} method="POST" path="/_berth/faults" body={body} />}
+    >
+      <fieldset class="choice column">
+        <legend>Which requests</legend>
+        {operation !== null && (
           <label>
-            <input type="radio" name="match" checked={isExact} onChange={() => setExact(true)} />
+            <input type="radio" name="match" checked={!isExact} onChange={() => setExact(false)} />
             <span>
-              <span class="method">{method}</span> <bdi>{path}</bdi>
+              all of <code>{operation}</code>
             </span>
           </label>
-          {accountId !== null && (
-            <label>
-              <input
-                type="checkbox"
-                checked={isOfAccount}
-                onChange={({ currentTarget }) => setOfAccount(currentTarget.checked)}
-              />
-              only of the account <bdi>{store.accounts.get(accountId)?.label || accountId}</bdi>
-            </label>
-          )}
-        </fieldset>
-        <fieldset class="choice column">
-          <legend>What happens to them</legend>
-          {EFFECTS.map(({ label }, index) => (
-            <label key={label}>
-              <input
-                type="radio"
-                name="effect"
-                checked={chosen === index}
-                onChange={() => setChosen(index)}
-              />
-              {label}
-            </label>
-          ))}
-        </fieldset>
-        <fieldset class="choice">
-          <legend>How often</legend>
-          {TIMES.map(({ label }, index) => (
-            <label key={label}>
-              <input type="radio" name="times" checked={often === index} onChange={() => setOften(index)} />
-              {label}
-            </label>
-          ))}
-        </fieldset>
-        <div class="actions">
-          <Button type="submit" look="primary">
-            Set the fault
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
-        <CommandLines berth={words.join(' ')} method="POST" path="/_berth/faults" body={body} />
-      </form>
-    </Dialog>
+        )}
+        <label>
+          <input type="radio" name="match" checked={isExact} onChange={() => setExact(true)} />
+          <span>
+            <span class="method">{method}</span> <bdi>{path}</bdi>
+          </span>
+        </label>
+        {accountId !== null && (
+          <label>
+            <input
+              type="checkbox"
+              checked={isOfAccount}
+              onChange={({ currentTarget }) => setOfAccount(currentTarget.checked)}
+            />
+            only of the account <bdi>{store.accounts.get(accountId)?.label || accountId}</bdi>
+          </label>
+        )}
+      </fieldset>
+      <fieldset class="choice column">
+        <legend>What happens to them</legend>
+        {EFFECTS.map(({ label }, index) => (
+          <label key={label}>
+            <input type="radio" name="effect" checked={chosen === index} onChange={() => setChosen(index)} />
+            {label}
+          </label>
+        ))}
+      </fieldset>
+      <fieldset class="choice">
+        <legend>How often</legend>
+        {TIMES.map(({ label }, index) => (
+          <label key={label}>
+            <input type="radio" name="times" checked={often === index} onChange={() => setOften(index)} />
+            {label}
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
   )
 }
 

@@ -1,6 +1,4 @@
-import { useState } from 'preact/hooks'
-import { Button } from '../../components/button.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
 import type { Dashboard } from '../../dashboard.ts'
 import { useDashboard } from '../../dashboard.ts'
 import type { JournalRequest } from '../../store/store.ts'
@@ -24,12 +22,16 @@ export async function sendAgain(
 /** Asks before a request is sent again that may change something. */
 export function SendAgain({ request, onClose }: { request: JournalRequest; onClose: () => void }) {
   const dashboard = useDashboard()
-  const [isBusy, setBusy] = useState(false)
-  const { context, notices } = dashboard
+  const { context } = dashboard
   const { method, path, account_id: accountId } = request
   const hidesSecrets = JSON.stringify(request.request?.body ?? null).includes('***')
   return (
-    <Dialog title="Send it again?" onClose={onClose}>
+    <FormDialog
+      title="Send it again?"
+      action="Send"
+      onSubmit={() => sendAgain(dashboard, request)}
+      onClose={onClose}
+    >
       <p>
         <span class="method">{method}</span> <bdi>{path}</bdi> is done once more
         {accountId !== context.account.id && (
@@ -41,20 +43,6 @@ export function SendAgain({ request, onClose }: { request: JournalRequest; onClo
         .
       </p>
       {hidesSecrets && <p>Secrets in its body are masked in the journal, and are sent as ***.</p>}
-      <div class="actions">
-        <Button
-          look="primary"
-          disabled={isBusy}
-          onClick={async () => {
-            setBusy(true)
-            await notices.attempt(() => sendAgain(dashboard, request))
-            onClose()
-          }}
-        >
-          Send
-        </Button>
-        <Button onClick={onClose}>Cancel</Button>
-      </div>
-    </Dialog>
+    </FormDialog>
   )
 }

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
-import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { TextField } from '../../components/field.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import { openTerminal } from '../server/terminals/open-terminal.ts'
 
@@ -16,45 +16,31 @@ export function CreateServer({ onClose }: { onClose: () => void }) {
   const body = { ...(task !== '' && { task }), tier }
   const label = task === '' ? '' : ` ${quoted(task)}`
   return (
-    <Dialog title="Create a server" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void dashboard.notices.attempt(() => createServer(dashboard, body)).then((ok) => ok && onClose())
-        }}
-      >
-        <label class="field">
-          <span>Label</span>
-          <input
-            type="text"
-            value={task}
-            placeholder="shop"
-            onInput={({ currentTarget }) => setTask(currentTarget.value)}
-          />
-        </label>
-        <fieldset class="choice">
-          <legend>Size</legend>
-          {TIERS.map((one) => (
-            <label key={one}>
-              <input type="radio" name="tier" checked={tier === one} onChange={() => setTier(one)} />
-              {one}
-            </label>
-          ))}
-        </fieldset>
-        <div class="actions">
-          <Button type="submit" look="primary">
-            Create
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
+    <FormDialog
+      title="Create a server"
+      action="Create"
+      onSubmit={() => createServer(dashboard, body)}
+      onClose={onClose}
+      commands={
         <CommandLines
           berth={`berth servers create${label}${tier === 'small' ? '' : ` --tier ${tier}`}`}
           method="POST"
           path="/servers"
           body={body}
         />
-      </form>
-    </Dialog>
+      }
+    >
+      <TextField name="task" label="Label" value={task} onValue={setTask} placeholder="shop" />
+      <fieldset class="choice">
+        <legend>Size</legend>
+        {TIERS.map((one) => (
+          <label key={one}>
+            <input type="radio" name="tier" checked={tier === one} onChange={() => setTier(one)} />
+            {one}
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
   )
 }
 

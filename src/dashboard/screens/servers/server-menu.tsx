@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
-import { Button } from '../../components/button.tsx'
-import { Confirm, Dialog } from '../../components/dialog.tsx'
+import { Confirm, FormDialog } from '../../components/dialog.tsx'
+import { TextField } from '../../components/field.tsx'
 import { Menu, type MenuItem } from '../../components/menu.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Server } from '../../store/store.ts'
@@ -53,30 +53,14 @@ export function ServerMenu({ server, onDeleted }: { server: Server; onDeleted?: 
 
 /** Asks for a new label of a server. */
 function Rename({ server, onClose }: { server: Server; onClose: () => void }) {
-  const { api, notices } = useDashboard()
+  const { api } = useDashboard()
   const [task, setTask] = useState(server.task)
   const rename = async (): Promise<void> => {
     await api.call('servers.update', { params: { serverId: server.id }, body: { task } })
   }
   return (
-    <Dialog title="Rename the server" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void notices.attempt(rename).then((ok) => ok && onClose())
-        }}
-      >
-        <label class="field">
-          <span>Label</span>
-          <input type="text" value={task} onInput={({ currentTarget }) => setTask(currentTarget.value)} />
-        </label>
-        <div class="actions">
-          <Button type="submit" look="primary">
-            Rename
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title="Rename the server" action="Rename" onSubmit={rename} onClose={onClose}>
+      <TextField name="task" label="Label" value={task} onValue={setTask} />
+    </FormDialog>
   )
 }

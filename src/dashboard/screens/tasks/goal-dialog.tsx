@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
-import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
-import { Dialog } from '../../components/dialog.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { ServerField, TextField } from '../../components/field.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
 /** Properties of the question for a goal. */
@@ -19,58 +19,41 @@ interface GoalDialogProps {
 
 /** Asks for a goal in plain words, and for the server that it is reached on. */
 export function GoalDialog({ title, example, noun, serverId, onRun, onClose }: GoalDialogProps) {
-  const { store, notices } = useDashboard()
+  const { store } = useDashboard()
   const servers = store.servers.open().list.value
   const [goal, setGoal] = useState('')
   const [chosen, setChosen] = useState(serverId ?? '')
   const server = chosen || servers[0]?.id || ''
   return (
-    <Dialog title={title} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void notices.attempt(() => onRun(server, goal)).then((ok) => ok && onClose())
-        }}
-      >
-        <label class="field">
-          <span>Goal</span>
-          <textarea
-            required
-            rows={5}
-            value={goal}
-            placeholder={example}
-            onInput={({ currentTarget }) => setGoal(currentTarget.value)}
-          />
-        </label>
-        {servers.length === 0 ? (
-          <p class="notice">
-            There is no server yet. <a href="/dashboard/servers">Create one</a> first.
-          </p>
-        ) : (
-          <label class="field">
-            <span>Server</span>
-            <select value={server} onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
-              {servers.map(({ id, task }) => (
-                <option key={id} value={id}>
-                  {task || id}
-                </option>
-              ))}
-            </select>
-          </label>
-        )}
-        <div class="actions">
-          <Button type="submit" look="primary" disabled={server === ''}>
-            Run
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
+    <FormDialog
+      title={title}
+      action="Run"
+      isDisabled={server === ''}
+      onSubmit={() => onRun(server, goal)}
+      onClose={onClose}
+      commands={
         <CommandLines
           berth={`berth ${noun} run ${quoted(goal)} --server ${server}`}
           method="POST"
           path={`/servers/${server}/${noun}`}
           body={{ goal }}
         />
-      </form>
-    </Dialog>
+      }
+    >
+      <TextField
+        name="goal"
+        label="Goal"
+        rows={5}
+        value={goal}
+        onValue={setGoal}
+        isRequired
+        placeholder={example}
+      />
+      <ServerField value={server} onValue={setChosen}>
+        <p class="notice">
+          There is no server yet. <a href="/dashboard/servers">Create one</a> first.
+        </p>
+      </ServerField>
+    </FormDialog>
   )
 }

@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'bun:test'
+import { browserPath, hindrances } from '../support/browser.ts'
+import { dashboardTests } from '../support/dashboard.ts'
+
+if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
+
+describe.skipIf(browserPath === null)('dialogs of the dashboard (needs Chromium)', () => {
+  const tests = dashboardTests()
+
+  test('what a form got wrong is said at its field, which has the focus', async () => {
+    await using watched = await tests.open('/dashboard/webhooks')
+    const { page, problems } = watched
+    await page.getByRole('button', { name: 'Send an event …' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Send an event' })
+    const data = dialog.getByLabel('Data as JSON')
+    await data.fill('{"goal":')
+    await dialog.getByRole('button', { name: 'Send', exact: true }).click()
+    await dialog.getByText('This is not JSON', { exact: false }).waitFor()
+    expect(await data.getAttribute('aria-invalid')).toBe('true')
+    expect(await data.evaluate((field) => field === field.ownerDocument.activeElement)).toBe(true)
+    expect(await hindrances(page)).toEqual([])
+    await data.fill('{}')
+    await dialog.getByRole('button', { name: 'Send', exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+    expect(problems).toEqual([])
+  })
+
+  test('a refusal by berth is said in the dialog, and what was typed stays', async () => {
+    await using watched = await tests.open('/dashboard/webhooks')
+    const { page } = watched
+    await page.getByRole('button', { name: 'Subscribe' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Subscribe to events' })
+    await dialog.getByLabel('Address').fill('not an address')
+    await dialog.getByRole('button', { name: 'Subscribe' }).click()
+    await dialog.getByRole('alert').filter({ hasText: 'refused' }).waitFor()
+    expect(await dialog.getByLabel('Address').inputValue()).toBe('not an address')
+    await page.mouse.click(5, 5)
+    expect(await dialog.isVisible()).toBe(true)
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    const button = page.getByRole('button', { name: 'Subscribe' })
+    expect(await button.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
+  })
+})
