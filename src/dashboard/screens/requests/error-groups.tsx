@@ -29,7 +29,7 @@ export function ErrorGroups({ requests }: { requests: readonly JournalRequest[] 
             <span class="cell">
               <a
                 class="row-link"
-                href={hrefWith(router.query.value, {
+                href={hrefWith(router.path.value, router.query.value, {
                   group: '',
                   request: '',
                   operation,

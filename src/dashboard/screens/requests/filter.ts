@@ -12,14 +12,18 @@ export const scopeOf = (query: URLSearchParams): string =>
 export const isFiltered = (query: URLSearchParams): boolean =>
   FILTERS.some((name) => (query.get(name) ?? '') !== '')
 
-/** Returns the address of the screen with some parameters set; an empty one is removed. */
-export function hrefWith(query: URLSearchParams, changes: Readonly<Record<string, string>>): string {
+/** Returns the address of a screen with some parameters set; an empty one is removed. */
+export function hrefWith(
+  path: string,
+  query: URLSearchParams,
+  changes: Readonly<Record<string, string>>,
+): string {
   const changed = new URLSearchParams(query)
   for (const [name, value] of Object.entries(changes)) {
     if (value === '') changed.delete(name)
     else changed.set(name, value)
   }
-  return `/dashboard/requests${changed.size === 0 ? '' : `?${changed}`}`
+  return `${path}${changed.size === 0 ? '' : `?${changed}`}`
 }
 
 /** What is filtered, and what filters look at. */

@@ -4,8 +4,8 @@ import { PlaceFilters } from '../../components/place-filters.tsx'
 import { Select, Switch } from '../../components/select.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
-/** The filters of the list, all in the address. */
-export function Filters() {
+/** The filters of the list, all in the address. @param isOfServer whether it is of one server only */
+export function Filters({ isOfServer = false }: { isOfServer?: boolean }) {
   const { store, router } = useDashboard()
   const requests = store.requests.list.value
   const operations = useMemo(
@@ -24,7 +24,7 @@ export function Filters() {
         ]}
       />
       <Select name="status" label="Status" choices={STATUSES} />
-      <PlaceFilters />
+      {!isOfServer && <PlaceFilters />}
       {code !== '' && (
         <Select
           name="code"
