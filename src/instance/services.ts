@@ -111,7 +111,11 @@ export function createServices(dependencies: ServiceDependencies) {
     credentialChanges,
   }
 
-  const compute = new FaultyCompute(dependencies.compute, (serverId) => servers.measure(serverId))
+  const compute = new FaultyCompute(
+    dependencies.compute,
+    (serverId) => servers.measure(serverId),
+    (serverId) => changes.notify('server_fault', serverId, null),
+  )
   const faults = new FaultStore({ ...common, random: randomFor('fault'), expire: dependencies.expire })
   const servers = new ServersService({
     ...common,

@@ -19,6 +19,8 @@ export type InstanceChangeType =
   | 'event'
   | 'delivery'
   | 'fault'
+  /** The faults inside a server; the id is the server's. */
+  | 'server_fault'
   | 'clock'
   | 'snapshot'
   | 'scenario'

@@ -18,6 +18,7 @@ import type { SteerableClock } from '../../runtime/clock.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { FaultyCompute } from '../faults/compute/compute.ts'
 import type { FaultStore } from '../faults/store.ts'
 import type { InboxSummary } from '../inbox/model.ts'
 import type { InboxStore } from '../inbox/store.ts'
@@ -32,6 +33,7 @@ import { type EmittedEvent, shownEvent } from './events.ts'
 import { type Fault, shownFault } from './faults.ts'
 import { ALL_REQUESTS } from './requests.ts'
 import { type Scenarios, shownScenarios } from './scenarios.ts'
+import { type ShownFault, shownServerFaults } from './server-faults.ts'
 import type { StateOperations } from './states.ts'
 
 /** The objects that `GET /_berth/changes` sends, by the type of their messages. */
@@ -40,6 +42,8 @@ interface ControlObjects {
   event: EmittedEvent
   delivery: Delivery
   fault: Fault
+  /** All that last inside one server; its id is the server's. */
+  server_fault: { readonly faults: readonly ShownFault[] }
   clock: ClockState
   snapshot: Snapshot
   /** All scenarios: they are one list. */
@@ -62,6 +66,7 @@ const TYPES = [
   'event',
   'delivery',
   'fault',
+  'server_fault',
   'clock',
   'snapshot',
   'scenario',
@@ -90,6 +95,7 @@ export interface ControlChangesOptions extends StreamsDependencies {
   journal: RequestJournal
   outbox: Outbox
   faults: FaultStore
+  compute: FaultyCompute
   clock: SteerableClock
   scenarios: ScenarioStore
   states: Pick<StateOperations, 'snapshots'>
@@ -122,7 +128,7 @@ export const controlChangesRoutes = (access: ControlAccess, options: ControlChan
       access: 'admin',
       summary: 'Follow everything that happens',
       description:
-        'A WebSocket with a JSON text for each message, or an event stream with the same JSON, as with `changes.stream` of the API: first `{"type": "ready"}`, then `{"type", "id", "value"}` for each request that got its response, each event, delivery, fault, snapshot, inbox and account that is added, has changed or was removed, the clock when it is moved, and the list of scenarios. `{"type": "reset"}` is the last message before the state is replaced by a reset or a snapshot: connect again, then load again.',
+        'A WebSocket with a JSON text for each message, or an event stream with the same JSON, as with `changes.stream` of the API: first `{"type": "ready"}`, then `{"type", "id", "value"}` for each request that got its response, each event, delivery, fault, the faults inside a server, each snapshot, inbox and account that is added, has changed or was removed, the clock when it is moved, and the list of scenarios. `{"type": "reset"}` is the last message before the state is replaced by a reset or a snapshot: connect again, then load again.',
       gives: 'text/event-stream',
       success: { 101: t.Void(), 200: ControlChange },
       errors: [426, 503],
@@ -201,7 +207,8 @@ type Readers = {
 }
 
 function readersOf(options: ControlChangesOptions): Readers {
-  const { queries, journal, faults, clock, scenarios, states, inbox, accounts, operations, masks } = options
+  const { queries, journal, faults, compute, clock, scenarios } = options
+  const { states, inbox, accounts, operations, masks } = options
   return {
     async request(id) {
       const [numbered] = journal.after(Number(id) - 1, 1)
@@ -220,6 +227,10 @@ function readersOf(options: ControlChangesOptions): Readers {
     fault(id) {
       const row = faults.find(id)
       return row && shownFault(row)
+    },
+    server_fault(id) {
+      const active = shownServerFaults(compute, id)
+      return active.length === 0 ? undefined : { faults: active }
     },
     clock: () => clockState(clock),
     snapshot: (name) => states.snapshots().find((one) => one.name === name),

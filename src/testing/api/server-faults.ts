@@ -139,8 +139,7 @@ export const serverFaultsRoutes = (
       '',
       ({ params }) => {
         const { id } = rowOf(params.serverId)
-        const active = compute.running(id)?.faults?.list() ?? []
-        return { faults: active.map((fault) => shown(id, fault)) }
+        return { faults: shownServerFaults(compute, id) }
       },
       operation('control.serverFaults.list', {
         access: 'admin',
@@ -208,6 +207,10 @@ export const serverFaultsRoutes = (
       }),
     )
 }
+
+/** Returns the faults that last inside a server. */
+export const shownServerFaults = (compute: FaultyCompute, serverId: string): ShownFault[] =>
+  (compute.running(serverId)?.faults?.list() ?? []).map((fault) => shown(serverId, fault))
 
 /** Converts a request's body to a fault. */
 const toFault = (

@@ -54,6 +54,29 @@ test('events, deliveries and inboxes are sent as they come and change', async ()
   await berth.call('DELETE', `/servers/${server}`)
 })
 
+test('faults inside a server are sent when one begins, strikes and ends', async () => {
+  using changes = await socket()
+  const server = await berth.server()
+  const kind = 'slow_exec'
+  const told = (state: (faults: { kind: string; times_left?: number }[] | undefined) => boolean) =>
+    changes.next('server_fault', ({ id, value }) => id === server && state(value?.faults))
+  await berth.control('POST', `/servers/${server}/fault`, { kind, delay_ms: 1, times: 2 })
+  const begun = await told((faults) => faults?.[0]?.times_left === 2)
+  await berth.exec(server, 'true')
+  await told((faults) => faults?.[0]?.times_left === 1)
+  expect(begun.value).toEqual({
+    faults: [{ server_id: server, kind, active: true, delay_ms: 1, times: 2, times_left: 2 }],
+  })
+  await berth.exec(server, 'true')
+  await told((faults) => faults === undefined)
+  await berth.control('POST', `/servers/${server}/fault`, { kind: 'hang' })
+  await told((faults) => faults?.[0]?.kind === 'hang')
+  changes.messages.length = 0
+  await berth.control('DELETE', `/servers/${server}/fault`)
+  await told((faults) => faults === undefined)
+  await berth.call('DELETE', `/servers/${server}`)
+})
+
 test('faults are sent with live counts, and null once they are removed', async () => {
   using changes = await socket()
   const wish = { match: { operation: 'servers.list' }, effect: { error: { status: 503 } } }

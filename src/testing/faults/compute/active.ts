@@ -52,14 +52,17 @@ export class ActiveFaults {
   readonly #sandbox: Sandbox
   readonly #entries = new Map<LastingFaultKind, Entry>()
   readonly #onFull: (full: boolean) => Promise<void>
+  readonly #onChange: () => void
   #exited = false
 
   /**
    * @param onFull called when the storage counts as full, and when it no longer does
+   * @param onChange called when one begins, strikes or ends
    */
-  constructor(sandbox: Sandbox, onFull: (full: boolean) => Promise<void>) {
+  constructor(sandbox: Sandbox, onFull: (full: boolean) => Promise<void>, onChange: () => void) {
     this.#sandbox = sandbox
     this.#onFull = onFull
+    this.#onChange = onChange
     void sandbox.exited.then(() => {
       this.#exited = true
       this.liftAll()
@@ -86,6 +89,7 @@ export class ActiveFaults {
       over: Promise.withResolvers(),
     }
     this.#entries.set(kind, entry)
+    this.#onChange()
     const { faultInjection } = this.#sandbox
     if (kind === 'hang') await faultInjection.freeze()
     if (kind === 'network') await this.#sandbox.outboundControl?.disturb(duration.network ?? null)
@@ -109,6 +113,7 @@ export class ActiveFaults {
     clearTimeout(entry.timer)
     entry.over.resolve()
     this.#undo(kind)
+    this.#onChange()
     return true
   }
 
@@ -140,6 +145,7 @@ export class ActiveFaults {
       this.#entries.delete(kind)
       clearTimeout(entry.timer)
     }
+    this.#onChange()
     return { duration: entry.duration, over: entry.over.promise }
   }
 

@@ -10,6 +10,7 @@ import { FaultySandbox } from './sandbox.ts'
 export class FaultyCompute implements Compute {
   readonly #inner: Compute
   readonly #onFreed: (serverId: string) => void
+  readonly #onFaults: (serverId: string) => void
   readonly #running = new Map<string, FaultySandbox>()
   /** Storage that counts as full: bytes reserved in addition to files, by handle. */
   readonly #full = new Map<string, { limit: number; reserved: number }>()
@@ -18,10 +19,12 @@ export class FaultyCompute implements Compute {
 
   /**
    * @param onFreed called with a server whose storage no longer counts as full
+   * @param onFaults called with a server in which a fault begins, strikes or ends
    */
-  constructor(inner: Compute, onFreed: (serverId: string) => void) {
+  constructor(inner: Compute, onFreed: (serverId: string) => void, onFaults: (serverId: string) => void) {
     this.#inner = inner
     this.#onFreed = onFreed
+    this.#onFaults = onFaults
   }
 
   /** Returns the switch that makes the driver fail in the work of a request. */
@@ -52,6 +55,7 @@ export class FaultyCompute implements Compute {
       inner,
       () => this.#check(),
       (full) => this.#fill(serverId, handle, full ? limits.storageBytes : null),
+      () => this.#onFaults(serverId),
     )
     this.#running.set(serverId, sandbox)
     void inner.exited.then(() => {

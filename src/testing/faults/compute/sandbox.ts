@@ -29,6 +29,7 @@ interface Loaded {
 export class FaultySandbox implements Sandbox {
   readonly #inner: Sandbox
   readonly #onFull: (full: boolean) => Promise<void>
+  readonly #onChange: () => void
   readonly #check: () => void
   #loading: Promise<Loaded> | null = null
   #loaded: Loaded | null = null
@@ -36,11 +37,18 @@ export class FaultySandbox implements Sandbox {
   /**
    * @param check throws if the driver should fail in the calling work
    * @param onFull makes the storage count as full, or no longer
+   * @param onChange called when one of its faults begins, strikes or ends
    */
-  constructor(inner: Sandbox, check: () => void, onFull: (full: boolean) => Promise<void>) {
+  constructor(
+    inner: Sandbox,
+    check: () => void,
+    onFull: (full: boolean) => Promise<void>,
+    onChange: () => void,
+  ) {
     this.#inner = inner
     this.#check = check
     this.#onFull = onFull
+    this.#onChange = onChange
   }
 
   /** The sandbox without its faults. */
@@ -140,7 +148,8 @@ export class FaultySandbox implements Sandbox {
       import('./delayed.ts'),
       import('./hog.ts'),
     ])
-    return { faults: new ActiveFaults(this.#inner, this.#onFull), delayed, hogCommand }
+    const faults = new ActiveFaults(this.#inner, this.#onFull, this.#onChange)
+    return { faults, delayed, hogCommand }
   }
 
   #startWithFaults<Command extends { command: string }, Begun extends Execution>(
