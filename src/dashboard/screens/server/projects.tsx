@@ -30,7 +30,7 @@ export function ServerProjects({ server }: { server: Server }) {
           return (
             <>
               <div class="actions above-table">{create}</div>
-              <ProjectList projects={projects} />
+              <ProjectList projects={projects} isOfServer />
             </>
           )
         }}

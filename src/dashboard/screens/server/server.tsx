@@ -10,8 +10,11 @@ import type { ScreenProps } from '../../routing/route.ts'
 import type { Server as ServerValue } from '../../store/store.ts'
 import { ServerMenu } from '../servers/server-menu.tsx'
 import { Files } from './files/files.tsx'
+import { ServerBuilds, ServerTasks } from './goals.tsx'
 import { Processes } from './processes/processes.tsx'
 import { ServerProjects } from './projects.tsx'
+import { ServerRequests } from './requests.tsx'
+import { Secrets } from './secrets.tsx'
 import { Terminals } from './terminals/terminals.tsx'
 
 /** A part of the screen of a server. */
@@ -19,6 +22,8 @@ interface Part {
   /** The last segment of its address; empty for the first. */
   readonly tab: string
   readonly label: string
+  /** Whether only the instance's owner may see it. */
+  readonly isAdmin?: boolean
   readonly Content: ComponentType<{ server: ServerValue }>
 }
 
@@ -28,11 +33,15 @@ const PARTS: readonly Part[] = [
   { tab: 'files', label: 'Files', Content: Files },
   { tab: 'processes', label: 'Processes', Content: Processes },
   { tab: 'projects', label: 'Projects', Content: ServerProjects },
+  { tab: 'tasks', label: 'Tasks', Content: ServerTasks },
+  { tab: 'builds', label: 'Builds', Content: ServerBuilds },
+  { tab: 'secrets', label: 'Secrets', Content: Secrets },
+  { tab: 'requests', label: 'Requests', isAdmin: true, Content: ServerRequests },
 ]
 
 /** A server: its terminals, files, processes and everything that belongs to it. */
 export default function Server({ params }: ScreenProps) {
-  const { store, router } = useDashboard()
+  const { store, router, context } = useDashboard()
   const { serverId = '', tab = '' } = params
   const servers = store.servers.open()
   const server = servers.get(serverId)
@@ -52,7 +61,8 @@ export default function Server({ params }: ScreenProps) {
   }
   const base = `/dashboard/servers/${server.id}`
   const hrefOf = (part: Part): string => (part.tab === '' ? base : `${base}/${part.tab}`)
-  const part = PARTS.find((one) => one.tab === tab) ?? PARTS[0]
+  const parts = PARTS.filter(({ isAdmin }) => !isAdmin || context.is_admin)
+  const part = parts.find((one) => one.tab === tab) ?? parts[0]
   return (
     <Page
       title={server.task || server.id}
@@ -78,7 +88,7 @@ export default function Server({ params }: ScreenProps) {
       <Tabs
         label="Parts of the server"
         here={part ? hrefOf(part) : base}
-        tabs={PARTS.map((one) => ({ href: hrefOf(one), label: one.label }))}
+        tabs={parts.map((one) => ({ href: hrefOf(one), label: one.label }))}
       />
       {part && <part.Content server={server} />}
     </Page>

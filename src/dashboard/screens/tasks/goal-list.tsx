@@ -7,8 +7,16 @@ import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Build, Task } from '../../store/store.ts'
 
+/** Properties of a list of tasks or builds. */
+interface GoalListProps {
+  noun: 'tasks' | 'builds'
+  items: readonly (Task | Build)[]
+  /** Whether all are of one server, which is then not named. */
+  isOfServer?: boolean
+}
+
 /** A list of tasks or builds, those that match the search of the address. */
-export function GoalList({ noun, items }: { noun: 'tasks' | 'builds'; items: readonly (Task | Build)[] }) {
+export function GoalList({ noun, items, isOfServer = false }: GoalListProps) {
   const { router, store } = useDashboard()
   const sought = (router.query.value.get('q') ?? '').toLowerCase()
   const shown = items.filter(({ id, goal, status }) =>
@@ -17,11 +25,11 @@ export function GoalList({ noun, items }: { noun: 'tasks' | 'builds'; items: rea
   const servers = store.servers.open()
   if (shown.length === 0) return <Empty title={`Nothing matches “${sought}”`} />
   return (
-    <div class="table goals">
+    <div class={`table goals${isOfServer ? ' of-server' : ''}`}>
       <div class="row head" aria-hidden="true">
         <span>Goal</span>
         <span>State</span>
-        <span>Server</span>
+        {!isOfServer && <span>Server</span>}
         <span>Began</span>
       </div>
       <VirtualList items={shown} rowHeight={48} keyOf={({ id }) => id} label={noun}>
@@ -36,11 +44,13 @@ export function GoalList({ noun, items }: { noun: 'tasks' | 'builds'; items: rea
             <span class="cell">
               <State of={status} look={status === 'running' ? 'active' : undefined} />
             </span>
-            <span class="cell">
-              <a href={`/dashboard/servers/${serverId}`}>
-                <bdi>{servers.get(serverId)?.task || serverId}</bdi>
-              </a>
-            </span>
+            {!isOfServer && (
+              <span class="cell">
+                <a href={`/dashboard/servers/${serverId}`}>
+                  <bdi>{servers.get(serverId)?.task || serverId}</bdi>
+                </a>
+              </span>
+            )}
             <span class="cell quiet">
               <Time at={createdAt} />
             </span>
