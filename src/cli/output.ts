@@ -31,6 +31,15 @@ export function formatBytes(bytes: number): string {
   return bytes < 1e9 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(1)} GB`
 }
 
+/** Formats a time that something has taken: `339 ms`, `1.3 s`, `27 s`, `2 min 5 s`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`
+  const seconds = Math.round(ms / 1_000)
+  if (seconds < 60) return `${seconds} s`
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+}
+
 /** Shortens a text to at most `length` characters. A shortened one ends with `…`. */
 export function shorten(text: string, length: number): string {
   const characters = Array.from(text.slice(0, 2 * length))

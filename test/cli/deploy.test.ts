@@ -181,7 +181,7 @@ test('--watch publishes each change, removes what is gone, and ends with Ctrl-C'
   expect(await (await fetch(url)).text()).toBe('one')
   write({ 'index.html': 'two' })
   rmSync(join(berth.cwd, 'app/old.html'))
-  await until(() => / live in \d+ ms at http:\S+\n.* live in /s.test(said), 'the second publication')
+  await until(() => / live in [\d.]+ m?s at http:\S+\n.* live in /s.test(said), 'the second publication')
   await until(async () => (await (await fetch(url)).text()) === 'two', 'the change')
   await until(async () => (await fetch(`${url}old.html`)).status === 404, 'the removal')
   child.kill('SIGINT')

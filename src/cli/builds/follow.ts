@@ -5,7 +5,10 @@ import { CommandError } from '../errors.ts'
 import { followWork, pollUntil } from '../follow.ts'
 import { ALL_LINES, buildLog, followLog, logText, printLogEnd } from '../log.ts'
 import { paint, printResult } from '../output.ts'
+import { PhaseReport } from '../phases.ts'
+import type { OutputStream } from '../process-context.ts'
 import type { CliSession } from '../session.ts'
+import { StatusLine } from '../status-line.ts'
 
 /** Width of the longest phase's name. */
 export const SOURCE_WIDTH = Math.max(...STEP_KEYS.map((key) => key.length))
@@ -30,13 +33,16 @@ export async function followBuild(
   const { serverId, id } = build
   const hint = `${id} goes on. Look at it with: berth builds logs ${id} -f\n`
   return followWork(stderr, hint, async (signal) => {
-    if (!json) await watch(session, client, build, signal)
+    using status = new StatusLine(stderr)
+    const phases = new PhaseReport(status.above(stderr), status)
+    if (!json) await watch(status.above(stderr), phases, client, build, signal)
     const params = { serverId, buildId: id }
     const { build: ended } = await pollUntil(
       () => client.call('builds.get', { params, signal }),
       (response) => response.build.status === 'completed',
       signal,
     )
+    await phases.end(ended.url !== null)
     await printResult(stdout, json, ended, ({ url }) => {
       if (url === null) throw failure(ended)
       return `${url}\n`
@@ -49,20 +55,21 @@ export async function followBuild(
 
 /** Shows phases and log until the stream ends. */
 async function watch(
-  session: CliSession,
+  out: OutputStream,
+  phases: PhaseReport,
   client: Client,
   build: BuildRef,
   signal: AbortSignal,
 ): Promise<void> {
-  const { stderr } = session.context
   let at = -1
   for await (const line of followLog(buildLog(client, build), { tail: ALL_LINES }, signal)) {
     const phase = STEP_KEYS.indexOf(line.source as StepKey)
     if (phase > at) {
       at = phase
-      await stderr.write(`${paint(stderr, 'bold', `→ ${line.source}`)} ${phase + 1}/${STEP_KEYS.length}\n`)
+      const heading = `${paint(out, 'bold', `→ ${line.source}`)} ${phase + 1}/${STEP_KEYS.length}`
+      await phases.begin(line.source, heading)
     }
-    await stderr.write(logText(stderr, line, SOURCE_WIDTH))
+    await out.write(logText(out, line, SOURCE_WIDTH))
   }
 }
 

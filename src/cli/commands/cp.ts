@@ -59,7 +59,7 @@ Files are replaced, others stay. A local file with a colon is ./a:b.
       // Standard output has the file then.
       if (kind === 'down' && here.kind === 'stream') return 0
       const written = kind === 'up' ? `${remote.server}:${path}` : path
-      return print({ path }, () => `Copied to ${printable(written)}.\n`)
+      return print({ path }, () => `Copied to ${printable(written)}: ${progress.summary()}.\n`)
     })
   },
 })
@@ -94,10 +94,10 @@ async function copy(
   }
   const { download, downloadTo } = await import('../copy/download.ts')
   if (here.kind === 'stream') {
-    await downloadTo(shell, remote.path, context.stdout, progress.read)
+    await downloadTo(shell, remote.path, context.stdout, progress)
     return ''
   }
   const local = resolve(context.cwd, here.path)
   const ends = { source: remote.path, target: local, endsWithSlash: target.endsWith('/') }
-  return download(shell, ends, progress.read)
+  return download(shell, ends, progress)
 }

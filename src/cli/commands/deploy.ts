@@ -4,10 +4,13 @@ import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
 import type { DirectoryUpload } from '../directory/upload-changes.ts'
 import { CommandError } from '../errors.ts'
+import { POLL_INTERVAL_MS } from '../follow.ts'
+import { deploymentLog, followLog } from '../log.ts'
 import { flag, text } from '../options.ts'
-import { count, printable, printResult } from '../output.ts'
+import { count, formatDuration, printable, printResult } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action } from '../runner.ts'
+import { StatusLine } from '../status-line.ts'
 
 /** `berth deploy` */
 export const deploy = action({
@@ -42,12 +45,15 @@ Examples:
     const client = await connect()
     const serverId = await server()
     if (directory === undefined)
-      return print(await publish(client, serverId), ({ url }) => `Published ${serverId} at ${url}\n`)
+      return print(
+        await publish(session.context, client, serverId, options.json),
+        ({ url }) => `Published ${serverId} at ${url}\n`,
+      )
     const { DirectoryUpload } = await import('../directory/upload-changes.ts')
     const upload = new DirectoryUpload(session.context, client, serverId, directory)
     if (options.watch) return deployOnChange(session.context, client, serverId, upload, options)
     const files = await upload.sendAll(options.clean ?? false)
-    const published = await publish(client, serverId)
+    const published = await publish(session.context, client, serverId, options.json)
     const hint = await projectHint(session.context, client, directory)
     return print({ ...published, files }, ({ url }) => `Published ${serverId} at ${url}\n${hint}`)
   },
@@ -68,22 +74,47 @@ async function projectHint(context: ProcessContext, client: Client, directory: s
 type Published = ResponseOf<'deployments.create'>
 
 /** Publishes the workspace of a server. Throws CommandError that also says where the log is. */
-async function publish(client: Client, serverId: string): Promise<Published> {
-  return client.call('deployments.create', { params: { serverId } }).catch((error: unknown) => {
+async function publish(
+  { stderr }: ProcessContext,
+  client: Client,
+  serverId: string,
+  json: boolean | undefined,
+): Promise<Published> {
+  using status = new StatusLine(stderr)
+  const done = new AbortController()
+  let last = ''
+  if (stderr.isTTY && !json) {
+    status.show('', (elapsed) => `publishing … ${elapsed}${last}`)
+    const latest = async (): Promise<void> => {
+      // A server that publishes nothing yet has no log to follow.
+      for (; !done.signal.aborted; await Bun.sleep(POLL_INTERVAL_MS)) {
+        for await (const line of followLog(deploymentLog(client, serverId), { since: '1s' }, done.signal))
+          last = `  ${printable(Bun.stripANSI(line.text))}`
+      }
+    }
+    // Only for show: the publication itself tells of failures.
+    latest().catch(() => {})
+  }
+  try {
+    return await client.call('deployments.create', { params: { serverId } })
+  } catch (error) {
     if (!(error instanceof CommandError) || error.code !== 'compute_backend_error') throw error
     const hint = `The whole log: berth deployments logs ${serverId}`
     throw new CommandError(`${error.message}\n${hint}`, error.exitCode, error.code)
-  })
+  } finally {
+    done.abort()
+  }
 }
 
 /** Publishes a directory, and again after each change, until Ctrl-C. A failure is told, and the next change tries again. */
 async function deployOnChange(
-  { stdout, stderr }: ProcessContext,
+  context: ProcessContext,
   client: Client,
   serverId: string,
   upload: DirectoryUpload,
   { clean = false, json }: { clean?: boolean | undefined; json?: boolean },
 ): Promise<number> {
+  const { stdout, stderr } = context
   const { repeatOnChange } = await import('../directory/repeat.ts')
   let isFirst = true
   return repeatOnChange(upload.directory, upload.isLeftOut, async () => {
@@ -93,11 +124,11 @@ async function deployOnChange(
         ? { sent: await upload.sendAll(clean), removed: 0 }
         : await upload.sendChanges()
       if (!isFirst && sent + removed === 0) return
-      const published = await publish(client, serverId)
+      const published = await publish(context, client, serverId, json)
       const took_ms = Math.round(performance.now() - began)
       await printResult(stdout, json, { ...published, files: sent, removed, took_ms }, () => {
         const gone = removed > 0 ? `, ${removed} removed` : ''
-        return `${count(sent, 'file')} sent${gone}, live in ${took_ms} ms at ${published.url}\n`
+        return `${count(sent, 'file')} sent${gone}, live in ${formatDuration(took_ms)} at ${published.url}\n`
       })
     } catch (error) {
       if (!(error instanceof CommandError)) throw error

@@ -53,16 +53,17 @@ It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore fil
       pathIn(found.directory, wanted.path),
       options.delete ?? false,
     )
-    const once = async (signal: AbortSignal): Promise<SyncOutcome> => {
+    const once = async (signal: AbortSignal): Promise<SyncOutcome & { volume: string }> => {
       using progress = new CopyProgress(stderr)
-      return await synchronizer.run(new RemoteShell(client, serverId, signal), progress)
+      const outcome = await synchronizer.run(new RemoteShell(client, serverId, signal), progress)
+      return { ...outcome, volume: progress.volume() }
     }
-    const report = async ({ sent, removed }: SyncOutcome): Promise<void> => {
+    const report = async ({ sent, removed, volume }: SyncOutcome & { volume: string }): Promise<void> => {
       const name = `${wanted.server}:${wanted.path}`
       await printResult(stdout, options.json, { sent, removed }, () =>
         sent.length + removed.length === 0
           ? `Nothing differs from ${printable(name)}.\n`
-          : `${count(sent.length, 'file')} sent, ${removed.length} removed: ${printable(name)}\n`,
+          : `${count(sent.length, 'file')} sent, ${removed.length} removed: ${printable(name)}${sent.length > 0 ? ` (${volume})` : ''}\n`,
       )
     }
     const first = async (signal: AbortSignal): Promise<void> => {

@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs'
 import { chmod, lstat, mkdir, mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import type { UnpackListener } from '../../compute/local/unpack-tree.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 import type { OutputStream } from '../process-context.ts'
@@ -12,8 +13,11 @@ const PARTIAL = '.berth-cp-'
 
 const ALL_PERMISSIONS = 0o700
 
-/** Called with bytes that have come. */
-export type OnBytes = (bytes: number) => void
+/** What is told of a copy from a server. */
+export interface DownloadListener extends UnpackListener {
+  /** Called with the size of what is copied, in bytes, if that is known. */
+  expect(bytes: number): void
+}
 
 /**
  * Copies a file or a directory of a server to this machine. What comes is complete before anything is put in place, and
@@ -27,7 +31,7 @@ export type OnBytes = (bytes: number) => void
 export async function download(
   shell: RemoteShell,
   { source, target, endsWithSlash }: { source: string; target: string; endsWithSlash: boolean },
-  onBytes: OnBytes,
+  listener: DownloadListener,
 ): Promise<string> {
   const path = remotePath(source)
   const entry = await lookAt(shell, path)
@@ -37,14 +41,16 @@ export async function download(
       throw new CommandError(`${target} is no directory, and ${source || 'the workspace'} is one.`)
     const isBelow = present !== null && !meansContent(source)
     const directory = isBelow ? join(target, lastName(source)) : target
-    await downloadDirectory(shell, path, directory, onBytes)
+    await downloadDirectory(shell, path, directory, listener)
     return directory
   }
-  const { mode } = fileOf(source, entry)
+  const { mode, size } = fileOf(source, entry)
+  listener.expect(size)
   if (present !== null && endsWithSlash && !present.isDirectory())
     throw new CommandError(`${target} is a file, no directory.`)
   const file = endsWithSlash || present?.isDirectory() ? join(target, lastName(source)) : target
-  await downloadFile(readRemote(shell, path, onBytes), file, mode)
+  await downloadFile(readRemote(shell, path, listener), file, mode)
+  listener.packed()
   return file
 }
 
@@ -53,7 +59,7 @@ export async function downloadTo(
   shell: RemoteShell,
   source: string,
   out: OutputStream,
-  onBytes: OnBytes,
+  listener: DownloadListener,
 ): Promise<void> {
   const path = remotePath(source)
   const entry = await lookAt(shell, path)
@@ -62,8 +68,8 @@ export async function downloadTo(
       `${source || 'The workspace'} is a directory. For a tar of it run: berth exec SERVER -- tar c ${source || '.'}`,
     )
   }
-  fileOf(source, entry)
-  for await (const chunk of readRemote(shell, path, onBytes)) await out.write(chunk)
+  listener.expect(fileOf(source, entry).size)
+  for await (const chunk of readRemote(shell, path, listener)) await out.write(chunk)
 }
 
 function fileOf(source: string, entry: RemoteEntry): Extract<RemoteEntry, { kind: 'file' }> {
@@ -75,12 +81,15 @@ function fileOf(source: string, entry: RemoteEntry): Extract<RemoteEntry, { kind
   )
 }
 
-const readRemote = (shell: RemoteShell, path: string, onBytes: OnBytes) =>
-  counted(runRemote(shell, `exec cat -- ${quotePath(path)}`), onBytes)
+const readRemote = (shell: RemoteShell, path: string, listener: DownloadListener) =>
+  counted(runRemote(shell, `exec cat -- ${quotePath(path)}`), listener)
 
-async function* counted(chunks: AsyncIterable<Uint8Array>, onBytes: OnBytes): AsyncGenerator<Uint8Array> {
+async function* counted(
+  chunks: AsyncIterable<Uint8Array>,
+  listener: DownloadListener,
+): AsyncGenerator<Uint8Array> {
   for await (const chunk of chunks) {
-    onBytes(chunk.length)
+    listener.read(chunk.length)
     yield chunk
   }
 }
@@ -107,7 +116,7 @@ async function downloadDirectory(
   shell: RemoteShell,
   path: string,
   directory: string,
-  onBytes: OnBytes,
+  listener: DownloadListener,
 ): Promise<void> {
   const { unpackTree } = await import('../../compute/local/unpack-tree.ts')
   const isThere = (await stat(directory).catch(orNull)) !== null
@@ -121,8 +130,8 @@ async function downloadDirectory(
     await mkdir(content)
     // GNU tar ends with 1 if a file has changed meanwhile, as a log does.
     const command = `cd ${quotePath(path)} || exit 2; tar -cf - .; [ $? -lt 2 ]`
-    const archive = counted(runRemote(shell, command), onBytes)
-    await unpackTree({ path: content, byDescriptor: process.platform === 'linux' }, archive)
+    const root = { path: content, byDescriptor: process.platform === 'linux' }
+    await unpackTree(root, runRemote(shell, command), listener)
     if (isThere) await merge(content, directory)
     else await moveDirectory(content, directory, await lstat(content))
   } catch (error) {

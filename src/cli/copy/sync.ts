@@ -2,11 +2,12 @@ import { basename, dirname, join } from 'node:path'
 import { compareManifests, type FileManifest, SECRET } from '../../resources/files/manifest.ts'
 import { IgnoreRules } from '../directory/gitignore.ts'
 import { ManifestReader } from '../directory/manifest.ts'
-import { type DirectorySurvey, surveyDirectory } from '../directory/survey.ts'
+import { type DirectorySurvey, partOf, surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
-import { type PackListener, packPaths } from './pack.ts'
+import { packPaths } from './pack.ts'
 import { remotePath } from './place.ts'
 import { feedRemote, lookAt, quotePath, type RemoteShell } from './remote.ts'
+import type { UploadListener } from './upload.ts'
 
 /** What a synchronization has done. */
 export interface SyncOutcome {
@@ -47,13 +48,14 @@ export class Synchronizer {
   }
 
   /** Sends what differs. @throws CommandError */
-  async run(shell: RemoteShell, listener: PackListener): Promise<SyncOutcome> {
+  async run(shell: RemoteShell, listener: UploadListener): Promise<SyncOutcome> {
     const survey = await surveyDirectory(this.#directory)
     this.#survey = survey
     const manifest = this.#reader.read(survey)
     const { changed, extra } = compareManifests(manifest, await this.#describe(shell, manifest))
     const removed = this.#deletes ? await keptApart(survey, extra) : []
     const at = quotePath(this.#path)
+    listener.expect(partOf(survey, changed).files.reduce((sum, { size }) => sum + size, 0))
     // First: a file may stand where a directory is to be.
     if (removed.length > 0) await remove(shell, at, removed)
     if (changed.length > 0)

@@ -1,10 +1,17 @@
 import type { Stats } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { lstat, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
 import { type PackListener, packLocal, readFile } from './pack.ts'
 import { below, lastName, meansContent, remotePath } from './place.ts'
 import { feedRemote, lookAt, quotePath, type RemoteEntry, type RemoteShell } from './remote.ts'
+
+/** What is told of a copy to a server. */
+export interface UploadListener extends PackListener {
+  /** Called with the size of what is copied, in bytes, once it is known. */
+  expect(bytes: number): void
+}
 
 /** Permission bits of a file whose content comes from standard input. */
 const USUAL_MODE = 0o644
@@ -20,7 +27,7 @@ const USUAL_MODE = 0o644
 export async function upload(
   shell: RemoteShell,
   { source, named, target }: { source: string; named: string; target: string },
-  listener: PackListener,
+  listener: UploadListener,
 ): Promise<string> {
   const stats = await stat(source).catch((error) => {
     throw error.code === 'ENOENT'
@@ -32,6 +39,7 @@ export async function upload(
   if (stats.isDirectory()) return uploadDirectory(shell, { source, named, path, entry }, listener)
   if (!stats.isFile()) throw new CommandError(`${named} is neither a file nor a directory.`)
   const file = fileTarget(path, target, entry, lastName(source))
+  listener.expect(stats.size)
   await writeRemote(shell, file, stats.mode & 0o777, counted(readFile(source, stats.size), listener))
   listener.packed()
   return file
@@ -56,15 +64,27 @@ export async function uploadStream(
 async function uploadDirectory(
   shell: RemoteShell,
   { source, named, path, entry }: { source: string; named: string; path: string; entry: RemoteEntry },
-  listener: PackListener,
+  listener: UploadListener,
 ): Promise<string> {
   if (entry.kind === 'file' || entry.kind === 'other')
     throw new CommandError(`${path} on the server is no directory, and ${named} is one.`)
   const isBelow = entry.kind === 'directory' && !meansContent(named)
   const directory = isBelow ? below(path, lastName(named)) : path
   const at = quotePath(directory)
+  void sizeOf(source).then(listener.expect, () => {})
   await feedRemote(shell, `mkdir -p ${at} && cd ${at} && exec tar -xpof -`, packLocal(source, listener))
   return directory
+}
+
+/** Returns the size of all files below a directory, in bytes. */
+async function sizeOf(directory: string): Promise<number> {
+  let bytes = 0
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name)
+    if (entry.isDirectory()) bytes += await sizeOf(path)
+    else if (entry.isFile()) bytes += (await lstat(path)).size
+  }
+  return bytes
 }
 
 /** Returns the path of a file that is copied to a path. */

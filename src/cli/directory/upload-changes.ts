@@ -3,8 +3,9 @@ import type { FileManifest } from '../../resources/files/manifest.ts'
 import { compareManifests } from '../../resources/files/manifest.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { count, printable } from '../output.ts'
+import { count, formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
+import { StatusLine } from '../status-line.ts'
 import { ManifestReader } from './manifest.ts'
 import { leftOutText, sizeOf } from './report.ts'
 import { type DirectorySurvey, partOf, surveyDirectory } from './survey.ts'
@@ -59,7 +60,7 @@ export class DirectoryUpload {
     const params = { serverId: this.serverId }
     const present = await this.client.call('files.manifest', { params, body: { paths } })
     const { changed } = compareManifests(manifest, present)
-    await uploadDirectory(this.client, this.serverId, partOf(survey, changed))
+    await this.#upload(partOf(survey, changed))
     this.#survey = survey
     this.#sent = manifest
     const kept = paths.length - changed.length
@@ -78,9 +79,20 @@ export class DirectoryUpload {
     const manifest = this.#reader.read(survey)
     const { changed, extra } = compareManifests(manifest, this.#sent)
     await removeFiles(this.client, this.serverId, extra)
-    await uploadDirectory(this.client, this.serverId, partOf(survey, changed))
+    await this.#upload(partOf(survey, changed))
     this.#survey = survey
     this.#sent = manifest
     return { sent: changed.length, removed: extra.length }
+  }
+
+  /** Writes files, and shows how far that is. */
+  async #upload(survey: DirectorySurvey): Promise<void> {
+    using status = new StatusLine(this.context.stderr)
+    let [files, bytes] = [0, 0]
+    status.show('', () => `uploading ${count(files, 'file')}, ${formatBytes(bytes)} of ${sizeOf(survey)}`)
+    await uploadDirectory(this.client, this.serverId, survey, ({ size }) => {
+      files += 1
+      bytes += size
+    })
   }
 }

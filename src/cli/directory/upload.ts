@@ -21,12 +21,14 @@ const MAX_COMMAND_LENGTH = 64 * 1024
  * Writes a directory's files into a server's workspace, several at a time. Then makes files executable and creates
  * links, which a write cannot do.
  *
+ * @param onFile called with each file that was written
  * @throws CommandError if a file is too large, cannot be read or is refused; others may be written by then
  */
 export async function uploadDirectory(
   client: Client,
   serverId: string,
   survey: DirectorySurvey,
+  onFile: (file: LocalFile) => void = () => {},
 ): Promise<void> {
   const { root, files, links } = survey
   const large = files.find(({ size }) => size > MAX_BYTES)
@@ -35,7 +37,10 @@ export async function uploadDirectory(
       `${large.path} has ${formatBytes(large.size)}; a file that is uploaded may have ${formatBytes(MAX_BYTES)}. Leave it out with a .gitignore file, or fetch it on the server.`,
     )
   }
-  await forEachConcurrently(files, (file) => upload(client, serverId, root, file))
+  await forEachConcurrently(files, async (file) => {
+    await upload(client, serverId, root, file)
+    onFile(file)
+  })
   const executable = files.filter(({ isExecutable }) => isExecutable).map((file) => file.path)
   await runAll(
     client,

@@ -4,7 +4,9 @@ import { CommandError } from '../errors.ts'
 import { followWork, pollUntil } from '../follow.ts'
 import { ALL_LINES, followLog, type LogLine, logText, printLogEnd, projectLog } from '../log.ts'
 import { paint, printable, printJson } from '../output.ts'
+import { PhaseReport } from '../phases.ts'
 import type { CliSession } from '../session.ts'
+import { StatusLine } from '../status-line.ts'
 import { missingVariablesText } from './missing-variables.ts'
 
 /** Exit code if the bring-up waits for variables. */
@@ -50,6 +52,10 @@ export async function followBringUp(
 
 /** What `watchBringUp` shows, and whom it tells. */
 interface WatchOptions {
+  /** Where the current phase is shown, below what the session prints; by default one of its own. */
+  status?: StatusLine | undefined
+  /** Name of the project on that line. */
+  label?: string | undefined
   /** ISO 8601. Earlier lines of the log belong to earlier runs. Null: those before the run's first phase do. */
   since: string | null
   signal: AbortSignal
@@ -65,11 +71,14 @@ interface WatchOptions {
  * @throws the signal's reason if it aborts
  */
 export async function watchBringUp(
-  { context: { stderr } }: Pick<CliSession, 'context'>,
+  { context }: Pick<CliSession, 'context'>,
   client: Client,
   project: Project,
-  { since, signal: interrupted, onLine = () => {}, onPhase = () => {} }: WatchOptions,
+  { since, signal: interrupted, onLine = () => {}, onPhase = () => {}, ...shown }: WatchOptions,
 ): Promise<Project> {
+  using own = new StatusLine(context.stderr)
+  const stderr = shown.status === undefined ? own.above(context.stderr) : context.stderr
+  const phases = new PhaseReport(stderr, shown.status ?? own, shown.label)
   const done = new AbortController()
   const signal = AbortSignal.any([interrupted, done.signal])
   /** Resolves at a line that names a final phase. */
@@ -81,9 +90,13 @@ export async function watchBringUp(
       onLine(line)
       hasBegun ||= since === null ? run === project.init_run_id : line.at >= since
       if (!hasBegun) continue
-      await stderr.write(phase ? `${paint(stderr, 'bold', line.text)}\n` : logText(stderr, line))
+      if (!phase) await stderr.write(logText(stderr, line))
+      else if (FINAL_PHASES.has(phase as InitPhase)) {
+        await phases.end(phase !== 'failed')
+        await stderr.write(`${paint(stderr, 'bold', line.text)}\n`)
+        ended.resolve()
+      } else await phases.begin(phase, paint(stderr, 'bold', line.text))
       if (phase) onPhase(phase)
-      if (phase && FINAL_PHASES.has(phase as InitPhase)) ended.resolve()
     }
   }
   const logShown = show().catch((error: unknown) => {

@@ -12,9 +12,10 @@ import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { type LogLine, printLogEnd, projectLog } from '../log.ts'
-import { count, printable, printJson } from '../output.ts'
+import { count, formatBytes, formatDuration, printable, printJson } from '../output.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
 import type { CliSession } from '../session.ts'
+import { StatusLine } from '../status-line.ts'
 import { createFrom, rememberProject, serverOrNew } from './create.ts'
 import { AWAITS_SECRETS, waitUntilFinal, watchBringUp } from './follow.ts'
 import { missingVariablesText } from './missing-variables.ts'
@@ -65,7 +66,7 @@ export async function pushProject(
   }
   await rememberProject(session.context, directory, client, project.id)
   if (options.watch) return watchAndPush(session, client, directory, project.id, options)
-  const pusher = new Pusher(session, client, directory, project.id, options.json ?? false)
+  const pusher = new Pusher(session, client, directory, project.id, { isQuiet: options.json ?? false })
   return untilInterrupted(async (signal) => report(session, client, await pusher.push(signal), options))
 }
 
@@ -110,7 +111,7 @@ async function watchAndPush(
   options: PushOptions,
 ): Promise<number> {
   const { stderr } = session.context
-  const pusher = new Pusher(session, client, directory, projectId, options.json ?? false)
+  const pusher = new Pusher(session, client, directory, projectId, { isQuiet: options.json ?? false })
   let isFirst = true
   return repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
     try {
@@ -125,6 +126,16 @@ async function watchAndPush(
     if (isFirst) await stderr.write(`Watching ${printable(directory)}. Ctrl-C ends it.\n`)
     isFirst = false
   })
+}
+
+/** How a pusher shows what it does. */
+interface PusherView {
+  /** Shows nothing but errors. */
+  readonly isQuiet: boolean
+  /** Shared with other pushers; by default one of its own. */
+  readonly status?: StatusLine
+  /** Name of the project on that line. */
+  readonly label?: string
 }
 
 /** How often the files that a server lacks are sent. */
@@ -142,7 +153,7 @@ export class Pusher {
     private readonly client: Client,
     private readonly directory: string,
     private readonly projectId: string,
-    private readonly isQuiet: boolean,
+    private readonly view: PusherView,
   ) {}
 
   /** Reports whether a path was left out of the last push. */
@@ -166,15 +177,18 @@ export class Pusher {
       throw new CommandError(`${this.directory} has no file to send. ${leftOut}`.trim())
     }
     const before = this.#sent
+    const { isQuiet, status, label } = this.view
     const response = await this.#send(survey)
     const { project } = response
     const phases: string[] = []
     const watch = (): Promise<Project> =>
-      this.isQuiet
+      isQuiet
         ? waitUntilFinal(this.client, project, signal)
         : watchBringUp(this.session, this.client, project, {
             since: null,
             signal,
+            status,
+            label,
             onLine,
             onPhase: (phase) => phases.push(phase),
           })
@@ -209,10 +223,16 @@ export class Pusher {
     const files = manifest.files.map(({ path, sha256, executable }) => ({ path, sha256, executable }))
     const body = { files, links: manifest.links }
     if (paths.length === 0) return this.client.call('projects.push', { params, body })
+    using own = new StatusLine(this.session.context.stderr)
+    const { status = own, label = '', isQuiet } = this.view
+    const part = partOf(survey, paths)
+    const bytes = formatBytes(part.files.reduce((sum, { size }) => sum + size, 0))
+    const what = `${label === '' ? '' : `${label}: `}sending ${count(paths.length, 'file')}, ${bytes}`
+    if (!isQuiet) status.show(label, (elapsed) => `${what} … ${elapsed}`)
     const form = new FormData()
     form.set('files', JSON.stringify(files))
     form.set('links', JSON.stringify(manifest.links))
-    form.set('archive', new Blob([await packDirectory(partOf(survey, paths))]), 'archive')
+    form.set('archive', new Blob([await packDirectory(part)]), 'archive')
     return this.client.call('projects.push', { params, body, form })
   }
 }
@@ -259,7 +279,5 @@ function summary(
   const last = done.pop()
   const acts = last === undefined ? 'live' : [done.join(', '), last].filter(Boolean).join(' and ')
   if (written + removed === 0 && began === null) return 'Nothing has changed'
-  return [...sent.filter(Boolean), `${acts} in ${formatMs(tookMs)}`].join(', ')
+  return [...sent.filter(Boolean), `${acts} in ${formatDuration(tookMs)}`].join(', ')
 }
-
-const formatMs = (ms: number): string => (ms < 10_000 ? `${ms} ms` : `${Math.round(ms / 1000)} s`)

@@ -4,12 +4,13 @@ import type { Client } from '../client.ts'
 import { repeatOnChange } from '../directory/repeat.ts'
 import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL, followLog, type LogLine, logText, projectLog } from '../log.ts'
-import { paint, printable } from '../output.ts'
+import { formatDuration, paint, printable } from '../output.ts'
 import { rememberProject } from '../projects/create.ts'
 import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
 import { missingVariablesText } from '../projects/missing-variables.ts'
 import { Pusher } from '../projects/push.ts'
 import type { CliSession } from '../session.ts'
+import { StatusLine } from '../status-line.ts'
 import { prefixed } from './prefixed.ts'
 import type { ProjectFile } from './project-file.ts'
 
@@ -34,15 +35,18 @@ export class UpProjects {
   readonly #projects: readonly UpProject[]
   /** The number of the last line of each project's log that has been read, by the project's id. */
   readonly #read = new Map<string, number>()
+  readonly #status: StatusLine
 
   constructor(session: CliSession, client: Client, file: ProjectFile, made: readonly Made[]) {
     this.#session = session
     this.#client = client
+    this.#status = new StatusLine(session.context.stderr)
+    const stdout = this.#status.above(session.context.stdout)
+    const stderr = this.#status.above(session.context.stderr)
     const width = Math.max(0, ...[...file.projects.keys()].map((name) => name.length))
     this.#projects = [...file.projects].flatMap(([name, directory], index) => {
       const id = made.find((one) => one.kind === 'project' && one.name === name)?.id
       if (id === undefined) return []
-      const { stdout, stderr } = session.context
       const own = {
         ...session,
         context: {
@@ -51,7 +55,10 @@ export class UpProjects {
           stderr: prefixed(stderr, name, width, index),
         },
       }
-      const pusher = directory === null ? null : new Pusher(own, client, directory, id, false)
+      const pusher =
+        directory === null
+          ? null
+          : new Pusher(own, client, directory, id, { isQuiet: false, status: this.#status, label: name })
       return [{ name, id, directory, session: own, pusher }]
     })
   }
@@ -62,6 +69,7 @@ export class UpProjects {
    * @returns 0 if all are up, 1 if one has failed, AWAITS_SECRETS if one waits for variables
    */
   async bringUp(signal: AbortSignal): Promise<number> {
+    using _ = this.#status
     const outcomes = await Promise.all(this.#projects.map((project) => this.#bringUpOne(project, signal)))
     return outcomes.includes(1) ? 1 : Math.max(0, ...outcomes)
   }
@@ -93,7 +101,7 @@ export class UpProjects {
       const project = await this.#client.call('projects.get', { params: { projectId: id }, signal })
       const [last] = (await projectLog(this.#client, id).read({ tail: 1 })).logs
       this.#read.set(id, last?.seq ?? -1)
-      const final = await this.#reachFinal(project, pusher, session, signal)
+      const final = await this.#reachFinal(name, project, pusher, session, signal)
       return await this.#tell(name, final, session)
     } catch (error) {
       if (signal.aborted || !(error instanceof CommandError)) throw error
@@ -104,6 +112,7 @@ export class UpProjects {
 
   /** Sends the directory of a project, or waits for its bring-up; one that is ready is left alone. */
   async #reachFinal(
+    name: string,
     project: Project,
     pusher: Pusher | null,
     session: CliSession,
@@ -114,12 +123,13 @@ export class UpProjects {
     }
     if (pusher) return (await pusher.push(signal, onLine)).project
     if (project.init_phase === 'ready') return project
-    return watchBringUp(session, this.#client, project, { since: null, signal, onLine })
+    const shown = { status: this.#status, label: name }
+    return watchBringUp(session, this.#client, project, { since: null, signal, onLine, ...shown })
   }
 
   /** Prints what has become of a project. Returns its exit code. */
   async #tell(name: string, project: Project, { context: { stderr } }: CliSession): Promise<number> {
-    const { stdout } = this.#session.context
+    const stdout = this.#status.above(this.#session.context.stdout)
     const { slug, url, init_phase: phase, server_id } = project
     if (phase === 'failed') {
       const before =
@@ -154,13 +164,13 @@ export class UpProjects {
   async #watchOne({ name, id, directory, session }: UpProject): Promise<void> {
     if (directory === null) return
     // What the bring-up prints is followed already.
-    const pusher = new Pusher(session, this.#client, directory, id, true)
+    const pusher = new Pusher(session, this.#client, directory, id, { isQuiet: true })
     const { stdout, stderr } = session.context
     await repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
       try {
         const { response, project, tookMs } = await pusher.push(signal)
         if (response.written + response.removed === 0 && response.began === null) return
-        if (project.init_phase === 'ready') await stdout.write(`Live after ${tookMs} ms.\n`)
+        if (project.init_phase === 'ready') await stdout.write(`Live after ${formatDuration(tookMs)}.\n`)
         else await this.#tell(name, project, session)
       } catch (error) {
         if (!(error instanceof CommandError)) throw error

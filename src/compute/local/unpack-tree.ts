@@ -30,6 +30,14 @@ interface UnpackedEntry {
   modifiedAt: number
 }
 
+/** What is told of a tree that is unpacked. */
+export interface UnpackListener {
+  /** Called for bytes of files that were written. */
+  read(bytes: number): void
+  /** Called for each file and link. */
+  packed(): void
+}
+
 /**
  * Unpacks a tar, which need not be trusted, into a directory. Follows no link, so nothing gets outside. Restores
  * times, and permission bits of owner, group and others, but no other mode bits.
@@ -37,7 +45,11 @@ interface UnpackedEntry {
  * @throws Error if it is damaged, or an entry exists, leads outside or is neither file, directory nor link; what was
  * unpacked before stays. `WorkspaceError` `disk_full`, `invalid`. The error of `archive`, or the system's
  */
-export async function unpackTree(root: WorkspaceRoot, archive: AsyncIterable<Uint8Array>): Promise<void> {
+export async function unpackTree(
+  root: WorkspaceRoot,
+  archive: AsyncIterable<Uint8Array>,
+  listener?: UnpackListener,
+): Promise<void> {
   const entries = extract()
   const feeding = pipeline(Readable.from(archive, { objectMode: false }), entries)
   feeding.catch(() => {})
@@ -48,10 +60,12 @@ export async function unpackTree(root: WorkspaceRoot, archive: AsyncIterable<Uin
       // Errors after reading has been given up have no other listener.
       entry.on('error', () => {})
       const { header } = entry
-      await unpacker.add(header, entry as AsyncIterable<Uint8Array>).catch((error) => {
+      const content = entry as AsyncIterable<Uint8Array>
+      await unpacker.add(header, listener ? counted(content, listener) : content).catch((error) => {
         if (codeOf(error) !== 'EEXIST') throw toWorkspaceError(error, header.name)
         throw new Error(`The archive's entry ${quote(header.name)} exists already.`)
       })
+      if (header.type !== 'directory') listener?.packed()
       if (pace.due) await pace.rest()
     }
     await feeding
@@ -63,6 +77,16 @@ export async function unpackTree(root: WorkspaceRoot, archive: AsyncIterable<Uin
       () => error,
       (failure) => (codeOf(failure) === 'ERR_STREAM_PREMATURE_CLOSE' ? error : failure),
     )
+  }
+}
+
+async function* counted(
+  content: AsyncIterable<Uint8Array>,
+  listener: UnpackListener,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of content) {
+    yield chunk
+    listener.read(chunk.length)
   }
 }
 
