@@ -153,6 +153,8 @@ interface CallSpec<Id extends CallId, Usage extends string, Specs extends Option
     invocation: Pick<Invocation<unknown, unknown>, 'connect' | 'server' | 'idOf'>,
   ) => PartsOf<Id> | Promise<PartsOf<Id>>
   readonly show: Show<ResponseOf<Id>, ArgsOf<Usage>>
+  /** Returns the id of what it made, which `-q` prints alone. */
+  readonly id?: (result: ResponseOf<Id>) => string
   readonly loss?: ActionSpec<Usage, Specs>['loss']
 }
 
@@ -163,17 +165,20 @@ export const call = <
   const Specs extends OptionSpecs = Record<never, never>,
 >(
   id: Id,
-  { request, show, ...spec }: CallSpec<Id, Usage, Specs>,
+  { request, show, id: madeId, ...spec }: CallSpec<Id, Usage, Specs>,
 ): RunnableCommand =>
   action({
     ...spec,
+    ...(madeId === undefined ? {} : { options: { ...spec.options, quiet: ONLY_ID } }),
     operations: [id],
     access: isControlCall(id) ? 'control' : 'api',
     async run(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>) {
       const { args, options, connect, print } = invocation
       const parts = await request?.(args, options, invocation)
       const client = await connect()
-      await print(await client.call(id, ...([parts] as ArgumentsOf<Id>)), show)
+      const result = await client.call(id, ...([parts] as ArgumentsOf<Id>))
+      const isQuiet = 'quiet' in options && options.quiet === true
+      await print(result, madeId !== undefined && isQuiet ? () => `${madeId(result)}\n` : show)
     },
   } as ActionSpec<Usage, Specs>)
 
@@ -284,6 +289,9 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
 /** The options of lists. */
 const WIDE = flag('whole ids and times and all columns, also on a narrow terminal')
 const QUIET = flag('only the first column: the ids, one a line', { short: 'q' })
+
+/** The option of commands that make something. */
+const ONLY_ID = flag('print only the id', { short: 'q' })
 
 /** The option of commands that ask a person before. */
 const YES = flag('do not ask before', { short: 'y' })

@@ -30,7 +30,8 @@ test('other words are searched for, and named if nothing has them', async () => 
   expect(await run(['guide', 'zzyzx'])).toMatchObject({
     exitCode: 1,
     stdout: '',
-    stderr: 'berth: Nothing in the guide has "zzyzx". "berth guide" lists its pages.\n',
+    stderr:
+      'berth: Nothing in the guide has "zzyzx". "berth guide" lists its pages. "berth help COMMAND" explains a command.\n',
   })
 })
 

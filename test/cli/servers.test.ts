@@ -48,6 +48,13 @@ test('a label is given as a word or with --task, once', async () => {
   await json('delete', id)
 })
 
+test('what was created is printed as its id alone with -q, for scripts', async () => {
+  const created = await berth.run(['servers', 'create', 'quiet', '-q'])
+  expect(created).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(created.stdout).toBe(`${(await json('get', 'quiet')).server.id}\n`)
+  await json('delete', 'quiet')
+})
+
 test('people get sentences and an aligned table, plain "berth servers" included', async () => {
   expect((await berth.run(['servers'])).stdout).toBe(
     'No servers yet. Provision one with "berth servers create".\n',

@@ -9,6 +9,9 @@ import { renderMarkdown } from '../terminal-markdown.ts'
 /** Most matches that a search prints. */
 const MATCHES = 20
 
+/** Where commands are explained, since many names of commands are words of the guide. */
+const COMMANDS_HINT = '"berth help COMMAND" explains a command.'
+
 /** `berth guide` */
 export const guide = action({
   usage: 'guide [TOPIC...]',
@@ -45,7 +48,9 @@ Examples:
     const matches = (await searchGuide(words)).slice(0, MATCHES)
     if (matches.length === 0) {
       const sought = words.map((word) => `"${word}"`).join(' and ')
-      throw new CommandError(`Nothing in the guide has ${sought}. "berth guide" lists its pages.`)
+      throw new CommandError(
+        `Nothing in the guide has ${sought}. "berth guide" lists its pages. ${COMMANDS_HINT}`,
+      )
     }
     return print(
       matches.map(({ page: { name }, heading, fragment, excerpt }) => ({ name, heading, fragment, excerpt })),
@@ -55,6 +60,7 @@ Examples:
             const part = heading === found.title ? found.title : `${found.title}: ${heading}`
             return `${paint(stdout, 'bold', part)}\n  ${excerpt}\n  ${paint(stdout, 'dim', `berth guide ${found.name}`)}\n`
           })
+          .concat(`${COMMANDS_HINT}\n`)
           .join('\n'),
     )
   },

@@ -111,6 +111,7 @@ Examples:
         const serverId = await server()
         return { params: { serverId }, body: { goal } }
       },
+      id: ({ build_id: id }) => id,
       show: ({ build_id: id }) => `Building ${id}.\n${logsHint(id)}`,
     }),
     action({

@@ -82,6 +82,7 @@ export const servers: Noun = {
           throw new UsageError('Name the server once: with LABEL or with --task.')
         return { body: { task, tier, region } }
       },
+      id: ({ id }) => id,
       show: ({ id, tier, status }) => `Provisioned ${id} (${tier}, ${status}).\n`,
     }),
     call('servers.get', {

@@ -83,6 +83,7 @@ Examples:
         const serverId = await server()
         return { params: { serverId }, body: { goal } }
       },
+      id: ({ task_id: id }) => id,
       show: ({ task_id: id }) => `Started ${id}.\n${nextStepsText({ id })}`,
     }),
     action({

@@ -104,6 +104,7 @@ export const terminals: Noun = {
         params: { serverId: await server() },
         body: { command, name, cwd, columns, rows },
       }),
+      id: ({ terminal }) => terminal.id,
       show: ({ terminal }) => `Opened ${terminal.id}, named ${terminal.name}.\n`,
     }),
     action({
