@@ -146,6 +146,9 @@ const WITHOUT_SESSION: ReadonlySet<Group | typeof CONTROL_SEGMENT> = NOT_JOURNAL
 /** Paths whose requests only carry requests to the API, which faults strike by themselves. */
 const CARRIER_PATHS: ReadonlySet<string> = new Set(['/mcp'])
 
+/** First segments of the paths of the dashboard's page, which faults of everything leave alone. */
+const DASHBOARD_SEGMENTS: ReadonlySet<string> = new Set(['', 'dashboard', 'pages', 'signin', 'signout'])
+
 const isDocumented = (group: Group): boolean => !UNDOCUMENTED.has(group)
 
 const isGroup = (name: string): name is Group => Object.hasOwn(GROUPS, name)
@@ -305,6 +308,7 @@ export function createApi(
       host,
       ids,
       carriers: CARRIER_PATHS,
+      dashboardSegments: DASHBOARD_SEGMENTS,
       backend: () => services.compute.backendFailure(),
     })
   })

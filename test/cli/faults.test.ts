@@ -59,11 +59,38 @@ test('people get sentences and a table', async () => {
   expect((await faults('clear')).stdout).toBe('Removed 2 faults.\n')
 })
 
+test('a response of any kind, a lost one and one that is cut off are set', async () => {
+  const flags = ['--respond', '502', '--content-type', 'text/html', '--header', 'Server: nginx: 1']
+  expect((await json('add', ...flags, '--body', '<h1>502</h1>')).effect).toEqual({
+    respond: {
+      status: 502,
+      content_type: 'text/html',
+      headers: { Server: 'nginx: 1' },
+      body: '<h1>502</h1>',
+    },
+  })
+  const limited = ['--error', '429', '--retry-after', '30', '--header', 'x-left: 0']
+  expect((await json('add', ...limited)).effect).toEqual({
+    error: { status: 429, retry_after: 30, headers: { 'x-left': '0' } },
+  })
+  expect((await faults('add', '--lose-response', '--client', 'cli')).stdout).toMatch(
+    /^Set flt_\w+ \(from the cli: response lost\)\.\n$/,
+  )
+  expect((await faults('add', '--truncate', '20')).stdout).toContain('all: cut after 20 bytes')
+  const { stdout } = await faults('list')
+  expect(stdout).toContain('502 text/html')
+  expect((await faults('clear')).stdout).toBe('Removed 4 faults.\n')
+})
+
 test('what is wrong is told before or by the instance, and nothing is set', async () => {
   const usage: [string[], string][] = [
     [[], 'Say what happens'],
     [['--disconnect', '--delay', '1s'], 'One fault has one effect'],
-    [['--code', 'x'], '--code and --message belong to --error'],
+    [['--code', 'x'], '--code, --message and --retry-after belong to --error'],
+    [['--body', 'x'], '--content-type and --body belong to --respond'],
+    [['--disconnect', '--header', 'a: b'], '--header belongs to --error or --respond'],
+    [['--respond', '502', '--header', 'nginx'], 'expected a name and a value'],
+    [['--truncate', '0'], 'Expected a whole number from 1'],
     [['--delay', 'long'], 'Expected a duration'],
     [['--disconnect', '--probability', '2'], 'Expected a number from 0 to 1'],
   ]

@@ -27,7 +27,7 @@ describe.skipIf(browserPath === null)('the session of the dashboard (needs Chrom
 
   test('is not over because a fault answers 401', async () => {
     await tests.berth.control('POST', '/faults', {
-      match: { operation: 'servers.list' },
+      match: { operation: 'servers.list', client: 'dashboard' },
       effect: { error: { status: 401 } },
     })
     await using watched = await tests.open('/dashboard/servers')

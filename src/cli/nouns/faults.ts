@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
+import { OWN_CLIENTS } from '../../http/own-client.ts'
 import { SERVER_FAULT_KINDS } from '../../testing/faults/compute/active.ts'
 import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
@@ -27,8 +28,8 @@ const SERVER_FAULT_COLUMNS: readonly Column<ServerFault>[] = [
 ]
 
 /** Returns the requests that a fault matches: `exec.run`, `POST /servers/*`, `all`. */
-function matchText({ operation, method, path, account_id }: Fault['match']): string {
-  const parts = [operation, method, path, account_id && `of ${account_id}`]
+function matchText({ operation, method, path, account_id, client }: Fault['match']): string {
+  const parts = [operation, method, path, account_id && `of ${account_id}`, client && `from the ${client}`]
   return parts.filter(Boolean).join(' ') || 'all'
 }
 
@@ -36,6 +37,10 @@ function matchText({ operation, method, path, account_id }: Fault['match']): str
 function effectText(effect: Fault['effect']): string {
   if ('error' in effect) return [effect.error.status, effect.error.code].filter(Boolean).join(' ')
   if ('delay_ms' in effect) return `wait ${effect.delay_ms} ms`
+  if ('respond' in effect)
+    return [effect.respond.status, effect.respond.content_type].filter(Boolean).join(' ')
+  if ('truncate' in effect) return `cut after ${count(effect.truncate.bytes, 'byte')}`
+  if ('lose_response' in effect) return 'response lost'
   return 'disconnect' in effect ? 'disconnect' : 'backend fails'
 }
 
@@ -71,14 +76,22 @@ const matches = {
   method: choice('METHOD', 'a method', ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']),
   path: text('PATH', 'a path, or a glob of paths such as "/servers/*/exec"'),
   account: text('ACCOUNT', 'the requests of one account'),
+  client: choice('CLIENT', "the requests of one of berth's own clients", OWN_CLIENTS),
 }
 
 const effects = {
   error: wholeNumber('STATUS', 'respond with this status, 400 to 599'),
   code: text('CODE', 'the code in that response'),
   message: text('TEXT', 'the sentence in that response'),
+  retryAfter: wholeNumber('SECONDS', 'Retry-After of that response (default 1 with 429 and 503)'),
+  respond: wholeNumber('STATUS', 'respond with this status, 200 to 599, and exactly the following'),
+  contentType: text('TYPE', 'the media type of that response, such as text/html'),
+  body: text('TEXT', 'the body of that response'),
+  header: repeated('NAME: VALUE', 'a header with --error or --respond; repeatable'),
   delay: duration('TIME', 'wait first, such as 500ms'),
-  disconnect: flag('cut the connection without a response'),
+  disconnect: flag('cut the connection without a response, and do nothing'),
+  loseResponse: flag('do everything, then cut the connection in place of the response'),
+  truncate: wholeNumber('BYTES', 'cut the connection after so many bytes of the body', { least: 1 }),
   backendFail: flag('have the compute backend fail'),
 }
 
@@ -109,24 +122,52 @@ function effectOf({
   code,
   message,
   delay,
+  retryAfter,
+  respond,
+  contentType,
+  body,
+  header,
   disconnect,
+  loseResponse,
+  truncate,
   backendFail,
 }: OptionsOf<typeof effects>): Effect {
-  if (error === undefined && (code !== undefined || message !== undefined)) {
-    throw new UsageError('--code and --message belong to --error: give its status too.')
+  if (error === undefined && (code !== undefined || message !== undefined || retryAfter !== undefined)) {
+    throw new UsageError('--code, --message and --retry-after belong to --error: give its status too.')
   }
+  if (respond === undefined && (contentType !== undefined || body !== undefined)) {
+    throw new UsageError('--content-type and --body belong to --respond: give its status too.')
+  }
+  if (error === undefined && respond === undefined && header !== undefined) {
+    throw new UsageError('--header belongs to --error or --respond: give one with its status too.')
+  }
+  const headers = header && Object.fromEntries(header.map(headerOf))
   const given = [
-    error === undefined ? null : { error: { status: error, code, message } },
+    error === undefined
+      ? null
+      : { error: { status: error, code, message, retry_after: retryAfter, headers } },
+    respond === undefined ? null : { respond: { status: respond, content_type: contentType, headers, body } },
     delay === undefined ? null : { delay_ms: delay },
     disconnect ? { disconnect: true as const } : null,
+    loseResponse ? { lose_response: true as const } : null,
+    truncate === undefined ? null : { truncate: { bytes: truncate } },
     backendFail ? { backend: 'fail' as const } : null,
   ].filter((effect) => effect !== null)
   const [effect, second] = given
   if (effect === undefined) {
-    throw new UsageError('Say what happens: --error STATUS, --delay TIME, --disconnect or --backend-fail.')
+    throw new UsageError(
+      'Say what happens: --error STATUS, --respond STATUS, --delay TIME, --disconnect, --lose-response, --truncate BYTES or --backend-fail.',
+    )
   }
   if (second === undefined) return effect
   throw new UsageError('One fault has one effect. Set a fault for each: delays add up with others.')
+}
+
+/** Splits a header: `Server: nginx`. @throws UsageError */
+function headerOf(given: string): [name: string, value: string] {
+  const [, name, value] = /^([^:\s]+):[ \t]*(.*)$/s.exec(given) ?? []
+  if (name !== undefined && value !== undefined) return [name, value.trimEnd()]
+  throw new UsageError(`--header: expected a name and a value, such as "Server: nginx", got "${given}".`)
 }
 
 const WORDS: NameWords = {
@@ -161,13 +202,15 @@ Examples:
   berth faults add --operation exec.run --error 502 --times 2 --after 1
   berth faults add --operation tasks.create --error 402
   berth faults add --path '/servers/*/files' --delay 500ms
+  berth faults add --respond 502 --content-type text/html --body '<h1>502 Bad Gateway</h1>'
+  berth faults add --operation tasks.create --lose-response --times 1
   berth faults add --error 503 --probability 0.3 --seed 7
   berth faults add --operation projects.init --backend-fail --times 1
 `,
       request: async (_, options, { idOf }) => {
-        const { operation, method, path, times, after, probability, seed } = options
+        const { operation, method, path, client, times, after, probability, seed } = options
         const effect = effectOf(options)
-        const match = { operation, method, path, account_id: await idOf('ACCOUNT', options.account) }
+        const match = { operation, method, path, client, account_id: await idOf('ACCOUNT', options.account) }
         return { body: { match, effect, times, after, probability, seed } }
       },
       show: (made) => {

@@ -93,9 +93,29 @@ export class CallersApi {
   }
 }
 
-/** Reads a complete response. */
+/** The first status of a failure. */
+const FIRST_FAILURE = 400
+
+/** Most characters of a response that is no JSON which a tool's result repeats. */
+const SHOWN_TEXT = 1_000
+
+/**
+ * Reads a complete response. An injected fault may respond with something else than JSON, as a proxy does; it becomes
+ * an error.
+ *
+ * @throws ConnectionCut if an injected fault cuts the connection meanwhile
+ */
 export async function readResponse(response: Response): Promise<ApiResponse> {
-  return { status: response.status, body: (await response.json()) as ApiResponse['body'] }
+  const { status } = response
+  const text = await response.text().catch(() => {
+    throw new ConnectionCut('A fault cut the connection within the response.')
+  })
+  try {
+    return { status, body: JSON.parse(text) as ApiResponse['body'] }
+  } catch {
+    const message = `The response, with status ${status}, is not JSON: ${text.slice(0, SHOWN_TEXT)}`
+    return { status: Math.max(status, FIRST_FAILURE), body: { error: 'unexpected_response', message } }
+  }
 }
 
 /**

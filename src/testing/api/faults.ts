@@ -63,7 +63,7 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
           access: 'admin',
           summary: 'Have requests fail, wait or be cut off',
           description:
-            'Matching requests get an error, wait, lose their connection, or meet a compute backend that fails. One fault has one effect. The control API itself has no faults.',
+            'Matching requests get an error or a response of any kind, wait, lose their connection or their response, or meet a compute backend that fails. One fault has one effect. The control API itself has no faults, and requests of the dashboard meet only those that name it by `match.client`.',
           success: { 201: Fault },
         },
         { body: FaultText },

@@ -1,6 +1,7 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { API_OPERATION_IDS } from '../../contract/operations.ts'
 import { inAnyCase, integer, oneOf, worded } from '../../contract/schema.ts'
+import { OWN_CLIENTS, type OwnClient } from '../../http/own-client.ts'
 import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 
 /** Most requests that are counted before a fault strikes, or that it strikes. */
@@ -19,6 +20,41 @@ const filled = (words: string, description?: string) =>
     Type.String({ pattern: '\\S', ...(description ? { description } : {}) }),
     `${words} that is not empty`,
   )
+
+/** Most characters of a body that a fault responds with, of a header's value, and most headers. */
+const MAX_BODY = 64 * 1024
+const MAX_HEADER = 4 * 1024
+const MAX_HEADERS = 50
+
+/** Headers that frame a response (RFC 9112, 6). A fault cannot set them: `truncate` breaks a response off. */
+const FRAMING_HEADERS = [
+  'connection',
+  'content-length',
+  'keep-alive',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+/** Statuses whose responses have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
+const BODILESS_STATUSES = [204, 205, 304]
+
+/** Headers of a response. Names are tokens, values have no line breaks (RFC 9110, 5.1 and 5.5). */
+const ResponseHeaders = worded(
+  Type.Record(
+    Type.String({ pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$" }),
+    worded(
+      Type.String({ pattern: '^[\\t\\x20-\\x7e\\x80-\\xff]*$', maxLength: MAX_HEADER }),
+      `a string of at most ${MAX_HEADER} characters without line breaks`,
+    ),
+    {
+      maxProperties: MAX_HEADERS,
+      additionalProperties: false,
+      description: 'Added to the response, or in place of its own.',
+    },
+  ),
+  'an object of header names and strings',
+)
 
 /** Which requests a fault matches, except for the account. Absent fields match all. */
 const MATCH_FIELDS = {
@@ -40,6 +76,12 @@ const MATCH_FIELDS = {
       'a path without a query that begins with "/" or "*", such as "/servers/*/exec"',
     ),
   ),
+  client: Type.Optional(
+    oneOf([...OWN_CLIENTS], {
+      description:
+        "Requests of one of berth's own clients alone. Those of the dashboard meet only faults that name it.",
+    }),
+  ),
 }
 
 /** The effect on matching requests. */
@@ -51,6 +93,14 @@ export const FaultEffect = Type.Union(
           status: integer({ minimum: 400, maximum: 599 }),
           code: Type.Optional(filled('a code', 'By default what the API says with this status.')),
           message: Type.Optional(filled('a sentence')),
+          retry_after: Type.Optional(
+            integer({
+              minimum: 0,
+              maximum: MAX_REQUESTS,
+              description: 'Seconds in the header Retry-After; by default 1 with 429 and 503, else none.',
+            }),
+          ),
+          headers: Type.Optional(ResponseHeaders),
         }),
       },
       { description: 'The request is answered so, and nothing is done.' },
@@ -59,7 +109,31 @@ export const FaultEffect = Type.Union(
       { delay_ms: integer({ minimum: 0, maximum: MAX_DELAY_MS }) },
       { description: 'The request waits first, in physical milliseconds.' },
     ),
+    closed(
+      {
+        respond: closed({
+          status: integer({ minimum: 200, maximum: 599 }),
+          content_type: Type.Optional(
+            worded(
+              Type.String({ pattern: '^[\\x21-\\x7e][\\x20-\\x7e]*$', maxLength: 200 }),
+              'a media type, such as text/html',
+            ),
+          ),
+          headers: Type.Optional(ResponseHeaders),
+          body: Type.Optional(Type.String({ maxLength: MAX_BODY })),
+        }),
+      },
+      { description: 'The response is exactly this, whatever its body is, and nothing is done.' },
+    ),
     closed({ disconnect: Type.Literal(true) }, { description: 'The connection is cut, without an answer.' }),
+    closed(
+      { lose_response: Type.Literal(true) },
+      { description: 'Everything is done as always, then the connection is cut in place of the response.' },
+    ),
+    closed(
+      { truncate: closed({ bytes: integer({ minimum: 1, maximum: MAX_REQUESTS }) }) },
+      { description: 'The connection is cut after so many bytes of the body of the response.' },
+    ),
     closed(
       { backend: Type.Literal('fail') },
       {
@@ -73,6 +147,9 @@ export type FaultEffect = Static<typeof FaultEffect>
 
 /** The response that replaces the operation's own. */
 export type FaultError = Extract<FaultEffect, { error: unknown }>['error']
+
+/** A response of any kind, as a proxy in front of the API may give it. */
+export type FaultResponse = Extract<FaultEffect, { respond: unknown }>['respond']
 
 /** When a fault strikes. */
 const RULE_FIELDS = {
@@ -132,7 +209,7 @@ export type FixtureFault = Static<typeof FixtureFault>
  * Completes a fault whose shape has been checked: its method in upper case.
  *
  * @param path position of the fault in its document
- * @throws ValidationError for a path of the control API, which has no faults
+ * @throws ValidationError for a path of the control API, which has no faults, and for a response that HTTP cannot carry
  */
 export function normalizeFault(fault: FaultText, path: JsonPath = []): FaultText {
   const { match, effect, ...rule } = fault
@@ -142,8 +219,27 @@ export function normalizeFault(fault: FaultText, path: JsonPath = []): FaultText
       'the control API itself has no faults; expected a path of the API.',
     )
   }
+  checkResponse(effect, [...path, 'effect'])
   const method = match.method?.toUpperCase()
   return { match: { ...match, ...(method === undefined ? {} : { method }) }, effect, ...rule }
+}
+
+/** @throws ValidationError */
+function checkResponse(effect: FaultEffect, path: JsonPath): void {
+  const [name, { status, headers = {} }] =
+    'respond' in effect
+      ? (['respond', effect.respond] as const)
+      : 'error' in effect
+        ? (['error', effect.error] as const)
+        : (['', { status: 0 }] as const)
+  const framing = Object.keys(headers).find((header) => FRAMING_HEADERS.includes(header.toLowerCase()))
+  if (framing !== undefined)
+    throw new ValidationError(
+      [...path, name, 'headers', framing],
+      'berth frames the response itself; expected another header. "truncate" breaks a response off.',
+    )
+  if ('respond' in effect && BODILESS_STATUSES.includes(status) && (effect.respond.body ?? '') !== '')
+    throw new ValidationError([...path, name, 'body'], `a response with ${status} has none; leave it out.`)
 }
 
 /** The facts of a request that faults are matched by. */
@@ -153,6 +249,8 @@ export interface RequestFacts {
   /** Without a query. */
   readonly path: string
   readonly accountId: string | undefined
+  /** Which of berth's own clients sent it; null for any other. */
+  readonly client: OwnClient | null
   /**
    * Whether it only carries other requests, each of which is matched by itself. Only its own literal path matches it.
    */

@@ -4,9 +4,11 @@ import { BerthError, ERROR_STATUS } from '../../errors.ts'
 import { bearerOf, type Callers } from '../../http/authentication.ts'
 import { CutConnection } from '../../http/cut.ts'
 import { type HostOptions, hostGuard } from '../../http/host.ts'
+import { namedClient, type OwnClient } from '../../http/own-client.ts'
+import { wantsSocket } from '../../http/web-socket.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { BackendFailure } from './compute/backend.ts'
-import type { FaultError, RequestFacts } from './fault.ts'
+import type { FaultError, FaultResponse, RequestFacts } from './fault.ts'
 import type { FaultStore, Strike } from './store.ts'
 
 /** Seconds after which a client may repeat a request that was refused temporarily. */
@@ -14,6 +16,9 @@ const RETRY_AFTER_S = 1
 
 /** Statuses of temporary refusals (RFC 9110, 15.6.4; RFC 6585, 4). */
 const TEMPORARY_STATUSES = [429, 503]
+
+/** Milliseconds within which Bun has sent what a response has so far. */
+const SEND_MS = 20
 
 /** Options of a `FaultGate`. */
 export interface FaultGateOptions {
@@ -23,6 +28,8 @@ export interface FaultGateOptions {
   ids: Ids
   /** Paths whose requests only carry other requests, which pass the gate too. */
   carriers: ReadonlySet<string>
+  /** First segments of the paths of the dashboard's page, of what it loads, and of signing in to it. */
+  dashboardSegments: ReadonlySet<string>
   /** Returns the compute driver's failure switch; called only for faults of the backend. */
   backend: () => Promise<BackendFailure>
 }
@@ -66,7 +73,10 @@ export class FaultGate {
         `The fault ${faultId}, which a test has set, answers in place of the API.`,
       )
     }
+    if ('respond' in effect) return responseOf(effect.respond)
     if ('disconnect' in effect) return this.#cut(request)
+    if ('lose_response' in effect) return this.#lose(request, await next(request))
+    if ('truncate' in effect) return truncated(await next(request), effect.truncate.bytes)
     const backend = await this.#options.backend()
     return backend.during(`The fault ${faultId}, which a test has set, makes the compute backend fail.`, () =>
       next(request),
@@ -83,6 +93,25 @@ export class FaultGate {
     return new CutConnection()
   }
 
+  /**
+   * Cuts the connection in place of a response. What the request began is done first: a stream of it is read to its end.
+   * A stream that only shows something may have none.
+   */
+  async #lose(request: Request, { body }: Response): Promise<Response> {
+    const reads = request.method === 'GET' || request.method === 'HEAD'
+    if (body !== null) {
+      const reader = body.getReader()
+      const give = (): void => void reader.cancel().catch(() => {})
+      const signals = [request.signal, this.#options.store.ending]
+      for (const signal of signals) signal.addEventListener('abort', give)
+      if (reads || signals.some(({ aborted }) => aborted)) give()
+      // A stream that breaks off is lost like any other.
+      while (!(await reader.read().catch(() => ({ done: true }))).done);
+      for (const signal of signals) signal.removeEventListener('abort', give)
+    }
+    return this.#cut(request)
+  }
+
   #errorResponse(error: FaultError, message: string): Response {
     return errorResponse(error, this.#options.ids.next('req'), message)
   }
@@ -96,12 +125,26 @@ export class FaultGate {
       this.#check(request.headers.get('host'))
       // Every operation needs a key. Requests for other paths may have one.
       const hasCaller = operation !== undefined || bearerOf(request) !== null
+      const client = this.#clientOf(request, path)
       const accountId = hasCaller ? this.#options.callers.admit(request, 'resource').accountId : undefined
-      return { operation, method, path, accountId, isCarrier: this.#options.carriers.has(path) }
+      return { operation, method, path, accountId, client, isCarrier: this.#options.carriers.has(path) }
     } catch (error) {
       if (error instanceof BerthError) return null
       throw error
     }
+  }
+
+  /**
+   * Returns which of berth's own clients sent a request. The dashboard has to prove it: by the session of a browser,
+   * unless the request is for its page.
+   */
+  #clientOf(request: Request, path: string): OwnClient | null {
+    if (this.#options.dashboardSegments.has(path.split('/', 2)[1] ?? '')) return 'dashboard'
+    const named = namedClient(request.headers)
+    const hasSession = this.#options.callers.identified(request) !== null
+    // A browser's WebSocket has no headers of a page's own.
+    if (hasSession && wantsSocket(request)) return 'dashboard'
+    return named === 'dashboard' && !hasSession ? null : named
   }
 }
 
@@ -121,11 +164,45 @@ async function elapse(ms: number | null, signals: readonly AbortSignal[]): Promi
 
 /** Returns a response as the API itself gives for a failure. */
 function errorResponse(error: FaultError, requestId: string, message: string): Response {
-  const { status } = error
-  const headers: Record<string, string> = { 'x-request-id': requestId }
-  if (TEMPORARY_STATUSES.includes(status)) headers['retry-after'] = String(RETRY_AFTER_S)
+  const { status, retry_after: retryAfter = TEMPORARY_STATUSES.includes(status) ? RETRY_AFTER_S : null } =
+    error
+  const headers = new Headers({ 'x-request-id': requestId })
+  if (retryAfter !== null) headers.set('retry-after', String(retryAfter))
+  for (const [name, value] of Object.entries(error.headers ?? {})) headers.set(name, value)
   const body = { error: error.code ?? codeOf(status), message: error.message ?? message }
   return Response.json(body, { status, headers })
+}
+
+/** Returns the response that a fault describes: nothing of the API's own is in it, not even its `x-request-id`. */
+function responseOf({ status, content_type: type, headers = {}, body = '' }: FaultResponse): Response {
+  const all = new Headers(headers)
+  if (type !== undefined) all.set('content-type', type)
+  else if (body !== '' && !all.has('content-type')) all.set('content-type', 'text/plain;charset=utf-8')
+  return new Response(body === '' ? null : body, { status, headers: all })
+}
+
+/** Returns a response whose connection is cut after some bytes of its body. A shorter body arrives whole. */
+function truncated(response: Response, bytes: number): Response {
+  const reader = response.body?.getReader()
+  if (reader === undefined) return response
+  let left = bytes
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await reader.read()
+      if (done) return controller.close()
+      const part = value.subarray(0, left)
+      left -= part.length
+      if (part.length > 0) controller.enqueue(part)
+      if (part.length === value.length) return
+      void reader.cancel().catch(() => {})
+      // Bun sends the head and what is queued before the next turn of the loop.
+      await new Promise((resolve) => setTimeout(resolve, SEND_MS))
+      // A failure without a reason is not printed.
+      controller.error(undefined)
+    },
+    cancel: (reason) => reader.cancel(reason),
+  })
+  return new Response(body, { status: response.status, headers: response.headers })
 }
 
 /** Returns the API's code for a status, or HTTP's name of a status that the API does not use. */

@@ -5,13 +5,15 @@ import { globMatcher, isLiteral } from './glob.ts'
 export type Matcher = (request: RequestFacts) => boolean
 
 /** Returns the matcher of a fault. */
-export function matcherOf({ operation, method, path, account_id }: FaultMatch): Matcher {
+export function matcherOf({ operation, method, path, account_id, client }: FaultMatch): Matcher {
   const isPath = path === undefined ? () => true : pathMatcher(path)
   const writtenOut = path !== undefined && isLiteral(path)
   return (request) =>
     (writtenOut || !request.isCarrier) &&
     (operation === undefined || operation === request.operation) &&
     (method === undefined || method === request.method) &&
+    // A fault of everything would leave the dashboard unable to show it and to remove it.
+    (client === undefined ? request.client !== 'dashboard' : client === request.client) &&
     (account_id === undefined || account_id === request.accountId) &&
     isPath(request.path)
 }

@@ -1,14 +1,8 @@
 import { Elysia } from 'elysia'
 import type { Callers } from '../../http/authentication.ts'
+import { namedClient } from '../../http/own-client.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import {
-  CLIENT_HEADER,
-  type JournalEntry,
-  JSON_TYPE,
-  keptBody,
-  OWN_CLIENTS,
-  type OwnClient,
-} from './entry.ts'
+import { type JournalEntry, JSON_TYPE, keptBody } from './entry.ts'
 import type { RequestJournal } from './journal.ts'
 
 /** An entry whose request is not finished. */
@@ -112,16 +106,13 @@ export class Capture {
   }
 }
 
-const ownClient = (given: string | null): OwnClient | null =>
-  given === null ? null : (OWN_CLIENTS.find((name) => name === given) ?? null)
-
 const opened = ({ method, url, headers }: Request, clock: Clock): OpenEntry => ({
   id: '',
   at: clock.now(),
   began: performance.now(),
   ms: 0,
   method,
-  client: ownClient(headers.get(CLIENT_HEADER)),
+  client: namedClient(headers),
   url,
   status: 200,
   caller: undefined,

@@ -1,20 +1,12 @@
 import type { Caller } from '../../http/caller.ts'
 import { parseJsonText } from '../../http/json.ts'
+import type { OwnClient } from '../../http/own-client.ts'
 
 /** Most bytes of a body that are kept. */
 export const MAX_KEPT_BODY = 64 * 1024
 
 /** The content type of JSON responses. */
 export const JSON_TYPE = 'application/json;charset=utf-8'
-
-/** The header by which berth's own clients say who they are. */
-export const CLIENT_HEADER = 'x-berth-client'
-
-/** Berth's own clients. */
-export const OWN_CLIENTS = ['cli', 'dashboard'] as const
-
-/** One of berth's own clients. */
-export type OwnClient = (typeof OWN_CLIENTS)[number]
 
 /** A body or its beginning: as received, or as text. */
 export interface KeptBody {

@@ -1,9 +1,10 @@
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
+import type { OwnClient } from '../../http/own-client.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { BodySchema } from './body-schema.ts'
-import { addressOf, type JournalEntry, jsonOf, type KeptBody, type OwnClient, textOf } from './entry.ts'
+import { addressOf, type JournalEntry, jsonOf, type KeptBody, textOf } from './entry.ts'
 import { Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
 

@@ -221,6 +221,25 @@ describe('a call is a request to the API', () => {
     await berth.control('DELETE', '/faults')
   })
 
+  test('a response that is no JSON is an error of the tool, and one that breaks off an error of the protocol', async () => {
+    const set = (effect: object) =>
+      berth.control('POST', '/faults', { match: { operation: 'servers.get' }, effect, times: 1 })
+    await set({ respond: { status: 502, content_type: 'text/html', body: '<h1>502 Bad Gateway</h1>' } })
+    const failure = failureOf(await mcp.call('servers_get', { serverId: server }))
+    expect([failure.status, failure.error]).toEqual([502, 'unexpected_response'])
+    expect(failure.message).toContain('<h1>502 Bad Gateway</h1>')
+    await set({ truncate: { bytes: 5 } })
+    await set({ lose_response: true })
+    for (const message of [
+      'A fault cut the connection within the response.',
+      'A fault cut the connection.',
+    ]) {
+      const error = await mcp.call('servers_get', { serverId: server }).catch((thrown) => thrown)
+      expect(error).toMatchObject({ code: -32603, message })
+    }
+    await berth.control('DELETE', '/faults')
+  })
+
   test('a fault on every request strikes a call once, and not the exchange that carries it', async () => {
     const { body } = await berth.control('POST', '/faults', { match: {}, effect: { error: { status: 503 } } })
     expect(failureOf(await mcp.call('servers_get', { serverId: server })).status).toBe(503)

@@ -171,7 +171,14 @@ describe('a fault strikes', () => {
   ])('%s is for %s: %p', (path, given, struck) => {
     const matches = matcherOf({ path })
     expect(
-      matches({ operation: undefined, method: 'GET', path: given, accountId: undefined, isCarrier: false }),
+      matches({
+        operation: undefined,
+        method: 'GET',
+        path: given,
+        accountId: undefined,
+        client: null,
+        isCarrier: false,
+      }),
     ).toBe(struck)
   })
 
@@ -180,7 +187,14 @@ describe('a fault strikes', () => {
     const path = `/${'a/'.repeat(500)}`
     const began = performance.now()
     expect(
-      matches({ operation: undefined, method: 'GET', path, accountId: undefined, isCarrier: false }),
+      matches({
+        operation: undefined,
+        method: 'GET',
+        path,
+        accountId: undefined,
+        client: null,
+        isCarrier: false,
+      }),
     ).toBe(false)
     expect(performance.now() - began).toBeLessThan(20_000)
   })
@@ -246,24 +260,121 @@ describe('a delay', () => {
   })
 })
 
-describe('a cut connection', () => {
-  /** What comes back for a request, until the connection ends. */
-  function received(text: string): Promise<string> {
-    const { promise, resolve } = Promise.withResolvers<string>()
-    const socket = connect(Number(new URL(berth.info.base_url).port), '127.0.0.1', () => socket.write(text))
-    let got = ''
-    socket.on('data', (data) => {
-      got += data.toString()
+/** What comes back for a request, until the connection ends. */
+function received(text: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const socket = connect(Number(new URL(berth.info.base_url).port), '127.0.0.1', () => socket.write(text))
+  let got = ''
+  socket.on('data', (data) => {
+    got += data.toString()
+  })
+  socket.on('error', () => {})
+  socket.on('close', () => resolve(got))
+  return promise
+}
+
+const head = (method: string, length = 0, path = '/servers', more = '') =>
+  `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${berth.info.api_key}\r\n` +
+  `Content-Type: application/json\r\nContent-Length: ${length}\r\n${more}\r\n`
+
+describe('a response of any kind', () => {
+  test('is exactly what the fault says, with nothing of the API', async () => {
+    const page = '<html><h1>502 Bad Gateway</h1></html>'
+    await fault(
+      { respond: { status: 502, content_type: 'text/html', headers: { Server: 'nginx' }, body: page } },
+      { operation: 'servers.create' },
+    )
+    const response = await berth.fetch('/servers', { method: 'POST' })
+    expect([response.status, await response.text()]).toEqual([502, page])
+    const { date: _, ...headers } = Object.fromEntries(response.headers)
+    expect(headers).toEqual({
+      'content-type': 'text/html',
+      'content-length': String(page.length),
+      server: 'nginx',
     })
-    socket.on('error', () => {})
-    socket.on('close', () => resolve(got))
-    return promise
-  }
+    expect((await berth.call('GET', '/servers')).body.servers.length).toBe(1)
+  })
 
-  const head = (method: string, length = 0) =>
-    `${method} /servers HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${berth.info.api_key}\r\n` +
-    `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
+  test('may be a success, and may have no body', async () => {
+    await fault({ respond: { status: 204 } }, {}, { times: 1 })
+    await fault({ respond: { status: 200, body: '{"servers":' } }, {}, { times: 1 })
+    const [first, second] = [await berth.fetch('/servers'), await berth.fetch('/servers')]
+    expect([first.status, await first.text()]).toEqual([204, ''])
+    expect([second.status, second.headers.get('content-type'), await second.text()]).toEqual([
+      200,
+      'text/plain;charset=utf-8',
+      '{"servers":',
+    ])
+  })
 
+  test('an error takes headers and the seconds of Retry-After too', async () => {
+    await fault({ error: { status: 429, retry_after: 30, headers: { 'x-ratelimit-remaining': '0' } } })
+    const { headers, body } = await berth.call('GET', '/servers')
+    expect([headers.get('retry-after'), headers.get('x-ratelimit-remaining'), body.error]).toEqual([
+      '30',
+      '0',
+      'too_many_requests',
+    ])
+  })
+})
+
+describe('a lost response', () => {
+  test('has no byte, and everything was done', async () => {
+    await fault({ lose_response: true }, { path: '/servers' }, { times: 3 })
+    expect(await received(`${head('POST', 2)}{}`)).toBe('')
+    expect(await received(head('GET'))).toBe('')
+    expect(await received(head('HEAD'))).toBe('')
+    const { servers } = (await berth.call('GET', '/servers')).body
+    expect(servers.length).toBe(2)
+    const made = servers.find(({ id }: { id: string }) => id !== server)
+    await berth.call('DELETE', `/servers/${made.id}`)
+    expect(berth.log().includes(' ERROR ')).toBe(false)
+  }, 60_000)
+
+  test('is there for the next try with its Idempotency-Key, and nothing is done twice', async () => {
+    const path = `/servers/${server}/exec`
+    const key = { 'idempotency-key': 'lost' }
+    const command = { command: 'echo x >> lost; wc -l < lost' }
+    await fault({ lose_response: true }, { operation: 'exec.run' }, { times: 1 })
+    await expect(
+      berth.fetch(path, {
+        method: 'POST',
+        body: JSON.stringify(command),
+        headers: { 'content-type': 'application/json', ...key },
+      }),
+    ).rejects.toThrow()
+    const { body, headers } = await berth.call('POST', path, command, key)
+    expect([body.stdout.trim(), headers.get('idempotent-replayed')]).toEqual(['1', 'true'])
+  })
+
+  test('of a stream comes when what the stream shows has ended', async () => {
+    await fault({ lose_response: true }, { operation: 'exec.run' })
+    const body = '{"command":"sleep 0.2; echo done > streamed"}'
+    const path = `/servers/${server}/exec`
+    const accept = 'Accept: text/event-stream\r\n'
+    expect(await received(`${head('POST', body.length, path, accept)}${body}`)).toBe('')
+    expect((await berth.call('GET', `/servers/${server}/files?path=streamed`)).body.content).toBe('done\n')
+  })
+})
+
+describe('a response that is cut off', () => {
+  test('has its head and the first bytes of its body', async () => {
+    await fault({ truncate: { bytes: 10 } }, { operation: 'servers.list' })
+    const got = await received(head('GET'))
+    expect(got).toStartWith('HTTP/1.1 200 OK\r\n')
+    expect(got).toContain('x-request-id: req_')
+    // One chunk (RFC 9112, 7.1), without the last chunk that ends a body.
+    expect(got).toEndWith('\r\n\r\na\r\n{"servers"\r\n')
+    await expect(berth.call('GET', '/servers')).rejects.toThrow()
+  })
+
+  test('arrives whole if it is shorter', async () => {
+    await fault({ truncate: { bytes: 100_000 } }, { operation: 'servers.list' })
+    expect((await berth.call('GET', '/servers')).body.servers.length).toBe(1)
+  })
+})
+
+describe('a cut connection', () => {
   test('has no byte of an answer, whatever was sent', async () => {
     await fault({ disconnect: true }, { path: '/servers' })
     expect(await received(head('GET'))).toBe('')
@@ -276,23 +387,26 @@ describe('a cut connection', () => {
     expect(berth.log().includes(' ERROR ')).toBe(false)
   }, 60_000)
 
-  test('is told so by curl and by Node', async () => {
-    await fault({ disconnect: true }, { path: '/servers' })
-    const { base_url: url, api_key: key } = berth.info
-    const run = async (command: string[]): Promise<string> => {
-      const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' })
-      return (await child.stdout.text()) + (await child.stderr.text())
-    }
-    const header = `authorization: Bearer ${key}`
-    if (Bun.which('curl'))
-      expect(await run(['curl', '-sS', '-i', '-H', header, `${url}/servers`])).toMatch(
-        /^curl: \((?:52|56)\) (?:Empty reply|Recv failure: Connection reset)/,
-      )
-    if (Bun.which('node')) {
-      const program = `fetch('${url}/servers', { headers: { authorization: 'Bearer ${key}' } }).then((r) => console.log(r.status), (e) => console.log(e.cause.code))`
-      expect(await run(['node', '-e', program])).toMatch(/^(?:ECONNRESET|UND_ERR_SOCKET)\n$/)
-    }
-  })
+  test.each([{ disconnect: true }, { lose_response: true }])(
+    '%j is told so by curl and by Node',
+    async (effect) => {
+      await fault(effect, { path: '/servers' })
+      const { base_url: url, api_key: key } = berth.info
+      const run = async (command: string[]): Promise<string> => {
+        const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' })
+        return (await child.stdout.text()) + (await child.stderr.text())
+      }
+      const header = `authorization: Bearer ${key}`
+      if (Bun.which('curl'))
+        expect(await run(['curl', '-sS', '-i', '-H', header, `${url}/servers`])).toMatch(
+          /^curl: \((?:52|56)\) (?:Empty reply|Recv failure: Connection reset)/,
+        )
+      if (Bun.which('node')) {
+        const program = `fetch('${url}/servers', { headers: { authorization: 'Bearer ${key}' } }).then((r) => console.log(r.status), (e) => console.log(e.cause.code))`
+        expect(await run(['node', '-e', program])).toMatch(/^(?:ECONNRESET|UND_ERR_SOCKET)\n$/)
+      }
+    },
+  )
 })
 
 describe('faults', () => {
@@ -366,6 +480,26 @@ describe('faults', () => {
     [
       { match: {}, effect: { backend: 'slow' } },
       '"effect.backend" in the body: expected "fail", got "slow".',
+    ],
+    [
+      { match: {}, effect: { respond: { status: 204, body: 'x' } } },
+      '"effect.respond.body" in the body: a response with 204 has none',
+    ],
+    [
+      { match: {}, effect: { respond: { status: 200, headers: { 'Content-Length': '1' } } } },
+      '"effect.respond.headers.Content-Length" in the body: berth frames the response itself',
+    ],
+    [
+      { match: {}, effect: { respond: { status: 200, headers: { 'a b': '1' } } } },
+      '"effect.respond.headers.a b" in the body',
+    ],
+    [
+      { match: {}, effect: { error: { status: 500, headers: { a: '1\n2' } } } },
+      '"effect.error.headers.a" in the body: expected a string',
+    ],
+    [
+      { match: {}, effect: { truncate: { bytes: 0 } } },
+      '"effect.truncate.bytes" in the body: expected a whole number from 1',
     ],
     [{ match: {}, effect: UNAVAILABLE, times: 0 }, '"times" in the body: expected a whole number from 1'],
     [

@@ -67,12 +67,17 @@ export function Faults() {
 function effectOf({ effect }: Fault): string {
   if ('error' in effect) return `${effect.error.status} ${effect.error.code ?? ''}`.trim()
   if ('delay_ms' in effect) return `${effect.delay_ms} ms later`
-  return 'disconnect' in effect ? 'Cut off' : 'Compute fails'
+  if ('respond' in effect) return `${effect.respond.status} ${effect.respond.content_type ?? ''}`.trim()
+  if ('truncate' in effect) return `Cut off after ${effect.truncate.bytes} bytes`
+  if ('lose_response' in effect) return 'Lost response'
+  return 'disconnect' in effect ? 'No response' : 'Compute fails'
 }
 
 /** Which requests a fault matches. */
 function matchOf({ match }: Fault): string {
-  const { operation, method, path, account_id: account } = match
-  const parts = [operation, method, path, account].filter((part) => part !== undefined)
+  const { operation, method, path, account_id: account, client } = match
+  const parts = [operation, method, path, account, client && `from the ${client}`].filter(
+    (part) => part !== undefined,
+  )
   return parts.length === 0 ? 'every request' : parts.join(' ')
 }

@@ -10,7 +10,11 @@ export async function sendAgain(
 ): Promise<void> {
   const { status, headers, body } = await api.request(
     { method, path, body: request?.body, form: undefined, bytes: undefined, signal: undefined },
-    type?.startsWith('text/event-stream') ? { accept: 'text/event-stream' } : {},
+    {
+      ...(type?.startsWith('text/event-stream') && { accept: 'text/event-stream' }),
+      // Faults leave the dashboard's own requests alone, but this one stands for a client's.
+      'x-berth-client': 'person',
+    },
   )
   // A stream may go on for long. What it began ends with it.
   await body?.cancel()

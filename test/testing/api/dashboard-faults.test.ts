@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { Visitor } from '../../support/visitor.ts'
+
+let berth: TestBerth
+let browser: Visitor
+/** What a browser and the dashboard add to a request. */
+let own: Record<string, string>
+beforeAll(async () => {
+  berth = await testBerth({ flags: { isolation: 'none' } })
+  browser = await Visitor.of(berth)
+  own = {
+    cookie: browser.cookie,
+    'x-berth-csrf': await browser.csrf(),
+    origin: browser.origin,
+    'sec-fetch-site': 'same-origin',
+    'x-berth-client': 'dashboard',
+  }
+})
+afterAll(() => berth?.[Symbol.asyncDispose]())
+beforeEach(() => berth.control('DELETE', '/faults'))
+
+const fault = (match: object): Promise<unknown> =>
+  berth.control('POST', '/faults', { match, effect: { error: { status: 503 } } })
+
+const status = async (path: string, headers: Record<string, string>): Promise<number> =>
+  (await fetch(`${berth.info.base_url}${path}`, { headers, redirect: 'manual' })).status
+
+const hits = async (): Promise<number[]> =>
+  (await berth.control('GET', '/faults')).body.faults.map(({ matched }: { matched: number }) => matched)
+
+describe('a fault of everything leaves the dashboard alone', () => {
+  test('its calls, its page and what that loads, and the way in; none of them counts', async () => {
+    await fault({})
+    expect(await status('/servers', own)).toBe(200)
+    expect(await status('/', { cookie: browser.cookie, accept: 'text/html' })).toBe(200)
+    expect(await status('/signin', {})).toBe(200)
+    expect(await status('/pages/mark.svg', {})).toBe(200)
+    expect(await hits()).toEqual([0])
+    expect((await berth.call('GET', '/servers')).status).toBe(503)
+  })
+
+  test('also its WebSocket, which can have no header of its own', async () => {
+    await fault({})
+    const url = `${berth.info.base_url.replace('http', 'ws')}/changes`
+    const { cookie, origin } = browser
+    const socket = new WebSocket(url, { headers: { cookie, origin } } as never)
+    const { promise, resolve } = Promise.withResolvers<string>()
+    socket.onmessage = ({ data }) => resolve(String(data))
+    socket.onclose = ({ code }) => resolve(`closed with ${code}`)
+    expect(JSON.parse(await promise)).toEqual({ type: 'ready' })
+    socket.close()
+  })
+
+  test('unless it names the dashboard, and then it strikes nobody else', async () => {
+    await fault({ operation: 'servers.list', client: 'dashboard' })
+    expect(await status('/servers', own)).toBe(503)
+    expect((await berth.call('GET', '/servers')).status).toBe(200)
+    expect((await berth.call('GET', '/servers', undefined, { 'x-berth-client': 'dashboard' })).status).toBe(
+      200,
+    )
+    expect(await hits()).toEqual([1])
+  })
+})
+
+describe('nobody else is exempt', () => {
+  test('a key with the header of the dashboard', async () => {
+    await fault({})
+    expect((await berth.call('GET', '/servers', undefined, { 'x-berth-client': 'dashboard' })).status).toBe(
+      503,
+    )
+    const { authorization } = { authorization: `Bearer ${berth.info.api_key}` }
+    expect(await status('/servers', { ...own, authorization })).toBe(503)
+  })
+
+  test('a session without the header, and one without its token', async () => {
+    await fault({})
+    const { 'x-berth-client': _, ...browsing } = own
+    expect(await status('/servers', browsing)).toBe(503)
+    const { 'x-berth-csrf': __, ...untold } = own
+    expect(await status('/servers', untold)).toBe(401)
+    expect(await hits()).toEqual([1])
+  })
+
+  test('the command line, which a fault can name too', async () => {
+    await fault({ client: 'cli' })
+    expect((await berth.call('GET', '/servers', undefined, { 'x-berth-client': 'cli' })).status).toBe(503)
+    expect((await berth.call('GET', '/servers')).status).toBe(200)
+  })
+})
