@@ -57,6 +57,7 @@ export const API_OPERATIONS = {
   'projects.restart': 'POST /projects/{projectId}/restart',
   'projects.logs': 'GET /projects/{projectId}/logs',
   'secrets.set': 'PUT /secrets',
+  'projectSecrets.list': 'GET /projects/{projectId}/secrets',
   'projectSecrets.set': 'PUT /projects/{projectId}/secrets',
   'keys.list': 'GET /keys',
   'keys.create': 'POST /keys',

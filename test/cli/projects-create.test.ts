@@ -169,7 +169,7 @@ test('one that fails exits with 1, shows the log and the remedy; mended, init br
 test('one that waits for variables exits with 3 and says what to type; that goes on', async () => {
   write('asking', {
     'index.ts': APP,
-    '.env.example': 'API_TOKEN=\nMODE=test\nOF_THE_SERVER=\nPORT=\n',
+    '.env.example': '# From the page of your account\nAPI_TOKEN=\nMODE=test\nOF_THE_SERVER=\nPORT=\n',
     'berth.json': '{"env":{"FROM_MANIFEST":{"required":true},"GIVEN":{"required":true}}}',
   })
   await berth.run(['secrets', 'set', 'OF_THE_SERVER=1', '--server', server])
@@ -177,12 +177,20 @@ test('one that waits for variables exits with 3 and says what to type; that goes
   expect(outcome.exitCode).toBe(3)
   const { id } = told(outcome)
   const said = `asking waits for the variables that its code asks for: API_TOKEN, FROM_MANIFEST.
+  API_TOKEN: From the page of your account
   Set them:           berth secrets set API_TOKEN FROM_MANIFEST --project ${id}
   Go on without them: berth projects init ${id} --proceed
 `
   expect(outcome.stderr).toEndWith(said)
   expect((await projects('get', id)).stdout).toEndWith(`\n\n${said}`)
   expect(await projects('init', id, '--json')).toMatchObject({ exitCode: 3, stderr: said })
+  expect((await berth.run(['secrets', 'list', '--project', id])).stdout).toBe(`GIVEN
+
+Its code also asks for
+  API_TOKEN (missing): From the page of your account
+  FROM_MANIFEST (missing)
+  MODE (default test)
+`)
   await berth.run(['secrets', 'set', 'FROM_MANIFEST=', '--project', id])
   expect((await projects('get', id)).stdout).toContain('asks for: API_TOKEN.\n')
   await berth.run(['secrets', 'set', 'API_TOKEN=given', '--project', id])

@@ -100,6 +100,7 @@ export const EXAMPLES: Record<string, Example> = {
     body: (idOf) => ({ server_id: idOf('serverId'), secrets: {} }),
     invalid: { secrets: 5 },
   },
+  'projectSecrets.list': {},
   'projectSecrets.set': { body: { secrets: { A: 'b' } }, invalid: { secrets: { A: 5 } } },
   'keys.list': {},
   'keys.create': { body: { label: 'x' }, invalid: {} },

@@ -199,9 +199,27 @@ describe('bring-up', () => {
         data: expect.objectContaining({ project_id: project.id, keys: ['TOKEN'] }),
       }),
     )
+    const asked = (await berth.call('GET', `/projects/${project.id}/secrets`)).body
+    expect(asked).toEqual({
+      project_id: project.id,
+      keys: [],
+      variables: [
+        { name: 'MODE', required: false, description: null, default: 'fast', set_for: null, missing: false },
+        { name: 'TOKEN', required: true, description: 'The token', default: null, set_for: null, missing: true },
+      ],
+    })
+    await berth.call('PUT', '/secrets', { server_id: serverId, secrets: { MODE: 'slow' } })
     const set = await berth.call('PUT', `/projects/${project.id}/secrets`, {
       secrets: { TOKEN: 'tok-123456' },
     })
+    expect((await berth.call('GET', `/projects/${project.id}/secrets`)).body).toMatchObject({
+      keys: ['TOKEN'],
+      variables: [
+        { name: 'MODE', set_for: 'server', missing: false },
+        { name: 'TOKEN', set_for: 'project', missing: false },
+      ],
+    })
+    await berth.call('PUT', '/secrets', { server_id: serverId, secrets: { MODE: null } })
     expect(set).toMatchObject({ status: 200, body: { project_id: project.id, keys: ['TOKEN'] } })
     expect(await settled(berth, project.id)).toMatchObject({ init_phase: 'ready' })
     expect(await (await fetch(`${project.url}TOKEN`)).text()).toBe('tok-123456')
@@ -227,7 +245,12 @@ describe('bring-up', () => {
       'berth.json': JSON.stringify({ install: 'echo no luck; exit 7', start: 'true' }),
     })
     const { id } = await created(berth, serverId, { source })
-    expect(await settled(berth, id)).toMatchObject({ init_phase: 'failed', runtime_status: 'unbuilt' })
+    const ended = await settled(berth, id)
+    expect(ended).toMatchObject({ init_phase: 'failed', runtime_status: 'unbuilt' })
+    const phases = ended.init_phases as { phase: string; began_at: string }[]
+    expect(phases.map(({ phase }) => phase)).toEqual(['fetch', 'install', 'failed'])
+    expect(phases.map(({ began_at }) => began_at).toSorted()).toEqual(phases.map(({ began_at }) => began_at))
+    expect(ended.app).toMatchObject({ found_in: ['berth.json'], install: 'echo no luck; exit 7', build: null })
     const { events } = (await berth.control('GET', '/events')).body
     const failed = events.find(
       ({ event, data }: { event: string; data: { project_id?: string } }) =>

@@ -3,6 +3,7 @@ import { UsageError } from '../../errors.ts'
 import type { SecretChanges } from '../../resources/secrets/model.ts'
 import { CommandError } from '../errors.ts'
 import { type OptionsOf, text } from '../options.ts'
+import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action, type Invocation, type Noun } from '../runner.ts'
 import { isVariableName, parsePairs, readVariables, type Variables } from '../variables.ts'
@@ -31,17 +32,24 @@ export const secrets: Noun = {
   commands: [
     action({
       usage: 'list',
-      description: 'list the names of those that are set',
+      operations: ['projectSecrets.list'],
+      description: 'list the names of those that are set; with --project also those that its code asks for',
       access: 'api',
       options: owner,
       async run(invocation) {
-        const { print } = invocation
+        const { print, options, connect } = invocation
+        if (options.project !== undefined && options.server === undefined) {
+          const client = await connect()
+          const { id: projectId } = await findProject(client, options.project)
+          const found = await client.call('projectSecrets.list', { params: { projectId } })
+          await print(found, variablesText)
+          return
+        }
         const send = await secretsSetter(invocation)
         // The response to an empty change contains the names.
-        await print(await send({}), (response) =>
-          response.keys.length === 0
-            ? `Nothing is set for ${ownerOf(response)}.\n`
-            : response.keys.map((name) => `${name}\n`).join(''),
+        await print(
+          await send({}),
+          (response) => linesOf(response.keys) || `Nothing is set for ${ownerOf(response)}.\n`,
         )
       },
     }),
@@ -134,6 +142,21 @@ async function secretsSetter({
   }
   const server_id = await server(', or a project with --project')
   return (secrets) => client.call('secrets.set', { body: { server_id, secrets } })
+}
+
+const linesOf = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('')
+
+/** Returns the names of a project's variables, one a line, and what its code asks for that is not set. */
+function variablesText({ project_id: id, keys, variables }: ResponseOf<'projectSecrets.list'>): string {
+  const unset = variables.filter(({ set_for }) => set_for === null)
+  const asked = unset.map(({ name, missing, default: value, description }) => {
+    const state = missing ? 'missing' : value === null ? 'optional' : `default ${printable(value)}`
+    return `${name} (${state})${description === null ? '' : `: ${printable(description)}`}`
+  })
+  const all = linesOf(keys) || `Nothing is set for ${id}.\n`
+  return asked.length === 0
+    ? all
+    : `${all}\nIts code also asks for\n${linesOf(asked.map((line) => `  ${line}`))}`
 }
 
 const ownerOf = (secrets: Secrets): string =>

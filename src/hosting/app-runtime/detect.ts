@@ -32,6 +32,9 @@ const DETECTORS: readonly Detector[] = [
   detectStatic,
 ]
 
+/** Most files that are named as what an app was detected by. */
+const MAX_FOUND = 8
+
 const EXAMPLE = `for example {"start": "./my-server --port $PORT"}`
 
 /**
@@ -62,8 +65,11 @@ export async function planApp({ workspace, dir, tools }: AppLocation): Promise<A
   // The author of a manifest's commands knows what they need. Only detected commands need their tools.
   const depends = stated === null || (plan.install !== null && manifest.install === undefined)
   if (depends) for (const tool of found?.needs ?? []) await needTool(tools, tool)
+  // Before the files with variables are read: these say nothing of the start.
+  const foundIn = app.found.slice(0, MAX_FOUND)
   return {
     kind: found?.kind ?? (manifest.static ? 'static files' : 'command'),
+    foundIn,
     ...plan,
     start: startOf(base, stated === null ? null : (found?.bin ?? null), manifest.port ?? null),
     health: manifest.health ?? '/',

@@ -27,6 +27,8 @@ export type StartPlan =
 export interface AppPlan {
   /** A name for people: `Node.js (npm)`, `Python (Flask)`, `static files`, … */
   readonly kind: string
+  /** Files that detection has read, relative to the app's directory; not known of plans of before. */
+  readonly foundIn?: readonly string[]
   /** Shell commands, run in the app's directory in this order; null if there is nothing to do. */
   readonly install: string | null
   readonly build: string | null

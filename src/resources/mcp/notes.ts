@@ -85,6 +85,8 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'The last lines that its bring-ups and its app printed: read them to find out why it failed.',
   'secrets.set':
     'Environment variables for all that runs on a server; null removes one. Values never come back in any answer.',
+  'projectSecrets.list':
+    'Which variables are set, and which the code asks for. Ask the person for the `missing` ones; make none up. Values never come back in any answer.',
   'projectSecrets.set':
     "Environment variables of a project's app; null removes one. It continues a bring-up that waited for them, else restarts the app. Values never come back in any answer.",
   'keys.create': 'The answer holds the key itself: give it to the person, and to nobody else.',

@@ -52,6 +52,27 @@ export const AppCrash = t.Object(
 )
 export type AppCrash = Static<typeof AppCrash>
 
+/** A phase that a bring-up has come to. */
+const InitPhaseEntry = t.Object(
+  { phase: InitPhase, began_at: t.String({ format: 'date-time' }) },
+  { $id: 'InitPhaseEntry', additionalProperties: true },
+)
+
+/** How the app of a project is installed, built and started, as berth detected it. */
+export const DetectedApp = t.Object(
+  {
+    kind: t.String({ description: 'For a person, such as `Node.js (npm)`.' }),
+    found_in: t.Array(t.String(), { description: 'Files of the code that say so.' }),
+    install: t.Nullable(t.String(), { description: 'A shell command; null if there is nothing to do.' }),
+    build: t.Nullable(t.String(), { description: 'A shell command; null if there is nothing to do.' }),
+    start: t.Nullable(t.String(), { description: 'A shell command; null if berth serves files.' }),
+    directory: t.Nullable(t.String(), { description: 'The directory that berth serves; else null.' }),
+    health: t.String({ description: 'The path that has to respond with a status under 500.' }),
+  },
+  { $id: 'DetectedApp', additionalProperties: true },
+)
+export type DetectedApp = Static<typeof DetectedApp>
+
 /** A project. */
 export const Project = t.Object(
   {
@@ -69,6 +90,13 @@ export const Project = t.Object(
       t.String({ description: 'The last bring-up of its code; absent where it has none.' }),
     ),
     init_phase: t.Nullable(InitPhase, { description: 'How far that is; null where there is none.' }),
+    init_phases: t.Optional(
+      t.Array(InitPhaseEntry, {
+        description:
+          'The phases that it has come to, in order; each lasts until the next begins. The one before `failed` has failed.',
+      }),
+    ),
+    app: t.Optional(DetectedApp),
     crash: t.Optional(AppCrash),
     created_at: t.String({ format: 'date-time' }),
     updated_at: t.String({ format: 'date-time' }),

@@ -6,7 +6,7 @@ import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { InitPhase, RuntimeStatus } from './model.ts'
-import { type ProjectRow, projectCode, projects } from './table.ts'
+import { type PhaseEntry, type ProjectRow, projectCode, projects } from './table.ts'
 
 /** Dependencies of the records. */
 export interface RecordsDependencies {
@@ -86,7 +86,8 @@ export class ProjectRecords {
 
   /** Records the start of a bring-up with a new run id. */
   startBringUp(id: string, initRunId: string, initPhase: InitPhase, proceed: boolean): void {
-    this.#updateRow(id, { initRunId, initPhase, proceed })
+    const initPhases = [{ phase: initPhase, at: this.#clock.now() }]
+    this.#updateRow(id, { initRunId, initPhase, initPhases, proceed })
   }
 
   /** Records that the bring-up continues without the missing variables. */
@@ -96,7 +97,7 @@ export class ProjectRecords {
 
   /** Records the phase of a bring-up. */
   setPhase(id: string, initPhase: InitPhase): void {
-    this.#updateRow(id, { initPhase })
+    this.#updateRow(id, this.#entering(id, initPhase))
   }
 
   /** Records how the app is installed, built and started. */
@@ -140,7 +141,7 @@ export class ProjectRecords {
   /** Records that the bring-up waits for the variables `keys`. */
   markAwaitingSecrets({ id, serverId, accountId }: ProjectRow, keys: string[]): void {
     this.#queries.transaction(() => {
-      this.#updateRow(id, { initPhase: 'awaiting_secrets' })
+      this.#updateRow(id, this.#entering(id, 'awaiting_secrets'))
       this.#outbox.emit(accountId, 'project.secrets_required', {
         project_id: id,
         server_id: serverId,
@@ -156,7 +157,7 @@ export class ProjectRecords {
    */
   markReady({ id, serverId, accountId }: ProjectRow, url: string | null): void {
     this.#queries.transaction(() => {
-      this.#updateRow(id, { initPhase: 'ready', runtimeStatus: 'running' })
+      this.#updateRow(id, { ...this.#entering(id, 'ready'), runtimeStatus: 'running' })
       this.#outbox.emit(accountId, 'project.ready', { project_id: id, server_id: serverId, url })
     })
   }
@@ -164,7 +165,7 @@ export class ProjectRecords {
   /** Records that the bring-up failed in `initPhase`. `log` is the end of its log. */
   markFailed({ id, serverId, accountId }: ProjectRow, initPhase: InitPhase, log: string): void {
     this.#queries.transaction(() => {
-      this.#updateRow(id, { initPhase: 'failed' })
+      this.#updateRow(id, this.#entering(id, 'failed'))
       this.#outbox.emit(accountId, 'project.init_failed', {
         project_id: id,
         server_id: serverId,
@@ -189,6 +190,16 @@ export class ProjectRecords {
       this.#queries.delete(projects).where(eq(projects.id, id)).run()
       this.notifyChange(row)
     })
+  }
+
+  /** Returns the changes of a project whose bring-up comes to a phase. */
+  #entering(id: string, phase: InitPhase): { initPhase: InitPhase; initPhases: readonly PhaseEntry[] } {
+    const entered = this.find(id)?.initPhases ?? []
+    const isThere = entered.at(-1)?.phase === phase
+    return {
+      initPhase: phase,
+      initPhases: isThere ? entered : [...entered, { phase, at: this.#clock.now() }],
+    }
   }
 
   #updateRow(id: string, changes: Partial<ProjectRow>): void {

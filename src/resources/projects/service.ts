@@ -1,6 +1,7 @@
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
+import { missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import { type Caller, mayReachProject } from '../../http/caller.ts'
@@ -12,7 +13,7 @@ import type { Random } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Plans } from '../accounts/plans.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
-import type { ProjectSecrets, ProjectSecretsSet } from '../secrets/model.ts'
+import type { ProjectSecrets, ProjectSecretsSet, ProjectVariables } from '../secrets/model.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
@@ -247,6 +248,29 @@ export class ProjectsService {
     return this.get(caller, id)
   }
 
+  /** Returns which variables of a project are set, and which its app asks for. @throws BerthError 404 */
+  listSecrets(caller: Caller, id: string): ProjectVariables {
+    const { secrets } = this.#dependencies
+    const { serverId, plan } = this.getRow(caller, id)
+    const keys = secrets.names(serverId, id)
+    const own = new Set(keys)
+    const shared = new Set(secrets.names(serverId))
+    const env = plan?.env ?? {}
+    const missing = new Set(missingVariables({ env }, new Set([...own, ...shared])))
+    return {
+      project_id: id,
+      keys,
+      variables: Object.entries(env).map(([name, { required, description, default: value }]) => ({
+        name,
+        required,
+        description,
+        default: value,
+        set_for: own.has(name) ? 'project' : shared.has(name) ? 'server' : null,
+        missing: missing.has(name),
+      })),
+    }
+  }
+
   /**
    * Sets and removes a project's variables. A bring-up that waits for them continues; otherwise a running app is
    * restarted.
@@ -311,6 +335,7 @@ export class ProjectsService {
         runtimeStatus: 'unbuilt',
         initRunId: hasCode ? ids.next('irun') : null,
         initPhase: hasCode ? 'fetch' : null,
+        initPhases: hasCode ? [{ phase: 'fetch', at: now }] : [],
         createdAt: now,
         updatedAt: now,
       },

@@ -5,12 +5,19 @@ import type { AppCrash } from '../../hosting/app-runtime/supervision.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type {
   AppCrash as CrashModel,
+  DetectedApp,
   InitPhase,
   Lifecycle,
   Project,
   RuntimeStatus,
   Visibility,
 } from './model.ts'
+
+/** A phase that a bring-up has come to, and when, in milliseconds. */
+export interface PhaseEntry {
+  readonly phase: InitPhase
+  readonly at: number
+}
 
 /** Projects. */
 export const projects = sqliteTable('projects', {
@@ -29,6 +36,8 @@ export const projects = sqliteTable('projects', {
   runtimeStatus: text('runtime_status').$type<RuntimeStatus>().notNull(),
   initRunId: text('init_run_id'),
   initPhase: text('init_phase').$type<InitPhase>(),
+  /** The phases that the last bring-up has come to, in order. */
+  initPhases: text('init_phases', { mode: 'json' }).$type<readonly PhaseEntry[]>().notNull().default([]),
   /** Whether the bring-up continues without the missing variables. */
   proceed: integer('proceed', { mode: 'boolean' }).notNull().default(false),
   /** How its app is installed, built and started, as detected last. */
@@ -67,9 +76,24 @@ export const toProject = (row: ProjectRow, url: string, crash: AppCrash | null):
   url: row.visibility === 'public' ? url : null,
   ...(row.initRunId === null ? {} : { init_run_id: row.initRunId }),
   init_phase: row.initPhase,
+  ...(row.initPhases.length > 0 && {
+    init_phases: row.initPhases.map(({ phase, at }) => ({ phase, began_at: toIso(at) })),
+  }),
+  ...(row.plan && { app: toDetectedApp(row.plan) }),
   ...(crash && { crash: toCrash(crash) }),
   created_at: toIso(row.createdAt),
   updated_at: toIso(row.updatedAt),
+})
+
+/** Returns how an app is started as the API shows it. */
+const toDetectedApp = ({ kind, install, build, start, health, foundIn = [] }: AppPlan): DetectedApp => ({
+  kind,
+  found_in: [...foundIn],
+  install,
+  build,
+  start: start.kind === 'command' ? start.command : null,
+  directory: start.kind === 'files' ? start.folder || '.' : null,
+  health,
 })
 
 /** Returns a crash as the API shows it. */

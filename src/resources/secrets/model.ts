@@ -41,6 +41,35 @@ export const ProjectSecretsSet = t.Object(
 )
 export type ProjectSecretsSet = Static<typeof ProjectSecretsSet>
 
+/** A variable that an app asks for. */
+const AppVariable = t.Object(
+  {
+    name: t.String(),
+    required: t.Boolean({ description: 'Whether the app does not start without it.' }),
+    description: t.Nullable(t.String(), { description: 'As the code describes it.' }),
+    default: t.Nullable(t.String(), { description: 'What the app takes if no value is set.' }),
+    set_for: t.Nullable(t.Union([t.Literal('project'), t.Literal('server')]), {
+      description: 'Whether the project or its server has a value; null if neither has one.',
+    }),
+    missing: t.Boolean({ description: 'Whether a bring-up waits for it.' }),
+  },
+  { $id: 'AppVariable', additionalProperties: true },
+)
+
+/** The variables of a project: those that are set, and those that its app asks for. */
+export const ProjectVariables = t.Object(
+  {
+    project_id: t.String(),
+    keys: t.Array(t.String(), { description: 'The names of those that the project has values of.' }),
+    variables: t.Array(AppVariable, {
+      description:
+        'Those that the code asks for: in berth.json, app.json or .env.example, as read at its last bring-up.',
+    }),
+  },
+  { $id: 'ProjectVariables', additionalProperties: true },
+)
+export type ProjectVariables = Static<typeof ProjectVariables>
+
 /** The names of a project's variables. */
 export const ProjectSecrets = t.Object(
   { project_id: t.String(), keys: t.Array(t.String()) },

@@ -2,7 +2,13 @@ import { Elysia } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import type { ProjectsService } from '../projects/service.ts'
-import { ProjectSecrets, ProjectSecretsSet, ServerSecrets, ServerSecretsSet } from './model.ts'
+import {
+  ProjectSecrets,
+  ProjectSecretsSet,
+  ProjectVariables,
+  ServerSecrets,
+  ServerSecretsSet,
+} from './model.ts'
 import type { SecretsService } from './service.ts'
 
 /**
@@ -31,6 +37,18 @@ export const secretsRoutes = (
         },
         { body: ServerSecretsSet },
       ),
+    )
+    .get(
+      '/projects/:projectId/secrets',
+      async ({ caller, params }) => (await projects()).listSecrets(caller, params.projectId),
+      operation('projectSecrets.list', {
+        access: 'resource',
+        summary: "List a project's environment variables",
+        description:
+          'The names of those that are set, and those that the code asks for, with what it says of them. A bring-up in the phase `awaiting_secrets` waits for the `missing` ones. Values are never shown.',
+        success: { 200: ProjectVariables },
+        errors: [401, 404],
+      }),
     )
     .put(
       '/projects/:projectId/secrets',

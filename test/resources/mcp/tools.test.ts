@@ -192,6 +192,7 @@ describe('the tools', () => {
       'projects.restart': RUNS,
       'projects.logs': READS,
       'secrets.set': REPLACES,
+      'projectSecrets.list': READS,
       'projectSecrets.set': REPLACES,
       'keys.list': READS,
       'keys.create': ADDS,

@@ -94,6 +94,7 @@ export async function everyOperation(
   await isUp(berth, site.id)
   const blank = await call('POST', `${at}/projects`, { lifecycle: 'ephemeral' })
   await call('POST', `/projects/${blank.id}/init`, {})
+  await call('GET', `/projects/${api.id}/secrets`)
   await call('PUT', `/projects/${blank.id}/secrets`, { secrets: { TOKEN: 'x', OTHER: null } })
   await call('POST', `/projects/${site.id}/cleanup`)
   await call('POST', `/projects/${blank.id}/cleanup`)

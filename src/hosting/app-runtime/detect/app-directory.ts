@@ -12,6 +12,7 @@ export class AppDirectory {
   readonly #workspace: Workspace
   readonly #dir: string
   readonly #texts = new Map<string, Promise<string | null>>()
+  readonly #found = new Set<string>()
   #files: Promise<string[]> | null = null
 
   /** @param dir relative to the workspace; empty for the workspace itself */
@@ -80,6 +81,11 @@ export class AppDirectory {
     }
   }
 
+  /** The files that were asked for and exist, in the order in which that happened. */
+  get found(): string[] {
+    return [...this.#found]
+  }
+
   /** Lists all files except those of `.git` and `node_modules`, sorted. Walks the workspace, so use it rarely. */
   files(): Promise<string[]> {
     this.#files ??= this.#list()
@@ -93,7 +99,9 @@ export class AppDirectory {
 
   async #stat(path: string) {
     try {
-      return await this.#workspace.stat(this.#at(path))
+      const entry = await this.#workspace.stat(this.#at(path))
+      if (entry?.kind === 'file') this.#found.add(path)
+      return entry
     } catch (error) {
       // A path outside the workspace is not a part of the app.
       if (error instanceof WorkspaceError) return null
