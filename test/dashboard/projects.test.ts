@@ -2,6 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import { browserPath, hindrances } from '../support/browser.ts'
 import { dashboardTests, LOOKS } from '../support/dashboard.ts'
 
+/** Returns an archive of files, in base64. */
+const archive = async (files: Record<string, string>): Promise<string> =>
+  Buffer.from(await new Bun.Archive(files).bytes()).toString('base64')
+
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
 describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium)', () => {
@@ -52,6 +56,67 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     await page.locator('.state').getByText('running').waitFor()
     expect((await fetch(url)).status).toBeLessThan(500)
     expect(problems).toEqual([])
+  })
+
+  test('an app that waits for variables asks for them by name, and comes up with what is typed', async () => {
+    const { berth } = tests
+    const serverId = await berth.server()
+    const { body: project } = await berth.call('POST', `/servers/${serverId}/projects`, {
+      name: 'Asking',
+      visibility: 'public',
+      source: {
+        type: 'archive',
+        data: await archive({
+          'index.ts': 'Bun.serve({ port: process.env.PORT, fetch: () => new Response(process.env.TOKEN) })',
+          'berth.json': JSON.stringify({
+            env: {
+              TOKEN: { required: true, description: 'From <b>your</b> account' },
+              MODE: { default: 'dry' },
+            },
+          }),
+        }),
+      },
+    })
+    await using watched = await tests.open(`/dashboard/projects/${project.id}`)
+    const { page, problems } = watched
+    const form = page.getByRole('form', { name: 'Missing variables' })
+    await form.getByText('From <b>your</b> account').waitFor()
+    await form.getByText('1 more that it can do without').click()
+    expect(await form.getByLabel('MODE').getAttribute('placeholder')).toBe('dry by default')
+    await form.getByLabel('TOKEN').fill('typed by a person')
+    await form.getByRole('button', { name: 'Save and go on' }).click()
+    await page.locator('.state').getByText('running').waitFor()
+    await form.waitFor({ state: 'detached' })
+    expect(await (await fetch(String(project.url))).text()).toBe('typed by a person')
+    await page.getByText('not needed').waitFor()
+    await page.getByText('Bun', { exact: true }).click()
+    await page.getByText('by berth.json, index.ts').waitFor()
+    expect(problems).toEqual([])
+  })
+
+  test('a bring-up that fails marks the phase that failed, and is begun again', async () => {
+    const { berth } = tests
+    const serverId = await berth.server()
+    const manifest = { build: 'test -e mended', start: 'bun index.ts' }
+    const { body: project } = await berth.call('POST', `/servers/${serverId}/projects`, {
+      name: 'Failing',
+      source: {
+        type: 'archive',
+        data: await archive({
+          'index.ts': 'Bun.serve({ port: process.env.PORT, fetch: () => new Response("up") })',
+          'berth.json': JSON.stringify(manifest),
+        }),
+      },
+    })
+    await using watched = await tests.open(`/dashboard/projects/${project.id}`)
+    const { page } = watched
+    await page.getByText('It failed in build').waitFor()
+    expect(await page.locator('.phases .failed').textContent()).toMatch(/^build failed after /)
+    expect(await page.locator('.phases .done').count()).toBe(2)
+    await berth.exec(serverId, 'touch projects/failing/mended')
+    await page.getByRole('button', { name: 'Bring up again' }).click()
+    await page.locator('.state').getByText('running').waitFor()
+    expect(await page.locator('.phases .failed').count()).toBe(0)
   })
 
   test('a variable is set, shown by its name alone, and removed', async () => {

@@ -1,26 +1,71 @@
+import { type Phase, PhaseBar } from '../../components/phase-bar.tsx'
+import { span } from '../../components/time.tsx'
 import type { Project } from '../../store/store.ts'
 
 /** The phases of a bring-up that everybody passes, in order. */
-const PHASES = ['fetch', 'install', 'build', 'start', 'healthcheck', 'ready'] as const
+const PHASES = ['fetch', 'install', 'build', 'start', 'healthcheck'] as const
 
-/** How far the bring-up of a project is, as a row of its phases. */
+/** What a phase does. */
+const TITLES: Readonly<Record<string, string>> = {
+  fetch: 'Gets the code',
+  install: 'Finds out how the app starts, and installs its packages',
+  build: 'Builds the app',
+  variables: 'Waits for variables that the app does not start without',
+  start: 'Starts the app',
+  healthcheck: 'Asks the app until it responds',
+}
+
+type Entry = NonNullable<Project['init_phases']>[number]
+
+/** How far the last bring-up of a project is, how long each of its phases took, and which one failed. */
 export function Phases({ project }: { project: Project }) {
-  const { init_phase: phase } = project
-  if (phase === null || phase === 'ready') return null
-  const at = PHASES.findIndex((one) => one === (phase === 'awaiting_secrets' ? 'start' : phase))
+  const { init_phase: now, init_phases: entries = [], app } = project
+  if (now === null) return null
+  const phases = phasesOf(entries, now, app?.build === null)
+  const [first] = entries
+  const last = entries.at(-1)
+  const failed = phases.find(({ state }) => state === 'failed')
   return (
-    <ol class="phases" aria-label="Phases of the bring-up">
-      {PHASES.map((one, index) => (
-        <li
-          key={one}
-          class={phase === 'failed' ? '' : index < at ? 'done' : index === at ? 'current' : ''}
-          aria-current={index === at ? 'step' : undefined}
-        >
-          {one}
-        </li>
-      ))}
-      {phase === 'failed' && <li class="failed">failed: the log says why</li>}
-      {phase === 'awaiting_secrets' && <li class="current">waits for variables</li>}
-    </ol>
+    <section class="bring-up" aria-label="Bring-up">
+      <PhaseBar label="Phases of the bring-up" phases={phases} />
+      {first && last && now === 'ready' && (
+        <p class="quiet">Ready after {span(Date.parse(last.began_at) - Date.parse(first.began_at))}.</p>
+      )}
+      {now === 'failed' && (
+        <p class="failed-in">
+          {failed ? `It failed in ${failed.name}` : 'It failed'}: the log says why
+          {project.runtime_status === 'unbuilt' ? '.' : '. What was there before is back.'}
+        </p>
+      )}
+    </section>
   )
 }
+
+/** Returns the phases of a bring-up with their states and times. */
+function phasesOf(entries: readonly Entry[], now: string, hasNoBuild: boolean): Phase[] {
+  const waited = entries.some(({ phase }) => phase === 'awaiting_secrets')
+  const names: readonly string[] = waited
+    ? PHASES.flatMap((name) => (name === (hasNoBuild ? 'start' : 'build') ? ['variables', name] : [name]))
+    : PHASES
+  const seen = new Map<string, { begin: number; end: number | null }>()
+  for (const [index, { phase, began_at: begin }] of entries.entries()) {
+    const name = phase === 'awaiting_secrets' ? 'variables' : phase
+    const next = entries[index + 1]
+    seen.set(name, { begin: Date.parse(begin), end: next ? Date.parse(next.began_at) : null })
+  }
+  const open = now === 'awaiting_secrets' ? 'variables' : now
+  const failed = now === 'failed' ? nameOf(entries.at(-2)) : null
+  const at = Math.max(...names.map((name, index) => (seen.has(name) ? index : -1)))
+  return names.map((name, index) => {
+    const times = seen.get(name)
+    const common = { name, title: TITLES[name] ?? name, begin: times?.begin ?? null, end: times?.end ?? null }
+    if (name === failed) return { ...common, state: 'failed' }
+    if (name === open) return { ...common, state: name === 'variables' ? 'waiting' : 'current' }
+    if (name === 'build' && hasNoBuild) return { ...common, state: 'skipped' }
+    if (times) return { ...common, state: 'done' }
+    return { ...common, state: index < at || now === 'ready' ? 'skipped' : 'pending' }
+  })
+}
+
+const nameOf = (entry: Entry | undefined): string | null =>
+  entry ? (entry.phase === 'awaiting_secrets' ? 'variables' : entry.phase) : null

@@ -1,4 +1,5 @@
 import { useCallback } from 'preact/hooks'
+import { Button } from '../../components/button.tsx'
 import { Id } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
@@ -11,12 +12,14 @@ import type { ScreenProps } from '../../routing/route.ts'
 import type { Project as ProjectValue } from '../../store/store.ts'
 import { ProjectMenu } from '../projects/project-menu.tsx'
 import { ProjectState } from '../projects/project-state.tsx'
+import { Detected } from './detected.tsx'
+import { MissingVariables } from './missing-variables.tsx'
 import { Phases } from './phases.tsx'
 import { Variables } from './variables.tsx'
 
 /** A project: how far its bring-up is, its log and its variables. */
 export default function Project({ params }: ScreenProps) {
-  const { store, router } = useDashboard()
+  const { api, store, router } = useDashboard()
   const { projectId = '', tab = '' } = params
   const projects = store.projects.open()
   const project = projects.get(projectId)
@@ -51,6 +54,7 @@ export default function Project({ params }: ScreenProps) {
       beside={
         <>
           <ProjectState project={project} />
+          <span class="chip">{project.visibility}</span>
           <Id id={project.id} />
         </>
       }
@@ -67,12 +71,31 @@ export default function Project({ params }: ScreenProps) {
           >
             Files
           </a>
+          {project.init_phase === 'failed' && (
+            <Button
+              icon="play"
+              look="primary"
+              onClick={() => api.call('projects.init', { params: { projectId: project.id } })}
+            >
+              Bring up again
+            </Button>
+          )}
+          {project.init_phase === 'ready' && (
+            <Button
+              icon="restart"
+              onClick={() => api.call('projects.restart', { params: { projectId: project.id } })}
+            >
+              Restart
+            </Button>
+          )}
           <ProjectMenu project={project} onDeleted={() => router.go('/dashboard/projects')} />
         </>
       }
     >
       <Phases project={project} />
       <Crash project={project} />
+      <MissingVariables project={project} />
+      <Detected project={project} />
       <Tabs
         label="Parts of the project"
         here={tab === '' ? base : `${base}/${tab}`}

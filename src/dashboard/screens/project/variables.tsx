@@ -1,36 +1,30 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
+import { CommandLines } from '../../components/command-lines.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Project } from '../../store/store.ts'
+import { type AppVariable, useVariables } from './use-variables.ts'
 
-/** The variables of a project: their names. Values are written, and never read again. */
+/** The variables of a project: their names, and what its code says of them. Values are written, and never read. */
 export function Variables({ project }: { project: Project }) {
-  const { api, changes, notices } = useDashboard()
-  const [names, setNames] = useState<readonly string[] | null>(null)
-  const [failure, setFailure] = useState<Error | null>(null)
+  const { api, notices } = useDashboard()
+  const known = useVariables(project)
   const [name, setName] = useState('')
   const [value, setValue] = useState('')
   const params = { projectId: project.id }
-  const set = async (secrets: Record<string, string | null>): Promise<void> => {
-    const { keys } = await api.call('projectSecrets.set', { params, body: { secrets } })
-    setNames(keys)
-  }
-  useEffect(() => {
-    // Setting nothing is how the names are read.
-    set({}).catch((error: Error) => setFailure(error))
-    return changes.subscribe('secret', ({ id, value }) => {
-      if (id === project.id && value !== null) setNames((value as { keys: string[] }).keys)
-    })
-  }, [project.id])
-  if (failure) return <Failure error={failure} />
-  if (names === null) return <Loading />
-  const isWaiting = project.init_phase === 'awaiting_secrets'
+  const set = (secrets: Record<string, string | null>) =>
+    api.call('projectSecrets.set', { params, body: { secrets } })
+  if (known instanceof Error) return <Failure error={known} />
+  if (known === null) return <Loading />
+  const asked = new Map(known.variables.map((variable) => [variable.name, variable]))
+  const names = [...new Set([...known.keys, ...asked.keys()])].sort()
   return (
     <div class="variables">
       {names.length === 0 ? (
         <p class="quiet">
-          No variables are set. What the app needs stands in its environment when it starts.
+          No variables are set, and the code asks for none. What you set here stands in the environment of the
+          app when it starts.
         </p>
       ) : (
         <table>
@@ -43,20 +37,17 @@ export function Variables({ project }: { project: Project }) {
           </thead>
           <tbody>
             {names.map((one) => (
-              <tr key={one}>
-                <th scope="row">
-                  <code>{one}</code>
-                </th>
-                <td class="quiet">set, not shown</td>
-                <td>
-                  <Button
-                    look="quiet"
-                    icon="trash"
-                    label={`Remove ${one}`}
-                    onClick={() => set({ [one]: null })}
-                  />
-                </td>
-              </tr>
+              <Row
+                key={one}
+                name={one}
+                variable={asked.get(one)}
+                isSet={known.keys.includes(one)}
+                onSet={() => {
+                  setName(one)
+                  document.querySelector<HTMLInputElement>('.pair input[type=password]')?.focus()
+                }}
+                onRemove={() => set({ [one]: null })}
+              />
             ))}
           </tbody>
         </table>
@@ -96,14 +87,61 @@ export function Variables({ project }: { project: Project }) {
           Set
         </Button>
       </form>
-      {isWaiting && (
-        <p class="actions">
-          <Button onClick={() => api.call('projects.init', { params, body: {} })}>Go on</Button>
-          <Button onClick={() => api.call('projects.init', { params, body: { proceed: true } })}>
-            Go on without what is missing
-          </Button>
-        </p>
-      )}
+      <CommandLines
+        berth={`berth secrets set ${name || 'NAME'} --project ${project.slug}`}
+        method="PUT"
+        path={`/projects/${project.id}/secrets`}
+        body={{ secrets: { [name || 'NAME']: '…' } }}
+      />
     </div>
   )
+}
+
+/** A variable in the table: whether it has a value, and what the code says of it. */
+function Row({
+  name,
+  variable,
+  isSet,
+  onSet,
+  onRemove,
+}: {
+  name: string
+  variable: AppVariable | undefined
+  isSet: boolean
+  onSet: () => void
+  onRemove: () => Promise<unknown>
+}) {
+  return (
+    <tr>
+      <th scope="row">
+        <code>{name}</code>
+        {variable?.description && (
+          <p class="quiet">
+            <bdi>{variable.description}</bdi>
+          </p>
+        )}
+      </th>
+      <td class="quiet">{isSet ? 'set, not shown' : shownValue(variable)}</td>
+      <td>
+        {isSet ? (
+          <Button look="quiet" icon="trash" label={`Remove ${name}`} onClick={onRemove} />
+        ) : (
+          <Button look="quiet" icon="plus" label={`Set ${name}`} onClick={onSet} />
+        )}
+      </td>
+    </tr>
+  )
+}
+
+/** Says what an app gets of a variable that its project does not set. */
+function shownValue(variable: AppVariable | undefined) {
+  if (variable?.set_for === 'server') return 'set for the server, not shown'
+  if (variable?.missing) return <span class="state waiting">missing</span>
+  if (variable?.default != null)
+    return (
+      <>
+        <code>{variable.default}</code> by default
+      </>
+    )
+  return 'not set; the app can do without'
 }
