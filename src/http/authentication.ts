@@ -212,35 +212,44 @@ export function accessControl({ callers, uploads, bodyLimit, onBody }: AccessOpt
         },
         resolve({ request }) {
           const caller = callers.admit(request, needed)
-          const upload = uploads.of(request)
           const checkAgain = (): void => {
             if (callers.admit(request, needed) !== caller) throw credentialChanged()
           }
-          /**
-           * Calls `ended` if the caller's credential changes or ends.
-           *
-           * @returns a function that ends the subscription
-           * @throws BerthError 401 if it has changed already
-           */
-          const whileValid = (ended: () => void): (() => void) => {
-            checkAgain()
-            return callers.whileValid(request, ended)
-          }
-          /** Responds with an event stream, which ends if the caller's credential changes or ends. */
-          const stream = (run: StreamRun): Response => {
-            checkAgain()
-            return eventStream(run, (end) => callers.whileValid(request, () => end(credentialChanged())))
-          }
-          /** Responds with bytes of a media type. The response breaks off if the caller's credential changes or ends. */
-          const streamBytes = (type: string, run: ByteStreamRun): Response => {
-            checkAgain()
-            return byteStream(type, run, (end) => callers.whileValid(request, end))
-          }
-          return { caller, upload, stream, streamBytes, whileValid }
+          return { caller, upload: uploads.of(request), ...streamsOf(request, callers, checkAgain) }
         },
       }
     },
   })
+}
+
+/**
+ * Returns the functions by which the handler of an admitted request streams no longer than its credential is valid.
+ *
+ * @param checkAgain throws if the credential is not valid any more, before a stream begins
+ */
+export function streamsOf(request: Request, callers: Pick<Callers, 'whileValid'>, checkAgain: () => void) {
+  return {
+    /**
+     * Calls `ended` if the credential changes or ends.
+     *
+     * @returns a function that ends the subscription
+     * @throws BerthError 401 if it has changed already
+     */
+    whileValid(ended: () => void): () => void {
+      checkAgain()
+      return callers.whileValid(request, ended)
+    },
+    /** Responds with an event stream, which ends if the credential changes or ends. */
+    stream(run: StreamRun): Response {
+      checkAgain()
+      return eventStream(run, (end) => callers.whileValid(request, () => end(credentialChanged())))
+    },
+    /** Responds with bytes of a media type. The response breaks off if the credential changes or ends. */
+    streamBytes(type: string, run: ByteStreamRun): Response {
+      checkAgain()
+      return byteStream(type, run, (end) => callers.whileValid(request, end))
+    },
+  }
 }
 
 /** Returns the error that ends a stream whose credential has changed. */

@@ -4,7 +4,7 @@ import { BerthError, badRequest } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { accountCaller } from '../../http/caller.ts'
 import type { HostOptions } from '../../http/host.ts'
-import { originOf } from '../../http/origin.ts'
+import { isFromOwnPage, originOf } from '../../http/origin.ts'
 import { redirectResponse } from '../../http/pages/page.ts'
 import { accountLabel } from '../../resources/accounts/label.ts'
 import type { CreatedApiKey } from '../../resources/keys/model.ts'
@@ -135,10 +135,7 @@ function redirectToTerminal(
  * @throws BerthError 403
  */
 function refuseForeign(request: Request, host: HostOptions): void {
-  const origin = request.headers.get('origin')
-  const site = request.headers.get('sec-fetch-site')
-  const isOwn = origin === null || origin === originOf(request, host)
-  if (isOwn && (site === null || site === 'same-origin' || site === 'none')) return
+  if (isFromOwnPage(request, originOf(request, host), { acceptsPerson: true })) return
   throw new BerthError(
     'forbidden',
     'A code is exchanged by the terminal that asked for it, not by another page.',

@@ -1,5 +1,6 @@
 import type { Viewer } from '../../contract/reference/page.ts'
-import { BrowserRequests, type BrowserRequestsOptions } from '../session/browser-requests.ts'
+import { BrowserRequests } from '../session/browser-requests.ts'
+import type { SentSessionsOptions } from '../session/sent-sessions.ts'
 import { signedInHeader } from './header.ts'
 
 /**
@@ -10,7 +11,7 @@ import { signedInHeader } from './header.ts'
  * @param needsAdmin whether the API takes only sessions that have the instance's rights
  */
 export function referenceViewer(
-  options: BrowserRequestsOptions,
+  options: SentSessionsOptions,
   path: string,
   needsAdmin: boolean,
 ): (request: Request) => Promise<Viewer | null> {

@@ -1,15 +1,20 @@
 import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'
-import { type HostOptions, ownHost } from '../../http/host.ts'
-import { originOf } from '../../http/origin.ts'
+import { ownHost } from '../../http/host.ts'
+import { isFromOwnPage, originOf } from '../../http/origin.ts'
 import { html } from '../../http/pages/html.ts'
-import type { Logger } from '../../runtime/logger.ts'
 import { isSameText } from '../../runtime/secret.ts'
 import { PageFailure } from '../pages/failure.ts'
 import { CSRF_FIELD, csrfToken } from '../pages/header.ts'
-import { cookiesOf } from './cookie.ts'
 import { SignInNeeded } from './page-route.ts'
-import type { BrowserSession, BrowserSessions } from './sessions.ts'
+import {
+  areOfSeveralAccounts,
+  isStolen,
+  type SentSession,
+  type SentSessionsOptions,
+  sentSessions,
+} from './sent-sessions.ts'
+import type { BrowserSession } from './sessions.ts'
 
 /** Fields that may have several values. */
 const LIST_FIELDS: ReadonlySet<string> = new Set(['server', 'project'])
@@ -32,33 +37,18 @@ export interface SignedInRequest extends BrowserRequest {
   readonly session: BrowserSession
 }
 
-/** Dependencies of `BrowserRequests`. */
-export interface BrowserRequestsOptions {
-  host: HostOptions
-  sessions: () => Promise<BrowserSessions>
-  /** Reports whether a process on a server sent a request. Such a process is not the person's browser. */
-  isSentFromServer: (request: Request) => Promise<boolean>
-  logger: Logger
-}
-
 /** Identifies the browser behind a request for a page, and accepts only forms of berth's own pages. */
 export class BrowserRequests {
-  readonly #host: HostOptions
-  readonly #sessions: () => Promise<BrowserSessions>
-  readonly #isSentFromServer: (request: Request) => Promise<boolean>
-  readonly #logger: Logger
+  readonly #options: SentSessionsOptions
 
-  constructor({ host, sessions, isSentFromServer, logger }: BrowserRequestsOptions) {
-    this.#host = host
-    this.#sessions = sessions
-    this.#isSentFromServer = isSentFromServer
-    this.#logger = logger
+  constructor(options: SentSessionsOptions) {
+    this.#options = options
   }
 
   /** Reports whether an origin is the one that `berth open` uses. Sessions of one origin are not valid at others. */
   isOwn(origin: string): boolean {
     const { protocol, hostname } = new URL(origin)
-    return protocol === 'http:' && hostname === ownHost(this.#host.bound)
+    return protocol === 'http:' && hostname === ownHost(this.#options.host.bound)
   }
 
   /**
@@ -67,8 +57,8 @@ export class BrowserRequests {
    * @throws PageFailure 403 if a process on a server sends the session
    */
   async identify(request: Request): Promise<BrowserRequest> {
-    const origin = originOf(request, this.#host)
-    return browserRequestOf(origin, (await this.#liveSessions(request, origin))[0])
+    const origin = originOf(request, this.#options.host)
+    return browserRequestOf(origin, (await this.#sentSessions(request, origin))[0])
   }
 
   /**
@@ -76,16 +66,15 @@ export class BrowserRequests {
    * (`pageRoute`).
    *
    * @throws PageFailure 403 if a process on a server sends the session, or if the browser sends sessions of two
-   * accounts: a page on another port of the host may have set one of the cookies, and the person would act for its
-   * account
+   * accounts
    */
   async requireSession(request: Request): Promise<SignedInRequest> {
-    const origin = originOf(request, this.#host)
-    const [first, ...others] = await this.#liveSessions(request, origin)
+    const origin = originOf(request, this.#options.host)
+    const sent = await this.#sentSessions(request, origin)
+    const [first] = sent
     if (!first) throw new SignInNeeded()
-    const { session } = first
-    if (others.some((one) => one.session.accountId !== session.accountId)) throw ambiguous()
-    return { ...browserRequestOf(origin, first), session }
+    if (areOfSeveralAccounts(sent)) throw ambiguous()
+    return { ...browserRequestOf(origin, first), session: first.session }
   }
 
   /**
@@ -106,10 +95,8 @@ export class BrowserRequests {
    * @throws PageFailure 403 if a page of another origin sent it (Fetch, 3.2); BerthError 413, 400
    */
   async openForm(request: Request): Promise<URLSearchParams> {
-    const sentFrom = request.headers.get('origin')
-    const site = request.headers.get('sec-fetch-site')
-    const isOwn = sentFrom === null || sentFrom === originOf(request, this.#host)
-    if (!isOwn || (site !== null && site !== 'same-origin' && site !== 'none')) throw foreignForm()
+    const own = originOf(request, this.#options.host)
+    if (!isFromOwnPage(request, own, { acceptsPerson: true })) throw foreignForm()
     const type = request.headers.get('content-type') ?? ''
     if (!/^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(type)) {
       throw badRequest('The form must be sent with "Content-Type: application/x-www-form-urlencoded".')
@@ -121,36 +108,17 @@ export class BrowserRequests {
     return form
   }
 
-  /**
-   * Returns the sessions of a browser's cookies, usually one. A browser sends its cookies to every port of a host,
-   * including ports of processes on servers. So a cookie does not prove that its sender is the browser.
-   */
-  async #liveSessions(request: Request, origin: string): Promise<OpenedSession[]> {
-    const secrets = cookiesOf(request, origin)
-    if (secrets.length === 0) return []
-    const sessions = await this.#sessions()
-    const live = secrets.flatMap((secret) => {
-      const session = sessions.find(secret)
-      return session ? [{ session, secret }] : []
-    })
-    if (live.length > 0 && (await this.#isSentFromServer(request))) {
-      this.#logger.warn('a process on a server sent the session of a browser, and was refused')
-      throw fromServer()
-    }
-    return live
+  async #sentSessions(request: Request, origin: string): Promise<SentSession[]> {
+    const sent = await sentSessions(request, origin, this.#options)
+    if (sent.length > 0 && (await isStolen(request, this.#options))) throw fromServer()
+    return sent
   }
 }
 
-/** A session, and its secret. */
-interface OpenedSession {
-  session: BrowserSession
-  secret: string
-}
-
-const browserRequestOf = (origin: string, opened: OpenedSession | undefined): BrowserRequest => ({
+const browserRequestOf = (origin: string, sent: SentSession | undefined): BrowserRequest => ({
   origin,
-  session: opened?.session ?? null,
-  csrf: opened ? csrfToken(opened.secret) : '',
+  session: sent?.session ?? null,
+  csrf: sent ? csrfToken(sent.secret) : '',
 })
 
 const foreignForm = (): PageFailure =>

@@ -1,25 +1,16 @@
 import { BerthError } from '../../errors.ts'
 import type { Identity } from '../../http/authentication.ts'
-import { type HostOptions, hostGuard } from '../../http/host.ts'
-import { originOf } from '../../http/origin.ts'
+import { hostGuard } from '../../http/host.ts'
+import { isFromOwnPage, originOf } from '../../http/origin.ts'
 import { wantsSocket } from '../../http/web-socket.ts'
-import type { Logger } from '../../runtime/logger.ts'
 import { isSameText } from '../../runtime/secret.ts'
 import { csrfToken } from '../pages/header.ts'
 import { cookiesOf } from './cookie.ts'
+import { areOfSeveralAccounts, isStolen, type SentSessionsOptions, sentSessions } from './sent-sessions.ts'
 import type { BrowserSession, BrowserSessions } from './sessions.ts'
 
 /** The header of a request to the API that carries the CSRF token of the browser's session. */
 export const CSRF_HEADER = 'x-berth-csrf'
-
-/** Dependencies of `sessionIdentity`. */
-export interface SessionIdentityOptions {
-  host: HostOptions
-  sessions: () => Promise<BrowserSessions>
-  /** Reports whether a process on a server sent a request. Such a process is not the person's browser. */
-  isSentFromServer: (request: Request) => Promise<boolean>
-  logger: Logger
-}
 
 /**
  * Identifies the browser that sends a request to the API or to the control API, by its session. The caller is the
@@ -35,37 +26,31 @@ export interface SessionIdentityOptions {
  */
 export async function sessionIdentity(
   request: Request,
-  options: SessionIdentityOptions,
+  options: SentSessionsOptions,
 ): Promise<Identity | null> {
   const { headers } = request
   hostGuard(options.host)(headers.get('host'))
   const origin = originOf(request, options.host)
-  const secrets = cookiesOf(request, origin)
-  if (secrets.length === 0) return null
+  if (cookiesOf(request, origin).length === 0) return null
   const isHandshake = request.method === 'GET' && wantsSocket(request)
   const token = isHandshake ? null : tokenOf(headers)
-  checkOrigin(headers, origin, token === null)
-  const sessions = await options.sessions()
-  const live = secrets.flatMap((secret) => {
-    const session = sessions.find(secret)
-    return session ? [{ session, secret }] : []
-  })
-  const [first] = live
+  if (!isFromOwnPage(request, origin, { needsOrigin: token === null }))
+    throw refused(`a page of another origin sends it. Only pages of ${origin} may use it`)
+  const sent = await sentSessions(request, origin, options)
+  const [first] = sent
   if (first === undefined) throw ended()
-  if (live.some(({ session }) => session.accountId !== first.session.accountId))
+  if (areOfSeveralAccounts(sent))
     throw refused(
       'the browser sends sessions of two accounts. Remove the cookies of this address, then sign in again',
     )
-  const own = token === null ? first : live.find(({ secret }) => isSameText(token, csrfToken(secret)))
+  const own = token === null ? first : sent.find(({ secret }) => isSameText(token, csrfToken(secret)))
   if (own === undefined)
     throw refused(
       `the token in the header "${CSRF_HEADER}" belongs to another session. Reload the page that sends it`,
     )
-  if (await options.isSentFromServer(request)) {
-    options.logger.warn('a process on a server sent the session of a browser, and was refused')
+  if (await isStolen(request, options))
     throw refused('a process on a server sends it, which has no right to use it')
-  }
-  return identityOf(own.session, sessions)
+  return identityOf(own.session, await options.sessions())
 }
 
 function identityOf({ accountId, id, keyId, isAdmin }: BrowserSession, sessions: BrowserSessions): Identity {
@@ -93,19 +78,6 @@ function tokenOf(headers: Headers): string {
     'missing_or_invalid_api_key',
     `Send an API key in the header "Authorization: Bearer sk_live_…". The session of a browser counts only with its token in the header "${CSRF_HEADER}", which berth's own pages send.`,
   )
-}
-
-/**
- * Browsers name the page that sends a request, and say how it is related to the receiver (Fetch, 3.2; Fetch Metadata,
- * 2.3). Another port of the same host is "same-site".
- *
- * @param isNeeded whether the request has to name its page
- * @throws BerthError 403 if another page sends it
- */
-function checkOrigin(headers: Headers, own: string, isNeeded: boolean): void {
-  const sentFrom = headers.get('origin') ?? (isNeeded ? 'nowhere' : own)
-  if (sentFrom === own && (headers.get('sec-fetch-site') ?? 'same-origin') === 'same-origin') return
-  throw refused(`a page of another origin sends it. Only pages of ${own} may use it`)
 }
 
 const ended = (): BerthError =>

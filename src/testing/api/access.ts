@@ -1,8 +1,8 @@
 import { Elysia } from 'elysia'
 import { BerthError } from '../../errors.ts'
-import { bearerOf, type Callers, credentialChanged } from '../../http/authentication.ts'
+import { bearerOf, type Callers, streamsOf } from '../../http/authentication.ts'
 import { readJsonBody } from '../../http/body.ts'
-import { eventStream, type StreamRun } from '../../http/sse.ts'
+import { isOriginOfHost } from '../../http/origin.ts'
 
 /** The rules of access to the control API. */
 export interface ControlGuard {
@@ -51,21 +51,8 @@ export function controlAccess({ adminToken, callers }: ControlGuard, bodyLimit: 
           admit(request)
         },
         resolve({ request }) {
-          /**
-           * Calls `ended` if the session that sent the request ends. The admin token lasts as long as the instance.
-           *
-           * @returns a function that ends the subscription
-           */
-          const whileValid = (ended: () => void): (() => void) => {
-            admit(request)
-            return callers.whileValid(request, ended)
-          }
-          /** Responds with an event stream, which ends with the session that sent the request. */
-          const stream = (run: StreamRun): Response => {
-            admit(request)
-            return eventStream(run, (end) => callers.whileValid(request, () => end(credentialChanged())))
-          }
-          return { stream, whileValid }
+          // The admin token lasts as long as the instance; a session may end before.
+          return streamsOf(request, callers, () => admit(request))
         },
       }
     },
@@ -104,7 +91,7 @@ export const controlEntry = ({ exposed, addressOf }: Pick<ControlGuard, 'exposed
       )
     }
     const origin = request.headers.get('origin')
-    if (origin !== null && !isOwn(origin, request.headers.get('host'))) {
+    if (origin !== null && !isOriginOfHost(origin, request.headers.get('host'))) {
       throw new BerthError(
         'forbidden',
         `The control API answers no page of elsewhere, such as one of ${JSON.stringify(origin)}. Call it from a program, which sends no Origin header.`,
@@ -114,7 +101,3 @@ export const controlEntry = ({ exposed, addressOf }: Pick<ControlGuard, 'exposed
 
 const isLoopback = (address: string | null): boolean =>
   address !== null && (address === '::1' || /^(?:::ffff:)?127\./.test(address))
-
-/** Pages without an address send `null`, which is never the instance's own. */
-const isOwn = (origin: string, host: string | null): boolean =>
-  host !== null && origin.toLowerCase().replace(/^https?:\/\//, '') === host.toLowerCase()

@@ -16,7 +16,7 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
 import { referenceViewer } from '../../signin/pages/viewer.ts'
-import type { BrowserRequestsOptions } from '../../signin/session/browser-requests.ts'
+import type { SentSessionsOptions } from '../../signin/session/sent-sessions.ts'
 import type { Database } from '../../storage/database.ts'
 import { type InboxRoutesOptions, inboxRoutes } from '../inbox/routes.ts'
 import { InboxStore } from '../inbox/store.ts'
@@ -61,8 +61,8 @@ export interface ControlServices
   journal: RequestJournal
   scenarios: ScenarioStore
   secrets: Pick<SecretsService, 'values'>
-  signIn: AccountSignIn & SignInLinksRoutesOptions['signIn'] & Pick<BrowserRequestsOptions, 'sessions'>
-  isSentFromServer: BrowserRequestsOptions['isSentFromServer']
+  signIn: AccountSignIn & SignInLinksRoutesOptions['signIn'] & Pick<SentSessionsOptions, 'sessions'>
+  isSentFromServer: SentSessionsOptions['isSentFromServer']
 }
 
 /** Dependencies of the control API. */
