@@ -11,7 +11,8 @@ import { type Database, openDatabase } from '../storage/database.ts'
 import { openCipher } from '../storage/master-key.ts'
 import type { ControlApp } from '../testing/api/app.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
-import { type Api, type App, createApi } from './api.ts'
+import { type Api, createApi } from './api.ts'
+import type { App } from './group-apps.ts'
 import { createServices, type ServiceDependencies, type Services } from './services.ts'
 import { startOrder } from './start-order.ts'
 
@@ -76,7 +77,7 @@ export class Generation {
         ...dependencies,
         dataDir: dataDirectory.path,
         database: this.#database,
-        cipher: openCipher({ queries, dataDirectory: dataDirectory, configured: config.masterKey }),
+        cipher: openCipher({ queries, dataDirectory, configured: config.masterKey }),
         scenarios: dependencies.fixtures?.scenarios ?? [],
       })
       this.credentials = firstCredentials(dependencies, this.services, first)
@@ -84,6 +85,7 @@ export class Generation {
       this.#database.close()
       throw error
     }
+    // The API is made below; by the time of the first request for its operations it is there.
     const operations = once(async () => {
       const [{ describedOperations }, { OperationIndex }] = await Promise.all([
         import('../contract/operation.ts'),
@@ -96,7 +98,9 @@ export class Generation {
       startOrder(services, {
         driverSelected: dependencies.driverSelected,
         requestsEnded: dependencies.requestsEnded,
-        keepFirstKey: () => credentials.api_key && services.keys.keepCopy(credentials.api_key),
+        keepFirstKey() {
+          if (credentials.api_key) services.keys.keepCopy(credentials.api_key)
+        },
         applyFixtures: () => this.#applyFixtures(),
       }),
       dependencies.logger,
@@ -137,17 +141,17 @@ export class Generation {
     return this.#supervisor.start()
   }
 
-  /** Aborts a start under way. */
+  /** Aborts a start under way, without waiting for it. `stop` and `close` are still needed. */
   abandon(): void {
     this.#supervisor.abort()
   }
 
-  /** Stops all services; later requests fail. Open requests get their responses. */
+  /** Stops all services; later requests fail. Open requests get their responses, from the state, which stays open. */
   stop(): Promise<void> {
     return this.#supervisor.stop()
   }
 
-  /** Lets go of the state. */
+  /** Stops all services if that is not done, and closes the state. */
   async close(): Promise<void> {
     await this.#supervisor.stop()
     this.#database.close()
