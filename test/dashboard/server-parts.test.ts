@@ -52,6 +52,47 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     expect((await berth.exec(server, 'echo "[$TOKEN]$MODE"')).stdout.trim()).toBe('[]test')
   })
 
+  test('its faults are made, count as they strike, and are lifted; those that cannot strike it are not shown', async () => {
+    const { berth } = tests
+    const server = await berth.server()
+    const { body: elsewhere } = await berth.control('POST', '/faults', {
+      match: { path: '/servers/srv_other/exec' },
+      effect: { error: { status: 418 } },
+    })
+    await using watched = await tests.open(`/dashboard/servers/${server}/faults`)
+    const { page } = watched
+    await page.getByText('No fault that is set may strike one.').waitFor()
+    await page.getByRole('button', { name: 'Make something fail' }).click()
+    await page.getByLabel('Milliseconds').fill('soon')
+    await page.getByRole('button', { name: 'Make it so' }).click()
+    await page.getByText('Expected milliseconds, such as 2000.').waitFor()
+    await page.getByLabel('Milliseconds').fill('1')
+    await page.getByLabel('For how many commands').fill('2')
+    await page.getByRole('button', { name: 'Make it so' }).click()
+    await page.getByText('Lasts for 2 more of 2 commands').waitFor()
+    await berth.exec(server, 'true')
+    await page.getByText('Lasts for 1 more of 2 commands').waitFor()
+    await page.getByRole('button', { name: 'Lift slow commands' }).click()
+    await page.getByText('Nothing goes wrong').waitFor()
+
+    await page.getByRole('button', { name: 'Set a fault' }).click()
+    await page.getByLabel('Which requests about the server').selectOption('exec.run')
+    await page.getByLabel('503 unavailable').check()
+    await page.getByRole('button', { name: 'Set the fault' }).click()
+    await page.getByText('Struck 0 times').waitFor()
+    const { status } = await berth.call('POST', `/servers/${server}/exec`, { command: 'true' })
+    expect(status).toBe(503)
+    await page.getByText('Struck once').waitFor()
+    expect(await page.getByText('418').count()).toBe(0)
+    await page.locator('.server-faults').getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('No fault that is set may strike one.').waitFor()
+    await berth.control('DELETE', `/faults/${elsewhere.id}`)
+
+    await berth.call('POST', `/servers/${server}/actions`, { action: 'stop' })
+    await page.getByText('nothing of it runs that could fail').waitFor()
+    expect(await page.getByRole('button', { name: 'Make something fail' }).isDisabled()).toBe(true)
+  })
+
   test('its requests come as they are made, without those of others, and open beside the list', async () => {
     const { berth } = tests
     const [server, other] = [await berth.server(), await berth.server()]
@@ -86,6 +127,7 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
         ['Tasks', page.locator('.goals .row-link')],
         ['Builds', page.locator('.goals .row-link')],
         ['Secrets', page.getByRole('rowheader')],
+        ['Faults', page.getByText('Nothing goes wrong')],
         ['Requests', page.locator('.requests .row-link')],
       ] as const) {
         await parts.getByRole('link', { name: part }).click()

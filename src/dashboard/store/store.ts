@@ -26,6 +26,11 @@ export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 export type Delivery = ResponseOf<'control.deliveries.list'>['deliveries'][number]
 /** A fault of requests. */
 export type Fault = ResponseOf<'control.faults.list'>['faults'][number]
+/** The faults inside a server. */
+export interface ServerFaults {
+  readonly server_id: string
+  readonly faults: ResponseOf<'control.serverFaults.list'>['faults']
+}
 /** A snapshot of the whole state. */
 export type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
 /** An inbox that has got something. */
@@ -55,6 +60,7 @@ export class Store {
   readonly #api: ApiClient
   readonly #changes: Changes
   readonly #terminals = new Map<string, Collection<Terminal>>()
+  readonly #serverFaults = new Map<string, Collection<ServerFaults>>()
 
   constructor(api: ApiClient, changes: Changes) {
     this.#api = api
@@ -148,15 +154,43 @@ export class Store {
 
   /** The terminals of a server. */
   terminals(serverId: string): Collection<Terminal> {
-    const known = this.#terminals.get(serverId)
-    if (known) return known
-    const terminals = new Collection<Terminal>(this.#changes, {
-      type: 'terminal',
-      idOf: ({ id }) => id,
-      load: async () => (await this.#api.call('terminals.list', { params: { serverId } })).terminals,
-      accepts: (change) => change.server_id === serverId,
-    })
-    this.#terminals.set(serverId, terminals)
-    return terminals
+    return kept(
+      this.#terminals,
+      serverId,
+      () =>
+        new Collection<Terminal>(this.#changes, {
+          type: 'terminal',
+          idOf: ({ id }) => id,
+          load: async () => (await this.#api.call('terminals.list', { params: { serverId } })).terminals,
+          accepts: (change) => change.server_id === serverId,
+        }),
+    )
   }
+
+  /** The faults inside a server: one object, none without faults. For the instance's owner only. */
+  serverFaults(serverId: string): Collection<ServerFaults> {
+    return kept(
+      this.#serverFaults,
+      serverId,
+      () =>
+        new Collection<ServerFaults>(this.#changes, {
+          type: 'server_fault',
+          idOf: ({ server_id: id }) => id,
+          load: async () => {
+            const { faults } = await this.#api.call('control.serverFaults.list', { params: { serverId } })
+            return [{ server_id: serverId, faults }]
+          },
+          accepts: ({ id }) => id === serverId,
+        }),
+    )
+  }
+}
+
+/** Returns the value of a key, which is made at first. */
+function kept<Value>(values: Map<string, Value>, key: string, make: () => Value): Value {
+  const known = values.get(key)
+  if (known !== undefined) return known
+  const value = make()
+  values.set(key, value)
+  return value
 }

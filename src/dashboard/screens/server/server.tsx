@@ -9,6 +9,7 @@ import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Server as ServerValue } from '../../store/store.ts'
 import { ServerMenu } from '../servers/server-menu.tsx'
+import { Faults } from './faults/faults.tsx'
 import { Files } from './files/files.tsx'
 import { ServerBuilds, ServerTasks } from './goals.tsx'
 import { Processes } from './processes/processes.tsx'
@@ -36,6 +37,7 @@ const PARTS: readonly Part[] = [
   { tab: 'tasks', label: 'Tasks', Content: ServerTasks },
   { tab: 'builds', label: 'Builds', Content: ServerBuilds },
   { tab: 'secrets', label: 'Secrets', Content: Secrets },
+  { tab: 'faults', label: 'Faults', isAdmin: true, Content: Faults },
   { tab: 'requests', label: 'Requests', isAdmin: true, Content: ServerRequests },
 ]
 
