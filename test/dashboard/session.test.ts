@@ -38,4 +38,27 @@ describe.skipIf(browserPath === null)('the session of the dashboard (needs Chrom
     expect(new URL(page.url()).pathname).toBe('/dashboard/servers')
     await tests.berth.control('DELETE', '/faults')
   })
+
+  test('is one of the timers that wait, though the page listens by two connections', async () => {
+    await using watched = await tests.open('/dashboard/servers')
+    const other = await watched.page.context().newPage()
+    await other.goto(watched.page.url())
+    await live(other)
+    const { next } = (await tests.berth.control('GET', '/clock')).body as {
+      next: { name: string; id: string }[]
+    }
+    const ends = next.filter(({ name }) => name === 'session.end').map(({ id }) => id)
+    expect(ends.length).toBeGreaterThan(0)
+    expect(ends).toEqual([...new Set(ends)])
+  })
+
+  test('is one with the other pages, which lead back', async () => {
+    await using watched = await tests.open('/dashboard/servers')
+    const { page } = watched
+    for (const path of ['/docs', '/docs/guide', '/access']) {
+      await page.goto(`${tests.berth.info.base_url}${path}`)
+      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Dashboard' }).click()
+      await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+    }
+  })
 })

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button } from '../components/button.tsx'
 import { Icon } from '../components/icon.tsx'
+import { listKeys } from '../components/list-keys.ts'
 import { useDashboard } from '../dashboard.ts'
 import { Banners } from './banners.tsx'
 import { Help } from './help.tsx'
@@ -20,12 +21,20 @@ export function Frame() {
   useEffect(() => {
     const jumps = navigationFor(context.is_admin, router.routes).flatMap((group) =>
       group.flatMap(({ keys, label, path, isOther }) =>
-        keys === undefined || isOther ? [] : [{ keys, label: `Go to ${label}`, run: () => router.go(path) }],
+        keys === undefined || isOther
+          ? []
+          : [{ keys, label, group: 'go' as const, run: () => router.go(path) }],
       ),
     )
     return shortcuts.add(
-      { keys: '?', label: 'Show these keys', run: () => setHelpOpen(true) },
-      { keys: '/', label: 'Search', run: () => searchField(main.current)?.focus() },
+      { keys: '?', label: 'Show these keys', group: 'page', run: () => setHelpOpen(true) },
+      {
+        keys: '/',
+        label: 'Search',
+        isUsable: () => searchField(main.current) !== null,
+        run: () => searchField(main.current)?.focus(),
+      },
+      ...listKeys(router),
       ...jumps,
     )
   }, [context, router, shortcuts])

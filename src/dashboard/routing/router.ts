@@ -43,14 +43,19 @@ export class Router {
     scrollTo(0, 0)
   }
 
+  /** Goes to a path as `go` does, in place of the present one: the browser's button leads to what was before. */
+  replace(to: string): void {
+    history.replaceState(null, '', to)
+    this.#read()
+  }
+
   /** Sets a parameter of the query, which is where filters and selections are kept; an empty value removes it. */
   setQuery(name: string, value: string): void {
     const query = new URLSearchParams(this.#search.peek())
     if (value === '') query.delete(name)
     else query.set(name, value)
     const search = query.size === 0 ? '' : `?${query}`
-    history.replaceState(null, '', `${this.#path.peek()}${search}`)
-    this.#read()
+    this.replace(`${this.#path.peek()}${search}`)
   }
 
   #read(): void {

@@ -1,21 +1,31 @@
 /** A key, or two keys one after the other (`g s`), with what it does. */
 export interface Shortcut {
   readonly keys: string
+  /** A key that does the same. */
+  readonly also?: string
   readonly label: string
-  readonly run: () => void
+  /** Where the list of keys names it: below the screen, unless it works on all of them. */
+  readonly group?: ShortcutGroup
+  /** Reports whether it does something now: without a list there is no next row. */
+  readonly isUsable?: (key: string) => boolean
+  /** Does it. Left out of what the browser does itself, and which is only to be listed. */
+  readonly run?: () => void
 }
+
+/** What a shortcut works on: the screen, the whole page, or other screens. */
+export type ShortcutGroup = 'screen' | 'page' | 'go'
 
 /** Milliseconds within which the second key of a sequence has to follow. */
 const SEQUENCE_MS = 1_000
 
-/** The keys of the page. They do nothing while a person types, or a dialog is open. */
+/** The keys of the page. They do nothing while a person types, or a dialog or a menu is open. */
 export class Shortcuts {
   readonly #all = new Map<string, Shortcut[]>()
   #first: { key: string; at: number } | null = null
 
   /** All shortcuts that work now, each key once: the one that was added last. */
   list(): Shortcut[] {
-    return [...this.#all.values()].flatMap((stack) => stack.at(-1) ?? [])
+    return [...this.#all.values()].flatMap((stack) => stack.at(-1) ?? []).filter((one) => isUsable(one))
   }
 
   /**
@@ -38,19 +48,27 @@ export class Shortcuts {
   start(): void {
     document.addEventListener('keydown', (event) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return
-      const first = this.#first && event.timeStamp - this.#first.at < SEQUENCE_MS ? `${this.#first.key} ` : ''
-      const shortcut = this.#all.get(`${first}${event.key}`)?.at(-1) ?? this.#all.get(event.key)?.at(-1)
-      this.#first = shortcut ? null : { key: event.key, at: event.timeStamp }
-      if (!shortcut) return
+      const { key, timeStamp } = event
+      const first = this.#first && timeStamp - this.#first.at < SEQUENCE_MS ? `${this.#first.key} ` : ''
+      const shortcut = this.#find(`${first}${key}`) ?? this.#find(key)
+      this.#first = shortcut ? null : { key, at: timeStamp }
+      if (!shortcut?.run || !isUsable(shortcut, key)) return
       event.preventDefault()
       shortcut.run()
     })
   }
+
+  #find(keys: string): Shortcut | undefined {
+    const own = this.#all.get(keys)?.at(-1)
+    return own ?? [...this.#all.values()].map((stack) => stack.at(-1)).find((one) => one?.also === keys)
+  }
 }
 
-/** Reports whether a key goes to a field, a terminal, an editor or a dialog. */
+const isUsable = (shortcut: Shortcut, key = shortcut.keys): boolean => shortcut.isUsable?.(key) ?? true
+
+/** Reports whether a key goes to a field, a terminal, an editor, a dialog or a menu. */
 function isTyping({ target }: KeyboardEvent): boolean {
-  if (document.querySelector('dialog[open]')) return true
+  if (document.querySelector('dialog[open], .menu:popover-open')) return true
   return (
     target instanceof Element &&
     target.closest('input, textarea, select, [contenteditable], .xterm, .cm-editor') !== null

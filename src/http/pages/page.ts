@@ -119,6 +119,7 @@ const securityHeaders = (formTargets: readonly string[], hasScript: boolean): Re
 
 /** The pages that the header links to. */
 const PAGES = [
+  { path: '/', name: 'Dashboard' },
   { path: '/access', name: 'Access' },
   { path: '/docs/guide', name: 'Guide' },
   { path: '/docs', name: 'API' },

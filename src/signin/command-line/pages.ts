@@ -1,5 +1,5 @@
 import { type Html, html } from '../../http/pages/html.ts'
-import { pageResponse } from '../../http/pages/page.ts'
+import { navigation, pageResponse } from '../../http/pages/page.ts'
 import { CSRF_FIELD } from '../pages/header.ts'
 import { shownName } from '../pages/names.ts'
 import { CODE_MS } from './codes.ts'
@@ -34,7 +34,13 @@ ${fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="
 </form>`
   // Browsers check the redirect after a form against the policy too.
   const formTargets = callback ? [`http://127.0.0.1:${callback.port}`] : []
-  return pageResponse({ title: 'Sign in a terminal?', body, formTargets, isNarrow: true })
+  return pageResponse({
+    title: 'Sign in a terminal?',
+    header: navigation(),
+    body,
+    formTargets,
+    isNarrow: true,
+  })
 }
 
 /** Shows the code that the person types into the terminal. */
@@ -43,12 +49,12 @@ export function codePage(code: string, { host }: KeyRequest): Response {
 <p><strong class="secret code" id="code">${code}</strong></p>
 <p class="quiet">It is valid once, for ${CODE_MS / 60_000} minutes. Upper or lower case and dashes do not matter.</p>
 <p class="notice">Give it to nobody: it stands for your account.</p>`
-  return pageResponse({ title: 'Your code', body, isNarrow: true })
+  return pageResponse({ title: 'Your code', header: navigation(), body, isNarrow: true })
 }
 
 /** Shows that the terminal gets no key, if the terminal does not listen itself. */
 export const deniedPage = ({ host }: KeyRequest): Response =>
-  pageResponse({ title: 'Denied', body: denied(host), isNarrow: true })
+  pageResponse({ title: 'Denied', header: navigation(), body: denied(host), isNarrow: true })
 
 const denied = (host: string): Html =>
   html`<p>The terminal on <strong>${shownName(host)}</strong> gets no key. If it still waits for a code, end it there with Ctrl-C.</p>

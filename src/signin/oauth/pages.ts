@@ -1,5 +1,5 @@
 import { type Html, html } from '../../http/pages/html.ts'
-import { pageResponse } from '../../http/pages/page.ts'
+import { navigation, pageResponse } from '../../http/pages/page.ts'
 import { csrfInput } from '../pages/header.ts'
 import { mixedScripts, shownName } from '../pages/names.ts'
 import type { SignedInRequest } from '../session/browser-requests.ts'
@@ -51,6 +51,7 @@ ${scopeFields(choices, refused?.form ?? new URLSearchParams(), refused !== undef
 </form>`
   return pageResponse({
     title: 'Let a program in?',
+    header: navigation(),
     body,
     isNarrow: true,
     status: refused ? 400 : 200,

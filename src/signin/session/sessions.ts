@@ -37,6 +37,13 @@ interface BrowserSessionsDependencies {
   onEnded: (id: string) => void
 }
 
+/** Who waits for the end of a session. */
+interface ExpiryWatch {
+  readonly listeners: Set<() => void>
+  /** Waits no longer. */
+  readonly stop: () => void
+}
+
 const DAY_MS = 24 * 3_600_000
 
 /** Milliseconds from its begin after which a session ends. */
@@ -66,6 +73,8 @@ export class BrowserSessions {
   readonly #random: Random
   readonly #isOwnerValid: BrowserSessionsDependencies['isOwnerValid']
   readonly #onEnded: BrowserSessionsDependencies['onEnded']
+  /** By the session's id. */
+  readonly #watches = new Map<string, ExpiryWatch>()
 
   constructor({ database, clock, ids, random, isOwnerValid, onEnded }: BrowserSessionsDependencies) {
     this.#queries = database.queries
@@ -131,11 +140,18 @@ export class BrowserSessions {
 
   /** Calls `ended` when a session has ended by its age, unless the returned function is called before. */
   whenExpired(id: string, ended: () => void): () => void {
-    let timer: Timer | null = null
-    const stop = (): void => {
-      timer?.cancel()
-      unsubscribe()
+    const watch = this.#watches.get(id) ?? this.#watch(id)
+    // Each call has an entry of its own, also one with the same listener.
+    const listener = (): void => ended()
+    watch.listeners.add(listener)
+    return () => {
+      if (watch.listeners.delete(listener) && watch.listeners.size === 0) watch.stop()
     }
+  }
+
+  /** Waits for the end of a session by one timer, however many connections it has. */
+  #watch(id: string): ExpiryWatch {
+    let timer: Timer | null = null
     const wait = (): void => {
       timer?.cancel()
       const now = this.#clock.now()
@@ -147,12 +163,21 @@ export class BrowserSessions {
         wait()
         return
       }
-      stop()
-      ended()
+      watch.stop()
+      for (const notify of watch.listeners) notify()
     }
     const unsubscribe = this.#clock.onCorrection(check)
+    const watch: ExpiryWatch = {
+      listeners: new Set(),
+      stop: () => {
+        timer?.cancel()
+        unsubscribe()
+        if (this.#watches.get(id) === watch) this.#watches.delete(id)
+      },
+    }
+    this.#watches.set(id, watch)
     wait()
-    return stop
+    return watch
   }
 
   /** Reports whether a browser is still signed in. */

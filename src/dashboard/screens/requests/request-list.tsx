@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Empty } from '../../components/empty.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'
 import { Icon } from '../../components/icon.tsx'
@@ -24,7 +24,7 @@ export interface ShownRequests {
 }
 
 /**
- * Returns the requests that the filters of the address let pass, and goes through them by keys.
+ * Returns the requests that the filters of the address let pass, and lets a key close the one beside them.
  *
  * @param serverId the server whose requests are shown; that of the address if it is missing
  */
@@ -41,21 +41,16 @@ export function useRequests(serverId?: string): ShownRequests {
     return filterRequests({ requests, projects, facts }, filters)
   }, [requests, projects, scope, serverId])
   const held = useHeld(shown, idOf, scope)
-  const list = useRef(held.shown)
-  list.current = held.shown
-  useEffect(() => {
-    // Reads the address at each key: the next may come before the page is drawn again.
-    const select = (step: number): void => {
-      const at = list.current.findIndex(({ id }) => id === router.query.peek().get('request'))
-      const request = list.current[Math.max(0, Math.min(list.current.length - 1, at + step))]
-      if (request) router.setQuery('request', request.id)
-    }
-    return shortcuts.add(
-      { keys: 'j', label: 'Next request', run: () => select(1) },
-      { keys: 'k', label: 'Previous request', run: () => select(-1) },
-      { keys: 'Escape', label: 'Close the request', run: () => router.setQuery('request', '') },
-    )
-  }, [router, shortcuts])
+  useEffect(
+    () =>
+      shortcuts.add({
+        keys: 'Escape',
+        label: 'Close the request',
+        isUsable: () => router.query.peek().has('request'),
+        run: () => router.setQuery('request', ''),
+      }),
+    [router, shortcuts],
+  )
   return { shown, held, isGrouped: query.get('group') === 'errors' }
 }
 
@@ -123,7 +118,7 @@ function RequestRow({
         </span>
         <span class="cell method">{method}</span>
         <span class="cell path">
-          <a class="row-link" href={href} aria-current={isCurrent ? 'true' : undefined}>
+          <a class="row-link" data-shows href={href} aria-current={isCurrent ? 'true' : undefined}>
             <bdi title={path}>{shortPath(path)}</bdi>
           </a>
           {misses.length > 0 && (
