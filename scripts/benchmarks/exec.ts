@@ -5,6 +5,9 @@ import { rawClient } from './raw-client.ts'
 const ROUNDS = 10
 const PER_ROUND = 100
 
+/** Milliseconds between two servers. */
+const PAUSE_MS = 150
+
 /** exec of `true` over HTTP against a bare spawn; provisioning; fifty servers at once. */
 export async function benchExec(): Promise<void> {
   await using berth = await startInstance()
@@ -53,7 +56,13 @@ export async function benchExec(): Promise<void> {
     made.push(server.id)
     await berth.call('POST', `/servers/${server.id}/exec`, { command: 'true' })
   }
-  const provisioning = median(await samples(20, 3, provision))
+  const provisioning: number[] = []
+  for (let n = 0; n < 20; n++) {
+    provisioning.push(await time(provision))
+    // Until the next spare server runs.
+    await Bun.sleep(PAUSE_MS)
+  }
+  const afterEachOther = median(await samples(20, 0, provision))
   const fifty = await time(async () => {
     const servers = await Promise.all(Array.from({ length: 50 }, () => berth.call('POST', '/servers')))
     made.push(...servers.map((server: { id: string }) => server.id))
@@ -64,10 +73,11 @@ export async function benchExec(): Promise<void> {
     ...rows,
     {
       what: 'POST /servers → first command done, median',
-      measured: ms(provisioning),
+      measured: ms(median(provisioning)),
       goal: '≤ 25 ms',
-      met: provisioning <= 25,
+      met: median(provisioning) <= 25,
     },
+    { what: 'the same without a pause between them', measured: ms(afterEachOther) },
     {
       what: 'fifty servers at once, all running',
       measured: ms(fifty),

@@ -76,7 +76,7 @@ export interface Compute {
   /** Returns the server's files, whether it runs or not. */
   workspace(handle: Handle): Workspace
 
-  /** Ends all processes that an earlier berth left running for these servers. */
+  /** Ends all processes that an earlier berth left running for these servers, or for some that have no record. */
   reap(handles: Handle[]): Promise<void>
 
   /**

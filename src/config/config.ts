@@ -54,6 +54,8 @@ export interface Config extends AgentConfig {
   readonly outboundHosts: readonly string[]
   /** Ports of this machine's loopback that servers with a network of their own reach at the same port of theirs. */
   readonly serverHosts: readonly number[]
+  /** How many servers run before they are created, so that a creation need not wait for their start. */
+  readonly spareServers: number
   /** Whether projects' code may also come from loopback and private networks, for development. */
   readonly allowLocalSources: boolean
   /** A further name that the Host header may carry. */
@@ -84,6 +86,9 @@ export interface ConfigOption {
   readonly setting: keyof Config
   readonly kind: ValueKind
 }
+
+/** Largest `spareServers`; each takes memory. */
+const MOST_SPARE_SERVERS = 100
 
 /** Options whose values, even wrong ones, may hold a credential. */
 export const SECRET_OPTIONS: readonly string[] = ['api-key', 'npm-registry', ...AGENT_SECRETS]
@@ -152,6 +157,13 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     description: "ports of this machine's loopback that servers reach at theirs, such as 5432,6379",
     setting: 'serverHosts',
     kind: { kind: 'port-list' },
+  },
+  {
+    name: 'spare-servers',
+    value: 'N',
+    description: 'servers kept ready for quick creation (default 1)',
+    setting: 'spareServers',
+    kind: integer(0, MOST_SPARE_SERVERS),
   },
   {
     name: 'api-key',

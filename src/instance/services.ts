@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { agentLoader } from '../agents/registry.ts'
 import { type FileScenario, ScenarioStore } from '../agents/scripted/store.ts'
 import type { Compute } from '../compute/driver.ts'
+import { SpareServers } from '../compute/spare-servers.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
 import { CredentialChanges } from '../http/credential-changes.ts'
@@ -111,8 +112,18 @@ export function createServices(dependencies: ServiceDependencies) {
     credentialChanges,
   }
 
+  // Deterministic ids repeat, and a new server must not get one that a credential's scope names, even of a deleted one.
+  const isTaken = (id: string): boolean =>
+    servers.find(id) !== undefined || keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id)
+  const newId = (): string => ids.next('srv', isTaken)
+  const spares = new SpareServers(dependencies.compute, {
+    // Ids of a repeatable run follow from its requests only.
+    count: repeatable ? 0 : config.spareServers,
+    nextId: newId,
+    logger,
+  })
   const compute = new FaultyCompute(
-    dependencies.compute,
+    spares,
     (serverId) => servers.measure(serverId),
     (serverId) => changes.notify('server_fault', serverId, null),
   )
@@ -120,7 +131,8 @@ export function createServices(dependencies: ServiceDependencies) {
   const servers = new ServersService({
     ...common,
     compute,
-    isNamed: (id) => keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id),
+    spares,
+    newId,
     repeatable,
     network: {
       outbound: { mode: config.outbound, hosts: config.outboundHosts },

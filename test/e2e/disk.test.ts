@@ -19,7 +19,7 @@ afterAll(() => {
 test.skipIf(!mounted)(
   `a full disk is told, changes nothing, is over when there is room, and does not disturb the stop${reason}`,
   async () => {
-    const { child, ready } = serve(['--port', '0', '--data', join(folder, 'data')])
+    const { child, ready } = serve(['--port', '0', '--data', join(folder, 'data'), '--spare-servers', '0'])
     try {
       const info = await ready
       const { body: server } = await call(info, 'POST', '/servers')

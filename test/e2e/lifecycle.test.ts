@@ -23,7 +23,7 @@ afterEach(async () => {
 
 const data = () => join(folder, 'data')
 function start(args: string[] = [], env?: Record<string, string>): ServeProcess {
-  const process = serve(['--port', '0', '--data', data(), ...args], env)
+  const process = serve(['--port', '0', '--data', data(), '--spare-servers', '0', ...args], env)
   started.push(process)
   return process
 }

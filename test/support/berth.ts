@@ -69,7 +69,14 @@ export interface TestOptions {
 /** Starts a berth on a free port and a folder of its own: from source in this process, or as the executable. */
 export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'berth-test-'))
-  const flags = { port: '0', data: dataDir, 'project-ports': projectPorts(), ...options.flags }
+  const flags = {
+    port: '0',
+    data: dataDir,
+    'project-ports': projectPorts(),
+    // Most tests are too short to use one, and what they find in the data directory is theirs.
+    'spare-servers': '0',
+    ...options.flags,
+  }
   const removeOwn = (): void => {
     if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true })
   }

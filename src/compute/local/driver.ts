@@ -24,7 +24,7 @@ import { LaunchRefused, type LocalDriverOptions, type LocalIsolation } from './i
 import { findOccupants } from './mount-tables.ts'
 import { checkOpenFiles, maxOpenFiles } from './open-files.ts'
 import type { LocalSandbox, SandboxStart } from './sandbox.ts'
-import { ServerDirectories } from './server-directories.ts'
+import { ServerDirectories, serverMarkerOf } from './server-directories.ts'
 
 /** What `Enforced.network` says. */
 const NETWORK_NAMES = {
@@ -139,9 +139,13 @@ export class LocalDriver implements ComputeDriver {
   }
 
   async reap(handles: Handle[]): Promise<void> {
-    if (handles.length === 0) return
-    const markers = new Set(handles.map((handle) => this.#directories.serverMarker(handle)))
-    const names = new Set(handles.map((handle) => this.#directories.name(handle)))
+    // A directory without a record is that of a spare server, or of one that was being created or removed.
+    const names = new Set([
+      ...handles.map((handle) => this.#directories.name(handle)),
+      ...this.#directories.names(),
+    ])
+    if (names.size === 0) return
+    const markers = new Set([...names].map((name) => serverMarkerOf(this.#directories.dataMarker(), name)))
     await killAll(() => [...new Set([...findMarked(markers), ...this.#occupantsOf(names)])])
     const limiter = await this.#chosenLimiter()
     await limiter.sweep([...names])

@@ -88,7 +88,7 @@ export class ServerDirectories {
    */
   async sweep(known: readonly Handle[]): Promise<void> {
     const kept = new Set(known.map(nameOf))
-    for (const name of this.#names()) {
+    for (const name of this.names()) {
       if (!kept.has(name)) await this.#remove(name)
       else await new StagingArea(join(this.#servers, name, STAGING), process.platform === 'linux').sweep()
     }
@@ -109,12 +109,13 @@ export class ServerDirectories {
     return join(this.#dataDir, 'servers')
   }
 
-  #names(): string[] {
+  /** Returns the names of all directories: of servers, and of what a killed berth was creating or removing. */
+  names(): string[] {
     return ifPresent(() => readdirSync(this.#servers)) ?? []
   }
 
   async #remove(name: string): Promise<void> {
-    if (!this.#names().includes(name)) return
+    if (!this.names().includes(name)) return
     // Nothing of the server runs anymore. The system's own rm takes a tree of any depth in one pass.
     const rm = Bun.spawn(['rm', '-rf', '--', join(this.#servers, name)], {
       stdio: ['ignore', 'ignore', 'ignore'],

@@ -203,12 +203,12 @@ export class ServerLifecycle {
 
   async #reap(): Promise<void> {
     const handles = this.#records.handles()
-    // The directories are listed now, so those of new servers are excluded. The removal may take long and is not
-    // awaited.
+    // Both list the directories now, so those of new servers are excluded. The removal may take long and is not awaited.
+    const reaping = this.#compute.reap(handles)
     this.#sweeping = this.#compute
       .sweep(handles)
       .catch((error) => this.#logger.error('folders without a server could not be removed', { error }))
-    await this.#compute.reap(handles)
+    await reaping
   }
 
   async #recoverOne(row: ServerRow): Promise<void> {

@@ -1,13 +1,14 @@
 import type { Compute, Handle, Limits, Sandbox } from '../../compute/driver.ts'
+import type { SpareServers } from '../../compute/spare-servers.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { notFound } from '../../errors.ts'
 import { type Caller, mayReachServer } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
 import type { Metering } from '../accounts/metering.ts'
+import { limitsOf } from '../accounts/plan.ts'
 import type { Plans } from '../accounts/plans.ts'
 import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
@@ -34,18 +35,16 @@ const MEASURE_TIMEOUT_MS = 50
 interface ServersDependencies {
   database: Database
   clock: Clock
-  ids: Ids
+  /** Returns the id of a new server. */
+  newId: () => string
   logger: Logger
   compute: Compute
+  /** Servers of `compute` that run before they are created. */
+  spares: SpareServers
   outbox: Outbox
   plans: Plans
   metering: Metering
   changes: Changes
-  /**
-   * Reports whether the scope of a credential names a server, even a deleted one. Deterministic ids repeat, and a new
-   * server must not get such an id.
-   */
-  isNamed: (id: string) => boolean
   /** What servers may reach. */
   network: Pick<ServerNetworksDependencies, 'outbound' | 'machinePorts'>
   /** Milliseconds without use after which a server goes to sleep; null for never. */
@@ -63,11 +62,11 @@ export class ServersService {
   readonly networks: ServerNetworks
   readonly #records: ServerRecords
   readonly #clock: Clock
-  readonly #ids: Ids
+  readonly #spares: SpareServers
+  readonly #newId: () => string
   readonly #logger: Logger
   readonly #compute: Compute
   readonly #plans: Plans
-  readonly #isNamed: (id: string) => boolean
   readonly #admission: Admission
   readonly #metering: Metering
   readonly #repeatable: boolean
@@ -77,8 +76,8 @@ export class ServersService {
   readonly #rows: ReadCache<ServerRow | undefined>
 
   constructor(dependencies: ServersDependencies) {
-    const { database, clock, ids, logger, compute, outbox, plans, metering, changes } = dependencies
-    const { isNamed, network, idleTimeoutMs, repeatable } = dependencies
+    const { database, clock, logger, compute, spares, newId, outbox, plans, metering, changes } = dependencies
+    const { network, idleTimeoutMs, repeatable } = dependencies
     this.#records = new ServerRecords({
       queries: database.queries,
       outbox,
@@ -89,11 +88,11 @@ export class ServersService {
     this.#lists = new ReadCache(database.version)
     this.#rows = new ReadCache(database.version)
     this.#clock = clock
-    this.#ids = ids
+    this.#spares = spares
+    this.#newId = newId
     this.#logger = logger
     this.#compute = compute
     this.#plans = plans
-    this.#isNamed = isNamed
     this.#admission = new Admission(plans, (accountId) => this.count(accountId))
     this.#metering = metering
     this.#repeatable = repeatable
@@ -186,10 +185,8 @@ export class ServersService {
     const { tier } = chosen
     this.#metering.checkBudget(caller.accountId, 'plan_limit')
     const counted = this.#admission.admit(caller.accountId, tier)
-    const id = this.#ids.next(
-      'srv',
-      (taken) => this.#records.find(taken) !== undefined || this.#isNamed(taken),
-    )
+    const spare = this.#spares.take(limitsOf(this.#plans.of(caller.accountId).plan, tier))
+    const id = spare?.id ?? this.#newId()
     return this.#lifecycle
       .turn(id, async (): Promise<CreatedServer> => {
         const handle = await this.#compute.create(id)
@@ -214,7 +211,10 @@ export class ServersService {
         }
         return { id, url: null, status: 'running', tier }
       })
-      .finally(counted)
+      .finally(async () => {
+        counted()
+        await spare?.release()
+      })
   }
 
   /**
@@ -354,8 +354,9 @@ export class ServersService {
   }
 
   /** Ends the remains of an earlier berth, and starts the servers that ran when it ended. */
-  recover(): Promise<void> {
-    return this.#lifecycle.recover()
+  async recover(): Promise<void> {
+    await this.#lifecycle.recover()
+    this.#spares.prepare(limitsOf(this.#plans.base, DEFAULTS.tier))
   }
 
   /** Measures the files of a server soon, if it exists. */
@@ -375,8 +376,8 @@ export class ServersService {
   }
 
   /** Ends every process. The records stay, so the next start brings the servers up again. */
-  shutDown(): Promise<void> {
-    return this.#lifecycle.shutDown()
+  async shutDown(): Promise<void> {
+    await Promise.all([this.#spares.close(), this.#lifecycle.shutDown()])
   }
 
   async #delete(row: ServerRow | undefined): Promise<void> {
