@@ -89,7 +89,9 @@ export class NameResolver {
     ])
     const all = await source.list(client)
     const used = USED_SERVERS.find(this.#session.context, client.baseUrl)
-    if (used === null) return pickOnly(all, source.words, how).id
+    if (used === null)
+      return pickOnly(all, source.words, `${how}, or choose one for this directory with "berth use SERVER"`)
+        .id
     if (all.some(({ id }) => id === used.id)) return used.id
     throw new CommandError(
       `${used.id}, which "berth use" has chosen for ${used.directory}, is not there any more. Choose another with "berth use SERVER", or none with "berth use --none".`,

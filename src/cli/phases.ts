@@ -2,6 +2,9 @@ import { formatDuration, paint } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 import type { StatusLine } from './status-line.ts'
 
+/** Milliseconds below which the time of a phase is not worth a line. */
+const QUICK_MS = 50
+
 /** Phases that count as part of the next one: they take no time of their own. */
 const JOINED: ReadonlySet<string> = new Set(['start'])
 
@@ -40,13 +43,15 @@ export class PhaseReport {
     await this.#out.write(`${heading}\n`)
   }
 
-  /** Ends the phase, if there is one, and prints how long it has taken. */
+  /** Ends the phase, if there is one, and prints how long it has taken unless it was quick. */
   async end(isDone = true): Promise<void> {
     const phase = this.#phase
     if (phase === null) return
     this.#phase = null
     this.#status.end(this.#label)
-    const took = formatDuration(performance.now() - this.#since)
-    await this.#out.write(`${paint(this.#out, 'dim', `${isDone ? '✓' : '✗'} ${phase} ${took}`)}\n`)
+    const ms = performance.now() - this.#since
+    if (isDone && ms < QUICK_MS) return
+    const mark = isDone ? '✓' : '✗'
+    await this.#out.write(`${paint(this.#out, 'dim', `${mark} ${phase} ${formatDuration(ms)}`)}\n`)
   }
 }

@@ -17,7 +17,7 @@ afterAll(() => berth[Symbol.asyncDispose]())
 /** A site whose build waits until `letGo` is called. */
 function heldSite(name: string) {
   mkdirSync(join(berth.cwd, name), { recursive: true })
-  const build = `while [ ! -e /workspace/go ]; do sleep 0.05; done; mkdir -p out; cp index.html out`
+  const build = `while [ ! -e /workspace/go ]; do sleep 0.05; done; sleep 0.1; mkdir -p out; cp index.html out`
   writeFileSync(join(berth.cwd, name, 'index.html'), 'x')
   writeFileSync(join(berth.cwd, name, 'berth.json'), JSON.stringify({ build, start: 'bunx serve out' }))
 }

@@ -50,9 +50,11 @@ Examples:
       throw new CommandError(
         'No server is chosen here. Choose one with "berth use SERVER"; "berth servers" lists them.',
       )
-    return print(
-      { server_id: used.id, directory: used.directory },
-      () => `${used.id}, chosen for ${printable(used.directory)}.\n`,
-    )
+    return print({ server_id: used.id, directory: used.directory }, async () => {
+      const { servers } = await client.call('servers.list')
+      const task = servers.find(({ id }) => id === used.id)?.task
+      const label = task ? ` (${printable(task)})` : ''
+      return `${used.id}${label}, chosen for ${printable(used.directory)}.\n`
+    })
   },
 })

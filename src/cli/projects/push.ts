@@ -147,6 +147,8 @@ export class Pusher {
   #survey: DirectorySurvey | null = null
   /** What was sent last, and did come up. */
   #sent: FileManifest | null = null
+  /** What did not come up, if that was sent last. */
+  #failed: { manifest: FileManifest; outcome: Outcome } | null = null
 
   constructor(
     private readonly session: CliSession,
@@ -163,7 +165,7 @@ export class Pusher {
   }
 
   /**
-   * Sends what differs, and waits until the app responds or has failed.
+   * Sends what differs, and waits until the app responds or has failed. Sends what has just failed no second time.
    *
    * @param onLine called with each line of the log that has been read meanwhile
    * @throws CommandError if nothing can be sent
@@ -176,9 +178,14 @@ export class Pusher {
       const leftOut = leftOutText(survey, 'berth secrets import')
       throw new CommandError(`${this.directory} has no file to send. ${leftOut}`.trim())
     }
+    const manifest = this.#reader.read(survey)
+    if (this.#failed !== null && Bun.deepEquals(manifest, this.#failed.manifest)) {
+      const { outcome } = this.#failed
+      return { ...outcome, response: { ...outcome.response, written: 0, removed: 0, began: null } }
+    }
     const before = this.#sent
     const { isQuiet, status, label } = this.view
-    const response = await this.#send(survey)
+    const response = await this.#send(survey, manifest)
     const { project } = response
     const phases: string[] = []
     const watch = (): Promise<Project> =>
@@ -194,12 +201,15 @@ export class Pusher {
           })
     const final = response.began === null ? project : await watch()
     // The server has then put back what it had before.
-    if (final.init_phase === 'failed') this.#sent = before
-    return { response, project: final, phases, tookMs: Math.round(performance.now() - began) }
+    const hasFailed = final.init_phase === 'failed'
+    if (hasFailed) this.#sent = before
+    const tookMs = Math.round(performance.now() - began)
+    const outcome = { response, project: final, phases, tookMs }
+    this.#failed = hasFailed ? { manifest, outcome } : null
+    return outcome
   }
 
-  async #send(survey: DirectorySurvey): Promise<PushResponse> {
-    const manifest = this.#reader.read(survey)
+  async #send(survey: DirectorySurvey, manifest: FileManifest): Promise<PushResponse> {
     // The server most likely lacks what has changed since the last push, and nothing else.
     const first = this.#sent === null ? [] : compareManifests(manifest, this.#sent).changed
     let response = await this.#request(survey, manifest, first)
