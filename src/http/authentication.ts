@@ -124,6 +124,11 @@ export class Callers {
     return isIdentified ? this.admit(request, 'resource') : null
   }
 
+  /** Reports whether `identifyBy` has identified the sender of a request. Never throws. */
+  hasIdentified(request: Request): boolean {
+    return Boolean(this.#known.get(request)?.identity)
+  }
+
   /**
    * Calls `ended` when the credential of an admitted request changes or ends.
    *

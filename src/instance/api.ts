@@ -60,7 +60,7 @@ export function createApi(
     services.credentialChanges,
   )
   const uploads = new Uploads()
-  const capture = journal.isOn ? new Capture({ journal, callers, clock }) : null
+  const capture = journal.isOn ? new Capture({ journal, callers, clock, ids }) : null
   const access = accessControl({ callers, uploads, bodyLimit: BODY_LIMIT, onBody: capture?.body })
   const idempotency = idempotencyKeys(queries, cipher, clock, callers, uploads, (id) =>
     services.state.hasAccount(id),

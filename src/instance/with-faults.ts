@@ -37,6 +37,7 @@ export function appsWithFaults({
       ids: services.ids,
       carriers: CARRIER_PATHS,
       dashboardSegments: DASHBOARD_SEGMENTS,
+      onStrike: capture?.struck,
       backend: () => services.compute.backendFailure(),
     })
   })

@@ -30,6 +30,29 @@ test('people get a line for each request, and below it what nothing read', async
   expect((await berth.run(['logs', '--status', 'x'])).stderr).toContain('expected a status such as 404')
 })
 
+test('faults that struck stand below, and headers when asked for, credentials masked', async () => {
+  const added = await berth.run([
+    'faults',
+    'add',
+    '--respond',
+    '502',
+    '--content-type',
+    'text/html',
+    '--json',
+  ])
+  const { id } = JSON.parse(added.stdout)
+  const headers = { authorization: `Bearer ${berth.info.api_key}`, 'x-note': 'mine' }
+  await fetch(`${berth.info.base_url}/servers`, { headers })
+  await berth.run(['faults', 'clear'])
+  await fetch(`${berth.info.base_url}/servers`, { headers })
+  const { stdout } = await berth.run(['logs', '--fault', id, '--headers'])
+  expect(stdout).toMatch(new RegExp(`  502 .*servers\\.list.*\\n {10}${id}: 502 text/html\\n`))
+  expect(stdout).toContain('→ authorization: Bearer ***\n')
+  expect(stdout).toContain('→ x-note: mine\n')
+  expect(stdout).toContain('← content-type: text/html\n')
+  expect(stdout).not.toContain('  200  ')
+})
+
 test("the requests of berth's own commands are left out unless they are asked for", async () => {
   await berth.run(['logs', '--clear'])
   await berth.run(['servers'])

@@ -36,6 +36,7 @@ export const logs = action({
   options: {
     follow: flag('continue with new ones, until Ctrl-C', { short: 'f' }),
     bodies: flag('with the bodies of requests and responses'),
+    headers: flag('with their headers'),
     all: flag("with those of berth's own commands"),
     nearMisses: flag('only requests of which something was not read or led nowhere'),
     method: text('METHOD', 'those of one method'),
@@ -43,6 +44,7 @@ export const logs = action({
     status: text('STATUS', 'those with a status, or 4xx for all of its hundred'),
     operation: text('OPERATION', 'those of one operation'),
     account: text('ACCOUNT', 'those of one account'),
+    fault: text('FAULT', 'those that a fault struck'),
     limit: wholeNumber('N', `how many at most, the latest (default ${DEFAULT_LIMIT})`, { least: 1 }),
     errors: flag('failed requests instead, grouped by operation and code'),
     clear: flag('forget all requests instead'),
@@ -51,12 +53,13 @@ export const logs = action({
 Examples:
   berth logs -f                          every request as it is made
   berth logs --status 4xx --bodies       what was refused, with what was sent
+  berth logs --fault flt_… --headers     what a fault struck, with all headers
   berth logs --near-misses               what a client sent that nothing read
   berth logs --path '/servers/*' --json  for programs, one line each
   berth logs --errors                    what fails, how often, and when last
 `,
   async run({ session: { context }, options, connect, reconnect, idOf, print }) {
-    const { bodies = false, limit } = options
+    const { bodies = false, headers = false, limit } = options
     if (options.clear) {
       const client = await connect()
       const response = await client.call('control.requests.clear')
@@ -77,14 +80,14 @@ Examples:
     }
     const { method, path, status, operation, nearMisses } = options
     const query = {
-      ...{ method, path, status, operation },
+      ...{ method, path, status, operation, fault_id: options.fault },
       account_id: await idOf('ACCOUNT', options.account),
       own: options.all ? undefined : ('false' as const),
       near_misses: nearMisses ? ('true' as const) : undefined,
     }
     const accounts = options.json ? false : await hasSeveralAccounts(await connect())
     const show = (entry: JournalEntry): Promise<number> =>
-      print(entry, (_, { out }) => requestText(out, entry, { bodies, accounts }))
+      print(entry, (_, { out }) => requestText(out, entry, { bodies, headers, accounts }))
     if (options.follow) {
       const onConnectionChange = connectionReporter(context.stderr)
       return untilInterrupted(async (signal) => {

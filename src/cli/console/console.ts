@@ -125,7 +125,7 @@ class RequestScreen {
         onConnectionChange: async () => {},
       })
       for await (const entry of requests)
-        await stdout.write(requestText(stdout, entry, { bodies: this.#bodies, accounts }))
+        await stdout.write(requestText(stdout, entry, { bodies: this.#bodies, headers: false, accounts }))
     } catch (error) {
       if (this.#closed.aborted) return
       await stdout.write(paint(stdout, 'red', `Requests are no longer shown: ${messageOf(error)}\n`))

@@ -34,7 +34,7 @@ function matchText({ operation, method, path, account_id, client }: Fault['match
 }
 
 /** Returns the effect of a fault: `503 service_unavailable`, `wait 500 ms`. */
-function effectText(effect: Fault['effect']): string {
+export function effectText(effect: Fault['effect']): string {
   if ('error' in effect) return [effect.error.status, effect.error.code].filter(Boolean).join(' ')
   if ('delay_ms' in effect) return `wait ${effect.delay_ms} ms`
   if ('respond' in effect)
@@ -202,7 +202,7 @@ Examples:
   berth faults add --operation exec.run --error 502 --times 2 --after 1
   berth faults add --operation tasks.create --error 402
   berth faults add --path '/servers/*/files' --delay 500ms
-  berth faults add --respond 502 --content-type text/html --body '<h1>502 Bad Gateway</h1>'
+  berth faults add --respond 502 --content-type text/html --body '<h1>502</h1>'
   berth faults add --operation tasks.create --lose-response --times 1
   berth faults add --error 503 --probability 0.3 --seed 7
   berth faults add --operation projects.init --backend-fail --times 1

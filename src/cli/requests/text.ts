@@ -1,4 +1,5 @@
 import { briefId } from '../names.ts'
+import { effectText } from '../nouns/faults.ts'
 import { paint, printable, type Style } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
@@ -14,15 +15,17 @@ const INDENT = ' '.repeat('00:00:00  '.length)
 export interface RequestStyle {
   /** With the bodies of request and response. */
   readonly bodies: boolean
+  /** With their headers. */
+  readonly headers: boolean
   /** Whether there are several accounts, so that each is worth naming. */
   readonly accounts: boolean
 }
 
-/** Returns a request as text: one line, followed by its near misses and, with `bodies`, by the bodies. */
+/** Returns a request as text: one line, followed by its faults, its near misses and, if asked for, headers and bodies. */
 export function requestText(
   out: OutputStream,
   entry: JournalEntry,
-  { bodies, accounts }: RequestStyle,
+  { bodies, headers, accounts }: RequestStyle,
 ): string {
   const dim = (text: string): string => paint(out, 'dim', text)
   const status = paint(out, styleOf(entry.status), String(entry.status))
@@ -44,17 +47,29 @@ export function requestText(
   const misses = entry.near_misses.map(({ at, message }) =>
     indentLine(paint(out, 'yellow', `${printable(at)}: `) + printable(message)),
   )
-  const shown = bodies
-    ? [bodyText('→', entry.request), bodyText('←', entry.response, entry.response_type)]
-    : []
+  const faults = entry.faults.map(({ fault_id, effect }) =>
+    indentLine(paint(out, 'yellow', `${printable(fault_id)}: `) + printable(effectText(effect))),
+  )
+  const shown = [
+    headers ? headerText('→', entry.request_headers) : '',
+    bodies ? bodyText('→', entry.request) : '',
+    headers ? headerText('←', entry.response_headers) : '',
+    bodies ? bodyText('←', entry.response, entry.response_type) : '',
+  ]
   return [
     `${line}  ${dim(printable(caller))}${aborted}\n`,
+    ...faults,
     ...misses,
     ...shown.map((text) => dim(text)),
   ].join('')
 }
 
 const indentLine = (text: string): string => `${INDENT}${text}\n`
+
+const headerText = (sign: string, headers: Readonly<Record<string, string>>): string =>
+  Object.entries(headers)
+    .map(([name, value]) => indentLine(`${sign} ${printable(`${name}: ${value}`)}`))
+    .join('')
 
 function bodyText(sign: string, body: JournalEntry['request'], type: string | null = null): string {
   if (body === null) {

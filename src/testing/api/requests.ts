@@ -9,6 +9,7 @@ import { type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import type { Changes } from '../../resources/changes/types.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
+import { FaultEffect } from '../faults/fault.ts'
 import { globMatcher } from '../faults/glob.ts'
 import { addressOf } from '../journal/entry.ts'
 import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
@@ -42,7 +43,17 @@ const JournalEntry = t.Object(
     aborted: t.Boolean({ description: 'Whether the client had gone before there was an answer.' }),
     request: Body,
     response: Body,
+    request_headers: t.Record(t.String(), t.String(), {
+      description:
+        'By their names in lower case. Of credentials only the scheme and the names of cookies are shown.',
+    }),
+    response_headers: t.Record(t.String(), t.String(), {
+      description: 'Without `date` and those that frame the body, which are added when it is sent.',
+    }),
     response_type: t.Nullable(t.String()),
+    faults: t.Array(t.Object({ fault_id: t.String(), effect: FaultEffect }), {
+      description: 'The faults that struck it, also those that were removed since.',
+    }),
     near_misses: t.Array(
       t.Object({
         kind: oneOf(['field', 'query', 'path', 'method', 'id']),
@@ -69,6 +80,7 @@ const RequestsQuery = t.Object(
         description: "Only those of berth's own clients, or only those of all others.",
       }),
     ),
+    fault_id: t.Optional(t.String({ description: 'Only those that this fault struck.' })),
     near_misses: t.Optional(oneOf(['true', 'false'], { description: 'Only those with near misses.' })),
     after: t.Optional(
       t.String({
@@ -146,7 +158,7 @@ export const requestsRoutes = (
           access: 'admin',
           summary: 'Requests to the API with their answers, newest first, or a stream of those to come',
           description:
-            'Bodies are kept up to 64 KiB, with secrets masked. If no operation matched, `near_misses` names the nearest ones.',
+            'Headers are kept, and bodies up to 64 KiB, with secrets masked. If no operation matched, `near_misses` names the nearest ones.',
           events: 'Each request as `request`, with the data of the JSON answer.',
           success: { 200: t.Object({ requests: t.Array(JournalEntry) }) },
         },
@@ -211,6 +223,7 @@ function filterOf({
   path,
   status,
   account_id,
+  fault_id,
   own,
 }: RequestsQuery): (numbered: NumberedEntry) => boolean {
   const wanted = method?.toUpperCase()
@@ -221,6 +234,7 @@ function filterOf({
     entry.status >= from &&
     entry.status <= to &&
     (own === undefined || (entry.client !== null) === (own === 'true')) &&
+    (fault_id === undefined || entry.faults.some(({ id }) => id === fault_id)) &&
     (account_id === undefined || entry.caller?.accountId === account_id) &&
     (matches === null || matches(addressOf(entry).path))
 }

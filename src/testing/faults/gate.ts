@@ -30,6 +30,8 @@ export interface FaultGateOptions {
   carriers: ReadonlySet<string>
   /** First segments of the paths of the dashboard's page, of what it loads, and of signing in to it. */
   dashboardSegments: ReadonlySet<string>
+  /** Called before a request that faults strike goes on. */
+  onStrike?: ((request: Request, struck: Strike['struck']) => void) | undefined
   /** Returns the compute driver's failure switch; called only for faults of the backend. */
   backend: () => Promise<BackendFailure>
 }
@@ -54,7 +56,8 @@ export class FaultGate {
     const { ending } = store
     const facts = this.#factsOf(request)
     if (facts === null) return next(request)
-    const { delayMs, effect } = store.strike(facts)
+    const { delayMs, effect, struck } = store.strike(facts)
+    if (struck.length > 0) this.#options.onStrike?.(request, struck)
     if (delayMs > 0) await elapse(delayMs, [request.signal, ending])
     // The client has disconnected.
     if (request.signal.aborted) return new CutConnection()
@@ -141,7 +144,7 @@ export class FaultGate {
   #clientOf(request: Request, path: string): OwnClient | null {
     if (this.#options.dashboardSegments.has(path.split('/', 2)[1] ?? '')) return 'dashboard'
     const named = namedClient(request.headers)
-    const hasSession = this.#options.callers.identified(request) !== null
+    const hasSession = this.#options.callers.hasIdentified(request)
     // A browser's WebSocket has no headers of a page's own.
     if (hasSession && wantsSocket(request)) return 'dashboard'
     return named === 'dashboard' && !hasSession ? null : named

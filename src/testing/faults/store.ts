@@ -31,6 +31,8 @@ export interface Strike {
     readonly faultId: string
     readonly effect: Exclude<FaultEffect, { delay_ms: number }>
   } | null
+  /** All that struck, in the order in which they were set. */
+  readonly struck: readonly { readonly id: string; readonly effect: FaultEffect }[]
 }
 
 /** A fault with its matcher. */
@@ -141,6 +143,7 @@ export class FaultStore {
     const matching = this.#rules.filter(({ matches }) => matches(request)).map(({ row }) => row)
     let delayMs = 0
     let effect: Strike['effect'] = null
+    const struck: { id: string; effect: FaultEffect }[] = []
     for (const row of matching) {
       row.matched += 1
       if (!strikes(row.fault, row.matched, row.hits)) continue
@@ -149,9 +152,10 @@ export class FaultStore {
       else if (effect === null) effect = { faultId: row.id, effect: own }
       else continue
       row.hits += 1
+      struck.push({ id: row.id, effect: own })
     }
     if (matching.length > 0) this.#saveCounts(matching)
-    return { delayMs, effect }
+    return { delayMs, effect, struck }
   }
 
   /** Writes the counts. On a full disk they are kept in memory only, and the request is not affected. */

@@ -1,8 +1,11 @@
 import { Elysia } from 'elysia'
 import type { Callers } from '../../http/authentication.ts'
 import { namedClient } from '../../http/own-client.ts'
+import { wantsSocket } from '../../http/web-socket.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { type JournalEntry, JSON_TYPE, keptBody } from './entry.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import { type JournalEntry, JSON_TYPE, keptBody, type StruckFault } from './entry.ts'
+import { headerFields } from './headers.ts'
 import type { RequestJournal } from './journal.ts'
 
 /** An entry whose request is not finished. */
@@ -32,6 +35,7 @@ export interface CaptureOptions {
   journal: RequestJournal
   callers: Callers
   clock: Clock
+  ids: Ids
 }
 
 type Handle = (request: Request) => Response | Promise<Response>
@@ -42,14 +46,20 @@ type Handle = (request: Request) => Response | Promise<Response>
  */
 export class Capture {
   readonly #options: CaptureOptions
+  readonly #struck = new WeakMap<Request, readonly StruckFault[]>()
 
   constructor(options: CaptureOptions) {
     this.#options = options
   }
 
+  /** Adds the faults that strike a request. Call it before the request begins. */
+  readonly struck = (request: Request, faults: readonly StruckFault[]): void => {
+    this.#struck.set(request, faults)
+  }
+
   /** Begins the entry of a request. */
   readonly begin = (set: ResponseSettings, request: Request): void => {
-    set.entry = opened(request, this.#options.clock)
+    set.entry = this.#opened(request)
   }
 
   /** Adds what was read of a request's body: its bytes, or a form's fields as JSON. */
@@ -68,6 +78,10 @@ export class Capture {
         entry.id = String(set.headers['x-request-id'])
         entry.ms = performance.now() - entry.began
         entry.caller = callers.of(request)
+        // The page's WebSockets can have no header of their own. They have a session.
+        if (entry.client === null && callers.hasIdentified(request) && wantsSocket(request))
+          entry.client = 'dashboard'
+        entry.responseHeaders = set.headers as Record<string, unknown>
         entry.aborted = entry.ms > SOON_MS && request.signal.aborted
         if (typeof set.status === 'number') entry.status = set.status
         const text = takeValue(entry, responseValue)
@@ -86,17 +100,21 @@ export class Capture {
    * @param before responds to a request, or passes it to the app that it is given
    */
   around(before: (request: Request, app: Handle) => Promise<Response>, app: Handle): Handle {
-    const { journal, callers, clock } = this.#options
+    const { journal, callers, ids } = this.#options
     return async (request) => {
-      const entry = opened(request, clock)
+      const entry = this.#opened(request)
       let seen = false
       const response = await before(request, (passed) => {
         seen = true
         return app(passed)
       })
       if (seen) return response
+      entry.faults = this.#struck.get(request) ?? []
       takeValue(entry, response)
-      entry.id = response.headers.get('x-request-id') ?? ''
+      if (entry.response === null && isText(entry.responseType)) takeText(entry, response)
+      entry.responseHeaders = response.headers
+      // A cut connection and the response of a fault have no id of the API.
+      entry.id = response.headers.get('x-request-id') ?? ids.next('req')
       entry.ms = performance.now() - entry.began
       entry.caller = callers.of(request)
       entry.aborted = request.signal.aborted
@@ -104,24 +122,30 @@ export class Capture {
       return response
     }
   }
-}
 
-const opened = ({ method, url, headers }: Request, clock: Clock): OpenEntry => ({
-  id: '',
-  at: clock.now(),
-  began: performance.now(),
-  ms: 0,
-  method,
-  client: namedClient(headers),
-  url,
-  status: 200,
-  caller: undefined,
-  request: null,
-  response: null,
-  unserialized: null,
-  responseType: '',
-  aborted: false,
-})
+  #opened(request: Request): OpenEntry {
+    const { method, url, headers } = request
+    return {
+      id: '',
+      at: this.#options.clock.now(),
+      began: performance.now(),
+      ms: 0,
+      method,
+      client: namedClient(headers),
+      url,
+      status: 200,
+      caller: undefined,
+      request: null,
+      response: null,
+      requestHeaders: headers,
+      responseHeaders: [],
+      faults: this.#struck.get(request) ?? [],
+      unserialized: null,
+      responseType: '',
+      aborted: false,
+    }
+  }
+}
 
 /**
  * Adds a handler's return value to its entry.
@@ -150,8 +174,16 @@ function takeValue(entry: OpenEntry, returned: unknown): string | null {
 
 function takeResponse(entry: OpenEntry, response: Response): void {
   entry.status = response.status
+  // Elysia adds those of its settings, which `responseHeaders` has.
+  entry.responseHeaders = [...headerFields(entry.responseHeaders), ...headerFields(response.headers)]
   entry.responseType = response.headers.get('content-type') ?? ''
-  if (!entry.responseType.startsWith('application/json')) return
+  if (entry.responseType.startsWith('application/json')) takeText(entry, response)
+}
+
+/** Reports whether a response of this type is a text that is complete, unlike an event stream. */
+const isText = (type: string): boolean => type.startsWith('text/') && !type.startsWith('text/event-stream')
+
+function takeText(entry: OpenEntry, response: Response): void {
   const reading = response.clone().text()
   const text: unknown = Bun.peek(reading)
   if (typeof text === 'string') entry.response = keptBody(text, entry.responseType)

@@ -1,6 +1,8 @@
 import type { Caller } from '../../http/caller.ts'
 import { parseJsonText } from '../../http/json.ts'
 import type { OwnClient } from '../../http/own-client.ts'
+import type { FaultEffect } from '../faults/fault.ts'
+import { type HeaderSource, headerFields, headersSize, isFields } from './headers.ts'
 
 /** Most bytes of a body that are kept. */
 export const MAX_KEPT_BODY = 64 * 1024
@@ -15,6 +17,12 @@ export interface KeptBody {
   readonly isCut: boolean
   /** Its content type; empty if there was none. */
   readonly type: string
+}
+
+/** A fault that struck a request. */
+export interface StruckFault {
+  readonly id: string
+  readonly effect: FaultEffect
 }
 
 /** A request and its response, before masking and interpretation. */
@@ -39,6 +47,11 @@ export interface JournalEntry {
   readonly request: KeptBody | null
   /** Null if the response is no JSON: a stream, a file, or nothing. */
   readonly response: KeptBody | null
+  /** Those of a recent message are the message's own. */
+  readonly requestHeaders: HeaderSource
+  readonly responseHeaders: HeaderSource
+  /** In the order in which they struck. */
+  readonly faults: readonly StruckFault[]
   /** The value of a recent response that is not serialized yet. */
   readonly unserialized: object | null
   readonly responseType: string
@@ -75,15 +88,29 @@ export function addressOf({ url }: Pick<JournalEntry, 'url'>): { path: string; q
   return { path, query }
 }
 
-/** Returns an entry with its response serialized. */
+/** Returns an entry with its response serialized, and with headers of its own. */
 export const serialized = (entry: JournalEntry): JournalEntry =>
-  entry.unserialized === null
+  entry.unserialized === null && isFields(entry.requestHeaders) && isFields(entry.responseHeaders)
     ? entry
-    : { ...entry, unserialized: null, response: keptBody(JSON.stringify(entry.unserialized), JSON_TYPE) }
+    : {
+        ...entry,
+        requestHeaders: headerFields(entry.requestHeaders),
+        responseHeaders: headerFields(entry.responseHeaders),
+        unserialized: null,
+        response:
+          entry.unserialized === null
+            ? entry.response
+            : keptBody(JSON.stringify(entry.unserialized), JSON_TYPE),
+      }
 
-/** Estimates the memory of an entry in bytes. A response that is not serialized counts as nothing. */
-export const sizeOf = ({ url, request, response }: JournalEntry): number =>
-  ENTRY_BYTES + url.length + lengthOf(request) + lengthOf(response)
+/** Estimates the memory of an entry in bytes. What is not serialized counts as nothing. */
+export const sizeOf = ({ url, request, response, requestHeaders, responseHeaders }: JournalEntry): number =>
+  ENTRY_BYTES +
+  url.length +
+  lengthOf(request) +
+  lengthOf(response) +
+  headersSize(requestHeaders) +
+  headersSize(responseHeaders)
 
 /** Bytes of an entry without its texts. */
 const ENTRY_BYTES = 256

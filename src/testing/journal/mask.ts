@@ -1,6 +1,7 @@
 import { MASK, Masks } from '../../runtime/masks.ts'
 import type { BodySchema } from './body-schema.ts'
 import { jsonOf } from './entry.ts'
+import { CUT, type HeaderField } from './headers.ts'
 
 /** Patterns of credentials: keys, admin tokens, signing secrets, the token after "Bearer", and those in URLs. */
 const CREDENTIAL_PATTERNS: readonly (readonly [RegExp, string])[] = [
@@ -14,6 +15,15 @@ const CREDENTIAL_PATTERNS: readonly (readonly [RegExp, string])[] = [
 
 /** The credentials of a URL that was cut within them. */
 const CUT_CREDENTIALS = /:\/\/[^\s/@"'<>\\]+$/
+
+/** Headers whose last word is that of a secret, although their value is none. */
+const HARMLESS = ['idempotency-key', 'sec-websocket-key']
+
+/** Last words of the names of headers that hold a secret: `x-api-key`, `webhook-signature`, `x-berth-csrf`. */
+const SECRET_WORD = /(?:key|token|secret|signature|sig|password|passwd|credential|credentials|csrf|xsrf)$/
+
+/** Shortest value of a secret header that is masked in the rest of the exchange too: shorter ones are in any text. */
+const SHORTEST_HIDDEN = 12
 
 /** A masked body: the value of JSON, else text; null if it must not be shown. */
 export type ShownBody = unknown
@@ -83,6 +93,44 @@ export class Masking {
     if (shape?.holdsSecrets || namesIn(text, isCut).some((name) => hasSecretName(name, shape !== null)))
       return null
     return isCut ? this.beginning(text) : this.text(text)
+  }
+
+  /**
+   * Masks headers, and joins repeated ones (RFC 9110, 5.3). Of credentials only the scheme and the names of cookies are
+   * shown.
+   */
+  headers(fields: readonly HeaderField[]): Record<string, string> {
+    const shown: Record<string, string> = Object.create(null)
+    for (const [name, value] of fields) {
+      const key = this.text(name)
+      const text = this.#header(name, value)
+      shown[key] = key in shown ? `${shown[key]}, ${text}` : text
+    }
+    return shown
+  }
+
+  #header(name: string, value: string): string {
+    const hide = (secret: string): string => {
+      // One that its pattern tells is masked anyway.
+      if (secret.length >= SHORTEST_HIDDEN && byShape(secret) === secret) this.#hide(secret)
+      return MASK
+    }
+    const inCookie = (_: string, cookie: string, secret: string): string => `${cookie}=${hide(secret)}`
+    switch (name) {
+      case 'authorization':
+      case 'proxy-authorization': {
+        const [, scheme = '', credential = value] = /^([\w-]{1,20}\s+)(.*)$/s.exec(value) ?? []
+        return scheme + hide(credential)
+      }
+      case 'cookie':
+        return value.replace(/([^\s;=]+)=([^;]*)/g, inCookie)
+      case 'set-cookie':
+        return value.replace(/^([^;=]+)=([^;]*)/, inCookie)
+    }
+    if (SECRET_WORD.test(name) && !HARMLESS.includes(name)) return hide(value)
+    const query = value.indexOf('?')
+    if (query >= 0) return this.text(value.slice(0, query)) + this.query(value.slice(query))
+    return value.endsWith(CUT) ? this.beginning(value) : this.text(value)
   }
 
   #hide(...values: string[]): void {

@@ -3,8 +3,10 @@ import type { OperationIndex } from '../../contract/operations.ts'
 import type { OwnClient } from '../../http/own-client.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Masks } from '../../runtime/masks.ts'
+import type { FaultEffect } from '../faults/fault.ts'
 import { BodySchema } from './body-schema.ts'
 import { addressOf, type JournalEntry, jsonOf, type KeptBody, textOf } from './entry.ts'
+import { type HeaderField, headerFields } from './headers.ts'
 import { Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
 
@@ -35,6 +37,11 @@ export interface ShownEntry {
   aborted: boolean
   request: ShownBodyPart | null
   response: ShownBodyPart | null
+  /** By their names in lower case. */
+  request_headers: Record<string, string>
+  response_headers: Record<string, string>
+  /** The faults that struck it, also those that were removed since: all delays, then the other effect. */
+  faults: { fault_id: string; effect: FaultEffect }[]
   /** The content type of the response, such as `text/event-stream`; null if there is none. */
   response_type: string | null
   near_misses: NearMiss[]
@@ -69,6 +76,7 @@ export function shownEntry(
     operations,
   )
   // The order matters: secrets of the request are masked in everything after it.
+  const requestHeaders = masking.headers(headerFields(entry.requestHeaders))
   const shownQuery = masking.query(query)
   const request = bodyOf(sent, new BodySchema(operation?.body ?? {}))
   return {
@@ -85,6 +93,9 @@ export function shownEntry(
     aborted: entry.aborted,
     request,
     response: bodyOf(entry.response, null),
+    request_headers: requestHeaders,
+    response_headers: masking.headers(responseFields(entry)),
+    faults: entry.faults.map(({ id, effect }) => ({ fault_id: id, effect })),
     response_type: entry.responseType === '' ? null : entry.responseType,
     near_misses: found.map(({ at, message, ...rest }) => ({
       ...rest,
@@ -92,4 +103,11 @@ export function shownEntry(
       message: masking.text(message),
     })),
   }
+}
+
+/** Returns the headers of a response. Elysia adds the type of a value only when it sends it. */
+function responseFields({ responseHeaders, responseType }: JournalEntry): readonly HeaderField[] {
+  const fields = headerFields(responseHeaders)
+  const isTyped = responseType === '' || fields.some(([name]) => name === 'content-type')
+  return isTyped ? fields : [['content-type', responseType], ...fields]
 }

@@ -37,6 +37,16 @@ describe('an entry', () => {
       aborted: false,
       request: { body: { command: 'echo hi' }, truncated: false },
       response: { body: answer.body, truncated: false },
+      request_headers: expect.objectContaining({
+        authorization: 'Bearer ***',
+        'content-type': 'application/json',
+        host: new URL(berth.info.base_url).host,
+      }),
+      response_headers: {
+        'content-type': 'application/json;charset=utf-8',
+        'x-request-id': String(answer.headers.get('x-request-id')),
+      },
+      faults: [],
       response_type: 'application/json;charset=utf-8',
       near_misses: [expect.objectContaining({ kind: 'query', at: 'x' })],
     })
@@ -166,6 +176,118 @@ describe('no request keeps the journal from being read', () => {
 test('HEAD is the operation of GET', async () => {
   await berth.fetch('/servers/srv_none', { method: 'HEAD' })
   expect(await last()).toMatchObject({ method: 'HEAD', operation: 'servers.get', near_misses: [] })
+})
+
+describe('headers', () => {
+  const sent = async (headers: Record<string, string>, path = '/servers') => {
+    await berth.fetch(path, { headers })
+    return (await last()).request_headers
+  }
+
+  test('of credentials show the scheme and the names of cookies, and no more', async () => {
+    const shown = await sent({
+      authorization: `Basic ${btoa('me:hunter2hunter2')}`,
+      'proxy-authorization': 'geheim-genug-proxy',
+      cookie: 'berth_session=verysecret-session; theme=dark',
+      'x-api-key': 'verysecret-key',
+      'webhook-signature': 'v1,verysecret-signature',
+      'x-berth-csrf': 'verysecret-csrf',
+      'x-auth-token': 'verysecret-token',
+      'idempotency-key': 'a-name-of-a-request',
+      referer: 'http://localhost/a?token=verysecret-referer&page=2',
+      'x-plain': `has ${berth.info.api_key} in it`,
+    })
+    expect(shown).toMatchObject({
+      authorization: 'Basic ***',
+      'proxy-authorization': '***',
+      cookie: 'berth_session=***; theme=***',
+      'x-api-key': '***',
+      'webhook-signature': '***',
+      'x-berth-csrf': '***',
+      'x-auth-token': '***',
+      'idempotency-key': 'a-name-of-a-request',
+      referer: 'http://localhost/a?token=***&page=2',
+      'x-plain': 'has sk_live_*** in it',
+    })
+  })
+
+  test('of credentials are hidden in the rest of the exchange too', async () => {
+    const body = { task: 'uses verysecret-opaque-key' }
+    await berth.call('POST', '/servers', body, { 'x-api-key': 'verysecret-opaque-key' })
+    expect((await last()).request.body).toEqual({ task: 'uses ***' })
+  })
+
+  test('of a variable of a server are hidden', async () => {
+    await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: 'header-horse-battery' } })
+    expect(await sent({ 'x-note': 'header-horse-battery' })).toMatchObject({ 'x-note': '***' })
+  })
+
+  test('are bounded, each and all', async () => {
+    const many = Object.fromEntries(Array.from({ length: 80 }, (_, at) => [`x-many-${at}`, 'x']))
+    const shown = await sent({ ...many, 'a-long': 'y'.repeat(5_000) })
+    expect(Object.keys(shown).length).toBe(64)
+    expect(shown['a-long']).toBe(`${'y'.repeat(2_048)}…`)
+  })
+
+  test('are there for a refusal, a stream and a response of no JSON, also long after', async () => {
+    await berth.call('GET', '/servers/srv_none')
+    await fetch(`${berth.info.base_url}/servers`, { headers: { 'x-note': 'no key' } })
+    const stream = await berth.fetch(`/servers/${server}/exec`, {
+      method: 'POST',
+      headers: { accept: 'text/event-stream', 'content-type': 'application/json' },
+      body: JSON.stringify({ command: 'echo hi' }),
+    })
+    await stream.text()
+    // More than the time in which headers are still those of their message.
+    await berth.call('POST', `/servers/${server}/exec`, { command: 'sleep 0.3' })
+    Bun.gc(true)
+    const entries = (await journal()).slice(-4)
+    for (const { id, request_headers: request, response_headers: response } of entries) {
+      expect(request['user-agent'] ?? request.host).toBeString()
+      expect(response['x-request-id']).toBe(id)
+    }
+    expect(entries[1].request_headers['x-note']).toBe('no key')
+    expect(entries[2].response_headers['content-type']).toBe('text/event-stream')
+    expect(entries[2].request_headers.accept).toBe('text/event-stream')
+  })
+})
+
+describe('faults', () => {
+  const strike = async (effect: object): Promise<string> =>
+    (await berth.control('POST', '/faults', { match: { operation: 'servers.list' }, effect })).body.id
+
+  test('that struck are named with what they did, also when they are removed', async () => {
+    const html = { respond: { status: 502, content_type: 'text/html', body: '<h1>502</h1>' } }
+    const ids = [await strike({ delay_ms: 1 }), await strike(html)]
+    await berth.fetch('/servers')
+    await berth.control('DELETE', '/faults')
+    const entry = await last()
+    expect(entry).toMatchObject({
+      id: expect.stringMatching(/^req_/),
+      status: 502,
+      faults: [
+        { fault_id: ids[0], effect: { delay_ms: 1 } },
+        { fault_id: ids[1], effect: html },
+      ],
+      response: { body: '<h1>502</h1>', truncated: false },
+      response_headers: { 'content-type': 'text/html' },
+    })
+    expect(await journal(`?fault_id=${ids[0]}`)).toEqual([entry])
+    expect(await journal('?fault_id=flt_none')).toEqual([])
+  })
+
+  test('that lose or cut off a response show what was really done', async () => {
+    for (const effect of [{ lose_response: true }, { truncate: { bytes: 5 } }, { disconnect: true }]) {
+      const id = await strike(effect)
+      await expect(berth.call('GET', '/servers')).rejects.toThrow()
+      await berth.control('DELETE', '/faults')
+      const entry = await last()
+      expect(entry.faults).toEqual([{ fault_id: id, effect }])
+      expect(entry.id).toMatch(/^req_/)
+      if ('disconnect' in effect) expect(entry.response).toBeNull()
+      else expect([entry.status, entry.response.body.servers.length]).toEqual([200, expect.any(Number)])
+    }
+  })
 })
 
 describe('secrets', () => {

@@ -3,9 +3,8 @@ import type { JournalRequest, Project } from '../../store/store.ts'
 /** Reports whether a request failed: its status says so, or the client had gone. */
 export const isFailed = ({ status, aborted }: JournalRequest): boolean => status >= 400 || aborted
 
-/** Reports whether the command line or a dashboard sent a request. WebSockets of a browser say so by their session only. */
-export const isOwn = ({ client, api_key_id: credential }: JournalRequest): boolean =>
-  client !== null || (credential?.startsWith('ses_') ?? false)
+/** Reports whether the command line or a dashboard sent a request. */
+export const isOwn = ({ client }: JournalRequest): boolean => client !== null
 
 /** Returns a path as lists show it: ids are shortened. */
 export const shortPath = (path: string): string => path.replace(/(_[0-9a-z]{8})[0-9a-z]{10,}/g, '$1…')

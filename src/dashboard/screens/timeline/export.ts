@@ -45,11 +45,9 @@ export function toHar(
   return `${JSON.stringify({ log }, null, 2)}\n`
 }
 
-/** Returns an entry of an HTTP archive. The journal keeps no headers. */
-function harEntry(
-  { at, ms, method, path, status, request, response, response_type: type }: JournalRequest,
-  baseUrl: string,
-) {
+/** Returns an entry of an HTTP archive. Secrets are masked in it, as the journal shows it. */
+function harEntry(entry: JournalRequest, baseUrl: string) {
+  const { at, ms, method, path, status, request, response, response_type: type } = entry
   const url = new URL(path, baseUrl)
   const sent = request === null ? '' : textOf(request.body)
   const got = response === null ? '' : textOf(response.body)
@@ -61,7 +59,7 @@ function harEntry(
       url: url.href,
       httpVersion: 'HTTP/1.1',
       cookies: [],
-      headers: [],
+      headers: harHeaders(entry.request_headers),
       queryString: [...url.searchParams].map(([name, value]) => ({ name, value })),
       ...(request !== null && { postData: { mimeType: 'application/json', text: sent } }),
       headersSize: -1,
@@ -72,9 +70,9 @@ function harEntry(
       statusText: '',
       httpVersion: 'HTTP/1.1',
       cookies: [],
-      headers: [],
+      headers: harHeaders(entry.response_headers),
       content: { size: bytesOf(got), mimeType: type ?? '', ...(response !== null && { text: got }) },
-      redirectURL: '',
+      redirectURL: entry.response_headers.location ?? '',
       headersSize: -1,
       bodySize: bytesOf(got),
     },
@@ -82,6 +80,9 @@ function harEntry(
     timings: { send: 0, wait: ms, receive: 0 },
   }
 }
+
+const harHeaders = (headers: Readonly<Record<string, string>>): { name: string; value: string }[] =>
+  Object.entries(headers).map(([name, value]) => ({ name, value }))
 
 const iso = (at: number): string => new Date(at).toISOString()
 const textOf = (body: unknown): string => (typeof body === 'string' ? body : JSON.stringify(body))
