@@ -22,11 +22,11 @@ export interface ConnectionPool {
    */
   release(connection: AppConnection, reusable: boolean): boolean
   /**
-   * Takes a connection back after a request, for the next one of the same client.
+   * Takes a connection back after a request, and reserves it for the next one of the same client.
    *
    * @returns whether the connection stays open
    */
-  keep(connection: AppConnection): boolean
+  reserve(connection: AppConnection): boolean
   /** Removes an idle connection that the app has closed. */
   forget(connection: AppConnection): void
 }
@@ -103,10 +103,10 @@ export class AppConnection implements DialHandlers {
   #interimBytes = 0
   /** Whether bytes have arrived since the request was sent. */
   #hasReceived = false
-  /** Whether it may carry a request of any client. */
+  /** Whether it may carry another request, of any client. */
   #reusable = false
   /** Whether it may carry another request of the same client. */
-  #mayKeep = false
+  #reservable = false
   #hasCarriedBody = false
   #paused = false
   /** Whether to close as soon as the writer is empty. */
@@ -134,7 +134,7 @@ export class AppConnection implements DialHandlers {
     this.#phase = 'head'
     this.#hasReceived = false
     this.#reusable = false
-    this.#mayKeep = false
+    this.#reservable = false
     this.#partial = null
     this.#interimBytes = 0
   }
@@ -157,7 +157,7 @@ export class AppConnection implements DialHandlers {
   }
 
   /**
-   * Ends the request. The connection is kept for another or closed.
+   * Ends the request. The connection stays open for one of any client, or is closed.
    *
    * @param now by the gateway's clock
    */
@@ -167,21 +167,21 @@ export class AppConnection implements DialHandlers {
   }
 
   /**
-   * Ends the request. The connection is kept for another of the same client, if it may be closed by the app without
-   * doubt about what the app has read; else it is released.
+   * Ends the request. The connection is reserved for another of the same client, if it can be found out what the app
+   * has read when it closes the connection; else it is released.
    *
    * @param now by the gateway's clock
-   * @returns whether it is kept for the client
+   * @returns whether it is reserved
    */
-  keep(now: number): boolean {
-    if (!this.#mayKeep || !this.flushed || this.#connection?.watchReading?.() !== true) {
+  reserve(now: number): boolean {
+    if (!this.#reservable || !this.flushed || this.#connection?.watchReading?.() !== true) {
       this.release(now)
       return false
     }
     this.#rest(now)
-    const isKept = this.#pool.keep(this)
-    if (!isKept) this.close()
-    return isKept
+    const isReserved = this.#pool.reserve(this)
+    if (!isReserved) this.close()
+    return isReserved
   }
 
   /** Closes the connection, which no request uses. */
@@ -252,7 +252,7 @@ export class AppConnection implements DialHandlers {
     if (exchange === null || this.#phase === 'responded') {
       // Unsolicited bytes: any later response would be unsolicited too.
       this.#reusable = false
-      this.#mayKeep = false
+      this.#reservable = false
       this.close()
       return
     }
@@ -348,7 +348,7 @@ export class AppConnection implements DialHandlers {
     // that refuses a request is likely to.
     this.#hasCarriedBody ||= exchange.hasBody
     this.#reusable = reusable && !this.#hasCarriedBody
-    this.#mayKeep = reusable && (!exchange.hasBody || this.head.status < 400)
+    this.#reservable = reusable && (!exchange.hasBody || this.head.status < 400)
     exchange.responseEnded(reusable)
   }
 
@@ -368,7 +368,7 @@ export class AppConnection implements DialHandlers {
   #leave(exchange: AppExchange): AppExchange {
     this.#exchange = null
     this.#reusable = false
-    this.#mayKeep = false
+    this.#reservable = false
     exchange.detached()
     this.#pool.release(this, false)
     return exchange

@@ -5,8 +5,8 @@ import type { HeadMemory } from './http1/head-memory.ts'
 /** An app's port on a loopback address of its server: its connections and the number of requests under way. */
 export class AppPort implements ConnectionPool {
   readonly #idle: AppConnection[] = []
-  /** Idle connections that are kept for one client each. */
-  readonly #kept = new Set<AppConnection>()
+  /** Idle connections that are reserved for one client each. */
+  readonly #reserved = new Set<AppConnection>()
   #active = 0
   #retired = false
   #drained: (() => void)[] = []
@@ -26,9 +26,9 @@ export class AppPort implements ConnectionPool {
     return connection
   }
 
-  /** Takes a connection that is kept for a client. Returns false if it is closed or belongs to another port. */
-  takeKept(connection: AppConnection): boolean {
-    if (!this.#kept.delete(connection)) return false
+  /** Takes a connection that is reserved for a client. Returns false if it is closed or belongs to another port. */
+  takeReserved(connection: AppConnection): boolean {
+    if (!this.#reserved.delete(connection)) return false
     this.#active += 1
     return true
   }
@@ -40,14 +40,14 @@ export class AppPort implements ConnectionPool {
   }
 
   release(connection: AppConnection, reusable: boolean): boolean {
-    const kept = reusable && !this.#retired
-    if (kept) this.#idle.push(connection)
+    const isKept = reusable && !this.#retired
+    if (isKept) this.#idle.push(connection)
     this.#end()
-    return kept
+    return isKept
   }
 
-  keep(connection: AppConnection): boolean {
-    if (!this.#retired) this.#kept.add(connection)
+  reserve(connection: AppConnection): boolean {
+    if (!this.#retired) this.#reserved.add(connection)
     this.#end()
     return !this.#retired
   }
@@ -63,28 +63,28 @@ export class AppPort implements ConnectionPool {
   }
 
   forget(connection: AppConnection): void {
-    if (this.#kept.delete(connection)) return
+    if (this.#reserved.delete(connection)) return
     const at = this.#idle.indexOf(connection)
     if (at !== -1) this.#idle.splice(at, 1)
   }
 
   /**
-   * Closes connections that have been idle since before `since`, and those that are kept for a client since before
-   * `keptSince`, before the app closes them itself, perhaps while a request is on its way.
+   * Closes connections that have been idle since before `since`, and those that are reserved for a client since before
+   * `reservedSince`, before the app closes them itself, perhaps while a request is on its way.
    *
    * @returns whether idle connections are left
    */
-  sweep(since: number, keptSince: number): boolean {
+  sweep(since: number, reservedSince: number): boolean {
     while ((this.#idle[0]?.idleSince ?? Number.POSITIVE_INFINITY) < since) this.#idle.shift()?.close()
-    for (const connection of this.#kept) if (connection.idleSince < keptSince) connection.discard()
-    return this.#idle.length > 0 || this.#kept.size > 0
+    for (const connection of this.#reserved) if (connection.idleSince < reservedSince) connection.discard()
+    return this.#idle.length > 0 || this.#reserved.size > 0
   }
 
   /** Stops taking requests and closes idle connections. */
   retire(): void {
     this.#retired = true
-    for (const connection of [...this.#idle.splice(0), ...this.#kept]) connection.close()
-    this.#kept.clear()
+    for (const connection of [...this.#idle.splice(0), ...this.#reserved]) connection.close()
+    this.#reserved.clear()
   }
 
   /** Takes requests again after `retire`. */

@@ -7,31 +7,55 @@ import type { Requester } from './requester.ts'
 import type { SiteState, WaitingRequest } from './site-state.ts'
 import type { ServeFiles } from './upstream.ts'
 
+/** What becomes of the request. Phases are plain strings: a request allocates nothing for them. */
+type Phase =
+  /** No request is under way. */
+  | 'idle'
+  /** Waits until the upstream is ready. `#parts` holds what arrives of the body, as in the next two phases. */
+  | 'waiting'
+  /** Waits for a new connection to the app, `#app`. */
+  | 'connecting'
+  /** Waits to hear whether the app has read anything of the request from the connection that it has closed. */
+  | 'checking'
+  /** The head was sent to the app. What arrives of the body is passed on. */
+  | 'sent'
+  /**
+   * The same, over a connection that was used before. If the app closes that unread, the request is sent again, so
+   * `#parts` also keeps what was passed on.
+   */
+  | 'resendable'
+  /** Files respond. The body is dropped. */
+  | 'files'
+
 /**
  * A request and its response. Sends the request to the site's upstream, or waits while that is not ready, and passes
  * the response on as it arrives. A connection has one exchange, which it uses for its requests one after the other.
+ *
+ *     idle ── begin ─► dispatch
+ *     dispatch ── the upstream starts ─► waiting ── it is ready ─► dispatch
+ *     dispatch ── the upstream is files ─► files
+ *     dispatch ── the app has an idle connection ─► sent
+ *     dispatch ── one is reserved for the client ─► resendable
+ *     dispatch ── none is free ─► connecting ── open ─► sent
+ *                                            ── refused ─► waiting
+ *     sent ── closed before any response, and the request may be repeated ─► dispatch
+ *     resendable ── closed before any response ─► checking ── nothing was read ─► dispatch
+ *     any ── request and response are complete, cut off, the client has disconnected ─► idle
  */
 export class Exchange implements AppExchange, WaitingRequest {
   readonly #requester: Requester
   readonly #state: SiteState
+  #phase: Phase = 'idle'
   #app: AppConnection | null = null
-  /** Whether the upstream is files. */
-  #serving = false
-  /** Whether the head was sent to an app. */
-  #sent = false
-  /**
-   * Parts of the request's body that arrived before the head was sent: the client may send them before it is paused.
-   */
-  #held: Buffer[] = []
-  /** Whether the request goes over `#own`, a connection that was used before, and may be sent again over a new one. */
-  #isRisked = false
-  /** Parts of the body of such a request that were sent after its head. */
-  #sentParts: Buffer[] = []
-  /** A connection of the last request's, which only requests of the same client may use. */
-  #own: AppConnection | null = null
-  #responseBegun = false
-  #responseDone = false
+  /** Parts of the request's body that are still to be sent, or may have to be sent again. */
+  #parts: Buffer[] = []
+  /** The connection of the last request, if it is reserved for the client's next one. */
+  #reserved: AppConnection | null = null
+  /** How much of the response the client was sent. The request's body may still arrive when it is done. */
+  #response: 'none' | 'begun' | 'done' = 'none'
+  /** Ends the request's use of the site; null if none is under way. */
   #release: (() => void) | null = null
+  /** Limits the time before the request is sent, from the first wait on. */
   #waitTimer: Timer | null = null
 
   constructor(requester: Requester, state: SiteState) {
@@ -57,19 +81,19 @@ export class Exchange implements AppExchange, WaitingRequest {
 
   /** Whether the response has begun. */
   get responded(): boolean {
-    return this.#responseBegun
+    return this.#response !== 'none'
   }
 
   /** Whether no more bytes of the client are accepted at present. */
   get full(): boolean {
-    if (this.#app !== null && this.#sent) return !this.#app.flushed
-    return this.#release !== null && !this.#requester.isComplete && !this.#serving
+    if (this.#phase === 'idle' || this.#phase === 'files') return false
+    if (this.#app !== null && this.#isSent) return !this.#app.flushed
+    return !this.#requester.isComplete
   }
 
   /** Begins with the requester's next request. */
   begin(): void {
-    this.#responseBegun = false
-    this.#responseDone = false
+    this.#response = 'none'
     this.#release = this.#state.use()
     this.dispatch()
   }
@@ -77,29 +101,14 @@ export class Exchange implements AppExchange, WaitingRequest {
   /** Sends the request to the site's current upstream. */
   dispatch(): void {
     const { upstream, port } = this.#state
-    this.#sent = false
     if (upstream.kind === 'starting') this.#wait()
     else if (upstream.kind === 'files') this.#serve(upstream.serve)
     else if (upstream.kind === 'down') this.#respondOwn(unavailable(upstream.reason))
-    else if (port !== null) {
-      const idle = this.#requester.isRepeatable ? port.takeIdle() : this.#takeOwn(port)
-      if (idle === null) {
-        this.#app = port.connect(this)
-        this.#requester.adjustReading()
-      } else {
-        idle.begin(this)
-        this.connected(idle)
-      }
-    }
+    else if (port !== null) this.#sendTo(port)
   }
 
   connected(app: AppConnection): void {
-    this.#app = app
-    this.#endWaiting()
-    this.#sent = true
-    this.#requester.sendTo(app)
-    for (const bytes of this.#held.splice(0)) app.send(bytes, 0, bytes.length, false)
-    if (!this.#requester.isComplete || !app.flushed) this.#requester.adjustReading()
+    this.#send(app, 'sent')
   }
 
   refused(): void {
@@ -109,11 +118,10 @@ export class Exchange implements AppExchange, WaitingRequest {
 
   /** Sends more of the request's body, or of a tunnel. */
   sendOn(bytes: Buffer, from: number, to: number): void {
-    if (this.#sent) {
-      if (this.#isRisked) this.#sentParts.push(bytes.subarray(from, to))
-      this.#app?.send(bytes, from, to, false)
-    } else if (!this.#serving) this.#held.push(bytes.subarray(from, to))
-    if (this.#responseDone && this.#requester.isComplete) this.#finish()
+    if (this.#phase === 'idle') return
+    if (this.#phase !== 'sent' && this.#phase !== 'files') this.#parts.push(bytes.subarray(from, to))
+    if (this.#isSent) this.#app?.send(bytes, from, to, false)
+    if (this.#response === 'done' && this.#requester.isComplete) this.#finish()
   }
 
   /** Continues, because the client accepts more. */
@@ -130,8 +138,8 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.#endWaiting()
     this.#app?.abandon()
     this.#app = null
-    this.#own?.discard()
-    this.#own = null
+    this.#reserved?.discard()
+    this.#reserved = null
     this.#done()
   }
 
@@ -144,7 +152,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   response(bytes: Buffer, start: number, end: number, bodyEnd: number, head: ResponseHead, body: Body): void {
-    this.#responseBegun = true
+    this.#response = 'begun'
     if (!this.#requester.respond(bytes, start, end, bodyEnd, head, body)) this.#app?.pause()
   }
 
@@ -153,12 +161,12 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   responseEnded(reads: boolean): void {
-    this.#responseDone = true
+    this.#response = 'done'
     if (this.#requester.isComplete || !reads) this.#finish()
   }
 
   becomeTunnel(bytes: Buffer, start: number, head: ResponseHead): void {
-    this.#responseBegun = true
+    this.#response = 'begun'
     const ahead = this.#requester.tunnel?.beginTunnel(bytes, start, head) ?? null
     if (ahead !== null) this.#app?.send(ahead, 0, ahead.length, false)
     this.#requester.adjustReading()
@@ -174,7 +182,7 @@ export class Exchange implements AppExchange, WaitingRequest {
 
   closedUnheard(isUnread: () => Promise<boolean>): void {
     if (this.#requester.isRepeatable) this.dispatch()
-    else if (this.#isRisked) void this.#sendAgain(isUnread)
+    else if (this.#phase === 'resendable') void this.#sendAgain(isUnread)
     else this.closedWithoutResponse()
   }
 
@@ -207,32 +215,55 @@ export class Exchange implements AppExchange, WaitingRequest {
     else this.#respondOwn(FAILED)
   }
 
-  /**
-   * Takes the connection that is kept for the client, for a request that must arrive only once. The app may be closing
-   * the connection. So the request has to be one that can be sent again if the app has not read it.
-   */
-  #takeOwn(port: AppPort): AppConnection | null {
-    const own = this.#own
-    this.#own = null
-    if (own === null || !this.#requester.isKept || !port.takeKept(own)) {
-      own?.discard()
-      return null
+  /** Whether the head was sent to an app. */
+  get #isSent(): boolean {
+    return this.#phase === 'sent' || this.#phase === 'resendable'
+  }
+
+  /** Sends the request over a free connection, or over a new one as soon as that is open. */
+  #sendTo(port: AppPort): void {
+    const { isRepeatable } = this.#requester
+    const free = isRepeatable ? port.takeIdle() : this.#takeReserved(port)
+    if (free === null) {
+      this.#phase = 'connecting'
+      this.#app = port.connect(this)
+      this.#requester.adjustReading()
+    } else {
+      free.begin(this)
+      this.#send(free, isRepeatable ? 'sent' : 'resendable')
     }
-    this.#isRisked = true
-    return own
+  }
+
+  /**
+   * Takes the connection that is reserved for the client, for a request that must arrive only once. The app may be
+   * closing the connection. So the request has to be one that can be sent again if the app has not read it.
+   */
+  #takeReserved(port: AppPort): AppConnection | null {
+    const reserved = this.#reserved
+    this.#reserved = null
+    if (reserved !== null && this.#requester.canResend && port.takeReserved(reserved)) return reserved
+    reserved?.discard()
+    return null
+  }
+
+  #send(app: AppConnection, phase: 'sent' | 'resendable'): void {
+    this.#app = app
+    this.#endWaiting()
+    this.#phase = phase
+    this.#requester.sendTo(app)
+    for (const bytes of this.#parts) app.send(bytes, 0, bytes.length, false)
+    if (phase === 'sent') this.#dropParts()
+    if (!this.#requester.isComplete || !app.flushed) this.#requester.adjustReading()
   }
 
   /** Sends the request over a new connection, if the app has read nothing of it from the one that it has closed. */
   async #sendAgain(isUnread: () => Promise<boolean>): Promise<void> {
-    this.#sent = false
-    this.#isRisked = false
-    this.#held = this.#sentParts
-    this.#sentParts = []
+    this.#phase = 'checking'
     const release = this.#release
     this.#requester.adjustReading()
     const isSafe = await isUnread()
-    // The client may have disconnected meanwhile.
-    if (this.#release === null || this.#release !== release) return
+    // The client may have disconnected meanwhile, and another request begun.
+    if (this.#phase !== 'checking' || this.#release !== release) return
     if (isSafe) this.dispatch()
     else this.closedWithoutResponse()
   }
@@ -245,6 +276,7 @@ export class Exchange implements AppExchange, WaitingRequest {
       if (upstream.kind === 'starting' && upstream.late) this.#serve(upstream.late)
       else this.#respondOwn(unavailable(null))
     }, state.times.waitMs)
+    this.#phase = 'waiting'
     state.waiting.add(this)
     this.#requester.adjustReading()
   }
@@ -258,7 +290,10 @@ export class Exchange implements AppExchange, WaitingRequest {
 
   #serve(serve: ServeFiles): void {
     this.#endWaiting()
-    this.#serving = true
+    // The time to wait may end while a connection is being opened.
+    this.#app?.abandon()
+    this.#app = null
+    this.#phase = 'files'
     this.#requester.adjustReading()
     this.#requester.serve(serve)
   }
@@ -266,7 +301,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   #respondOwn(response: OwnResponse): void {
     if (this.#requester.isDisconnected) return
     this.#endWaiting()
-    this.#responseBegun = true
+    this.#response = 'begun'
     this.#requester.respondOwn(response)
     this.#finish()
   }
@@ -275,8 +310,8 @@ export class Exchange implements AppExchange, WaitingRequest {
     const app = this.#app
     this.#app = null
     const { now } = this.#state
-    if (app === null || this.#requester.isRepeatable || !this.#requester.isKept) app?.release(now)
-    else if (app.keep(now)) this.#own = app
+    if (app === null || this.#requester.isRepeatable || !this.#requester.canResend) app?.release(now)
+    else if (app.reserve(now)) this.#reserved = app
     this.#done()
     this.#requester.finish()
   }
@@ -284,10 +319,12 @@ export class Exchange implements AppExchange, WaitingRequest {
   #done(): void {
     const release = this.#release
     this.#release = null
-    this.#serving = false
-    this.#isRisked = false
-    if (this.#held.length > 0) this.#held = []
-    if (this.#sentParts.length > 0) this.#sentParts = []
+    this.#phase = 'idle'
+    this.#dropParts()
     release?.()
+  }
+
+  #dropParts(): void {
+    if (this.#parts.length > 0) this.#parts = []
   }
 }

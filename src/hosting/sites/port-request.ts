@@ -14,8 +14,8 @@ import type { ServeFiles } from './upstream.ts'
 
 const EMPTY = Buffer.alloc(0)
 
-/** Longest request that is kept, see `Requester.isKept`. */
-const MAX_KEPT_BYTES = 64 * 1024
+/** Longest request that can be sent again, see `Requester.canResend`. */
+const MAX_RESENT_BYTES = 64 * 1024
 
 /** Refusal of a body that is malformed. */
 export const BAD_BODY: Refusal = { status: 400, message: 'The body is not in chunks as its header says.' }
@@ -152,11 +152,11 @@ export class PortRequest implements Requester, Tunnel {
     return this.#head.repeatable
   }
 
-  get isKept(): boolean {
+  get canResend(): boolean {
     const { framing, start, end, length, upgrade } = this.#head
     if (!this.#keepAlive || upgrade) return false
-    if (framing === 'length') return end - start + length <= MAX_KEPT_BYTES
-    return this.#body.done && this.#bodyEnd - start <= MAX_KEPT_BYTES
+    if (framing === 'length') return end - start + length <= MAX_RESENT_BYTES
+    return this.#body.done && this.#bodyEnd - start <= MAX_RESENT_BYTES
   }
 
   get isComplete(): boolean {

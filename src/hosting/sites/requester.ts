@@ -14,10 +14,10 @@ export interface Requester {
   /** Whether the request may be sent again. */
   readonly isRepeatable: boolean
   /**
-   * Whether what has arrived of the request is kept until its end and will be at most 64 KiB, so that it can be sent
-   * again if an app has not read it, and whether further requests of the client may follow.
+   * Whether the request can be sent again over a new connection if the app has not read it: it stays in memory until
+   * its end, is at most 64 KiB long, and further requests of the client may follow.
    */
-  readonly isKept: boolean
+  readonly canResend: boolean
   /** Whether the request has arrived whole. */
   readonly isComplete: boolean
   /** Whether the client has disconnected. */

@@ -15,8 +15,8 @@ export interface GatewayTimes {
   readonly headMs: number
   /** Limit for an idle connection to an app. It is shorter than that of any app. */
   readonly idleMs: number
-  /** Limit for an idle connection to an app that is kept for requests of one client. */
-  readonly keptMs: number
+  /** Limit for an idle connection to an app that is reserved for requests of one client. */
+  readonly reservedMs: number
   /** Time for which a client's bytes are read after the last response. Closing at once would destroy the response. */
   readonly lingerMs: number
   /** Delay before a site's port that another program has is tried again. */
@@ -29,7 +29,7 @@ export const TIMES: GatewayTimes = {
   retryMs: 50,
   headMs: 60_000,
   idleMs: 1_000,
-  keptMs: 500,
+  reservedMs: 500,
   lingerMs: 2_000,
   bindMs: 1_000,
 }
@@ -203,7 +203,7 @@ export class SiteState {
    */
   sweep(now: number): boolean {
     for (const client of this.clients) client.sweep(now - this.times.headMs, now - this.times.lingerMs)
-    const idle = this.port?.sweep(now - this.times.idleMs, now - this.times.keptMs) ?? false
+    const idle = this.port?.sweep(now - this.times.idleMs, now - this.times.reservedMs) ?? false
     return idle || this.clients.size > 0
   }
 

@@ -90,7 +90,7 @@ class RequestClient implements Requester, SiteClient {
   }
 
   /** The body is a stream, which can be read once. */
-  readonly isKept = false
+  readonly canResend = false
 
   get isComplete(): boolean {
     return this.#complete
