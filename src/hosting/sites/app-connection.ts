@@ -140,8 +140,8 @@ export class AppConnection implements DialHandlers {
   }
 
   /** Sends bytes, see `BufferedWriter.write`. */
-  send(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean {
-    return this.#writer?.write(bytes, from, to, shared) ?? true
+  send(bytes: Uint8Array, from: number, to: number, mustCopy: boolean): boolean {
+    return this.#writer?.write(bytes, from, to, mustCopy) ?? true
   }
 
   pause(): void {

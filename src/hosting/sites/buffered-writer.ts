@@ -36,10 +36,10 @@ export class BufferedWriter<Target extends Pick<Duplex, 'write'> = Duplex> {
   /**
    * Writes `bytes` from `from` to `to`, `to` exclusive.
    *
-   * @param shared whether the caller changes `bytes` after this call; buffered bytes are then copied
-   * @returns whether nothing is buffered
+   * @param mustCopy whether the caller changes `bytes` after this call; what is buffered of them is then copied
+   * @returns whether nothing is buffered; also true if the connection is closed, which drops the bytes
    */
-  write(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean {
+  write(bytes: Uint8Array, from: number, to: number, mustCopy: boolean): boolean {
     let at = from
     if (this.#pending.length === 0) {
       if (from === to) return true
@@ -48,7 +48,7 @@ export class BufferedWriter<Target extends Pick<Duplex, 'write'> = Duplex> {
       if (written < 0 || written === to - from) return true
       at += written
     }
-    this.#pending.push(shared ? bytes.slice(at, to) : bytes.subarray(at, to))
+    this.#pending.push(mustCopy ? bytes.slice(at, to) : bytes.subarray(at, to))
     return false
   }
 

@@ -12,7 +12,7 @@ export interface FileTarget {
   /** Whether the client knows no chunks. A body of unknown length then ends with the connection. */
   readonly unchunks: boolean
   /** Writes bytes, see `BufferedWriter.write`. After false, the caller waits for `drained`. */
-  write(bytes: Uint8Array, from: number, to: number, shared: boolean): boolean
+  write(bytes: Uint8Array, from: number, to: number, mustCopy: boolean): boolean
   /**
    * Ends the response.
    *

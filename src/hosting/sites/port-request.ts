@@ -250,7 +250,7 @@ export class PortRequest implements Requester, Tunnel {
       date,
       keepAlive: this.keepsAlive,
       unchunks: this.unchunks,
-      write: (bytes, from, to, shared) => this.#writer.write(bytes, from, to, shared),
+      write: (bytes, from, to, mustCopy) => this.#writer.write(bytes, from, to, mustCopy),
       end: (keepAlive) => {
         this.#keepAlive = keepAlive
         this.#files = null

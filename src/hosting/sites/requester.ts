@@ -6,7 +6,7 @@ import type { ServeFiles } from './upstream.ts'
 
 /**
  * The client's side of an exchange: a connection to the site's own port, or a request of the main port. Callers must
- * not change the bytes that they pass, unless `shared` is set.
+ * not change the bytes that they pass, unless `mustCopy` is set.
  */
 export interface Requester {
   readonly method: string
