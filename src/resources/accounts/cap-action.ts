@@ -5,18 +5,15 @@ import type { Logger } from '../../runtime/logger.ts'
  * at a time for each account, and once more if it was requested meanwhile.
  */
 export class CapAction {
+  readonly #act: (accountId: string) => Promise<void>
   readonly #logger: Logger
   readonly #running = new Map<string, Promise<void>>()
   readonly #requestedAgain = new Set<string>()
-  #action: (accountId: string) => Promise<void> = async () => {}
 
-  constructor(logger: Logger) {
+  /** @param act the action, for an account whose budget is used up */
+  constructor(act: (accountId: string) => Promise<void>, logger: Logger) {
+    this.#act = act
     this.#logger = logger
-  }
-
-  /** Sets the action for an account whose budget is used up. */
-  onCapReached(act: (accountId: string) => Promise<void>): void {
-    this.#action = act
   }
 
   /** Requests the action for an account. */
@@ -38,7 +35,7 @@ export class CapAction {
   async #run(accountId: string): Promise<void> {
     await Promise.resolve()
     try {
-      await this.#action(accountId)
+      await this.#act(accountId)
     } catch (error) {
       this.#requestedAgain.delete(accountId)
       this.#logger.error('servers over budget could not be put to sleep', { accountId, error })

@@ -64,6 +64,7 @@ export class Metering {
   readonly #ledger: Ledger
   readonly #accounts = new Map<string, MeteredAccount>()
   readonly #capAction: CapAction
+  #sleepAtCap: (accountId: string) => Promise<void> = async () => {}
   readonly #unsubscribe: () => void
   readonly #heartbeat: Heartbeat | null
   #beating: ReturnType<typeof setInterval> | undefined
@@ -79,7 +80,7 @@ export class Metering {
     this.#logger = logger
     this.#changes = changes
     this.#heartbeat = heartbeat
-    this.#capAction = new CapAction(logger)
+    this.#capAction = new CapAction((accountId) => this.#sleepAtCap(accountId), logger)
     this.#usage = new UsageStore(queries, outbox)
     this.days = new DailyUsage(queries)
     this.#ledger = new Ledger(queries, plans, this.#usage, this.days)
@@ -87,9 +88,12 @@ export class Metering {
     this.#unsubscribe = clock.onCorrection(() => this.#redate())
   }
 
-  /** Sets the function that puts an account's servers to sleep when its budget is used up. */
+  /**
+   * Sets the function that puts an account's servers to sleep when its budget is used up. `sleepAtCap` of the servers
+   * does.
+   */
   onCapReached(sleep: (accountId: string) => Promise<void>): void {
-    this.#capAction.onCapReached(sleep)
+    this.#sleepAtCap = sleep
   }
 
   /** Charges the use before a kill of berth. Call it before anything begins. */

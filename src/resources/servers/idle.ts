@@ -18,7 +18,7 @@ export class IdleWatch {
   }
 
   /** Marks the server as used until the returned function is called. */
-  use(serverId: string): () => void {
+  hold(serverId: string): () => void {
     if (this.#timeoutMs === null) return () => {}
     this.#uses.set(serverId, (this.#uses.get(serverId) ?? 0) + 1)
     this.#timers.get(serverId)?.cancel()

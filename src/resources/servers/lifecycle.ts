@@ -73,7 +73,6 @@ export class ServerLifecycle {
     this.#plans = plans
     this.#metering = metering
     this.#listeners = listeners
-    metering.onCapReached((accountId) => this.#sleepAtCap(accountId))
     this.#sandboxes = new SandboxRegistry(compute, logger, (serverId) => this.#markSleeping(serverId))
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
   }
@@ -88,9 +87,9 @@ export class ServerLifecycle {
     return this.#sandboxes.get(serverId)
   }
 
-  /** Marks the server as used until the returned function is called. */
-  use(serverId: string): () => void {
-    return this.#idle.use(serverId)
+  /** Marks the server as used until the returned function is called, without starting it. */
+  hold(serverId: string): () => void {
+    return this.#idle.hold(serverId)
   }
 
   /** Records a call that does not need the sandbox. */
@@ -229,17 +228,6 @@ export class ServerLifecycle {
     } catch (error) {
       this.#logger.error('an idle server could not be put to sleep', { serverId, error })
     }
-  }
-
-  /** Stops everything of an account that costs credits, because its budget is used up. */
-  async #sleepAtCap(accountId: string): Promise<void> {
-    const sleep = async (id: string): Promise<void> => {
-      const row = this.#records.find(id)
-      if (row && row.status !== 'sleeping' && this.#metering.isCapped(accountId)) await this.stop(row)
-    }
-    await Promise.all(
-      this.#records.listByAccount(accountId).map(({ id }) => this.#turns.run(id, () => sleep(id))),
-    )
   }
 
   #markSleeping(serverId: string): void {

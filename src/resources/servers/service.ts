@@ -25,6 +25,7 @@ import type {
 } from './model.ts'
 import { ServerNetworks, type ServerNetworksDependencies } from './network.ts'
 import { ServerRecords } from './records.ts'
+import { sleepAtCap } from './sleep-at-cap.ts'
 import { StorageMeter } from './storage-meter.ts'
 import { type ServerRow, toServer } from './table.ts'
 
@@ -110,6 +111,7 @@ export class ServersService {
       listeners: this.#listeners,
       idleTimeoutMs,
     })
+    sleepAtCap({ metering, records: this.#records, lifecycle: this.#lifecycle })
   }
 
   /** Notifies `listener` when servers start, stop and are deleted. */
@@ -125,7 +127,7 @@ export class ServersService {
     return caller.servers === null ? all : all.filter(({ id }) => mayReachServer(caller, id))
   }
 
-  /** Returns the same. In a deterministic run, measures the storage of each first. */
+  /** Returns the servers that the caller reaches, newest first. In a deterministic run, measures the storage of each first. */
   listMeasured(caller: Caller): Server[] | Promise<Server[]> {
     const servers = this.list(caller)
     if (!this.#repeatable) return servers
@@ -265,7 +267,7 @@ export class ServersService {
     signal?: AbortSignal,
   ): Promise<{ row: ServerRow; sandbox: Sandbox; done: () => void }> {
     const row = this.getRow(caller, id)
-    const done = this.#lifecycle.use(id)
+    const done = this.#lifecycle.hold(id)
     const start = async (): Promise<Sandbox> => {
       // An earlier stop in the queue may have aborted this use.
       signal?.throwIfAborted()
@@ -320,9 +322,9 @@ export class ServersService {
     return this.#lifecycle.sandbox(id)
   }
 
-  /** Marks the server as used until the returned function is called, without starting it. */
+  /** Marks the server as used until the returned function is called, without starting it as `use` does. */
   hold(id: string): () => void {
-    return this.#lifecycle.use(id)
+    return this.#lifecycle.hold(id)
   }
 
   /** Records the URL of a server's published workspace; null for none. */
