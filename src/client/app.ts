@@ -13,6 +13,7 @@ import type { templatesRoutes } from '../resources/templates/routes.ts'
 import type { terminalsRoutes } from '../resources/terminals/routes.ts'
 import type { usageRoutes } from '../resources/usage/routes.ts'
 import type { webhooksRoutes } from '../resources/webhooks/routes.ts'
+import type { accessApiRoutes } from '../signin/access/api.ts'
 import type { commandLineRoutes } from '../signin/command-line/routes.ts'
 import type { accountsRoutes } from '../testing/api/accounts.ts'
 import type { controlChangesRoutes } from '../testing/api/changes.ts'
@@ -48,6 +49,7 @@ type ApiRoutes = RoutesOf<typeof serversRoutes> &
   RoutesOf<typeof projectsRoutes> &
   RoutesOf<typeof secretsRoutes> &
   RoutesOf<typeof keysRoutes> &
+  RoutesOf<typeof accessApiRoutes> &
   RoutesOf<typeof templatesRoutes> &
   RoutesOf<typeof webhooksRoutes> &
   RoutesOf<typeof changesRoutes>

@@ -37,6 +37,12 @@ const API_GROUPS = [
   ],
   ['API keys', 'The keys of the account. They need a key that reaches the whole account.', ['keys'], 'keys'],
   [
+    'Programs and browsers',
+    'Who has access to the account beside its keys. They need a key that reaches the whole account.',
+    ['programs', 'browsers'],
+    'browser',
+  ],
+  [
     'Webhooks',
     'Subscriptions to signed events. They need a key that reaches the whole account.',
     ['webhooks'],

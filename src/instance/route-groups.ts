@@ -85,6 +85,8 @@ export const GROUPS = {
     ),
   keys: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/keys/routes.ts')).keysRoutes(access, services.keys),
+  programs: async ({ access, services }: RouteDependencies) =>
+    (await import('../signin/access/api.ts')).accessApiRoutes(access, services.signIn),
   templates: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/templates/routes.ts')).templatesRoutes(access, services.templates),
   webhooks: async ({ access, services }: RouteDependencies) =>
@@ -128,6 +130,7 @@ const GROUPS_BY_FIRST_SEGMENT: Readonly<Record<string, AppGroup>> = {
   signin: 'signIn',
   signout: 'signIn',
   access: 'signIn',
+  browsers: 'programs',
   dashboard: 'signIn',
 }
 

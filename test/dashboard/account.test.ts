@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath, hindrances } from '../support/browser.ts'
 import { dashboardTests, LOOKS } from '../support/dashboard.ts'
+import { accessToken, registerClient } from '../support/oauth.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -33,6 +34,37 @@ describe.skipIf(browserPath === null)('access and usage on the dashboard (needs 
     await card.waitFor({ state: 'detached' })
     expect(await status(serverId)).toBe(401)
     expect(problems).toEqual([])
+  })
+
+  test('programs and browsers are listed, the one that looks marked, and their access ends at once', async () => {
+    const { berth } = tests
+    const token = await accessToken(berth, {
+      client: await registerClient(berth.info.base_url, { client_name: '<b>Editor</b>' }),
+    })
+    const statusOf = async (): Promise<number> => {
+      const headers = { authorization: `Bearer ${token}` }
+      return (await fetch(`${berth.info.base_url}/servers`, { headers })).status
+    }
+    await using other = await tests.open('/dashboard/servers')
+    await using watched = await tests.open('/dashboard/access')
+    const { page, problems } = watched
+    const program = page.locator('.card', { hasText: '<b>Editor</b>' })
+    await program.getByText('this machine').waitFor()
+    expect(await statusOf()).toBe(200)
+    await program.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+    await program.waitFor({ state: 'detached' })
+    expect(await statusOf()).toBe(401)
+
+    const here = page.locator('.card', { hasText: 'this one' })
+    expect(await here.count()).toBe(1)
+    const left = other.page.waitForURL(/signin/)
+    await page.getByRole('button', { name: 'Sign out all others' }).click()
+    await left
+    await page.getByText('All other browsers are signed out.').waitFor()
+    await here.getByRole('button', { name: 'Sign out this browser' }).click()
+    await page.waitForURL(/signin/)
+    expect(problems.filter((problem) => !/WebSocket|401/.test(problem))).toEqual([])
   })
 
   test('processes of a server are listed with their owner, and ended', async () => {

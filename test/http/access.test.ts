@@ -6,7 +6,7 @@ import { newWorld, onWorld } from './world.ts'
 
 /** Account-level operations (specification, "Authentication" 6): a scoped key gets 403. */
 const isAccountLevel = (id: string): boolean =>
-  id === 'servers.create' || id === 'usage.account' || /^(keys|webhooks)\./.test(id)
+  id === 'servers.create' || id === 'usage.account' || /^(keys|programs|browsers|webhooks)\./.test(id)
 
 const document = await describeApi()
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>

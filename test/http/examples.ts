@@ -4,6 +4,10 @@ export interface World {
   serverId: string
   /** An account-wide key, besides the one that asks. */
   keyId: string
+  /** A program that was let in. */
+  programId: string
+  /** A browser that is signed in. */
+  browserId: string
   webhookId: string
   /** A terminal of the server whose program runs. */
   terminalId: string
@@ -34,6 +38,8 @@ export interface Example {
 export const PARAMETERS: Record<string, { value: (world: World) => string; missing: string }> = {
   serverId: { value: ({ serverId }) => serverId, missing: 'srv_00000000000000000000000000' },
   keyId: { value: ({ keyId }) => keyId, missing: 'key_00000000000000000000000000' },
+  programId: { value: ({ programId }) => programId, missing: 'grant_00000000000000000000000000' },
+  browserId: { value: ({ browserId }) => browserId, missing: 'ses_00000000000000000000000000' },
   projectId: { value: ({ projectId }) => projectId, missing: 'prj_00000000000000000000000000' },
   buildId: { value: ({ buildId }) => buildId, missing: 'bld_00000000000000000000000000' },
   taskId: { value: ({ taskId }) => taskId, missing: 'task_00000000000000000000000000' },
@@ -106,6 +112,10 @@ export const EXAMPLES: Record<string, Example> = {
   'keys.create': { body: { label: 'x' }, invalid: {} },
   'keys.update': { body: {}, invalid: { label: 'x' } },
   'keys.delete': {},
+  'programs.list': {},
+  'programs.delete': {},
+  'browsers.list': {},
+  'browsers.delete': {},
   'webhooks.list': {},
   'webhooks.create': { body: { url: 'https://8.8.8.8/' }, invalid: { url: 5 } },
   'webhooks.delete': {},

@@ -1,11 +1,14 @@
 import type { TestBerth } from '../support/berth.ts'
+import { accessToken } from '../support/oauth.ts'
 import { until } from '../support/processes.ts'
 import { EXAMPLES, type World } from './examples.ts'
 
 /** What takes long to make and few operations need. */
-type Part = 'terminal' | 'task' | 'build' | 'deployment'
+type Part = 'access' | 'terminal' | 'task' | 'build' | 'deployment'
 
 const PART_OF: Readonly<Record<string, Part>> = {
+  programId: 'access',
+  browserId: 'access',
   terminalId: 'terminal',
   pid: 'terminal',
   taskId: 'task',
@@ -49,7 +52,7 @@ export async function onWorld(
  */
 export async function newWorld(
   berth: TestBerth,
-  parts: readonly Part[] = ['terminal', 'task', 'build'],
+  parts: readonly Part[] = ['access', 'terminal', 'task', 'build'],
 ): Promise<World & AsyncDisposable> {
   const serverId = await berth.server()
   await berth.call('PUT', `/servers/${serverId}/files`, { path: 'file.txt', content: 'x' })
@@ -65,6 +68,7 @@ export async function newWorld(
     serverId,
     keyId,
     webhookId,
+    ...(has('access') ? await newAccess(berth) : { programId: '', browserId: '' }),
     ...(has('terminal') ? await newTerminal(berth, serverId) : { terminalId: '', pid: '' }),
     projectId: project.id,
     taskId: has('task') ? await newTask(berth, serverId) : '',
@@ -75,6 +79,13 @@ export async function newWorld(
       await berth.call('DELETE', `/webhooks/${webhookId}`)
     },
   }
+}
+
+async function newAccess(berth: TestBerth): Promise<{ programId: string; browserId: string }> {
+  await accessToken(berth)
+  const { programs } = (await berth.call('GET', '/programs')).body
+  const { browsers } = (await berth.call('GET', '/browsers')).body
+  return { programId: programs[0].id, browserId: browsers[0].id }
 }
 
 async function newTerminal(berth: TestBerth, serverId: string): Promise<{ terminalId: string; pid: string }> {

@@ -2,6 +2,7 @@ import type { NameSources } from '../names.ts'
 import type { Noun } from '../runner.ts'
 import { accounts } from './accounts.ts'
 import { agents } from './agents.ts'
+import { browsers } from './browsers.ts'
 import { builds } from './builds.ts'
 import { clock } from './clock.ts'
 import { deliveries } from './deliveries.ts'
@@ -13,6 +14,7 @@ import { fixtures } from './fixtures.ts'
 import { inbox } from './inbox.ts'
 import { keys } from './keys.ts'
 import { processes } from './processes.ts'
+import { programs } from './programs.ts'
 import { projects } from './projects.ts'
 import { scenarios } from './scenarios.ts'
 import { secrets } from './secrets.ts'
@@ -38,6 +40,8 @@ export const API_NOUNS: readonly Noun[] = [
   secrets,
   deployments,
   keys,
+  programs,
+  browsers,
   webhooks,
   agents,
 ]

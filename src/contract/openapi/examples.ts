@@ -20,6 +20,8 @@ const IDS: Readonly<Record<string, string>> = {
   DeletedFault: idOf('flt'),
   InboxEntry: idOf('msg'),
   JournalEntry: idOf('req'),
+  Program: idOf('grant'),
+  Browser: idOf('ses'),
   Project: idOf('prj'),
   Task: idOf('task'),
   Webhook: idOf('wh'),
@@ -30,7 +32,9 @@ const IDS: Readonly<Record<string, string>> = {
 const NOUN_IDS: Readonly<Record<string, string>> = {
   accounts: idOf('acct'),
   inbox: idOf('msg'),
+  browsers: idOf('ses'),
   keys: idOf('key'),
+  programs: idOf('grant'),
   projects: idOf('prj'),
   webhooks: idOf('wh'),
 }
@@ -141,6 +145,7 @@ const FIELDS: Readonly<Record<string, unknown>> = {
 
 /** Values of fields with another meaning in one shape, by shape and field. */
 const SHAPE_FIELDS: Readonly<Record<string, unknown>> = {
+  'Browser.name': 'Firefox on Linux',
   'BuildStep.label': 'Plan',
   'DeliveryAttempt.status': 200,
   'DeliveryAttempt.body': 'ok',
@@ -154,6 +159,7 @@ const SHAPE_FIELDS: Readonly<Record<string, unknown>> = {
   'JournalEntry.body': { command: 'python3 app.py' },
   'JournalEntry.path': '/servers',
   'JournalEntry.status': 201,
+  'Program.name': 'My editor',
   'ProjectTemplate.id': 'blank',
   'ProjectTemplate.label': 'Blank',
   'Scenario.source': 'api',

@@ -91,6 +91,9 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     "Environment variables of a project's app; null removes one. It continues a bring-up that waited for them, else restarts the app. Values never come back in any answer.",
   'keys.create': 'The answer holds the key itself: give it to the person, and to nobody else.',
   'keys.delete': 'Whoever uses it is refused from then on.',
+  'programs.delete':
+    'Its tokens end at once. Ask the person first: it may be the program that you speak through.',
+  'browsers.delete': 'A person may be using it: ask first.',
   'templates.list': 'What projects_create can start from, with the id that its `template` takes.',
   'webhooks.create': 'The answer holds the signing secret, which is shown this once.',
 }

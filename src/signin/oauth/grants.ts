@@ -140,7 +140,7 @@ export class Grants {
       .innerJoin(oauthClients, eq(oauthClients.id, oauthGrants.clientId))
       .where(and(eq(oauthGrants.id, id), eq(oauthGrants.accountId, accountId)))
       .get()
-    if (!found) throw notFound(`The sign-in "${id}"`)
+    if (!found) throw notFound(`The program "${id}"`)
     this.#delete(and(eq(oauthGrants.accountId, accountId), eq(oauthGrants.clientId, found.clientId)))
     return clientName(found.metadata)
   }

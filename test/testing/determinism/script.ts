@@ -71,6 +71,10 @@ export async function everyOperation(
   await call('GET', '/servers', undefined, { authorization: `Bearer ${key.key}` })
   await call('PATCH', `/keys/${key.id}`, {})
   await call('GET', '/keys')
+  await call('GET', '/programs')
+  await call('DELETE', '/programs/grant_none')
+  await call('GET', '/browsers')
+  await call('DELETE', '/browsers/ses_none')
   await call('DELETE', `/keys/${key.id}`)
 
   await call('DELETE', `/keys/${key.id}`)

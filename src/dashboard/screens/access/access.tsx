@@ -5,12 +5,16 @@ import { Confirm } from '../../components/dialog.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Page } from '../../components/page.tsx'
+import { Section } from '../../components/section.tsx'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ApiKey } from '../../store/store.ts'
+import { Browsers } from './browsers.tsx'
 import { CreateKey } from './create-key.tsx'
+import { Programs } from './programs.tsx'
+import { Reach } from './reach.tsx'
 
-/** The API keys of the account. Programs and browsers stand on a page of their own, which works without a script. */
+/** All that has access to the account: API keys, programs and browsers. */
 export default function Access() {
   const { store } = useDashboard()
   const [isCreating, setCreating] = useState(false)
@@ -23,23 +27,27 @@ export default function Access() {
         </Button>
       }
     >
-      <p class="quiet">
-        Keys are for programs and the command line.{' '}
-        <a href="/access">Programs, browsers and the text of keys</a> stand on their own page.
-      </p>
-      <Loaded of={store.keys}>
-        {(keys) =>
-          keys.length === 0 ? (
-            <Empty title="No keys yet" />
-          ) : (
-            <ul class="cards">
-              {keys.map((key) => (
-                <KeyCard key={key.id} apiKey={key} />
-              ))}
-            </ul>
-          )
-        }
-      </Loaded>
+      <Section title="API keys">
+        <p class="quiet">
+          For programs and the command line: <code>berth login</code> in a terminal adds one for it.{' '}
+          <a href="/access">Show the text of a key</a> again.
+        </p>
+        <Loaded of={store.keys}>
+          {(keys) =>
+            keys.length === 0 ? (
+              <Empty title="No keys yet" />
+            ) : (
+              <ul class="cards">
+                {keys.map((key) => (
+                  <KeyCard key={key.id} apiKey={key} />
+                ))}
+              </ul>
+            )
+          }
+        </Loaded>
+      </Section>
+      <Programs />
+      <Browsers />
       {isCreating && <CreateKey onClose={() => setCreating(false)} />}
     </Page>
   )
@@ -59,7 +67,7 @@ function KeyCard({ apiKey }: { apiKey: ApiKey }) {
           <code>{masked}</code> <Id id={id} />
         </p>
         <p class="quiet">
-          Reaches <Reach apiKey={apiKey} />. Created <Time at={createdAt} />, used <Time at={lastUsedAt} />.
+          Reaches <Reach of={apiKey} />. Created <Time at={createdAt} />, used <Time at={lastUsedAt} />.
         </p>
       </div>
       <Button look="danger" onClick={() => setDeleting(true)}>
@@ -79,21 +87,5 @@ function KeyCard({ apiKey }: { apiKey: ApiKey }) {
         </Confirm>
       )}
     </li>
-  )
-}
-
-/** What a key reaches, in words. */
-function Reach({ apiKey }: { apiKey: ApiKey }) {
-  const { store } = useDashboard()
-  const { allowed_server_ids: servers, allowed_project_ids: projects } = apiKey
-  if (servers.length + projects.length === 0) return <>the whole account</>
-  const names = [
-    ...servers.map((id) => store.servers.open().get(id)?.task || id),
-    ...projects.map((id) => store.projects.open().get(id)?.name ?? id),
-  ]
-  return (
-    <>
-      only <bdi>{names.join(', ')}</bdi>
-    </>
   )
 }

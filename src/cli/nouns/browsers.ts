@@ -1,0 +1,49 @@
+import type { ResponseOf } from '../../client/client.ts'
+import type { Client } from '../client.ts'
+import type { Named, NameWords } from '../names.ts'
+import { call, type Noun, rows } from '../runner.ts'
+import type { Column } from '../table.ts'
+
+type Browser = ResponseOf<'browsers.list'>['browsers'][number]
+
+const COLUMNS: readonly Column<Browser>[] = [
+  { heading: 'ID', cell: ({ id }) => id },
+  { heading: 'NAME', cell: ({ name }) => name, elastic: true },
+  { heading: 'CONTROL API', cell: ({ is_admin }) => (is_admin ? 'yes' : 'no'), minor: 2 },
+  { heading: 'LAST USED', cell: ({ last_used_at }) => last_used_at, minor: 1 },
+  { heading: 'SIGNED IN', cell: ({ created_at }) => created_at, minor: 3 },
+]
+
+const WORDS: NameWords = {
+  one: 'browser',
+  by: ['name'],
+  listedBy: 'berth browsers',
+  none: 'Sign one in with "berth open".',
+}
+
+/** `berth browsers` */
+export const browsers: Noun = {
+  name: 'browsers',
+  summary: 'browsers that are signed in',
+  description:
+    'Lists the browsers that are signed in to the account, and signs them out. Plain "berth browsers" lists them; "berth open" signs one in.',
+  names: [{ placeholder: 'BROWSER', words: WORDS, list: listNamed }],
+  commands: [
+    call('browsers.list', {
+      usage: 'list',
+      description: 'list the browsers, newest first',
+      show: rows('browsers', COLUMNS, 'No browser is signed in. Sign one in with "berth open".\n'),
+    }),
+    call('browsers.delete', {
+      usage: 'delete <BROWSER>',
+      description: 'sign a browser out',
+      request: async ([named], _, { idOf }) => ({ params: { browserId: await idOf('BROWSER', named) } }),
+      show: ({ id }) => `${id} is signed out.\n`,
+    }),
+  ],
+}
+
+async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
+  const { browsers: all } = await client.call('browsers.list', { signal })
+  return all.map(({ id, name }) => ({ id, names: [name], description: name }))
+}
