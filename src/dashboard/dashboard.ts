@@ -6,6 +6,7 @@ import type { PageContext } from './context.ts'
 import type { Route } from './routing/route.ts'
 import { Router } from './routing/router.ts'
 import { Clock } from './store/clock.ts'
+import { Drawer } from './store/drawer.ts'
 import { Notices } from './store/notices.ts'
 import { Shortcuts } from './store/shortcuts.ts'
 import { Steps } from './store/steps.ts'
@@ -23,6 +24,7 @@ export class Dashboard {
   readonly clock: Clock
   readonly notices = new Notices()
   readonly shortcuts = new Shortcuts()
+  readonly drawer = new Drawer()
 
   constructor(context: PageContext, routes: readonly Route[]) {
     this.context = context

@@ -8,14 +8,16 @@ interface CommandLinesProps {
   method: string
   path: string
   body?: unknown
+  /** Whether the lines are shown at first. */
+  isOpen?: boolean
 }
 
 /** Shows how a terminal or a program does the same. The key stays a variable. */
-export function CommandLines({ berth, method, path, body }: CommandLinesProps) {
+export function CommandLines({ berth, method, path, body, isOpen }: CommandLinesProps) {
   const { context } = useDashboard()
   const curl = curlLine(context.base_url, { method, path, body })
   return (
-    <details class="command-lines">
+    <details class="command-lines" open={isOpen}>
       <summary>The same from a terminal</summary>
       {[berth, curl].map((line) => (
         <div class="line" key={line}>

@@ -10,6 +10,9 @@ const OPENERS = ['.row-link', 'a.text', 'summary', 'a[href]']
 /** What can be done in a row. A row without is only read. */
 const ACTIONS = 'a[href], summary, button'
 
+/** What stands beside a list and may have rows of its own. */
+const BESIDE = '.detail, .drawer'
+
 /** The button of a menu. */
 const MENU = '[aria-haspopup="menu"]'
 
@@ -27,6 +30,13 @@ export function listKeys(router: Router): Shortcut[] {
       run: openActions,
     },
   ]
+}
+
+/** Returns the address that the selected row leads to; null if there is no such row. */
+export function selectedAddress(): string | null {
+  const row = currentRow()
+  const opener = row && openerOf(row)
+  return opener instanceof HTMLAnchorElement ? `${opener.pathname}${opener.search}` : null
 }
 
 /** Selects the first row in view of the list on the screen. */
@@ -73,11 +83,11 @@ function actionsButton(): HTMLElement | null {
 
 /** Returns the rows of the screen that can be opened, in order; of what is beside a list only if the focus is there. */
 function rows(): HTMLElement[] {
-  const place = document.activeElement?.closest('.detail') ?? document.getElementById('main')
+  const place = document.activeElement?.closest(BESIDE) ?? document.getElementById('main')
   const all = [...(place?.querySelectorAll<HTMLElement>(ROWS) ?? [])]
   return all.filter(
     (row) =>
-      row.closest('.detail') === place?.closest('.detail') &&
+      row.closest(BESIDE) === place?.closest(BESIDE) &&
       row.checkVisibility() &&
       (row.matches(ACTIONS) || row.querySelector(ACTIONS) !== null),
   )

@@ -1,8 +1,10 @@
+import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button } from '../components/button.tsx'
 import { Icon } from '../components/icon.tsx'
-import { listKeys } from '../components/list-keys.ts'
+import { listKeys, selectedAddress } from '../components/list-keys.ts'
 import { useDashboard } from '../dashboard.ts'
+import type { Drawer } from '../store/drawer.ts'
 import { Banners } from './banners.tsx'
 import { Help } from './help.tsx'
 import { Mark } from './mark.tsx'
@@ -12,12 +14,15 @@ import { Outlet } from './outlet.tsx'
 
 /** The page around every screen: navigation, banners, notices. */
 export function Frame() {
-  const { context, router, shortcuts } = useDashboard()
+  const { context, drawer, router, shortcuts } = useDashboard()
   const [isMenuOpen, setMenuOpen] = useState(false)
   const [isHelpOpen, setHelpOpen] = useState(false)
   const main = useRef<HTMLElement>(null)
   const path = router.path.value
-  useEffect(() => setMenuOpen(false), [path])
+  useEffect(() => {
+    setMenuOpen(false)
+    drawer.followScreen()
+  }, [drawer, path])
   useEffect(() => {
     const jumps = navigationFor(context.is_admin, router.routes).flatMap((group) =>
       group.flatMap(({ keys, label, path, isOther }) =>
@@ -27,6 +32,12 @@ export function Frame() {
       ),
     )
     return shortcuts.add(
+      { keys: '~', label: 'Open the drawer, or close it', group: 'page', run: () => toggle(drawer) },
+      {
+        keys: 'Ctrl+F6',
+        label: 'Leave the terminal',
+        isUsable: () => document.querySelector('.xterm') !== null,
+      },
       { keys: '?', label: 'Show these keys', group: 'page', run: () => setHelpOpen(true) },
       {
         keys: '/',
@@ -37,7 +48,7 @@ export function Frame() {
       ...listKeys(router),
       ...jumps,
     )
-  }, [context, router, shortcuts])
+  }, [context, drawer, router, shortcuts])
   return (
     <>
       <a class="skip" href="#main">
@@ -50,6 +61,15 @@ export function Frame() {
             berth
           </a>
           <Connection />
+          <span class="drawer-button">
+            <Button
+              look="quiet"
+              icon="drawer"
+              label="Drawer: requests, shell and object (~)"
+              pressed={drawer.isOpen.value}
+              onClick={() => toggle(drawer)}
+            />
+          </span>
           <span class="menu-button">
             <Button
               look="quiet"
@@ -67,11 +87,27 @@ export function Frame() {
         <main id="main" ref={main}>
           <Outlet />
         </main>
+        {drawer.isOpen.value && <LazyDrawer />}
       </div>
       <NoticeList />
       {isHelpOpen && <Help onClose={() => setHelpOpen(false)} />}
     </>
   )
+}
+
+/** Opens the drawer about the selected row, or what the screen shows; or closes it. */
+function toggle(drawer: Drawer): void {
+  if (drawer.isOpen.peek()) drawer.close()
+  else drawer.open(selectedAddress())
+}
+
+/** Loads the drawer when it is first opened. */
+function LazyDrawer() {
+  const [Sheet, setSheet] = useState<ComponentType | null>(null)
+  useEffect(() => {
+    void import('./drawer/drawer.tsx').then(({ DrawerSheet }) => setSheet(() => DrawerSheet))
+  }, [])
+  return Sheet && <Sheet />
 }
 
 const searchField = (place: HTMLElement | null): HTMLInputElement | null =>

@@ -25,7 +25,7 @@ export class Shortcuts {
 
   /** All shortcuts that work now, each key once: the one that was added last. */
   list(): Shortcut[] {
-    return [...this.#all.values()].flatMap((stack) => stack.at(-1) ?? []).filter((one) => isUsable(one))
+    return [...this.#all.values()].flatMap((stack) => stack.findLast((one) => isUsable(one)) ?? [])
   }
 
   /**
@@ -52,15 +52,15 @@ export class Shortcuts {
       const first = this.#first && timeStamp - this.#first.at < SEQUENCE_MS ? `${this.#first.key} ` : ''
       const shortcut = this.#find(`${first}${key}`) ?? this.#find(key)
       this.#first = shortcut ? null : { key, at: timeStamp }
-      if (!shortcut?.run || !isUsable(shortcut, key)) return
+      if (!shortcut?.run) return
       event.preventDefault()
       shortcut.run()
     })
   }
 
   #find(keys: string): Shortcut | undefined {
-    const own = this.#all.get(keys)?.at(-1)
-    return own ?? [...this.#all.values()].map((stack) => stack.at(-1)).find((one) => one?.also === keys)
+    const own = this.#all.get(keys)?.findLast((one) => isUsable(one, keys))
+    return own ?? [...this.#all.values()].flat().findLast((one) => one.also === keys && isUsable(one, keys))
   }
 }
 

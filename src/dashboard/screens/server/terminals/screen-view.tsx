@@ -28,6 +28,13 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
     emulator.loadAddon(new Unicode11Addon())
     emulator.unicode.activeVersion = '11'
     emulator.open(place.current)
+    // The terminal takes all other keys, also the one that leads to the next control (WCAG 2.1.2).
+    emulator.textarea?.setAttribute('aria-description', 'Ctrl+F6 leaves the terminal.')
+    emulator.attachCustomKeyEventHandler(({ type, key, ctrlKey }) => {
+      if (key !== 'F6' || !ctrlKey) return true
+      if (type === 'keydown') leave(place.current)
+      return false
+    })
     drawByGraphicsCard(emulator)
     fit.fit()
     const path = `/servers/${encodeURIComponent(serverId)}/terminals/${encodeURIComponent(terminal.id)}/attach`
@@ -58,6 +65,14 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
       )}
     </div>
   )
+}
+
+/** Moves the focus from a terminal to the tabs above it. */
+function leave(screen: HTMLElement | null): void {
+  const tabs = screen?.closest('.terminals')?.querySelector('.terminal-tabs')
+  const tab = tabs?.querySelector<HTMLElement>('[aria-current="true"]')
+  if (tab) tab.focus()
+  else screen?.querySelector<HTMLElement>(':focus')?.blur()
 }
 
 /** Makes an emulator. */

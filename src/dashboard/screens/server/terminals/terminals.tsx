@@ -9,13 +9,29 @@ import type { Server, Terminal } from '../../../store/store.ts'
 import { openTerminal } from './open-terminal.ts'
 import type { ScreenViewProps } from './screen-view.tsx'
 
-/** The terminals of a server, of which one is shown. They run on when the page is left: `berth shell` has the same. */
-export function Terminals({ server }: { server: Server }) {
+/** Which terminal is shown. */
+interface ShownTerminal {
+  /** Its id or name; null for the first. */
+  readonly id: string | null
+  show(id: string): void
+}
+
+/**
+ * The terminals of a server, of which one is shown. They run on when the page is left: `berth shell` has the same.
+ *
+ * @param shown which one is shown; by default the one that the address names
+ */
+export function Terminals({ server, shown: given }: { server: Server; shown?: ShownTerminal }) {
   const dashboard = useDashboard()
   const { router, store, api } = dashboard
+  const ofAddress = {
+    id: router.query.value.get('terminal'),
+    show: (id: string) => router.setQuery('terminal', id),
+  }
+  const { id: wanted, show } = given ?? ofAddress
   const open = async (): Promise<void> => {
     const terminal = await openTerminal(dashboard, server.id)
-    router.setQuery('terminal', terminal.id)
+    show(terminal.id)
   }
   const close = async (terminal: Terminal): Promise<void> => {
     await api.call('terminals.delete', { params: { serverId: server.id, terminalId: terminal.id } })
@@ -24,7 +40,6 @@ export function Terminals({ server }: { server: Server }) {
   return (
     <Loaded of={store.terminals(server.id)}>
       {(all) => {
-        const wanted = router.query.value.get('terminal')
         const shown = all.filter((one) => one.exit_code === null || one.id === wanted)
         const current = shown.find(({ id, name }) => id === wanted || name === wanted) ?? shown[0]
         if (!current) return <NoTerminal server={server} open={open} />
@@ -33,11 +48,7 @@ export function Terminals({ server }: { server: Server }) {
             <nav class="terminal-tabs" aria-label="Terminals">
               {shown.map((terminal) => (
                 <span key={terminal.id} class={`terminal-tab${terminal === current ? ' current' : ''}`}>
-                  <button
-                    type="button"
-                    aria-current={terminal === current}
-                    onClick={() => router.setQuery('terminal', terminal.id)}
-                  >
+                  <button type="button" aria-current={terminal === current} onClick={() => show(terminal.id)}>
                     {terminal.name}
                     {terminal.exit_code !== null && ` (exit ${terminal.exit_code})`}
                   </button>
