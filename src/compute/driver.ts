@@ -1,6 +1,6 @@
 import type { Isolation } from '../config/config.ts'
 import type { Connection } from '../runtime/connection.ts'
-import type { OutboundControl } from './outbound.ts'
+import type { OutboundControl } from './outbound-control.ts'
 import type {
   CommandOwner,
   ProcessSignal,

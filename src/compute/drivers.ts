@@ -8,7 +8,7 @@ import type { LocalDriverOptions } from './local/isolation.ts'
 import type { ServerNetwork } from './local/network/server-network.ts'
 import { LocalWorkspace } from './local/workspace.ts'
 import { NoIsolation } from './none/isolation.ts'
-import type { OutboundSettings } from './outbound.ts'
+import type { OutboundSettings } from './outbound-control.ts'
 import type { SelfCommand } from './self.ts'
 
 /** What compute needs from the process that runs it. */

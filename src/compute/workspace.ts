@@ -194,7 +194,10 @@ export const WORKSPACE_FAULTS = [
 /** One of `WORKSPACE_FAULTS`. */
 export type WorkspaceFault = (typeof WORKSPACE_FAULTS)[number]
 
-/** A refused path: nothing was changed. */
+/**
+ * A refused path: nothing was changed. The rules for paths are in `local/path.ts`, for the links on their way in
+ * `local/resolve-path.ts`.
+ */
 export class WorkspaceError extends Error {
   override readonly name = 'WorkspaceError'
 

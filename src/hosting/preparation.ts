@@ -42,7 +42,7 @@ export class Preparation {
    */
   async plan({ workspace, directory, sandbox, log }: AppWorkspace): Promise<AppPlan> {
     const [{ planApp }, { SandboxTools }] = await Promise.all([
-      import('./app-runtime/detect.ts'),
+      import('./app-runtime/plan-app.ts'),
       import('./app-runtime/tools.ts'),
     ])
     const plan = await planApp({ workspace, dir: directory, tools: new SandboxTools(sandbox) })

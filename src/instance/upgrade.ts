@@ -23,7 +23,7 @@ const PREFIX = 'before-upgrade-'
 
 /**
  * Saves the state as the snapshot `before-upgrade-A-B`, because this berth is about to change the schema of its
- * database. A and B are the versions of the berth that wrote it and of this one.
+ * database (`migrate` of `storage/migrate.ts`). A and B are the versions of the berth that wrote it and of this one.
  *
  * @throws StartupError if the state cannot be saved, or a newer berth wrote it
  */

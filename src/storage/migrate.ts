@@ -73,7 +73,7 @@ export function schemaOf(path: string): number | null {
 
 /**
  * Runs the migrations that the file lacks, in one transaction with their number (`user_version`): after a crash
- * either all or none are done.
+ * either all or none are done. A start saves a snapshot before (`instance/upgrade.ts`).
  *
  * @throws StartupError if the file has migrations that this berth does not know
  */

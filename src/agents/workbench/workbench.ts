@@ -1,5 +1,5 @@
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
-import { describeRefusal, RefusalCollector } from '../../compute/outbound.ts'
+import { describeRefusal, RefusalCollector } from '../../compute/outbound-control.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'

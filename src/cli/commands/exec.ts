@@ -1,5 +1,5 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
-import { describeRefusal } from '../../compute/outbound.ts'
+import { describeRefusal } from '../../compute/outbound-control.ts'
 import { UsageError } from '../../errors.ts'
 import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frames.ts'
 import { parseDuration } from '../../runtime/duration.ts'

@@ -5,7 +5,7 @@ import { StartStopped } from '../../instance/start.ts'
 import type { Console } from '../console/console.ts'
 import { registerWhenRecovered, startInstance } from '../instances/start.ts'
 import { type ProcessContext, printLog } from '../process-context.ts'
-import { printReady } from './banner.ts'
+import { printReady } from '../ready.ts'
 import { listenForStopSignal } from './stop-signal.ts'
 
 /**

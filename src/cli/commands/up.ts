@@ -2,8 +2,8 @@ import { CommandError } from '../errors.ts'
 import { flag, text } from '../options.ts'
 import { paint } from '../output.ts'
 import { action } from '../runner.ts'
+import type { ProjectFile } from '../up/berth-yaml.ts'
 import type { UpInstance } from '../up/instance.ts'
-import type { ProjectFile } from '../up/project-file.ts'
 import { listenForStopSignal } from './stop-signal.ts'
 
 const FILE = {
@@ -36,7 +36,7 @@ Examples of a berth.yaml:
 `,
   async run({ session, options }) {
     const [{ readProjectFile }, { findOrStart }, { UpProjects }] = await Promise.all([
-      import('../up/project-file.ts'),
+      import('../up/berth-yaml.ts'),
       import('../up/instance.ts'),
       import('../up/bring-up.ts'),
     ])
@@ -91,7 +91,7 @@ export const down = action({
   options: { file: FILE, delete: flag('delete what the file has made, files included') },
   async loss({ options, session: { context } }) {
     if (!options.delete) return null
-    const { readProjectFile } = await import('../up/project-file.ts')
+    const { readProjectFile } = await import('../up/berth-yaml.ts')
     const { path } = await readProjectFile(options.file, context)
     return `All that ${path} has made is deleted, the files of its servers included.`
   },
@@ -103,7 +103,7 @@ export const down = action({
       { findInstance },
       { Client },
     ] = await Promise.all([
-      import('../up/project-file.ts'),
+      import('../up/berth-yaml.ts'),
       import('../up/take-down.ts'),
       import('../up/instance.ts'),
       import('../find-instance.ts'),

@@ -11,8 +11,8 @@ import { missingVariablesText } from '../projects/missing-variables.ts'
 import { Pusher } from '../projects/push.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
+import type { ProjectFile } from './berth-yaml.ts'
 import { prefixed } from './prefixed.ts'
-import type { ProjectFile } from './project-file.ts'
 
 /** Something that a file has made, as the instance lists it. */
 export type Made = ResponseOf<'control.fixtures.list'>['fixtures'][number]

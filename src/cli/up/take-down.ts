@@ -4,8 +4,8 @@ import { listInstances } from '../instances/registry.ts'
 import { stopInstance } from '../instances/stop.ts'
 import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
+import type { ProjectFile } from './berth-yaml.ts'
 import type { Made } from './bring-up.ts'
-import type { ProjectFile } from './project-file.ts'
 
 /** Milliseconds that the end of the instance may take. */
 const STOP_TIMEOUT_MS = 30_000

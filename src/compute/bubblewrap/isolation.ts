@@ -26,7 +26,7 @@ import {
 } from '../local/system-files.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { sandboxdArguments } from '../processes.ts'
-import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
+import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/seccomp-filter.ts'
 import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
 import { KernelSettings } from './kernel-settings.ts'

@@ -14,7 +14,7 @@ import { etcFiles, hiddenDirectories, systemDirectories, toolDirectories } from 
 import type { ToolsDirectory } from '../local/tools-directory.ts'
 import { removeEntry } from '../local/tree.ts'
 import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
-import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/system-calls.ts'
+import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/seccomp-filter.ts'
 import { type SelfCommand, selfFiles } from '../self.ts'
 import type { LandlockPlan } from './plan.ts'
 import { gapsOf } from './ruleset.ts'

@@ -10,7 +10,7 @@ import {
   type Sandbox,
 } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
-import type { OutboundControl } from '../outbound.ts'
+import type { OutboundControl } from '../outbound-control.ts'
 import { countThreads, measureConsumption } from '../process-table.ts'
 import { commandMarker, findDescendants, isStopped, type ProcessScanner, readProcess } from '../processes.ts'
 import { SandboxdClient } from '../sandboxd/client.ts'

@@ -2,7 +2,7 @@ import { ptr } from 'bun:ffi'
 import { closeSync, openSync, readdirSync } from 'node:fs'
 import { openLibc } from './libc.ts'
 import type { Confinement } from './protocol.ts'
-import { INSTRUCTION_BYTES, systemCallFilter } from './system-calls.ts'
+import { INSTRUCTION_BYTES, systemCallFilter } from './seccomp-filter.ts'
 
 /** seccomp(2), by processor. */
 const SECCOMP = process.arch === 'arm64' ? 277 : 317

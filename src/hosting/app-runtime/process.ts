@@ -1,5 +1,5 @@
 import { ComputeError, type Execution, type Sandbox } from '../../compute/driver.ts'
-import type { RefusalCollector } from '../../compute/outbound.ts'
+import type { RefusalCollector } from '../../compute/outbound-control.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { type AppAddress, checkHealth } from './health.ts'

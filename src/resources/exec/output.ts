@@ -1,5 +1,5 @@
 import type { ExecExit } from '../../compute/driver.ts'
-import type { RefusedDestination } from '../../compute/outbound.ts'
+import type { RefusedDestination } from '../../compute/outbound-control.ts'
 import type { BerthError } from '../../errors.ts'
 import type { SendBytes } from '../../http/byte-stream.ts'
 import type { SendEvent } from '../../http/sse.ts'

@@ -1,5 +1,5 @@
 import { ComputeError, type ExecCommand } from '../../compute/driver.ts'
-import { RefusalCollector } from '../../compute/outbound.ts'
+import { RefusalCollector } from '../../compute/outbound-control.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'

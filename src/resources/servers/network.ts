@@ -1,5 +1,5 @@
 import { ComputeError, type Sandbox } from '../../compute/driver.ts'
-import type { OutboundSettings, RefusedDestination } from '../../compute/outbound.ts'
+import type { OutboundSettings, RefusedDestination } from '../../compute/outbound-control.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { NetworkChoice } from './model.ts'
 import type { ServerRecords } from './records.ts'

@@ -5,7 +5,7 @@ import { AccountPlan, BudgetCap, CreditsUsed, PlanOverrides } from '../../resour
 import type { AccountsService } from '../../resources/accounts/service.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
 import type { FaultStore } from '../faults/store.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 
 const Account = t.Object(
   {

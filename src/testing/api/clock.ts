@@ -5,7 +5,7 @@ import { badRequest } from '../../errors.ts'
 import type { Changes } from '../../resources/changes/types.ts'
 import { parseIso, type SteerableClock, toIso } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 
 /** Timers that are listed. */
 const MOST_LISTED = 50

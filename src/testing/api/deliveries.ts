@@ -5,7 +5,7 @@ import { notFound } from '../../errors.ts'
 import type { Deliveries } from '../../resources/webhooks/deliveries.ts'
 import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 
 /** Number of listed items: by default and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }

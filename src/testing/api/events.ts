@@ -11,8 +11,8 @@ import type { Outbox } from '../../resources/events/outbox.ts'
 import { type EventRow, events } from '../../resources/events/table.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { ControlAccess } from './access.ts'
 import { checkAccount } from './account.ts'
+import type { ControlAccess } from './control-access.ts'
 import { START, streamFields, streamItems } from './list-query.ts'
 
 /** Number of listed items: by default and at most. */

@@ -7,8 +7,8 @@ import type { Queries } from '../../storage/database.ts'
 import { FaultEffect, FaultMatch, FaultText, normalizeFault } from '../faults/fault.ts'
 import type { FaultStore } from '../faults/store.ts'
 import type { FaultRow } from '../faults/table.ts'
-import type { ControlAccess } from './access.ts'
 import { checkAccount } from './account.ts'
+import type { ControlAccess } from './control-access.ts'
 
 const FIELDS = {
   id: t.String(),

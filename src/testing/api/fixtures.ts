@@ -3,7 +3,7 @@ import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { FixturesFile } from '../seed/model.ts'
 import type { ListingServices } from '../seed/services.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 import type { StateOperations } from './states.ts'
 
 const Fixture = t.Object(

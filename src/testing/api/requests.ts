@@ -14,7 +14,7 @@ import { globMatcher } from '../faults/glob.ts'
 import { addressOf } from '../journal/entry.ts'
 import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 import { START, streamFields, streamItems } from './list-query.ts'
 import { groupErrors, RequestErrors, RequestErrorsQuery } from './request-errors.ts'
 

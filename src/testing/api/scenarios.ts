@@ -5,7 +5,7 @@ import { operation } from '../../contract/operation.ts'
 import { refused } from '../../contract/request.ts'
 import type { Changes } from '../../resources/changes/types.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 
 const Scenario = t.Object(
   {

@@ -1,6 +1,6 @@
 import type { TProperties } from '@sinclair/typebox'
 import { Elysia, type Static, status, t } from 'elysia'
-import type { NetworkFault } from '../../compute/outbound.ts'
+import type { NetworkFault } from '../../compute/outbound-control.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'
@@ -16,7 +16,7 @@ import {
 } from '../faults/compute/active.ts'
 import type { FaultyCompute } from '../faults/compute/compute.ts'
 import type { FaultySandbox } from '../faults/compute/sandbox.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 
 const Kind = oneOf([...SERVER_FAULT_KINDS])
 

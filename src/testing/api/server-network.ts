@@ -8,7 +8,7 @@ import type { ServerNetworkState } from '../../resources/servers/network.ts'
 import type { ServersService } from '../../resources/servers/service.ts'
 import type { ServerRow } from '../../resources/servers/table.ts'
 import { HOST_PATTERN_FORMS, parseHostPattern } from '../../runtime/host-pattern.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 
 const Mode = oneOf([...OUTBOUND_MODES], {
   description:

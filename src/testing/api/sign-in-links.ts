@@ -6,7 +6,7 @@ import { originOf } from '../../http/origin.ts'
 import { isReturnPath } from '../../http/return-path.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { toIso } from '../../runtime/clock.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 
 /** The target of a sign-in link. */
 const SignInLinkCreate = t.Object(

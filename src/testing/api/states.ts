@@ -3,7 +3,7 @@ import { operation } from '../../contract/operation.ts'
 import { integer } from '../../contract/schema.ts'
 import type { Changes } from '../../resources/changes/types.ts'
 import type { Snapshot } from '../snapshots/snapshots.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 
 /** The result of a reset or a restore. */
 export interface StateReplacement {

@@ -2,7 +2,7 @@ import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { Task } from '../../resources/tasks/model.ts'
 import type { TasksService } from '../../resources/tasks/service.ts'
-import type { ControlAccess } from './access.ts'
+import type { ControlAccess } from './control-access.ts'
 
 /** Serves `/_berth/tasks`: the release of tasks that hold. */
 export const controlTasksRoutes = (access: ControlAccess, tasks: () => Promise<TasksService>) =>

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { ReceivedBytes } from '../../../src/compute/local/network/outbound/received-bytes.ts'
-import type { OutboundSettings } from '../../../src/compute/outbound.ts'
+import type { OutboundSettings } from '../../../src/compute/outbound-control.ts'
 import type { Step } from './world.ts'
 
 const PUBLIC: OutboundSettings = { mode: 'public', hosts: [] }

@@ -10,7 +10,7 @@ import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OutboundRelay } from '../../../src/compute/local/network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from '../../../src/compute/local/network/rules.ts'
-import type { NetworkFault, OutboundSettings } from '../../../src/compute/outbound.ts'
+import type { NetworkFault, OutboundSettings } from '../../../src/compute/outbound-control.ts'
 import { NAME_SERVER } from './internet.ts'
 
 /** A step. */

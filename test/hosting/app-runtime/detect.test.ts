@@ -3,13 +3,13 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { LocalWorkspace } from '../../../src/compute/local/workspace.ts'
-import { planApp } from '../../../src/hosting/app-runtime/detect.ts'
 import {
   AppError,
   type AppPlan,
   missingVariables,
   NoAppFound,
 } from '../../../src/hosting/app-runtime/plan.ts'
+import { planApp } from '../../../src/hosting/app-runtime/plan-app.ts'
 import type { Tools } from '../../../src/hosting/app-runtime/tools.ts'
 
 const FIXTURES = join(import.meta.dir, '../../../fixtures/apps')

@@ -9,7 +9,7 @@ import type {
   TerminalCommand,
   TerminalExecution,
 } from '../../../compute/driver.ts'
-import type { OutboundControl } from '../../../compute/outbound.ts'
+import type { OutboundControl } from '../../../compute/outbound-control.ts'
 import type {
   ProcessSignal,
   ServerConsumption,

@@ -8,7 +8,7 @@ import {
   matchesPort,
   parseHostPattern,
 } from '../../../../runtime/host-pattern.ts'
-import type { OutboundSettings, RefusedDestination } from '../../../outbound.ts'
+import type { OutboundSettings, RefusedDestination } from '../../../outbound-control.ts'
 
 /** A place that a server wants to connect to. */
 export interface Destination {

@@ -6,7 +6,7 @@ import type {
   OutboundControl,
   OutboundSettings,
   RefusedDestination,
-} from '../../../outbound.ts'
+} from '../../../outbound-control.ts'
 import { openLibc } from '../../../sandboxd/libc.ts'
 import type { FromRelay, RelayedSocket, ToRelay } from './messages.ts'
 

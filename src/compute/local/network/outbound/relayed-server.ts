@@ -1,5 +1,5 @@
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
-import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound.ts'
+import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound-control.ts'
 import { Disturbance } from './disturbance.ts'
 import { readQuestion } from './dns-message.ts'
 import type { RelayedSocket } from './messages.ts'

@@ -1,7 +1,7 @@
-import type { Isolation } from '../../config/config.ts'
-import type { ReadyInfo } from '../../instance/start.ts'
-import { facts, paint } from '../output.ts'
-import { type ProcessContext, writeLineSync } from '../process-context.ts'
+import type { Isolation } from '../config/config.ts'
+import type { ReadyInfo } from '../instance/start.ts'
+import { facts, paint } from './output.ts'
+import { type ProcessContext, writeLineSync } from './process-context.ts'
 
 /** Says what an isolation does; of bubblewrap without the network, which differs between machines. */
 const ISOLATION_MEANS: Record<Isolation, string> = {
