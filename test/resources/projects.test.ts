@@ -205,7 +205,14 @@ describe('bring-up', () => {
       keys: [],
       variables: [
         { name: 'MODE', required: false, description: null, default: 'fast', set_for: null, missing: false },
-        { name: 'TOKEN', required: true, description: 'The token', default: null, set_for: null, missing: true },
+        {
+          name: 'TOKEN',
+          required: true,
+          description: 'The token',
+          default: null,
+          set_for: null,
+          missing: true,
+        },
       ],
     })
     await berth.call('PUT', '/secrets', { server_id: serverId, secrets: { MODE: 'slow' } })
@@ -250,7 +257,11 @@ describe('bring-up', () => {
     const phases = ended.init_phases as { phase: string; began_at: string }[]
     expect(phases.map(({ phase }) => phase)).toEqual(['fetch', 'install', 'failed'])
     expect(phases.map(({ began_at }) => began_at).toSorted()).toEqual(phases.map(({ began_at }) => began_at))
-    expect(ended.app).toMatchObject({ found_in: ['berth.json'], install: 'echo no luck; exit 7', build: null })
+    expect(ended.app).toMatchObject({
+      found_in: ['berth.json'],
+      install: 'echo no luck; exit 7',
+      build: null,
+    })
     const { events } = (await berth.control('GET', '/events')).body
     const failed = events.find(
       ({ event, data }: { event: string; data: { project_id?: string } }) =>
