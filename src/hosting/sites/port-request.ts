@@ -9,7 +9,7 @@ import type { ResponseHead } from './http1/response-head.ts'
 import { putRequestHead, putResponseHead } from './http1/rewrite.ts'
 import { type OwnResponse, ownBytes } from './own-response.ts'
 import type { Requester, Tunnel } from './requester.ts'
-import type { SiteState } from './site-state.ts'
+import type { ClientDescription, SiteState } from './site-state.ts'
 import type { ServeFiles } from './upstream.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -59,7 +59,7 @@ export class PortRequest implements Requester, Tunnel {
   /** Writes the response if that is a file. */
   #files: FileResponder | null = null
   /** The Host that was accepted last, and the lines that describe the client to an app. */
-  #accepted: { readonly host: string | null; readonly forwarded: Uint8Array } | null = null
+  #accepted: ClientDescription | null = null
 
   constructor(connection: RequestConnection, state: SiteState) {
     this.#connection = connection
@@ -301,9 +301,7 @@ export class PortRequest implements Requester, Tunnel {
     const { host } = this.#head
     if (this.#accepted?.host === host) return null
     const refusal = this.#state.checkHost(host)
-    if (refusal !== null) return refusal
-    const { remoteAddress } = this.#writer.duplex
-    this.#accepted = { host, forwarded: this.#state.forwardedLines(remoteAddress, host) }
-    return null
+    if (refusal === null) this.#accepted = this.#state.describeClient(this.#writer.duplex.remoteAddress, host)
+    return refusal
   }
 }

@@ -62,6 +62,15 @@ export interface WaitingRequest {
   dispatch(): void
 }
 
+/** What an app is told of a client. */
+export interface ClientDescription {
+  readonly address: string
+  /** The client's Host. */
+  readonly host: string | null
+  /** Lines of a head. */
+  readonly forwarded: Uint8Array
+}
+
 /** State that the clients of one site share: the upstream and the waiting requests. */
 export class SiteState {
   readonly clients = new Set<SiteClient>()
@@ -75,6 +84,8 @@ export class SiteState {
   /** Resolvers of callers that wait for an upstream. */
   #upstreamWaiters: (() => void)[] = []
   #retry: Timer | null = null
+  /** The last result of `describeClient`. */
+  #described: ClientDescription | null = null
 
   constructor(
     private readonly context: GatewayContext,
@@ -178,11 +189,15 @@ export class SiteState {
   }
 
   /** Returns the same fields as lines of a head. Host is included only if the client has sent none. */
-  forwardedLines(address: string, host: string | null): Buffer {
+  describeClient(address: string, host: string | null): ClientDescription {
+    const last = this.#described
+    // Most clients of a site have the same address and ask for the same host.
+    if (last !== null && last.address === address && last.host === host) return last
     const { Host, ...fields } = this.forwardedFields(address, host)
     const all = host === null ? { Host, ...fields } : fields
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-    return Buffer.from(lines.join(''), 'latin1')
+    this.#described = { address, host, forwarded: Buffer.from(lines.join(''), 'latin1') }
+    return this.#described
   }
 
   /** Logs the failure to serve a file. */

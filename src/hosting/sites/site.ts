@@ -138,8 +138,8 @@ export function holdPort(host: string, port: number): PortListener[] | null {
 }
 
 const handlersOf = (state: SiteState): Bun.SocketHandler<ClientConnection | null> => ({
+  // Bun has set TCP_NODELAY.
   open(socket) {
-    socket.setNoDelay(true)
     socket.data = new ClientConnection(socket, state)
   },
   data: (socket, chunk) => socket.data?.receive(chunk),

@@ -72,7 +72,7 @@ export function appRequestHead(
     // Bun decodes non-ASCII characters of a URL as UTF-8, and of fields as Latin-1.
     Buffer.from(`${method} ${target} HTTP/1.1\r\n`),
     Buffer.from(lines, 'latin1'),
-    state.forwardedLines(address, host),
+    state.describeClient(address, host).forwarded,
     Buffer.from('\r\n'),
   ])
   return { bytes, framing }
