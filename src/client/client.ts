@@ -111,6 +111,7 @@ interface LogStream {
 
 /** The server-sent events of the calls that stream: the data of each, by the event's name. */
 interface Streams {
+  'exec.run': ExecEvents
   'tasks.events': Record<string, StoredTranscriptEvent | PositionedDelta>
   'builds.logs': LogStream
   'projects.logs': LogStream
@@ -121,6 +122,17 @@ interface Streams {
   'control.requests.list': Record<string, ResponseOf<'control.requests.list'>['requests'][number]>
   'control.inbox.read': Record<string, ResponseOf<'control.inbox.read'>['entries'][number]>
 }
+
+/** The events of a command's output. */
+interface ExecEvents {
+  stdout: OutputChunk
+  stderr: OutputChunk
+  exit: Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
+  error: { readonly error: string; readonly message: string }
+}
+
+/** A part of a command's output; base64 where the bytes are not UTF-8. */
+type OutputChunk = { readonly data: string } | { readonly data: string; readonly encoding: 'base64' }
 
 /** An event of a task's transcript, with its place in it. */
 export type StoredTranscriptEvent = TranscriptEvent & { readonly seq: number; readonly at: string }

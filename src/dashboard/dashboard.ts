@@ -6,6 +6,7 @@ import type { PageContext } from './context.ts'
 import type { Route } from './routing/route.ts'
 import { Router } from './routing/router.ts'
 import { Clock } from './store/clock.ts'
+import { Commands } from './store/commands.ts'
 import { Drawer } from './store/drawer.ts'
 import { Notices } from './store/notices.ts'
 import { Shortcuts } from './store/shortcuts.ts'
@@ -20,6 +21,7 @@ export class Dashboard {
   readonly store: Store
   /** States that objects came into since the page was opened. */
   readonly steps = new Steps()
+  readonly commands: Commands
   readonly router: Router
   readonly clock: Clock
   readonly notices = new Notices()
@@ -39,6 +41,7 @@ export class Dashboard {
       (change) => this.store.known(change),
     )
     this.store = new Store(this.api, this.changes)
+    this.commands = new Commands(this.api)
   }
 
   /** Connects to the instance and listens to the browser. */

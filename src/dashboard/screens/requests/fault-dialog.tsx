@@ -97,10 +97,11 @@ export function FaultDialog({ title, match, initial, children, onClose }: FaultD
 }
 
 /** Returns the words of the command line for a match. */
-const wordsOf = ({ operation, method, path, account_id: account }: FaultMatch): string[] =>
+const wordsOf = ({ operation, method, path, account_id: account, client }: FaultMatch): string[] =>
   [
     ['--operation', operation],
     ['--method', method],
     ['--path', path && quoted(path)],
     ['--account', account],
+    ['--client', client],
   ].flatMap(([flag, value]) => (flag === undefined || value === undefined ? [] : [flag, value]))

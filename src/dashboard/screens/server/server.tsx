@@ -9,6 +9,7 @@ import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Server as ServerValue } from '../../store/store.ts'
 import { ServerMenu } from '../servers/server-menu.tsx'
+import { Commands } from './commands/commands.tsx'
 import { Faults } from './faults/faults.tsx'
 import { Files } from './files/files.tsx'
 import { ServerBuilds, ServerTasks } from './goals.tsx'
@@ -31,6 +32,7 @@ interface Part {
 /** The parts, in order. */
 const PARTS: readonly Part[] = [
   { tab: '', label: 'Terminal', Content: Terminals },
+  { tab: 'commands', label: 'Commands', Content: Commands },
   { tab: 'files', label: 'Files', Content: Files },
   { tab: 'processes', label: 'Processes', Content: Processes },
   { tab: 'projects', label: 'Projects', Content: ServerProjects },
