@@ -197,6 +197,7 @@ const TYPED: [typed: string, becomes: string][] = [
   ['berth serve --data only/⇥', 'berth serve --data only/one'],
   ['berth exec srv_⇥', 'berth exec SERVER'],
   ['berth projects get corn⇥', 'berth projects get corner-shop'],
+  ['berth cp settings.json corn⇥x', 'berth cp settings.json corner-shop:x'],
   ['berth projects create --template=static⇥', 'berth projects create --template=static-site'],
   ['berth keys update x --servers=srv_⇥', 'berth keys update x --servers=SERVER'],
   ['berth keys update x --servers x,srv_⇥', 'berth keys update x --servers x,SERVER'],

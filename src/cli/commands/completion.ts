@@ -187,10 +187,15 @@ _berth() {
     files) compset -P '*='; _files ;;
     directories) compset -P '*='; _files -/ ;;
     *)
+      local -a places
+      places=("\${(@M)lines:#*:$'\\t'*}")
+      lines=("\${(@)lines:#*:$'\\t'*}")
+      places=("\${(@)places//:/\\\\:}")
+      places=("\${(@)places/$'\\t'/:}")
       lines=("\${(@)lines//:/\\\\:}")
       lines=("\${(@)lines/$'\\t'/:}")
       lines=("\${(@)lines%:}")
-      _describe berth lines
+      _describe berth lines -- places -S ''
       ;;
   esac
 }
