@@ -77,7 +77,7 @@ export class Stage implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.run('berth stop --all')
+    await this.run('berth stop --all --yes')
     rmSync(this.#top, { recursive: true, force: true })
   }
 }

@@ -294,7 +294,7 @@ const QUIET = flag('only the first column: the ids, one a line', { short: 'q' })
 const ONLY_ID = flag('print only the id', { short: 'q' })
 
 /** The option of commands that ask a person before. */
-const YES = flag('do not ask before', { short: 'y' })
+export const YES = flag('do not ask before', { short: 'y' })
 
 /** The other way to name the server of a command whose usage begins with `[SERVER]`. */
 const SERVER_OPTION = text('SERVER', 'the same as SERVER')

@@ -14,7 +14,9 @@ import { join } from 'node:path'
 import { type InstanceVariables, shellText } from '../../src/cli/instances/variables.ts'
 import { readProcess } from '../../src/compute/processes.ts'
 import { processesOf, until } from '../support/processes.ts'
+import { command as berthCommand } from '../support/serve.ts'
 import { type Outcome, run, serve, start, temporaryFolder } from './command.ts'
+import { onTerminal } from './terminal.ts'
 
 /** A folder with work trees in it, and a list of instances of its own. Ends what was started there. */
 function place() {
@@ -154,9 +156,39 @@ test('the list has every instance of the user, and none that was killed', async 
   expect((await run(['run', '--', 'true'], { env: here.env })).exitCode).toBe(0)
   expect(existsSync(ephemeral.data_dir)).toBe(false)
 
-  const all = await here.berth('', ['stop', '--all', '--json'])
+  const all = await here.berth('', ['stop', '--all', '--yes', '--json'])
   expect(JSON.parse(all.stdout).stopped.length).toBe(2)
   expect((await here.berth('', ['stop', '--all'])).stdout).toBe('No berth runs.\n')
+})
+
+test('stop --all does not reach other directories unless somebody agrees', async () => {
+  await using here = place()
+  const a = JSON.parse((await here.berth('a', [...DETACH, '--json'])).stdout)
+  const b = JSON.parse((await here.berth('b', [...DETACH, '--json'])).stdout)
+  const refused = await here.berth('a', ['stop', '--all'])
+  expect(refused).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(refused.stderr).toContain(
+    `1 instance outside of the working directory:\n  ${b.data_dir} (pid ${b.pid})`,
+  )
+  expect(refused.stderr).toContain('--yes')
+  expect([a, b].filter(({ pid }) => runs(pid)).length).toBe(2)
+  const ask = async (answer: string) => {
+    await using terminal = onTerminal([...berthCommand, 'stop', '--all'], {
+      cwd: join(here.path, 'a'),
+      env: here.env,
+    })
+    await terminal.shows('2 instances will stop. Go on?')
+    for (const { data_dir } of [a, b]) expect(terminal.output()).toContain(data_dir)
+    terminal.type(`${answer}\r`)
+    return { exitCode: await terminal.exited, output: terminal.output() }
+  }
+  const no = await ask('n')
+  expect([no.exitCode, no.output]).toEqual([1, expect.stringContaining('Nothing was stopped.')])
+  expect([a, b].filter(({ pid }) => runs(pid)).length).toBe(2)
+  expect((await ask('y')).exitCode).toBe(0)
+  expect([a, b].filter(({ pid }) => runs(pid))).toEqual([])
+  const c = JSON.parse((await here.berth('b', [...DETACH, '--json'])).stdout)
+  expect((await here.berth('a', ['stop', '--all', '--yes'])).stdout).toContain(c.data_dir)
 })
 
 test('an instance whose folder was moved or removed is listed and ended all the same', async () => {

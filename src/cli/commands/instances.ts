@@ -1,3 +1,4 @@
+import { sep } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
@@ -7,8 +8,11 @@ import type { ListedInstance } from '../instances/registry.ts'
 import type { StoppedInstance } from '../instances/stop.ts'
 import { ENV_SHELLS } from '../instances/variables.ts'
 import { choice, flag, text } from '../options.ts'
-import { action, rows } from '../runner.ts'
-import type { Column } from '../table.ts'
+import { count } from '../output.ts'
+import type { ProcessContext } from '../process-context.ts'
+import { isInteractive } from '../prompt.ts'
+import { action, rows, YES } from '../runner.ts'
+import { type Column, table } from '../table.ts'
 
 const DATA = 'the data directory (default: the nearest .berth) [BERTH_DATA]'
 
@@ -94,11 +98,18 @@ export const stop = action({
   json: 'print what was stopped as JSON, for programs',
   options: {
     data: text('DIR', DATA),
-    all: flag('all instances of this user, whatever their directory'),
+    all: flag('all instances of this user, also those of other directories, once you agree'),
+    yes: YES,
     timeout: text('DURATION', `how long it may take, such as 500ms, 10s or 2m (default ${TIMEOUT})`),
     force: flag('kill what has not ended by then'),
   },
-  async run({ session: { context }, options: { data, all, timeout = TIMEOUT, force = false }, print }) {
+  help: `
+--all reaches every instance that "berth list" shows: also those that other terminals, tests and
+tools of yours use. On a terminal it lists them and asks. In a script it needs --yes as soon as one
+is outside of the working directory.
+`,
+  async run({ session: { context }, options, print }) {
+    const { data, all, yes, timeout = TIMEOUT, force = false } = options
     if (all && data !== undefined) throw new UsageError('--all means every directory: leave out --data.')
     const { env, cwd, stderr } = context
     const how = { timeoutMs: durationOf('--timeout', timeout), force, env }
@@ -106,9 +117,9 @@ export const stop = action({
       import('../instances/stop.ts'),
       import('../instances/registry.ts'),
     ])
-    const directories = all
-      ? listInstances(env).map(({ data_dir }) => data_dir)
-      : [findDataDirectory(data, env, cwd)]
+    const instances = all ? listInstances(env) : []
+    if (all && !yes) await agreeToStop(instances, context)
+    const directories = all ? instances.map(({ data_dir }) => data_dir) : [findDataDirectory(data, env, cwd)]
     const outcomes = await Promise.allSettled(directories.map((directory) => stopInstance(directory, how)))
     const stopped = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     await print({ stopped }, () => stopped.map(stoppedText).join('') || (all ? 'No berth runs.\n' : ''))
@@ -121,6 +132,27 @@ export const stop = action({
     if (failures.length > 0) throw failures.at(-1)
   },
 })
+
+/**
+ * Asks a person whether all these instances are meant. Asks nobody if all of them are in the working directory.
+ *
+ * @throws CommandError if the person does not agree, or cannot be asked
+ */
+async function agreeToStop(instances: readonly ListedInstance[], context: ProcessContext): Promise<void> {
+  const isHere = ({ data_dir }: ListedInstance): boolean => data_dir.startsWith(`${context.cwd}${sep}`)
+  const elsewhere = instances.filter((one) => !isHere(one))
+  if (elsewhere.length === 0) return
+  const { askYes } = await import('../confirm.ts')
+  if (!isInteractive(context)) {
+    const named = elsewhere.map(({ data_dir, pid }) => `  ${data_dir} (pid ${pid})\n`).join('')
+    throw new CommandError(
+      `--all also reaches ${count(elsewhere.length, 'instance')} outside of the working directory:\n${named}Add --yes if they are meant. "berth stop" ends the one of this directory.`,
+    )
+  }
+  await context.stderr.write(table(context.stderr, COLUMNS, instances, { wide: true }))
+  if (!(await askYes(`${count(instances.length, 'instance')} will stop. Go on?`, context)))
+    throw new CommandError('Nothing was stopped.')
+}
 
 const stoppedText = ({ data_dir, pid, killed }: StoppedInstance): string =>
   `${killed ? 'Killed' : 'Stopped'} the berth on ${data_dir} (pid ${pid}).\n`
