@@ -1,4 +1,7 @@
 import { CommandError, NO_CONNECTION } from './errors.ts'
+import { paint } from './output.ts'
+import { toPlainText } from './plain-text.ts'
+import type { OutputStream } from './process-context.ts'
 
 /** Milliseconds before the next attempt to reach the instance, by number of failures. The last one repeats. */
 const RETRY_DELAYS_MS = [0, 50, 100, 200, 500] as const
@@ -56,6 +59,15 @@ export async function* followStream<Connection, Item>({
     await waitBeforeRetry(failures, signal)
   }
 }
+
+/** Returns a function that prints why the connection to the instance was lost; with null, that it is restored. */
+export const connectionReporter =
+  (stderr: OutputStream) =>
+  (reason: string | null): Promise<void> => {
+    const notice =
+      reason === null ? 'The instance is back.' : `${toPlainText(reason)} Waiting until it is back.`
+    return stderr.write(paint(stderr, reason === null ? 'green' : 'yellow', `berth: ${notice}\n`))
+  }
 
 /** Reports whether a failure is temporary: the instance is unreachable, stopping or starting. */
 export function isTransient(error: unknown, failures: number): error is CommandError {

@@ -45,3 +45,61 @@ test('people see a line for each, and what is gone', async () => {
   expect(exitCode).toBe(130)
   expect(await berth.run(['changes', 'servers'])).toMatchObject({ exitCode: 2, stdout: '' })
 })
+
+test('a reset is told by a gap, and what changes behind it is printed', async () => {
+  let at = 0
+  const exitCode = await follow(['--json'], async (lines) => {
+    const types = lines.map((line) => JSON.parse(line).type)
+    if (at === 0) await berth.run(['reset', '--no-undo', '--yes'])
+    const gap = types.indexOf('gap')
+    if (at === 1 && types.lastIndexOf('ready') > gap && gap > 0) {
+      at = 2
+      await berth.run(['servers', 'create', '--task', 'after'])
+    }
+    if (at === 0) at = 1
+    return lines.slice(gap + 1).some((line) => line.includes('"after"'))
+  })
+  expect(exitCode).toBe(130)
+})
+
+test('a restart is told, and changes of the next start are printed', async () => {
+  const own = await serve(['--isolation', 'none'])
+  const child = start(['changes', '--json'], { cwd: own.cwd })
+  let text = ''
+  const said = child.stderr.text()
+  let next: Served | null = null
+  for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+    text += chunk
+    if (next === null) {
+      own.child.kill('SIGTERM')
+      await own.child.exited
+      next = await serve(['--isolation', 'none'], { cwd: own.cwd })
+    } else if (text.includes('"type":"gap"') && text.endsWith('{"type":"ready"}\n'))
+      await next.run(['servers', 'create', '--task', 'next'])
+    else if (text.includes('"next"')) child.kill('SIGINT')
+  }
+  expect(await child.exited).toBe(130)
+  expect(text.split('\n')[0]).toBe('{"type":"ready"}')
+  expect(await said).not.toContain('Error')
+  await next?.[Symbol.asyncDispose]()
+  await own[Symbol.asyncDispose]()
+})
+
+test('with --all there are requests and events of the instance, and the other way round it says how', async () => {
+  const exitCode = await follow(['--all', 'request', '--json'], async (lines) => {
+    if (lines.length === 1) await berth.run(['servers', 'create', '--task', 'seen'])
+    return lines.slice(1).some((line) => {
+      expect(JSON.parse(line).type).toBe('request')
+      return line.includes('servers.create')
+    })
+  })
+  expect(exitCode).toBe(130)
+  const { exitCode: refused, stderr } = await berth.run(['changes', 'request'])
+  expect([refused, stderr]).toEqual([2, expect.stringContaining('berth changes --all request')])
+})
+
+test('where nothing answers at first it ends with the reason', async () => {
+  const gone = ['--base-url', 'http://127.0.0.1:9', '--api-key', 'sk_live_x']
+  const { exitCode, stderr } = await berth.run(['changes', ...gone])
+  expect([exitCode, stderr]).toEqual([1, expect.stringContaining('Nothing answers at http://127.0.0.1:9')])
+})

@@ -44,9 +44,7 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.fixtures.list': 'fixtures list',
   'control.fixtures.apply': 'up',
   'control.fixtures.schema': { none: '"berth fixtures schema" prints it without an instance' },
-  'control.changes.stream': {
-    none: 'for programs; "logs -f", "events -f" and "inbox get -f" show each part',
-  },
+  'control.changes.stream': 'changes',
   'control.requests.list': 'logs',
   'control.requests.errors': 'logs',
   'control.requests.clear': 'logs',

@@ -1,9 +1,8 @@
 import type { ResponseOf } from '../../client/client.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, text, wholeNumber } from '../options.ts'
-import { count, paint } from '../output.ts'
-import { toPlainText } from '../plain-text.ts'
-import type { OutputStream } from '../process-context.ts'
+import { count } from '../output.ts'
+import { connectionReporter } from '../reconnect.ts'
 import { followRequests, hasSeveralAccounts, type JournalEntry } from '../requests/follow.ts'
 import { requestText } from '../requests/text.ts'
 import { action, jsonLines, rows } from '../runner.ts'
@@ -112,12 +111,3 @@ Examples:
     return 0
   },
 })
-
-/** Returns a function that prints that the connection to the instance was lost or restored. */
-const connectionReporter =
-  (stderr: OutputStream) =>
-  (reason: string | null): Promise<void> => {
-    const notice =
-      reason === null ? 'The instance is back.' : `${toPlainText(reason)} Waiting until it is back.`
-    return stderr.write(paint(stderr, reason === null ? 'green' : 'yellow', `berth: ${notice}\n`))
-  }
