@@ -6,6 +6,7 @@ import type { Config, Isolation } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import { StartupError } from '../errors.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
+import { refuseSite } from '../hosting/sites/no-site.ts'
 import { ownHost } from '../http/host.ts'
 import { type Listener, listen } from '../http/listener.ts'
 import { logged, type Respond } from '../http/request-log.ts'
@@ -153,7 +154,9 @@ async function compose(
       // The address of the API, its MCP endpoint and projects by name is the same inside a server.
       provide: (_, network) => {
         if (listener) network.forward(listener.port, { unix: listener.listenForServers() })
-        network.acceptAtProjectPorts((port, socket) => routes?.accept(port, socket) ?? null)
+        network.acceptAtProjectPorts(
+          (port, socket) => routes?.accept(port, socket) ?? refuseSite(port, socket),
+        )
       },
     }),
   )

@@ -52,6 +52,12 @@ describe.skipIf(reason !== null)('a program on a server with its own network', (
     const { stdout, stderr } = await berth.exec(server, command, { env })
     return (stdout + stderr).trim()
   }
+  /** The response at a port of projects at which none answers. */
+  const nothingAt = (port: number): string =>
+    JSON.stringify({
+      error: 'not_found',
+      message: `No public project answers at port ${port}. "berth projects" lists the projects and their URLs.`,
+    })
   const get = (url: string): Promise<string> => run(`curl -sS -m 5 '${url}'`)
   /** Runs a program until the command after it has ended. */
   const beside = (program: string, command: string): Promise<string> =>
@@ -96,14 +102,26 @@ describe.skipIf(reason !== null)('a program on a server with its own network', (
     const url = hidden.url ?? ''
     expect(await get(url)).toStartWith('hidden at')
     await berth.call('PATCH', `/projects/${hidden.id}`, { visibility: 'private' })
-    expect(await get(url)).toStartWith('curl: ')
+    expect(await get(url)).toBe(nothingAt(Number(new URL(url).port)))
     await using _machine = Bun.serve({
       hostname: '127.0.0.1',
       port: LAST,
       fetch: () => new Response('machine'),
     })
-    expect(await get(`http://127.0.0.1:${LAST}/`)).toStartWith('curl: ')
+    expect(await get(`http://127.0.0.1:${LAST}/`)).toBe(nothingAt(LAST))
     await berth.call('DELETE', `/projects/${hidden.id}`)
+  })
+
+  test('is told by HTTP that no project answers at a port, and reset if it speaks anything else', async () => {
+    const url = `http://127.0.0.1:${LAST}/`
+    expect(await run(`curl -sS -m 5 -o /dev/null -w '%{http_code}' ${url}`)).toBe('404')
+    expect(await run(`head -c 300000 /dev/zero | curl -sS -m 5 --data-binary @- ${url}`)).toBe(
+      nothingAt(LAST),
+    )
+    expect(await run(`curl -sS -m 5 -H 'accept: text/html' ${url}`)).toContain(
+      '<p>No public project answers at',
+    )
+    expect(await run(`curl -sS -m 5 https://127.0.0.1:${LAST}/`)).toStartWith('curl: ')
   })
 
   test('has the port of a project for itself if it listens there', async () => {
