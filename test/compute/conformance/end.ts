@@ -153,12 +153,13 @@ export function killedBerthTests(name: Isolation): void {
       await until('all to be gone', () => processesOf(bench).then(({ length }) => length === 0))
     })
 
-    test('by kill -9 with sandboxd stopped leaves what `reap` ends, and nothing of other servers', async () => {
+    test('by kill -9 with sandboxd stopped leaves what `reap` ends, which ends nothing of other data directories', async () => {
       await using bench = new Bench(name)
       const host = await startHost(bench, 'sleep 300 & kill -STOP $PPID; sleep 300')
-      const other = await bench.start('srv_other')
+      await using elsewhere = new Bench(name)
+      const other = await elsewhere.start()
       const bystander = run(other, 'sleep 300')
-      await until('the bystander', async () => (await bench.commands()).length > 0)
+      await until('the bystander', async () => (await elsewhere.commands()).length > 0)
       host.kill('SIGKILL')
       await host.exited
       const handle = { kind: 'local', folder: 'servers/srv_host' }
