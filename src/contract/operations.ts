@@ -97,6 +97,7 @@ export const CONTROL_OPERATIONS = {
   'control.events.list': 'GET /_berth/events',
   'control.events.emit': 'POST /_berth/events',
   'control.deliveries.list': 'GET /_berth/deliveries',
+  'control.deliveries.summary': 'GET /_berth/deliveries/summary',
   'control.deliveries.get': 'GET /_berth/deliveries/{deliveryId}',
   'control.deliveries.retry': 'POST /_berth/deliveries/{deliveryId}/retry',
   'control.scenarios.list': 'GET /_berth/scenarios',

@@ -23,6 +23,7 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.events.list': 'events list',
   'control.events.emit': 'trigger',
   'control.deliveries.list': 'deliveries list',
+  'control.deliveries.summary': 'deliveries summary',
   'control.deliveries.get': 'deliveries get',
   'control.deliveries.retry': 'deliveries retry',
   'control.wait': { none: 'for tests; commands that begin something follow it to its end by themselves' },

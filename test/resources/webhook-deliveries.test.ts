@@ -74,6 +74,46 @@ describe('a delivery', () => {
     expect(() => verify(webhook.secret, { ...got, body: `${got.body} ` })).toThrow('signature')
   })
 
+  test('shows the headers of the response, bounded, and says how it went for each webhook', async () => {
+    const summaryOf = async ({ id }: { id: string }) =>
+      (await berth.control('GET', '/deliveries/summary')).body.webhooks.find(
+        ({ webhook_id }: { webhook_id: string }) => webhook_id === id,
+      )
+    await using target = await receiver({
+      reply: replyWith(204, '', { 'X-Receiver': 'mine', 'X-Long': 'y'.repeat(3_000) }),
+    })
+    await using webhook = await subscribe(`${target.url}?summed`, ['tuning.started'])
+    expect(await summaryOf(webhook)).toEqual({
+      webhook_id: webhook.id,
+      account_id: expect.stringMatching(/^acct_/),
+      url: `${target.url}?summed`,
+      pending: 0,
+      delivered: 0,
+      failed: 0,
+      success_rate: null,
+      attempts: 0,
+      failed_attempts: 0,
+      last_attempt_at: null,
+      last_error: null,
+    })
+    await emit('tuning.started')
+    const [delivered] = await settled(webhook, ([one]) => one?.status === 'delivered')
+    const { headers } = delivered.attempts[0].response
+    expect([headers['x-receiver'], headers['x-long'].length]).toEqual(['mine', 1_024])
+    target.reply = replyWith(500)
+    await emit('tuning.started')
+    await settled(webhook, ([one]) => one?.attempts.length === 1)
+    expect(await summaryOf(webhook)).toMatchObject({
+      pending: 1,
+      delivered: 1,
+      failed: 0,
+      success_rate: 1,
+      attempts: 2,
+      failed_attempts: 1,
+      last_error: 'The receiver answered with 500.',
+    })
+  })
+
   test('verifies wherever the clock has been moved to', async () => {
     await using target = await receiver()
     await using webhook = await subscribe(target.url)
@@ -170,7 +210,10 @@ describe('a delivery', () => {
         ms: expect.any(Number),
         error: null,
         request: { headers: expect.objectContaining({ 'webhook-id': event.id }), body: got.body },
-        response: { body: 'x'.repeat(1_024) },
+        response: {
+          headers: expect.not.objectContaining({ date: expect.any(String) }),
+          body: 'x'.repeat(1_024),
+        },
       },
     ])
     for (const [name, value] of Object.entries(delivery.attempts[0].request.headers)) {
@@ -184,7 +227,11 @@ const FAILURES: [string, Receiver['reply'], object][] = [
   [
     '500',
     replyWith(500, 'oops'),
-    { status: 500, error: 'The receiver answered with 500.', response: { body: 'oops' } },
+    {
+      status: 500,
+      error: 'The receiver answered with 500.',
+      response: { headers: expect.anything(), body: 'oops' },
+    },
   ],
   ['404', replyWith(404), { status: 404 }],
   [

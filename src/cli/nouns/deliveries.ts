@@ -9,6 +9,7 @@ import { call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 type Delivery = ResponseOf<'control.deliveries.get'>
+type Summary = ResponseOf<'control.deliveries.summary'>['webhooks'][number]
 type Attempt = Delivery['attempts'][number]
 
 /** Colours by status of a delivery. */
@@ -29,6 +30,20 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { heading: 'LAST ANSWER', cell: ({ attempts }) => outcomeOf(attempts.at(-1)) },
   { heading: 'CREATED', cell: ({ created_at }) => created_at, minor: 1 },
   { heading: 'URL', cell: ({ url }) => url, minor: 2, elastic: true },
+]
+
+const SUMMARY_COLUMNS: readonly Column<Summary>[] = [
+  { heading: 'WEBHOOK', cell: ({ webhook_id }) => webhook_id },
+  { heading: 'DELIVERED', cell: ({ delivered }) => String(delivered), right: true },
+  { heading: 'FAILED', cell: ({ failed }) => String(failed), right: true },
+  { heading: 'PENDING', cell: ({ pending }) => String(pending), right: true, minor: 2 },
+  {
+    heading: 'SUCCESS',
+    cell: ({ success_rate: rate }) => (rate === null ? '–' : `${Math.floor(rate * 1000) / 10} %`),
+    right: true,
+  },
+  { heading: 'LAST ERROR', cell: ({ last_error }) => last_error ?? '', minor: 1, elastic: true },
+  { heading: 'URL', cell: ({ url }) => url, minor: 3, elastic: true },
 ]
 
 const WORDS: NameWords = {
@@ -63,6 +78,15 @@ export const deliveries: Noun = {
         },
       }),
       show: rows('deliveries', COLUMNS, 'No deliveries. Subscribe with "berth webhooks create URL".\n'),
+    }),
+    call('control.deliveries.summary', {
+      usage: 'summary',
+      description: 'show how the deliveries to each webhook went',
+      options: { account: text('ACCOUNT', 'those of one account') },
+      request: async (_, { account }, { idOf }) => ({
+        query: { account_id: await idOf('ACCOUNT', account) },
+      }),
+      show: rows('webhooks', SUMMARY_COLUMNS, 'No webhooks. Subscribe with "berth webhooks create URL".\n'),
     }),
     call('control.deliveries.get', {
       usage: 'get <DELIVERY>',
@@ -115,11 +139,12 @@ function attemptText(out: OutputStream, attempt: Attempt): string {
       .replace(/^(?=.)/gm, '  ')
     return `${paint(out, 'dim', label)}\n${indented}\n`
   }
-  const headers = Object.entries(request.headers).map(([name, value]) => `${name}: ${value}`)
+  const messageText = ({ headers, body }: { headers: Record<string, string>; body: string }): string =>
+    [...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), '', body].join('\n')
   return (
     paint(out, 'bold', title) +
-    block('Sent', [...headers, '', request.body].join('\n')) +
-    block('Answered', response?.body ?? '') +
+    block('Sent', messageText(request)) +
+    block('Answered', response === null ? '' : messageText(response).trim()) +
     block('Error', error ?? '')
   )
 }

@@ -40,7 +40,16 @@ export async function attemptDelivery(
   const at = options.clock.now()
   const started = performance.now()
   const body = JSON.stringify(toPayload(event))
-  const attempt: Attempt = { at, ms: 0, status: null, error: null, headers: {}, body, response: null }
+  const attempt: Attempt = {
+    at,
+    ms: 0,
+    status: null,
+    error: null,
+    headers: {},
+    body,
+    response: null,
+    responseHeaders: null,
+  }
   // AbortSignal.timeout cannot be cancelled.
   const ending = new AbortController()
   const end = () => ending.abort(cancelled.reason)
@@ -57,6 +66,7 @@ export async function attemptDelivery(
     const response = await send(webhook.url, attempt, options, ending.signal)
     attempt.status = response.status
     attempt.response = response.text
+    attempt.responseHeaders = response.headers
     attempt.error = statusError(response)
   } catch (error) {
     attempt.error = describe(error)
@@ -98,8 +108,10 @@ function describe(error: unknown): string {
   return `The receiver was not reached: ${message ?? error}${code && !message?.includes(code) ? ` (${code})` : ''}`
 }
 
-/** Bytes of a response to read and store. */
+/** Bytes of a response to read and store, most of its headers, and most characters of a value. */
 const RESPONSE_LIMIT = 1_024
+const MAX_HEADERS = 64
+const MAX_HEADER = 1_024
 
 /** The connection failed before anything was sent, so another address of the name may work. */
 const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'])
@@ -107,6 +119,7 @@ const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'E
 /** A receiver's response. */
 interface WebhookResponse {
   status: number
+  headers: Record<string, string>
   /** The first KiB of its body. */
   text: string
 }
@@ -191,6 +204,18 @@ function postTo(
   })
 }
 
+/**
+ * Returns the first headers of a response, by their names in lower case, repeated ones joined. Leaves out `date`: an
+ * attempt has its time by berth's clock.
+ */
+const headersOf = ({ headers }: IncomingMessage): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers)
+      .filter(([name]) => name !== 'date')
+      .slice(0, MAX_HEADERS)
+      .map(([name, value = '']) => [name, [value].flat().join(', ').slice(0, MAX_HEADER)]),
+  )
+
 /** Reads a response to its end or to the limit. */
 function readResponse(response: IncomingMessage): Promise<WebhookResponse> {
   return new Promise((resolve, reject) => {
@@ -198,7 +223,11 @@ function readResponse(response: IncomingMessage): Promise<WebhookResponse> {
     let size = 0
     const done = () => {
       const bytes = Buffer.concat(chunks).subarray(0, RESPONSE_LIMIT)
-      resolve({ status: response.statusCode ?? 0, text: bytes.toString('utf8') })
+      resolve({
+        status: response.statusCode ?? 0,
+        headers: headersOf(response),
+        text: bytes.toString('utf8'),
+      })
     }
     response.on('data', (chunk: Buffer) => {
       chunks.push(chunk)

@@ -39,7 +39,7 @@ interface AttemptReport {
   ms: number
   error: string | null
   request: { headers: Record<string, string>; body: string }
-  response: { body: string } | null
+  response: { headers: Record<string, string>; body: string } | null
 }
 
 /** Reads deliveries with their attempts, newest first. */
@@ -101,12 +101,80 @@ function attemptsOf(queries: Queries, ids: string[]): Map<string, AttemptReport[
   return byDelivery
 }
 
-const toReport = ({ number, at, status, ms, error, headers, body, response }: AttemptRow): AttemptReport => ({
+const toReport = ({
+  number,
+  at,
+  status,
+  ms,
+  error,
+  headers,
+  body,
+  response,
+  responseHeaders,
+}: AttemptRow): AttemptReport => ({
   number,
   at: toIso(at),
   status,
   ms,
   error,
   request: { headers, body },
-  response: response === null ? null : { body: response },
+  response: response === null ? null : { headers: responseHeaders ?? {}, body: response },
 })
+
+/** How the deliveries to a webhook went. */
+interface WebhookSummary {
+  webhook_id: string
+  account_id: string
+  url: string
+  /** How many deliveries there are, by their status. */
+  pending: number
+  delivered: number
+  failed: number
+  /** The share of the ended deliveries that were delivered, 0 to 1; null while none has ended. */
+  success_rate: number | null
+  attempts: number
+  failed_attempts: number
+  last_attempt_at: string | null
+  /** Why the last attempt failed; null if it did not. */
+  last_error: string | null
+}
+
+/** Summarizes the deliveries to each webhook, the newest webhook first. */
+export function summarizeDeliveries(queries: Queries, accountId: string | undefined): WebhookSummary[] {
+  const count = (status: DeliveryStatus) =>
+    sql<number>`(SELECT COUNT(*) FROM deliveries WHERE webhook_id = webhooks.id AND status = ${status})`
+  const ofAttempts = (what: string) =>
+    sql`(SELECT ${sql.raw(what)} FROM delivery_attempts a JOIN deliveries d ON d.id = a.delivery_id WHERE d.webhook_id = webhooks.id`
+  const rows = queries
+    .select({
+      webhook: webhooks,
+      pending: count('pending'),
+      delivered: count('delivered'),
+      failed: count('failed'),
+      attempts: sql<number>`${ofAttempts('COUNT(*)')})`,
+      failedAttempts: sql<number>`${ofAttempts('COUNT(*)')} AND a.error IS NOT NULL)`,
+      lastAt: sql<
+        number | null
+      >`${ofAttempts('a.at')} ORDER BY a.at DESC, d.event_seq DESC, a.number DESC LIMIT 1)`,
+      lastError: sql<
+        string | null
+      >`${ofAttempts('a.error')} ORDER BY a.at DESC, d.event_seq DESC, a.number DESC LIMIT 1)`,
+    })
+    .from(webhooks)
+    .where(accountId === undefined ? undefined : eq(webhooks.accountId, accountId))
+    .orderBy(desc(sql`${webhooks}.rowid`))
+    .all()
+  return rows.map(({ webhook, pending, delivered, failed, attempts, failedAttempts, lastAt, lastError }) => ({
+    webhook_id: webhook.id,
+    account_id: webhook.accountId,
+    url: webhook.url,
+    pending,
+    delivered,
+    failed,
+    success_rate: delivered + failed === 0 ? null : delivered / (delivered + failed),
+    attempts,
+    failed_attempts: failedAttempts,
+    last_attempt_at: lastAt === null ? null : toIso(lastAt),
+    last_error: lastError,
+  }))
+}

@@ -98,6 +98,7 @@ export class DeliveryQueue {
         headers: sql.placeholder('headers'),
         body: sql.placeholder('body'),
         response: sql.placeholder('response'),
+        responseHeaders: sql.placeholder('responseHeaders'),
       })
       .prepare()
   }

@@ -58,6 +58,8 @@ export const deliveryAttempts = sqliteTable(
     body: text('body').notNull(),
     /** The first KiB of the response; null if there was none. */
     response: text('answer'),
+    /** Null if there was none, or for an attempt that an older berth made. */
+    responseHeaders: text('response_headers', { mode: 'json' }).$type<Record<string, string>>(),
   },
   (table) => [primaryKey({ columns: [table.deliveryId, table.number] })],
 )

@@ -18,7 +18,12 @@ const DeliveryAttempt = t.Object(
     ms: t.Number(),
     error: t.Nullable(t.String(), { description: 'Why it failed.' }),
     request: t.Object({ headers: t.Record(t.String(), t.String()), body: t.String() }),
-    response: t.Nullable(t.Object({ body: t.String({ description: 'Its first KiB.' }) })),
+    response: t.Nullable(
+      t.Object({
+        headers: t.Record(t.String(), t.String()),
+        body: t.String({ description: 'Its first KiB.' }),
+      }),
+    ),
   },
   { $id: 'DeliveryAttempt' },
 )
@@ -40,6 +45,28 @@ export const Delivery = t.Object(
   { $id: 'Delivery' },
 )
 export type Delivery = Static<typeof Delivery>
+
+/** How the deliveries to a webhook went. */
+const WebhookSummary = t.Object(
+  {
+    webhook_id: t.String(),
+    account_id: t.String(),
+    url: t.String(),
+    pending: integer({ minimum: 0, description: 'Deliveries that are still attempted.' }),
+    delivered: integer({ minimum: 0 }),
+    failed: integer({ minimum: 0, description: 'Deliveries that are not attempted any more.' }),
+    success_rate: t.Nullable(t.Number({ minimum: 0, maximum: 1 }), {
+      description: 'The share of the ended deliveries that were delivered; null while none has ended.',
+    }),
+    attempts: integer({ minimum: 0 }),
+    failed_attempts: integer({ minimum: 0 }),
+    last_attempt_at: t.Nullable(t.String({ format: 'date-time' })),
+    last_error: t.Nullable(t.String(), {
+      description: 'Why the last attempt failed; null if it did not.',
+    }),
+  },
+  { $id: 'WebhookSummary' },
+)
 
 const DeliveryQuery = t.Object(
   {
@@ -92,10 +119,31 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
           access: 'admin',
           summary: 'Deliveries with their attempts, newest first',
           description:
-            'Each attempt has the headers and body that were sent, and the first KiB of the response.',
+            'Each attempt has the headers and body that were sent, and the headers and the first KiB of the response.',
           success: { 200: t.Object({ deliveries: t.Array(Delivery) }) },
         },
         { query: DeliveryQuery },
+      ),
+    )
+    .get(
+      '/summary',
+      async ({ query: { account_id } }) => ({
+        webhooks: (await history()).summarizeDeliveries(queries, account_id),
+      }),
+      operation(
+        'control.deliveries.summary',
+        {
+          access: 'admin',
+          summary: 'How the deliveries to each webhook went',
+          description: 'Also for webhooks that nothing was sent to yet, the newest webhook first.',
+          success: { 200: t.Object({ webhooks: t.Array(WebhookSummary) }) },
+        },
+        {
+          query: t.Object(
+            { account_id: t.Optional(t.String({ description: 'Those of one account.' })) },
+            { additionalProperties: false },
+          ),
+        },
       ),
     )
     .get(

@@ -206,5 +206,6 @@ export async function everyOperation(
   await control('GET', '/events')
   await allTried(berth)
   await control('GET', '/deliveries')
+  await control('GET', '/deliveries/summary')
   return { requests: recorder.all, secret }
 }
