@@ -101,7 +101,9 @@ test('an app that does not come up is told with the end of its log, and what was
   const { exitCode, stdout, stderr } = await berth.run(['deploy', 'app'])
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
   expect(stderr).toContain('no luck today')
-  expect(stderr).toEndWith(`(compute_backend_error)\nThe whole log: berth deployments logs ${server}\n`)
+  expect(stderr).toEndWith(
+    `(compute_backend_error)\nThe whole log: berth deployments logs ${server}\nThe version before goes on, with its files.\n`,
+  )
   expect(await (await fetch(url)).text()).toBe('up')
 })
 
@@ -197,6 +199,47 @@ test('what is published is taken down, and its files stay', async () => {
   expect([exitCode, stdout]).toEqual([0, `Nothing is published at ${url} any more. The files stay.\n`])
   expect(await exec('ls')).toBe('index.html\n')
   expect((await berth.run(['deployments'])).stdout).toContain('publishes nothing yet')
+})
+
+const serving = (text: string) =>
+  `Bun.serve({ port: process.env.PORT, fetch: () => new Response(${JSON.stringify(text)}) })`
+
+test('a version that does not come up leaves the one before in place, files included, also over a restart', async () => {
+  write({ 'index.ts': serving('one'), 'kept.txt': 'kept', 'gone.txt': 'gone' })
+  const url = published((await berth.run(['deploy', 'app'])).stdout)
+  await exec('chmod 700 kept.txt; echo made > made.txt')
+  write({ 'index.ts': 'throw new Error("broken on purpose")', 'kept.txt': 'other', 'new.txt': 'new' })
+  rmSync(join(berth.cwd, 'app/gone.txt'))
+  const failed = await berth.run(['deploy', 'app', '--clean'])
+  expect(failed).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(failed.stderr).toContain('broken on purpose')
+  expect(failed.stderr).toEndWith('The version before goes on, with its files.\n')
+  expect(await exec('cat kept.txt gone.txt made.txt; stat -c %a kept.txt; ls')).toBe(
+    'keptgonemade\n700\ngone.txt\nindex.ts\nkept.txt\nmade.txt\n',
+  )
+  await berth.run(['servers', 'restart', server])
+  await until(async () => (await (await fetch(url)).text()) === 'one', 'the version before')
+})
+
+test('a version that fails under --watch is told once, and the next is compared with what was put back', async () => {
+  write({ 'index.ts': serving('one') })
+  const child = start(['deploy', 'app', '--watch'], { cwd: berth.cwd, env: bareEnvironment() })
+  let said = ''
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const chunk of stream) said += new TextDecoder().decode(chunk)
+  }
+  const reading = Promise.all([read(child.stdout), read(child.stderr)])
+  await until(() => said.includes('Watching'), 'the first publication')
+  const url = / at (http:\S+)\n/.exec(said)?.[1] ?? ''
+  write({ 'index.ts': 'throw new Error("broken on purpose")' })
+  await until(() => said.includes('goes on, with its files'), 'the failure')
+  expect(await (await fetch(url)).text()).toBe('one')
+  write({ 'index.ts': serving('two') })
+  await until(() => said.split(' live in ').length === 3, 'the mended version')
+  expect(await (await fetch(url)).text()).toBe('two')
+  expect(said.split('goes on, with its files').length).toBe(2)
+  child.kill('SIGINT')
+  await reading
 })
 
 test('the log of what is published says why it did not come up; the failure names the command', async () => {

@@ -52,8 +52,8 @@ Examples:
     const { DirectoryUpload } = await import('../directory/upload-changes.ts')
     const upload = new DirectoryUpload(session.context, client, serverId, directory)
     if (options.watch) return deployOnChange(session.context, client, serverId, upload, options)
-    const files = await upload.sendAll(options.clean ?? false)
-    const published = await publish(session.context, client, serverId, options.json)
+    const files = await upload.sendAll(options.clean ?? false, await isPublished(client, serverId))
+    const published = await publishUpload(session.context, client, serverId, upload, options.json)
     const hint = await projectHint(session.context, client, directory)
     return print({ ...published, files }, ({ url }) => `Published ${serverId} at ${url}\n${hint}`)
   },
@@ -106,6 +106,41 @@ async function publish(
   }
 }
 
+const isPublished = async (client: Client, serverId: string): Promise<boolean> =>
+  (await client.call('deployments.list', { params: { serverId } })).deployments.length > 0
+
+/** Publishes what was uploaded. If it does not come up, puts the files of the version before back and publishes them. */
+async function publishUpload(
+  context: ProcessContext,
+  client: Client,
+  serverId: string,
+  upload: DirectoryUpload,
+  json: boolean | undefined,
+): Promise<Published> {
+  try {
+    return await publish(context, client, serverId, json)
+  } catch (error) {
+    if (!(error instanceof CommandError) || error.code !== 'compute_backend_error') throw error
+    if (!(await isPublished(client, serverId))) throw error
+    const say = (outcome: string): CommandError =>
+      new CommandError(`${error.message}\n${outcome}`, error.exitCode, error.code)
+    if (!upload.canPutBack) {
+      throw say(
+        'The version before goes on, but the workspace has the new files: those before are more than 128 MiB, or the server has no "tar". Mend them before it is restarted.',
+      )
+    }
+    try {
+      await upload.putBack()
+      // Installs and builds what the new version has changed.
+      await publish(context, client, serverId, json)
+    } catch (failure) {
+      if (!(failure instanceof CommandError)) throw failure
+      throw say(`The version before could not be put back: ${failure.message}`)
+    }
+    throw say('The version before goes on, with its files.')
+  }
+}
+
 /** Publishes a directory, and again after each change, until Ctrl-C. A failure is told, and the next change tries again. */
 async function deployOnChange(
   context: ProcessContext,
@@ -117,14 +152,16 @@ async function deployOnChange(
   const { stdout, stderr } = context
   const { repeatOnChange } = await import('../directory/repeat.ts')
   let isFirst = true
+  let isSent = false
   return repeatOnChange(upload.directory, upload.isLeftOut, async () => {
     const began = performance.now()
     try {
-      const { sent, removed } = isFirst
-        ? { sent: await upload.sendAll(clean), removed: 0 }
-        : await upload.sendChanges()
-      if (!isFirst && sent + removed === 0) return
-      const published = await publish(context, client, serverId, json)
+      const { sent, removed } = isSent
+        ? await upload.sendChanges()
+        : { sent: await upload.sendAll(clean, await isPublished(client, serverId)), removed: 0 }
+      if (isSent && sent + removed === 0) return
+      isSent = true
+      const published = await publishUpload(context, client, serverId, upload, json)
       const took_ms = Math.round(performance.now() - began)
       await printResult(stdout, json, { ...published, files: sent, removed, took_ms }, () => {
         const gone = removed > 0 ? `, ${removed} removed` : ''

@@ -62,18 +62,21 @@ export async function uploadDirectory(
  * Removes the files from a server's workspace that the directory does not have, except for the directories of its
  * projects.
  *
+ * @param onFound called with the files before they are removed
  * @returns the number of removed files
  */
 export async function removeOthers(
   client: Client,
   serverId: string,
   { files, links }: DirectorySurvey,
+  onFound: (paths: readonly string[]) => Promise<void>,
 ): Promise<number> {
   const present = await listFiles(client, serverId, true)
   const { projects } = await client.call('projects.list', { params: { serverId } })
   const kept = new Set([...files, ...links].map((entry) => entry.path))
   const isProject = (file: string) => projects.some(({ slug }) => file.startsWith(`projects/${slug}/`))
   const others = present.filter((file) => !kept.has(file) && !isProject(file))
+  await onFound(others)
   const stays = directoriesOf(present.filter((file) => kept.has(file) || isProject(file)))
   const removed = new Set(others.map((file) => outermost(file, stays)))
   await forEachConcurrently([...removed], (path) =>
