@@ -8,6 +8,7 @@ import { Router } from './routing/router.ts'
 import { Clock } from './store/clock.ts'
 import { Commands } from './store/commands.ts'
 import { Drawer } from './store/drawer.ts'
+import { Health } from './store/health.ts'
 import { Notices } from './store/notices.ts'
 import { Shortcuts } from './store/shortcuts.ts'
 import { Steps } from './store/steps.ts'
@@ -24,6 +25,8 @@ export class Dashboard {
   readonly commands: Commands
   readonly router: Router
   readonly clock: Clock
+  /** What runs, and what holds there. */
+  readonly health = new Health()
   readonly notices = new Notices()
   readonly shortcuts = new Shortcuts()
   readonly drawer = new Drawer()
@@ -40,13 +43,14 @@ export class Dashboard {
       () => this.clock.read(),
       (change) => this.store.known(change),
     )
-    this.store = new Store(this.api, this.changes)
     this.commands = new Commands(this.api)
+    this.store = new Store(this.api, this.changes, context.account.id)
   }
 
   /** Connects to the instance and listens to the browser. */
   start(): void {
     this.router.start()
+    this.health.start(this.api, this.changes, this.clock)
     this.changes.start()
     this.clock.start(this.changes)
     this.shortcuts.start()

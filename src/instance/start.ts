@@ -180,6 +180,7 @@ async function compose(
         version,
         ephemeral: config.ephemeral,
         enforced: async () => (await selecting).enforced(),
+        rejectedIsolations: async () => (await selecting).rejected.map(({ name }) => name),
         uptimeMs: () => Math.round(performance.now() - startedAt),
         isReady: () => instance.ready,
       },

@@ -4,12 +4,19 @@ import type { Changes } from '../api/changes.ts'
 /** Milliseconds between updates of relative times. */
 const TICK_MS = 5_000
 
+/** What was done to the clock. */
+export interface ClockSteering {
+  readonly isFrozen: boolean
+  /** How far it is ahead of the machine's calendar, in milliseconds. */
+  readonly offsetMs: number
+}
+
 /** Tells the time by berth's clock, which tests may move or freeze. */
 export class Clock {
   /** Berth's clock at `#read` by the browser's, in milliseconds since 1970. */
   #at: number
   #read = Date.now()
-  #isFrozen = false
+  readonly #steering = signal<ClockSteering>({ isFrozen: false, offsetMs: 0 })
   readonly #now: ReturnType<typeof signal<number>>
 
   constructor(now: string) {
@@ -22,22 +29,29 @@ export class Clock {
     return this.#now as ReadonlySignal<number>
   }
 
+  /** Whether the clock was moved or frozen. */
+  get steering(): ReadonlySignal<ClockSteering> {
+    return this.#steering
+  }
+
   /** Returns the time as it is now, in milliseconds since 1970. */
   read(): number {
-    return this.#isFrozen ? this.#at : this.#at + Date.now() - this.#read
+    return this.#steering.peek().isFrozen ? this.#at : this.#at + Date.now() - this.#read
   }
 
   /** Follows berth's clock. Nothing happens while the page is hidden. */
   start(changes: Changes): void {
-    changes.subscribe('clock', ({ value }) => {
-      const { now, frozen } = value as { now: string; frozen: boolean }
-      this.#at = Date.parse(now)
-      this.#read = Date.now()
-      this.#isFrozen = frozen
-      this.#tick()
-    })
+    changes.subscribe('clock', ({ value }) => this.set(value as Parameters<Clock['set']>[0]))
     document.addEventListener('visibilitychange', () => this.#tick())
     setInterval(() => this.#tick(), TICK_MS)
+  }
+
+  /** Sets it to what berth says. */
+  set({ now, frozen, offset_ms: offsetMs }: { now: string; frozen: boolean; offset_ms: number }): void {
+    this.#at = Date.parse(now)
+    this.#read = Date.now()
+    this.#steering.value = { isFrozen: frozen, offsetMs }
+    this.#tick()
   }
 
   #tick(): void {

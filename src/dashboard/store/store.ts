@@ -38,6 +38,13 @@ export type Inbox = ResponseOf<'control.inbox.list'>['inboxes'][number]
 /** An account, as the control API shows it. */
 export type Account = Pick<ResponseOf<'control.accounts.list'>['accounts'][number], 'id' | 'label'>
 
+/** What the account has used of its budget in this month, in credits. */
+export interface Budget {
+  readonly id: string
+  readonly credits_used: number
+  readonly budget_cap: number
+}
+
 /** Most requests, events and deliveries that are kept in the page. */
 const MOST = 10_000
 
@@ -55,6 +62,8 @@ export class Store {
   readonly deliveries: History<Delivery>
   readonly faults: Collection<Fault>
   readonly accounts: Collection<Account>
+  /** Of the account of the session: one object. */
+  readonly budget: Collection<Budget>
   readonly snapshots: Collection<Snapshot>
   readonly inboxes: Collection<Inbox>
   readonly #api: ApiClient
@@ -62,7 +71,8 @@ export class Store {
   readonly #terminals = new Map<string, Collection<Terminal>>()
   readonly #serverFaults = new Map<string, Collection<ServerFaults>>()
 
-  constructor(api: ApiClient, changes: Changes) {
+  /** @param accountId the account of the session */
+  constructor(api: ApiClient, changes: Changes, accountId: string) {
     this.#api = api
     this.#changes = changes
     const idOf = ({ id }: { id: string }): string => id
@@ -128,6 +138,14 @@ export class Store {
       type: 'inbox',
       idOf: ({ name }: Inbox) => name,
       load: async () => (await api.call('control.inbox.list')).inboxes,
+    })
+    this.budget = new Collection<Budget>(changes, {
+      type: 'account',
+      idOf,
+      accepts: ({ id }) => id === accountId,
+      load: async () => [
+        { id: accountId, ...(await api.call('usage.account', { query: { days: 1 } })).usage },
+      ],
     })
     this.accounts = new Collection<Account>(changes, {
       type: 'account',

@@ -118,7 +118,7 @@ export function createControlApp(options: ControlAppOptions): AnyElysia {
         ),
       }),
     )
-    .use(instanceRoutes(instance))
+    .use(instanceRoutes(instance, clock))
     .use(statesRoutes(access, states, changes))
     .use(clockRoutes(access, clock, changes))
     .use(accountsRoutes(access, accounts, services.faults))

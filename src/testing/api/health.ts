@@ -1,6 +1,8 @@
 import { Elysia, t } from 'elysia'
 import type { Enforced } from '../../compute/driver.ts'
 import { operation } from '../../contract/operation.ts'
+import { integer } from '../../contract/schema.ts'
+import { type SteerableClock, toIso } from '../../runtime/clock.ts'
 
 /** The instance's status, as the control API shows it. */
 export interface InstanceStatus {
@@ -8,6 +10,8 @@ export interface InstanceStatus {
   /** The data directory is removed at the stop. */
   ephemeral: boolean
   enforced(): Promise<Enforced>
+  /** Names of stronger isolations that were tried and cannot be used. */
+  rejectedIsolations(): Promise<readonly string[]>
   /** Milliseconds since the start, by a clock that never jumps. */
   uptimeMs(): number
   /** Migrations and recovery are done. */
@@ -34,12 +38,23 @@ const Health = t.Object(
       },
       { description: 'What holds on this machine, never more.' },
     ),
+    isolation_rejected: t.Array(t.String(), {
+      description: 'Stronger isolations that cannot be used on this machine; `berth doctor` says why.',
+    }),
+    clock: t.Object(
+      {
+        now: t.String({ format: 'date-time' }),
+        frozen: t.Boolean({ description: 'Whether it stands until it is moved.' }),
+        offset_ms: integer({ description: "How far it is ahead of the machine's calendar." }),
+      },
+      { description: 'The clock that tests may move or freeze.' },
+    ),
   },
   { $id: 'Health' },
 )
 
 /** Serves `/_berth/health` and `/_berth/ready`, which need no credential and reveal no secret. */
-export const instanceRoutes = (instance: InstanceStatus) =>
+export const instanceRoutes = (instance: InstanceStatus, clock: SteerableClock) =>
   new Elysia({ prefix: '/_berth' })
     .get(
       '/health',
@@ -49,6 +64,8 @@ export const instanceRoutes = (instance: InstanceStatus) =>
         uptime_ms: instance.uptimeMs(),
         ephemeral: instance.ephemeral,
         enforced: await instance.enforced(),
+        isolation_rejected: [...(await instance.rejectedIsolations())],
+        clock: { now: toIso(clock.now()), frozen: clock.frozen, offset_ms: Math.round(clock.offset) },
       }),
       operation('control.health', {
         access: 'public',

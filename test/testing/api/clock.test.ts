@@ -108,3 +108,15 @@ test('it takes the admin token, no API key', async () => {
   expect((await berth.call('GET', '/_berth/clock')).status).toBe(401)
   expect((await berth.call('POST', '/_berth/clock', { advance: '1h' })).status).toBe(401)
 })
+
+test('everybody may know how it stands, by the health', async () => {
+  const stands = async () => {
+    const response = await fetch(`${berth.info.base_url}/_berth/health`)
+    return ((await response.json()) as { clock: object }).clock
+  }
+  const { now, frozen, offset_ms: offset } = (await clock()).body
+  expect(await stands()).toMatchObject({ now, frozen })
+  expect(offset).not.toBe(0)
+  const { body } = await clock({ advance: '1h' })
+  expect(await stands()).toMatchObject({ now: body.now, frozen: true })
+})
