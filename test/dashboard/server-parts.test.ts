@@ -33,6 +33,35 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     expect(problems).toEqual([])
   })
 
+  test('its workspace is published, what fails says why, a sleep is seen, and it is unpublished', async () => {
+    const { berth } = tests
+    const server = await berth.server()
+    const write = (path: string, content: string) =>
+      berth.call('PUT', `/servers/${server}/files`, { path, content })
+    await write('berth.json', '{"start": "echo started; exit 9"}')
+    await using watched = await tests.open(`/dashboard/servers/${server}/deployment`)
+    const { page } = watched
+    await page.getByRole('button', { name: 'Publish the workspace' }).click()
+    await page.getByRole('alert').getByText('started').waitFor()
+    await berth.call('DELETE', `/servers/${server}/files?path=berth.json`)
+    await write('index.html', '<h1>Hello</h1>')
+    await page.getByRole('button', { name: 'Publish the workspace' }).click()
+    const head = page.locator('.deployment-head')
+    await head.locator('.state').getByText('live').waitFor()
+    expect(await page.getByRole('alert').count()).toBe(0)
+    const url = await head.getByRole('link').getAttribute('href')
+    expect(await (await fetch(String(url))).text()).toBe('<h1>Hello</h1>')
+    await page.getByText('Found: static files.').waitFor()
+    await berth.call('POST', `/servers/${server}/actions`, { action: 'stop' })
+    await head.locator('.state').getByText('sleeping').waitFor()
+    await page.getByRole('button', { name: 'Unpublish …' }).click()
+    await page.getByRole('button', { name: 'Unpublish', exact: true }).click()
+    await page.getByText('Nothing is published', { exact: true }).waitFor()
+    expect((await berth.call('GET', `/servers/${server}/deployments`)).body).toEqual({ deployments: [] })
+    await berth.call('POST', `/servers/${server}/deployments`)
+    await head.locator('.state').getByText('live').waitFor()
+  })
+
   test('a secret is set, reaches commands, is shown by its name alone, and is removed after a question', async () => {
     const { berth } = tests
     const server = await berth.server()
@@ -119,11 +148,13 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
       const goal = `run: echo '<img src=x onerror=alert(1)>' ${'long '.repeat(60)}`
       await berth.call('POST', `/servers/${server}/tasks`, { goal })
       await berth.call('POST', `/servers/${server}/builds`, { goal })
+      await berth.call('POST', `/servers/${server}/deployments`)
       await berth.call('PUT', '/secrets', { server_id: server, secrets: { ['LONG_'.repeat(30)]: 'value' } })
       await using watched = await tests.open(`/dashboard/servers/${server}`, options)
       const { page } = watched
       const parts = page.getByRole('navigation', { name: 'Parts of the server' })
       for (const [part, shown] of [
+        ['Deployment', page.locator('.deployment-head .state')],
         ['Tasks', page.locator('.goals .row-link')],
         ['Builds', page.locator('.goals .row-link')],
         ['Secrets', page.getByRole('rowheader')],

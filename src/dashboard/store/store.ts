@@ -12,6 +12,8 @@ export type Project = ResponseOf<'projects.listAll'>['projects'][number]
 export type Task = ResponseOf<'tasks.listAll'>['tasks'][number]
 /** A build, as the API shows it. */
 export type Build = ResponseOf<'builds.listAll'>['builds'][number]
+/** What a server publishes, as the API shows it. */
+export type Deployment = ResponseOf<'deployments.list'>['deployments'][number]
 /** A terminal, as the API shows it. */
 export type Terminal = ResponseOf<'terminals.list'>['terminals'][number]
 /** An API key, as the API shows it. */
@@ -69,6 +71,7 @@ export class Store {
   readonly #api: ApiClient
   readonly #changes: Changes
   readonly #terminals = new Map<string, Collection<Terminal>>()
+  readonly #deployments = new Map<string, Collection<Deployment>>()
   readonly #serverFaults = new Map<string, Collection<ServerFaults>>()
 
   /** @param accountId the account of the session */
@@ -181,6 +184,21 @@ export class Store {
           idOf: ({ id }) => id,
           load: async () => (await this.#api.call('terminals.list', { params: { serverId } })).terminals,
           accepts: (change) => change.server_id === serverId,
+        }),
+    )
+  }
+
+  /** What a server publishes: one deployment at most. */
+  deployment(serverId: string): Collection<Deployment> {
+    return kept(
+      this.#deployments,
+      serverId,
+      () =>
+        new Collection<Deployment>(this.#changes, {
+          type: 'deployment',
+          idOf: () => serverId,
+          load: async () => (await this.#api.call('deployments.list', { params: { serverId } })).deployments,
+          accepts: ({ id }) => id === serverId,
         }),
     )
   }

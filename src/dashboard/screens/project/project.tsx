@@ -1,12 +1,12 @@
 import { useCallback } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { Id } from '../../components/copy.tsx'
+import { CrashNotice } from '../../components/crash-notice.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { LogView } from '../../components/log/log-view.tsx'
 import { Page } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'
-import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Project as ProjectValue } from '../../store/store.ts'
@@ -93,7 +93,7 @@ export default function Project({ params }: ScreenProps) {
       }
     >
       <Phases project={project} />
-      <Crash project={project} />
+      <CrashNotice crash={project.crash} remedy="mend it, then restart it" />
       <MissingVariables project={project} />
       <Detected project={project} />
       <Tabs
@@ -133,25 +133,4 @@ function ProjectLog({ projectId }: { projectId: string }) {
     [api, projectId],
   )
   return <LogView label="Log of the project" open={open} />
-}
-
-/** Says how the app crashed, and when it is started again. */
-function Crash({ project }: { project: ProjectValue }) {
-  const { crash } = project
-  if (!crash) return null
-  return (
-    <div class="notice failure" role="alert">
-      <p>{crash.reason}</p>
-      <p class="quiet">
-        It responded last <Time at={crash.since} />.{' '}
-        {crash.restarts_at === null ? (
-          'Nothing starts it again by itself: mend it, then restart it.'
-        ) : (
-          <>
-            Attempt {crash.attempt} of 5 begins <Time at={crash.restarts_at} />.
-          </>
-        )}
-      </p>
-    </div>
-  )
 }

@@ -10,6 +10,7 @@ import type { ScreenProps } from '../../routing/route.ts'
 import type { Server as ServerValue } from '../../store/store.ts'
 import { ServerMenu } from '../servers/server-menu.tsx'
 import { Commands } from './commands/commands.tsx'
+import { Deployment } from './deployment.tsx'
 import { Faults } from './faults/faults.tsx'
 import { Files } from './files/files.tsx'
 import { ServerBuilds, ServerTasks } from './goals.tsx'
@@ -36,6 +37,7 @@ const PARTS: readonly Part[] = [
   { tab: 'files', label: 'Files', Content: Files },
   { tab: 'processes', label: 'Processes', Content: Processes },
   { tab: 'projects', label: 'Projects', Content: ServerProjects },
+  { tab: 'deployment', label: 'Deployment', Content: Deployment },
   { tab: 'tasks', label: 'Tasks', Content: ServerTasks },
   { tab: 'builds', label: 'Builds', Content: ServerBuilds },
   { tab: 'secrets', label: 'Secrets', Content: Secrets },
