@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { SCHEMA } from '../../src/storage/migrate.ts'
 import { run, type Served, serve, temporaryFolder } from '../cli/command.ts'
+import { makeOlder } from '../support/older-state.ts'
 import { serve as serveProcess } from '../support/serve.ts'
 
 const ended = async ({ child }: Served): Promise<void> => {
@@ -18,9 +19,7 @@ async function olderDirectory(cwd: string): Promise<string> {
   await berth.run(['files', 'write', 'note.txt'], { stdin: Buffer.from('kept') })
   await ended(berth)
   const data = join(cwd, '.berth')
-  using database = new Database(join(data, 'berth.db'))
-  database.run('ALTER TABLE events DROP COLUMN request_id')
-  database.run(`PRAGMA user_version = ${SCHEMA - 1}`)
+  makeOlder(join(data, 'berth.db'), SCHEMA - 1)
   writeFileSync(join(data, 'version'), '0.0.9\n')
   return id
 }

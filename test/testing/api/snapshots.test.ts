@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { makeOlder } from '../../support/older-state.ts'
 import { until } from '../../support/processes.ts'
 import { logged } from '../../support/projects.ts'
 import { dumpTables, measuredTables, treeOf, type Used, useEverything } from '../../support/state.ts'
@@ -196,23 +197,7 @@ describe('snapshots', () => {
     const id = await berth.server()
     await berth.control('POST', '/snapshots', { name: 'old' })
     const place = join(berth.dataDir, 'snapshots/old')
-    const database = new Database(join(place, 'berth.db'))
-    const later = [
-      'daily_usage',
-      'project_code',
-      'faults',
-      'inbox',
-      'fixtures',
-      'oauth_tokens',
-      'oauth_codes',
-      'oauth_grants',
-      'oauth_clients',
-    ]
-    for (const table of later) database.run(`DROP TABLE ${table}`)
-    for (const column of ['metered_at', 'network']) database.run(`ALTER TABLE servers DROP COLUMN ${column}`)
-    database.run('ALTER TABLE events DROP COLUMN request_id')
-    database.run('PRAGMA user_version = 7')
-    database.close()
+    makeOlder(join(place, 'berth.db'), 7)
     const said = JSON.parse(readFileSync(join(place, 'snapshot.json'), 'utf8'))
     writeFileSync(join(place, 'snapshot.json'), JSON.stringify({ ...said, schema: 7 }))
     expect((await berth.control('POST', '/snapshots/old/restore')).status).toBe(200)
