@@ -108,7 +108,13 @@ export class Hosting {
    */
   reservePort(): Promise<ReservedPort> {
     const recorded = new Set(this.#recordedPorts())
+    this.claimPorts()
     return this.#gateway.reserve((port) => recorded.has(port))
+  }
+
+  /** Keeps other berths of this machine from choosing the ports of recorded sites, open or not. */
+  claimPorts(): void {
+    this.#gateway.claim(this.#recordedPorts())
   }
 
   /** Returns the URL of the site on a port. */

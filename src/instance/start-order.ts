@@ -49,6 +49,7 @@ type Apps = Awaited<ReturnType<Services['lazy']['apps']['get']>>
 /** The sites, at which callers wait until the apps run again. */
 const sites = ({ hosting, projects, deployments, route }: Apps): Lifecycle => ({
   async start() {
+    hosting.claimPorts()
     await Promise.all([projects.apps.exposeAll(), deployments.open()])
     await hosting.removeStaleLogs()
   },

@@ -6,6 +6,7 @@ import type { Duplex } from './buffered-writer.ts'
 import { ClientConnection } from './client-connection.ts'
 import { HeadMemory } from './http1/head-memory.ts'
 import { HttpDate } from './http1/http-date.ts'
+import { PortClaims } from './port-claims.ts'
 import { holdPort, type PortListener, PortSite } from './site.ts'
 import { type GatewayContext, type GatewayTimes, TIMES } from './site-state.ts'
 import { GatewayError, type ReservedPort, type Site, type SiteHost, type SiteOptions } from './upstream.ts'
@@ -35,6 +36,7 @@ export class Gateway implements SiteHost {
   /** The listeners of reserved ports. */
   readonly #held = new Map<number, PortListener[]>()
   readonly #byPort = new Map<number, PortSite>()
+  readonly #claims = new PortClaims()
   #now = performance.now()
   #sweepTimer: Timer | null = null
 
@@ -51,11 +53,21 @@ export class Gateway implements SiteHost {
     }
   }
 
-  /** See `SiteHost.reserve`. Reserves the lowest port that is neither taken nor in use by another program. */
+  /** Keeps other berths of this machine from choosing these ports, as far as they have not. */
+  claim(ports: readonly number[]): void {
+    for (const port of ports) this.#claims.take(port)
+  }
+
+  /**
+   * See `SiteHost.reserve`. Reserves the lowest port that is neither taken nor in use by another program, nor by a
+   * project of another berth. Other berths do not choose it as long as it is taken.
+   */
   async reserve(isTaken: (port: number) => boolean): Promise<ReservedPort> {
     const { host, ports } = this.#options
+    this.#claims.keepOnly((port) => isTaken(port) || this.#held.has(port) || this.#byPort.has(port))
     for (let port = ports.first; port <= ports.last; port += 1) {
-      const listeners = isTaken(port) ? null : holdPort(host, port)
+      const isFree = !isTaken(port) && this.#claims.take(port)
+      const listeners = isFree ? holdPort(host, port) : null
       if (listeners === null) continue
       this.#held.set(port, listeners)
       return { port, release: () => this.#release(port, listeners) }
@@ -96,6 +108,7 @@ export class Gateway implements SiteHost {
   async close(): Promise<void> {
     clearInterval(this.#sweepTimer ?? undefined)
     for (const [port, listeners] of this.#held) this.#release(port, listeners)
+    this.#claims.keepOnly(() => false)
     await Promise.all([...this.#sites].map((site) => site.close()))
   }
 

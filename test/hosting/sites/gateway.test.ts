@@ -54,6 +54,31 @@ test('a reserved port is held until its site listens there, and as long as that 
   await other.close()
 })
 
+test('the port of a site that is closed, or not open yet, is no other berth’s', async () => {
+  const first = freePort()
+  const ports = { first, last: first + 10 }
+  const options = { host: '127.0.0.1', ports, publicHost: null, logger: console }
+  const gateway = new Gateway(options)
+  const other = new Gateway(options)
+  const reserved = await gateway.reserve(() => false)
+  reserved.release()
+  const theirs = await other.reserve(() => false)
+  expect(theirs.port).not.toBe(reserved.port)
+  const site = await gateway.open({ port: reserved.port, slug: null, onUse: () => () => {} })
+  await site.close()
+  expect((await other.reserve((port) => port === theirs.port)).port).not.toBe(reserved.port)
+  await gateway.close()
+
+  // As after a start with a record of it.
+  const again = new Gateway(options)
+  again.claim([reserved.port])
+  expect((await other.reserve((port) => port === theirs.port)).port).not.toBe(reserved.port)
+  // Deleted since.
+  const next = await again.reserve((port) => port !== reserved.port)
+  expect(next.port).toBe(reserved.port)
+  await Promise.all([again.close(), other.close()])
+})
+
 test('a site whose port another program has is told of once, and answers when that lets go of it', async () => {
   await using backend = app(() => new Response('here'))
   await using first = await testSite()
