@@ -16,7 +16,7 @@ const HOLD_UP_MS = 20
 /** Number of last dropped lines to keep: they tell why a program ended. */
 const KEPT_OF_DROPPED = 50
 
-/** Milliseconds without output after which an unfinished line is shown. */
+/** Milliseconds without output after which an unfinished line is shown, and the last of dropped ones. */
 const QUIET_MS = 200
 
 /** The options of a `LineStream`. */
@@ -66,11 +66,7 @@ export class LineStream {
     this.#take(this.#mask.push(this.#decoder.decode()))
     this.#take(this.#mask.flush())
     if (this.#line !== '') this.#finish()
-    if (this.#dropped > 0) {
-      const last = this.#lastDropped
-      this.#note(this.#dropped - last.length)
-      for (const line of last) this.#show(line)
-    }
+    this.#showLastDropped()
   }
 
   #take(text: string): void {
@@ -124,7 +120,18 @@ export class LineStream {
     if (lines > 0) this.#options.onNote(`${lines} lines are left out here: more came than a log can take.`)
   }
 
+  /** Shows the last of the lines that were dropped since the last note. */
+  #showLastDropped(): void {
+    const last = this.#lastDropped
+    this.#note(this.#dropped - last.length)
+    this.#dropped = 0
+    this.#lastDropped = []
+    for (const line of last) this.#show(line)
+  }
+
   #showUnfinished(): void {
+    // After a pause nothing may follow for long.
+    this.#showLastDropped()
     this.#take(this.#mask.flush())
     if (this.#line === '') return
     this.#show(this.#line)

@@ -240,6 +240,20 @@ describe('lines', () => {
     expect(output.last.at(-1)).toBe('19999')
   })
 
+  test('that come too fast are left out, but the last before a pause', async () => {
+    await using place = new Place()
+    const log = await place.open()
+    const output = log.output('app')
+    await output.write('stdout', bytes('a line\n'.repeat(20_000)))
+    await output.write('stdout', bytes('the last\n'))
+    await until('the last line', async () => (await textsOf(log)).at(-1) === 'the last')
+    output.write('stdout', bytes('later\n'))
+    output.end()
+    const found = await textsOf(log, 10_000)
+    expect(found.filter((text) => text === 'the last')).toHaveLength(1)
+    expect(found.filter((text) => text.includes('are left out here'))).toHaveLength(1)
+  })
+
   test('hide secrets, in pieces, with silence in between, and taken apart by colours', async () => {
     await using place = new Place()
     place.masks.add(['hunter-two'])

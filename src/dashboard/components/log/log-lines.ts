@@ -8,8 +8,12 @@ export type LogLine = ResponseOf<'projects.logs'>['logs'][number]
 /** The events of a log's stream. */
 type LogEvent = StreamEventOf<'projects.logs'>
 
-/** Lines that are kept: more would take memory that no reader has a use for. The oldest go first. */
-const MAX_LINES = 100_000
+/**
+ * Lines that are kept: more would take memory that no reader has a use for. The oldest go first, many at a time, since
+ * all others move then.
+ */
+const MAX_LINES = 110_000
+const DROPPED_LINES = 10_000
 
 /** Milliseconds within which lines are added together: a program may print thousands a second. */
 const BATCH_MS = 50
@@ -84,6 +88,8 @@ export class LogLines {
 
   #add(line: LogLine): void {
     this.#waiting.push(line)
+    // More of them will not be kept.
+    if (this.#waiting.length > MAX_LINES + DROPPED_LINES) this.#waiting.splice(0, DROPPED_LINES)
     this.#flush ??= setTimeout(() => {
       this.#flush = undefined
       const lines = this.lines.peek()
@@ -91,7 +97,33 @@ export class LogLines {
       const added = this.#waiting.splice(0).filter(({ seq }) => seq > last)
       this.isLoaded.value = true
       this.failure.value = null
-      if (added.length > 0) this.lines.value = [...lines, ...added].slice(-MAX_LINES)
+      if (added.length === 0) return
+      const all = lines.concat(added)
+      this.lines.value = all.length > MAX_LINES ? all.slice(DROPPED_LINES - MAX_LINES) : all
     }, BATCH_MS)
+  }
+}
+
+/** Finds the lines that have a text. Of a log that grows it looks only at what is new. */
+export class LogSearch {
+  #sought = ''
+  #all: readonly LogLine[] = []
+  #found: LogLine[] = []
+
+  /** Returns the lines that have a text, in lower case; all if it is empty. The same list, if they are the same. */
+  find(all: readonly LogLine[], sought: string): readonly LogLine[] {
+    if (sought === '') return all
+    if (all === this.#all && sought === this.#sought) return this.#found
+    const first = all[0]?.seq ?? 0
+    const last = sought === this.#sought ? (this.#all.at(-1)?.seq ?? 0) : 0
+    const known = this.#found.filter(({ seq }) => seq >= first && seq <= last)
+    // Those after the last that was looked at stand at the end.
+    let from = all.length
+    while (from > 0 && (all[from - 1]?.seq ?? 0) > last) from -= 1
+    const fresh = all.slice(from).filter(({ text }) => text.toLowerCase().includes(sought))
+    this.#all = all
+    this.#sought = sought
+    this.#found = [...known, ...fresh]
+    return this.#found
   }
 }

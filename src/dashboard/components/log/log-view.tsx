@@ -3,7 +3,7 @@ import { useDashboard } from '../../dashboard.ts'
 import { Button } from '../button.tsx'
 import { Search } from '../search.tsx'
 import { VirtualList } from '../virtual-list.tsx'
-import { type LogLine, LogLines, type OpenLog } from './log-lines.ts'
+import { type LogLine, LogLines, LogSearch, type OpenLog } from './log-lines.ts'
 
 /** Escape sequences of terminals (ECMA-48): colours and the like. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they begin with one
@@ -20,6 +20,7 @@ interface LogViewProps {
 export function LogView({ label, open }: LogViewProps) {
   const { router, shortcuts } = useDashboard()
   const log = useMemo(() => new LogLines(open), [open])
+  const search = useMemo(() => new LogSearch(), [log])
   const [isFollowing, setFollowing] = useState(true)
   useEffect(() => log.follow(), [log])
   useEffect(
@@ -29,7 +30,7 @@ export function LogView({ label, open }: LogViewProps) {
   const sought = (router.query.value.get('q') ?? '').toLowerCase()
   const hasTimes = router.query.value.get('times') === 'yes'
   const all = log.lines.value
-  const lines = sought === '' ? all : all.filter(({ text }) => text.toLowerCase().includes(sought))
+  const lines = search.find(all, sought)
   return (
     <div class="log">
       <div class="actions toolbar">

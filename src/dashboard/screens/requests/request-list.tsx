@@ -73,6 +73,7 @@ export function RequestList({ requests: { shown, held, isGrouped } }: { requests
               <VirtualList
                 items={held.shown}
                 rowHeight={36}
+                isReused
                 keyOf={idOf}
                 label="Requests, the newest first"
                 edge="start"

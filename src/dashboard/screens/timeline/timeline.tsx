@@ -62,6 +62,7 @@ export default function Timeline() {
               <VirtualList
                 items={held.shown}
                 rowHeight={32}
+                isReused
                 keyOf={keyOf}
                 label="What happened, the newest first"
                 edge="start"
