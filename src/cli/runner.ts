@@ -271,6 +271,7 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
     const options = optionsOf(command, spec)
     if (server && options.server !== undefined)
       throw new UsageError('Name the server once: as an argument or with --server.')
+    // A command without SERVER may declare the option itself; `server()` of its invocation reads it.
     const named = { server: server || options.server, isArgument: Boolean(server) && all.length > 1 }
     const invocation = invocationOf(session, spec.access, args, options, named)
     if (spec.loss && !options.yes) {

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 /** The command by which berth starts itself again, such as sandboxd inside a sandbox. */
 export interface SelfCommand {
   /** Program and first arguments; a hidden command's name follows. */
-  readonly argv: readonly string[]
+  readonly argv: readonly [program: string, ...rest: string[]]
   /** Whether the program is one compiled file, rather than Bun with source files. */
   readonly compiled: boolean
 }
@@ -25,6 +25,5 @@ export function selfCommand(execPath: string, mainPath: string): SelfCommand {
  */
 export function selfFiles({ argv, compiled }: SelfCommand): { program: string; sources: string | null } {
   const [program, main] = argv
-  if (program === undefined) throw new Error('The command by which berth starts itself is empty.')
   return { program, sources: compiled || main === undefined ? null : dirname(main) }
 }

@@ -1,5 +1,6 @@
 import type { PortRange } from '../../config/config.ts'
 import { StartupError } from '../../errors.ts'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
 
 /*
  * Range and size of the blocks. The range ends below the ephemeral ports, which the kernel may assign to any
@@ -24,7 +25,7 @@ export interface PortBlock {
  * port to one process and frees it when the process ends, even by a crash.
  *
  * @param prefer number of the block to try first
- * @throws StartupError if all are reserved
+ * @throws StartupError if all are reserved, or this process may not listen
  */
 export function takePortBlock(prefer: number): PortBlock {
   for (let tried = 0; tried < BLOCKS; tried += 1) {
@@ -38,13 +39,17 @@ export function takePortBlock(prefer: number): PortBlock {
   )
 }
 
+/** Listens on a port; returns null if another process does. */
 function listenExclusively(port: number): Bun.TCPSocketListener<undefined> | null {
   try {
     const socket = { open: (opened: Bun.Socket<undefined>) => void opened.end(), data() {} }
     const listener = Bun.listen<undefined>({ hostname: '127.0.0.1', port, exclusive: true, socket })
     listener.unref()
     return listener
-  } catch {
-    return null
+  } catch (error) {
+    if (codeOf(error) === 'EADDRINUSE') return null
+    throw new StartupError(
+      `No ports can be reserved for projects: ${messageOf(error)}. Allow berth more open files (ulimit -n), or name a range with --project-ports FIRST-LAST.`,
+    )
   }
 }

@@ -13,8 +13,8 @@ export interface Dist {
 /** A package's tarballs by file name. */
 export type Dists = Readonly<Record<string, Dist>>
 
-/** How a document that is sent to a client names tarballs. */
-export type TarballNaming =
+/** The address of tarballs in a document that is sent to a client. */
+export type TarballUrl =
   /** With the mirror's own address. */
   | { readonly kind: 'mirror'; readonly origin: string }
   /** With npm's public address, which npm itself replaces by the address of its registry. */
@@ -34,16 +34,16 @@ const ORIGIN_PLACEHOLDER = 'berth:'
  * if the address is its registry's usual one, which it assumes if there is none. pnpm and Yarn record only addresses
  * that differ from their registry's usual ones.
  */
-export function namingFor(userAgent: string | null, origin: string): TarballNaming {
+export function tarballUrlFor(userAgent: string | null, origin: string): TarballUrl {
   if (userAgent?.startsWith('npm/')) return { kind: 'public' }
   if (userAgent?.startsWith('Bun/')) return { kind: 'none' }
   return { kind: 'mirror', origin }
 }
 
-/** Returns the text of a cached document for a client. */
-export function present(text: string, naming: TarballNaming): string {
-  if (naming.kind === 'none') return text.replaceAll(/"tarball":"berth:[^"]*",/g, '')
-  const origin = naming.kind === 'public' ? PUBLIC_REGISTRY : naming.origin
+/** Returns the text of a cached document with the addresses of tarballs that a client is to see. */
+export function rewriteTarballUrls(text: string, tarballUrl: TarballUrl): string {
+  if (tarballUrl.kind === 'none') return text.replaceAll(/"tarball":"berth:[^"]*",/g, '')
+  const origin = tarballUrl.kind === 'public' ? PUBLIC_REGISTRY : tarballUrl.origin
   // No string in the document can match: its quotation marks are escaped.
   return text.replaceAll(`"tarball":"${ORIGIN_PLACEHOLDER}`, `"tarball":"${origin}`)
 }
@@ -89,7 +89,7 @@ export function readManifest(
   const dist = { url: tarball, integrity: integrityText(integrity) }
   const registryName = tarball.slice(tarball.lastIndexOf('/') + 1).replace(/[?#].*$/, '')
   return {
-    // First, because a hash always follows: `present` removes it together with its comma.
+    // First, because a hash always follows: `rewriteTarballUrls` removes it together with its comma.
     manifest: { ...manifest, dist: { tarball: `${ORIGIN_PLACEHOLDER}/${name}/-/${file}`, ...rest } },
     // Lock files may use the registry's name of the file.
     dists: Object.fromEntries(

@@ -1,7 +1,7 @@
 import type { Logger } from '../../runtime/logger.ts'
 import { DiskCache } from './disk.ts'
 import { DistIndex } from './dist-index.ts'
-import { namingFor, present, type TarballNaming } from './document.ts'
+import { rewriteTarballUrls, tarballUrlFor } from './document.ts'
 import { ABBREVIATED, Documents, type Form } from './documents.ts'
 import { NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
@@ -109,13 +109,13 @@ export class NpmMirror {
     const { headers } = request
     if (parsed.kind === 'ping') return Response.json({})
     if (parsed.kind === 'tarball') return this.#serveTarball(parsed.name, parsed.file, request)
-    const naming = namingFor(headers.get('user-agent'), this.origin)
+    const tarballUrl = tarballUrlFor(headers.get('user-agent'), this.origin)
     const abbreviated = parsed.kind === 'packument' && (headers.get('accept') ?? '').includes(ABBREVIATED)
     const form: Form = abbreviated ? 'abbreviated' : 'full'
     const document = await this.#documents.get(parsed.name, form)
     const type = abbreviated ? ABBREVIATED : 'application/json'
-    const text = parsed.kind === 'packument' ? present(document, naming) : extract(document, parsed, naming)
-    return conditional(request, text, type)
+    const part = parsed.kind === 'packument' ? document : partOf(document, parsed)
+    return conditional(request, rewriteTarballUrls(part, tarballUrl), type)
   }
 
   async #serveTarball(name: string, file: string, request: Request): Promise<Response> {
@@ -140,17 +140,13 @@ export class NpmMirror {
 }
 
 /** Returns a part of a package's document: one version, or its tags. */
-function extract(
-  document: string,
-  parsed: RegistryRequest & { kind: 'version' | 'tags' },
-  naming: TarballNaming,
-): string {
+function partOf(document: string, parsed: RegistryRequest & { kind: 'version' | 'tags' }): string {
   const { versions, 'dist-tags': tags = {} } = JSON.parse(document)
   if (parsed.kind === 'tags') return JSON.stringify(tags)
   const tagged = Object.hasOwn(tags, parsed.version) ? tags[parsed.version] : parsed.version
   if (!Object.hasOwn(versions, tagged))
     throw new PackageError(`The registry has no ${parsed.name}@${parsed.version}.`, 404)
-  return present(JSON.stringify(versions[tagged]), naming)
+  return JSON.stringify(versions[tagged])
 }
 
 /**

@@ -56,9 +56,6 @@ export class Transcript {
   /** Characters sent so far of each output. */
   readonly #offsets = new Map<string, number>()
 
-  /**
-   * @param masks the secrets to mask
-   */
   constructor(taskId: string, records: TaskRecords, masks: Masks) {
     this.#taskId = taskId
     this.#records = records
@@ -72,6 +69,7 @@ export class Transcript {
     if (event.type === 'toolResult' || event.type === 'message') this.#dropDeltas(event)
     if (this.#isFull) return
     this.#isFull = this.#seq >= MAX_EVENTS || this.#characters >= MAX_CHARACTERS
+    // The notice is the last event, in place of the one that is too many.
     this.add(this.#isFull ? { type: 'notice', text: FULL_NOTICE } : event)
   }
 
@@ -85,22 +83,27 @@ export class Transcript {
     else for (const listener of this.#listeners) listener.event(kept)
   }
 
-  /** Runs a transaction that adds events. Notifies listeners after the commit, and not at all after a rollback. */
+  /**
+   * Runs a transaction that adds events. Notifies listeners after the commit. After a rollback the transcript is as
+   * before. Transactions are not nested.
+   */
   inTransaction<T>(transact: () => T): T {
-    const [seq, characters] = [this.#seq, this.#characters]
+    const before = { seq: this.#seq, characters: this.#characters, isFull: this.#isFull }
     const added: TaskEvent[] = []
     this.#uncommitted = added
+    let result: T
     try {
-      return transact()
+      result = transact()
     } catch (error) {
-      added.length = 0
-      this.#seq = seq
-      this.#characters = characters
+      this.#seq = before.seq
+      this.#characters = before.characters
+      this.#isFull = before.isFull
       throw error
     } finally {
       this.#uncommitted = null
-      for (const event of added) for (const listener of this.#listeners) listener.event(event)
     }
+    for (const event of added) for (const listener of this.#listeners) listener.event(event)
+    return result
   }
 
   /** Sends a piece of output to listeners. Masks secrets in messages; those in command output are masked already. */

@@ -12,8 +12,8 @@ export interface JournalLimits {
 export const JOURNAL_BYTES = 32 * 1024 * 1024
 
 /**
- * Milliseconds for which a response is kept as a value. Serializing every response at once would slow each request; a
- * busy instance drops most of them before.
+ * Milliseconds, from the arrival of a request, for which its response is kept as a value. Serializing every response
+ * at once would slow each request; a busy instance drops most of them before.
  */
 const SERIALIZE_AFTER_MS = 250
 
@@ -37,8 +37,8 @@ export class RequestJournal {
   /** The `seq` of the oldest kept entry, and of the next. */
   #first = 1
   #next = 1
-  /** The `seq` below which every response is serialized. */
-  #unserialized = 1
+  /** The first `seq` whose response may not be serialized yet. */
+  #firstLive = 1
   #bytes = 0
 
   constructor({ entries, bytes }: JournalLimits) {
@@ -69,7 +69,7 @@ export class RequestJournal {
     this.#next += 1
     this.#bytes += sizeOf(entry)
     const moment = entry.began - SERIALIZE_AFTER_MS
-    const oldest = this.#at(this.#unserialized)
+    const oldest = this.#at(this.#firstLive)
     // Two for each that is added, so a backlog shrinks.
     if (oldest !== undefined && oldest.began < moment) this.#serializeBefore(moment, 2)
     if (this.#bytes > this.#mostBytes) this.#shrink()
@@ -134,13 +134,13 @@ export class RequestJournal {
 
   /** Serializes up to `most` responses of requests that arrived before a moment, oldest first. */
   #serializeBefore(moment: number, most: number): void {
-    for (let left = most; left > 0 && this.#unserialized < this.#next; left -= 1) {
-      const entry = this.#at(this.#unserialized)
+    for (let left = most; left > 0 && this.#firstLive < this.#next; left -= 1) {
+      const entry = this.#at(this.#firstLive)
       if (entry === undefined || entry.began >= moment) return
       const whole = serialized(entry)
-      this.#ring[this.#unserialized % this.#capacity] = whole
+      this.#ring[this.#firstLive % this.#capacity] = whole
       this.#bytes += sizeOf(whole) - sizeOf(entry)
-      this.#unserialized += 1
+      this.#firstLive += 1
     }
   }
 
@@ -152,7 +152,7 @@ export class RequestJournal {
     const oldest = this.#at(this.#first)
     this.#ring[this.#first % this.#capacity] = undefined
     this.#first += 1
-    if (this.#unserialized < this.#first) this.#unserialized = this.#first
+    if (this.#firstLive < this.#first) this.#firstLive = this.#first
     if (oldest) this.#bytes -= sizeOf(oldest)
   }
 }

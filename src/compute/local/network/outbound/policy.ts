@@ -61,16 +61,10 @@ export class OutboundPolicy {
     this.#own = own
   }
 
-  /** Reports whether the server may learn a name's addresses. */
-  resolves(name: string): boolean {
-    if (this.mode === 'none') return false
-    return this.mode !== 'list' || this.#patterns.some((pattern) => matchesName(pattern, name))
-  }
-
-  /** Returns the refusal of a name whose addresses the server may not learn. */
-  refusalOfName(name: string): Refusal {
-    if (this.mode === 'none')
-      return { reason: 'the server has no way out (outbound none)', remedy: this.#reopen() }
+  /** Returns why the server may not learn a name's addresses; null if it may. */
+  judgeName(name: string): Refusal | null {
+    if (this.mode === 'none') return this.#noWayOut()
+    if (this.mode !== 'list' || this.#patterns.some((pattern) => matchesName(pattern, name))) return null
     return { reason: 'the name is not in the list of outbound hosts', remedy: this.#allow(name) }
   }
 
@@ -81,8 +75,7 @@ export class OutboundPolicy {
       const remedy = kind === 'loopback' ? OWN_REMEDY : NOWHERE_REMEDY
       return { reason: `the address is not reachable from a server (${kind})`, remedy }
     }
-    if (this.mode === 'none')
-      return { reason: 'the server has no way out (outbound none)', remedy: this.#reopen() }
+    if (this.mode === 'none') return this.#noWayOut()
     const ip = ipaddr.process(address)
     const listed = this.#patterns.filter((pattern) => matchesPort(pattern, port))
     if (listed.some((pattern) => matchesAddress(pattern, address))) return null
@@ -106,8 +99,9 @@ export class OutboundPolicy {
     return `Allow it with "berth servers network ${this.#serverId} --add-host ${host}", or for all servers with "berth serve --outbound-hosts ${host}".`
   }
 
-  #reopen(): string {
-    return `Allow it with "berth servers network ${this.#serverId} --outbound public", or for all servers with "berth serve --outbound public".`
+  #noWayOut(): Refusal {
+    const remedy = `Allow it with "berth servers network ${this.#serverId} --outbound public", or for all servers with "berth serve --outbound public".`
+    return { reason: 'the server has no way out (outbound none)', remedy }
   }
 }
 

@@ -5,7 +5,7 @@ import { readQuestion } from './dns-message.ts'
 import type { RelayedSocket } from './messages.ts'
 import { framed, NameServer } from './name-server.ts'
 import type { OriginalDestination } from './original-destination.ts'
-import { isLoopbackName, OutboundPolicy, type Refusal } from './policy.ts'
+import { type Destination, isLoopbackName, OutboundPolicy, type Refusal } from './policy.ts'
 import { HEAD_LIMIT, headEnd, proxyResponse, readProxyRequest } from './proxy-request.ts'
 import { ReceivedBytes } from './received-bytes.ts'
 import { Tunnel, type TunnelSocket, WaitingBytes } from './tunnel.ts'
@@ -26,13 +26,6 @@ const MOST_QUERIES = 500
 const MOST_STREAM_QUERIES = 32
 const MOST_UNREAD = 2 ** 18
 
-/** A place that a connection goes to. */
-interface Place {
-  readonly address: string
-  readonly port: number
-  readonly names: readonly string[]
-}
-
 /** What a relayed server shares with the others. */
 export interface RelayCommons {
   readonly originalDestination: OriginalDestination
@@ -46,7 +39,7 @@ export interface RelayCommons {
 interface Connection {
   tunnel: Tunnel
   /** Where it goes; null as long as that is not known. */
-  place: Place | null
+  place: Destination | null
   /** Takes bytes, and null for the end, in place of the tunnel. */
   reader: ((bytes: Buffer | null) => void) | null
   /** Cuts it if the head of its request does not arrive. */
@@ -80,7 +73,7 @@ export class RelayedServer {
     this.#serverId = serverId
     this.#policy = new OutboundPolicy(settings, serverId)
     this.#report = report
-    this.#names = new NameServer({ refusal: (name) => this.#refusalOfName(name) })
+    this.#names = new NameServer({ refusal: (name) => this.#dnsRefusal(name) })
   }
 
   /** Begins to take what arrives at a socket. Throws if the descriptor is no such socket. */
@@ -189,7 +182,11 @@ export class RelayedServer {
   }
 
   /** Connects to the first of the places that is allowed and accepts the connection. */
-  #connect(connection: Connection, places: readonly Place[], proxied: { head: string | null } | null): void {
+  #connect(
+    connection: Connection,
+    places: readonly Destination[],
+    proxied: { head: string | null } | null,
+  ): void {
     const { tunnel } = connection
     const refusals: Refusal[] = []
     const allowed = places.filter((place) => {
@@ -218,7 +215,7 @@ export class RelayedServer {
       else if (disturbance?.blocks) fail('502 Bad Gateway', 'A network fault refuses this connection.')
       else dial(place, disturbance)
     }
-    const dial = (place: Place, disturbance: Disturbance | null): void => {
+    const dial = (place: Destination, disturbance: Disturbance | null): void => {
       connection.place = place
       tunnel.disturbance = disturbance
       const late = disturbance === null ? 0 : disturbance.delay('opening')
@@ -279,15 +276,14 @@ export class RelayedServer {
   }
 
   /** Returns the places that a host and a port mean, or a sentence why there are none. */
-  async #placesOf(host: string, port: number): Promise<Place[] | string> {
-    if (isIP(host)) return [{ address: host, port, names: this.#names.namesOf(host) }]
+  async #placesOf(host: string, port: number): Promise<Destination[] | string> {
+    if (isNumeric(host)) return [{ address: host, port, names: this.#names.namesOf(host) }]
     if (isLoopbackName(host)) return [{ address: '127.0.0.1', port, names: [host] }]
-    const refusal = this.#refusalOfName(host)
-    if (refusal === 'REFUSED') {
-      const { reason, remedy } = this.#policy.refusalOfName(host)
-      return `berth refuses this connection: ${reason}. ${remedy}`
+    const refusal = this.#policy.judgeName(host)
+    if (this.#dnsRefusal(host) !== null) {
+      if (refusal !== null) return `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`
+      return `A network fault keeps the name ${host} from being looked up.`
     }
-    if (refusal !== null) return `A network fault keeps the name ${host} from being looked up.`
     const addresses = await this.#names.resolve(host)
     if (addresses.length === 0) return `There is no host with the name ${host}.`
     return addresses.map((address) => ({ address, port, names: [host] }))
@@ -338,9 +334,11 @@ export class RelayedServer {
     return answer
   }
 
-  #refusalOfName(name: string): 'REFUSED' | 'NXDOMAIN' | 'SERVFAIL' | null {
-    if (!this.#policy.resolves(name)) {
-      this.#refused(name, this.#policy.refusalOfName(name))
+  /** Returns the DNS code (RFC 1035, 4.1.1) with which a name is refused, by the policy or a fault; null if it is not. */
+  #dnsRefusal(name: string): 'REFUSED' | 'NXDOMAIN' | 'SERVFAIL' | null {
+    const refusal = this.#policy.judgeName(name)
+    if (refusal !== null) {
+      this.#refused(name, refusal)
       return 'REFUSED'
     }
     const disturbance = this.#disturbance?.isFor([name], null, null) ? this.#disturbance : null
@@ -348,7 +346,7 @@ export class RelayedServer {
     return disturbance?.fault.offline ? 'SERVFAIL' : null
   }
 
-  #disturbanceOf({ names, address, port }: Place): Disturbance | null {
+  #disturbanceOf({ names, address, port }: Destination): Disturbance | null {
     return this.#disturbance?.isFor(names, address, port) ? this.#disturbance : null
   }
 
@@ -364,10 +362,14 @@ function receive({ data: connection }: Socket, bytes: Buffer | null): void {
   else connection.reader(bytes)
 }
 
-const isIP = (host: string): boolean => /^[\d.]+$/.test(host) || host.includes(':')
+/**
+ * Reports whether a host is an address or looks like one. What is none, such as `127.1`, is refused by the policy instead
+ * of looked up: resolvers take it for an address.
+ */
+const isNumeric = (host: string): boolean => /^[\d.]+$/.test(host) || host.includes(':')
 
 /** Returns a place for people: `example.com (10.0.0.5):443`. */
-function destinationOf({ address, port, names: [name] }: Place): string {
+function destinationOf({ address, port, names: [name] }: Destination): string {
   if (name !== undefined && name !== address) return `${name} (${address}):${port}`
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
