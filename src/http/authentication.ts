@@ -190,8 +190,8 @@ export interface AccessOptions {
  * bodies before it runs `transform`, so an operation with a body is admitted in `parse` and one without in
  * `transform`. An error thrown by `parse` reaches the error handler as the cause of Elysia's ParseError.
  *
- * Hooks must destructure the context in their parameters: Elysia reads their source to find the parts that they use,
- * and prints a warning if it cannot.
+ * Hooks must destructure the context in their parameters, and must not spread a call: Elysia reads their source to find
+ * the parts that they use, and prints a warning if it cannot.
  */
 export function accessControl({ callers, uploads, bodyLimit, onBody }: AccessOptions) {
   return new Elysia({ name: 'berth/access' }).macro({
@@ -220,7 +220,8 @@ export function accessControl({ callers, uploads, bodyLimit, onBody }: AccessOpt
           const checkAgain = (): void => {
             if (callers.admit(request, needed) !== caller) throw credentialChanged()
           }
-          return { caller, upload: uploads.of(request), ...streamsOf(request, callers, checkAgain) }
+          const { whileValid, stream, streamBytes } = streamsOf(request, callers, checkAgain)
+          return { caller, upload: uploads.of(request), whileValid, stream, streamBytes }
         },
       }
     },

@@ -324,7 +324,7 @@ describe('the session of a browser', () => {
     expect((await send(byKey, 'GET', '/servers')).status).toBe(401)
   })
 
-  test('takes Idempotency-Key, is struck by faults and is in the journal as any credential', async () => {
+  test('takes Idempotency-Key, is struck by faults that name the dashboard, and is in the journal as any credential', async () => {
     const headers = { ...(await ownHeaders(await Visitor.of(berth))), 'x-berth-client': 'dashboard' }
     const repeated = { ...headers, 'idempotency-key': 'once' }
     const first = await send(repeated, 'POST', '/keys', { label: 'once' })
@@ -333,7 +333,7 @@ describe('the session of a browser', () => {
       first.body,
     ])
     await berth.control('POST', '/faults', {
-      match: { operation: 'servers.list' },
+      match: { operation: 'servers.list', client: 'dashboard' },
       effect: { error: { status: 429 } },
       times: 1,
     })
