@@ -184,3 +184,26 @@ test('what a directory was sent to is kept beside the logins, for its owner alon
   expect((await projects('push', 'shop')).stderr).toContain('projects.json is damaged')
   rmSync(join(HOME ?? '', '.config/berth/projects.json'))
 })
+
+test('a directory that is too large for a request comes in parts, and so does a change', async () => {
+  const random = (bytes: number) => {
+    const content = new Uint8Array(bytes)
+    for (let at = 0; at < bytes; at += 65_536) crypto.getRandomValues(content.subarray(at, at + 65_536))
+    return content
+  }
+  write('heavy', { 'index.html': 'heavy' })
+  const sum = (content: Uint8Array) => new Bun.CryptoHasher('sha256').update(content).digest('hex')
+  const onServer = async () =>
+    (await berth.run(['exec', server, 'cd projects/heavy && sha256sum *.bin'])).stdout.trim().split(/\s+/)
+  const [one, two] = [random(35_000_000), random(3_000_000)]
+  writeFileSync(at('heavy/one.bin'), one)
+  writeFileSync(at('heavy/two.bin'), two)
+  const first = await projects('push', 'heavy')
+  expect(first).toMatchObject({ exitCode: 0 })
+  expect(first.stdout).toMatch(/^Created .*\n3 files sent.*heavy at http:\S+\n$/)
+  expect(await onServer()).toEqual([sum(one), 'one.bin', sum(two), 'two.bin'])
+  one[34_000_000] = (one[34_000_000] ?? 0) + 1
+  writeFileSync(at('heavy/one.bin'), one)
+  expect((await projects('push', 'heavy')).stdout).toMatch(/^1 file sent, live in/)
+  expect(await onServer()).toEqual([sum(one), 'one.bin', sum(two), 'two.bin'])
+})

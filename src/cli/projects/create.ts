@@ -141,6 +141,21 @@ export async function createFrom(
   }
 }
 
+/** Creates a project without code, to push a directory to. */
+export async function createBlank(
+  session: CliSession,
+  client: Client,
+  serverId: string,
+  directory: string,
+  options: CreateOptions,
+): Promise<Project> {
+  const body = bodyOf(options, { body: {}, ...nameFromPath(directory) }, {})
+  const project = await post(client, serverId, body, undefined)
+  await rememberProject(session.context, directory, client, project.id)
+  if (!options.json) await session.context.stdout.write(createdText(project))
+  return project
+}
+
 const createdText = ({ id, name, slug, server_id }: Project): string =>
   `Created ${id} (${printable(name)}, slug ${slug}) on ${server_id}.\n`
 

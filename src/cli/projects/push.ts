@@ -4,7 +4,7 @@ import { compareManifests, type FileManifest } from '../../resources/files/manif
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { ManifestReader } from '../directory/manifest.ts'
-import { packDirectory } from '../directory/pack.ts'
+import { inParts, packPart } from '../directory/pack.ts'
 import { repeatOnChange } from '../directory/repeat.ts'
 import { leftOutText } from '../directory/report.ts'
 import { type DirectorySurvey, partOf, surveyDirectory } from '../directory/survey.ts'
@@ -16,7 +16,7 @@ import { count, formatBytes, formatDuration, printable, printJson } from '../out
 import type { CommonOptions, Invocation } from '../runner.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
-import { createFrom, rememberProject, serverOrNew } from './create.ts'
+import { createBlank, createFrom, rememberProject, serverOrNew } from './create.ts'
 import { AWAITS_SECRETS, waitUntilFinal, watchBringUp } from './follow.ts'
 import { missingVariablesText } from './missing-variables.ts'
 
@@ -60,6 +60,12 @@ export async function pushProject(
     await refuseTakenName(client, options.name ?? basename(directory))
     const create = { ...options, public: options.private ? undefined : (true as const) }
     const serverId = await serverOrNew(client, session.context, options, server)
+    if (inParts(await surveyDirectory(directory)).length > 1) {
+      const { id } = await createBlank(session, client, serverId, directory, create)
+      if (options.watch) return watchAndPush(session, client, directory, id, options)
+      const pusher = new Pusher(session, client, directory, id, { isQuiet: options.json ?? false })
+      return untilInterrupted(async (signal) => report(session, client, await pusher.push(signal), options))
+    }
     const created = await createFrom(session, client, serverId, directory, create)
     if (!options.watch) return created.exitCode
     return watchAndPush(session, client, directory, created.project.id, options)
@@ -223,7 +229,7 @@ export class Pusher {
     )
   }
 
-  /** Sends the manifest, with the content of these paths. */
+  /** Sends the manifest, with the content of these paths in as many parts as it takes. */
   async #request(
     survey: DirectorySurvey,
     manifest: FileManifest,
@@ -233,17 +239,27 @@ export class Pusher {
     const files = manifest.files.map(({ path, sha256, executable }) => ({ path, sha256, executable }))
     const body = { files, links: manifest.links }
     if (paths.length === 0) return this.client.call('projects.push', { params, body })
+    const parts = inParts(partOf(survey, paths))
     using own = new StatusLine(this.session.context.stderr)
     const { status = own, label = '', isQuiet } = this.view
-    const part = partOf(survey, paths)
-    const bytes = formatBytes(part.files.reduce((sum, { size }) => sum + size, 0))
-    const what = `${label === '' ? '' : `${label}: `}sending ${count(paths.length, 'file')}, ${bytes}`
-    if (!isQuiet) status.show(label, (elapsed) => `${what} … ${elapsed}`)
-    const form = new FormData()
-    form.set('files', JSON.stringify(files))
-    form.set('links', JSON.stringify(manifest.links))
-    form.set('archive', new Blob([await packDirectory(part)]), 'archive')
-    return this.client.call('projects.push', { params, body, form })
+    const all = parts.reduce((sum, { bytes }) => sum + bytes, 0)
+    let sent = 0
+    if (!isQuiet) {
+      const before = `${label === '' ? '' : `${label}: `}sending ${count(paths.length, 'file')}, `
+      status.show(label, (elapsed) => `${before}${formatBytes(sent)} of ${formatBytes(all)} … ${elapsed}`)
+    }
+    for (const [index, part] of parts.entries()) {
+      const form = new FormData()
+      form.set('files', JSON.stringify(files))
+      form.set('links', JSON.stringify(manifest.links))
+      if (part.pieces.length > 0) form.set('pieces', JSON.stringify(part.pieces))
+      form.set('archive', new Blob([await packPart(part)]), 'archive')
+      const response = await this.client.call('projects.push', { params, body, form })
+      sent += part.bytes
+      // Nothing is missing once the last part has come, or what is left is there already.
+      if (response.missing.length === 0 || index === parts.length - 1) return response
+    }
+    throw new Error('There is at least one part.')
   }
 }
 

@@ -159,6 +159,19 @@ export const ProjectPush = t.Object(
         description: 'All symbolic links of the code.',
       }),
     ),
+    pieces: t.Optional(
+      t.Array(
+        t.Object({
+          path: t.String({ minLength: 1 }),
+          offset: integer({ minimum: 0, description: 'Where in the file it belongs, in bytes.' }),
+          more: t.Optional(t.Boolean({ description: 'Whether others follow.' })),
+        }),
+        {
+          maxItems: 20_000,
+          description: 'Those files of the archive that are pieces of one too large for a request.',
+        },
+      ),
+    ),
   },
   { $id: 'ProjectPush', additionalProperties: true },
 )
@@ -168,7 +181,8 @@ export type ProjectPush = Static<typeof ProjectPush>
 export const PushResult = t.Object(
   {
     missing: t.Array(t.String(), {
-      description: 'Files and links to send in the archive. If there are any, nothing was changed.',
+      description:
+        'Files and links that are still to be sent, in archives. If there are any, nothing was changed.',
     }),
     written: integer({ minimum: 0, description: 'Files and links that were written.' }),
     removed: integer({ minimum: 0, description: 'Files and links that were removed.' }),

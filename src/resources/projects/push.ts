@@ -1,10 +1,10 @@
-import { join } from 'node:path'
 import type { Workspace } from '../../compute/workspace.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { badRequest } from '../../errors.ts'
 import { AppError, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { accountCaller } from '../../http/caller.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import { compareManifests, toManifest } from '../files/manifest.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -17,10 +17,12 @@ import { PreviousCode, removeFiles } from './previous-code.ts'
 import type { ProjectRecords } from './records.ts'
 import { SourceError } from './sources/errors.ts'
 import { SOURCE_LIMITS } from './sources/limits.ts'
+import { type FilePiece, StagedPush } from './staged-push.ts'
 import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
 
 /** Dependencies of pushes. */
 interface PushDependencies {
+  clock: Clock
   records: ProjectRecords
   servers: ServersService
   hosting: Hosting
@@ -48,6 +50,17 @@ interface Change {
   removed: readonly string[]
 }
 
+/** Milliseconds after which the parts of a push that is not continued are removed. */
+const STAGED_MS = 10 * 60_000
+
+/** The parts of a push that have come. */
+interface StagedParts {
+  /** Identifies the files and links that are described. */
+  readonly manifest: string
+  readonly push: StagedPush
+  expiry: Timer | null
+}
+
 /** Replaces the code of projects by what a directory elsewhere has. Only what differs has to be sent. */
 export class ProjectPushes {
   readonly #dependencies: PushDependencies
@@ -55,6 +68,8 @@ export class ProjectPushes {
   readonly #mutex = new KeyedMutex()
   /** What a project lacked when it was asked last: a client sends that next, with the same manifest. */
   readonly #asked = new Map<string, { manifest: string; changed: string[] }>()
+  /** What has come of pushes in parts. */
+  readonly #staged = new Map<string, StagedParts>()
   /** The code of versions that run while pushes try to replace them. */
   readonly #previous = new Map<string, PreviousCode>()
   /** How often the code of a project was put back. */
@@ -84,7 +99,7 @@ export class ProjectPushes {
   async #push(
     row: ProjectRow,
     server: ServerRow,
-    { files, links = [] }: ProjectPush,
+    { files, links = [], pieces = [] }: ProjectPush,
     archive: Uint8Array | null,
   ): Promise<Pushed> {
     const { servers, records } = this.#dependencies
@@ -92,30 +107,32 @@ export class ProjectPushes {
     const paths = [...files, ...links].map(({ path }) => path)
     try {
       const putBacks = this.#putBacks.get(row.id)
-      const changed = await this.#compare(row, workspace, { files, links }, archive !== null)
+      const manifest = new Bun.CryptoHasher('sha256').update(JSON.stringify([files, links])).digest('hex')
+      const changed = await this.#compare(row, workspace, manifest, { files, links }, archive !== null)
       const wanted = new Set(paths)
       const removed = records.listCode(row.id).filter((path) => !wanted.has(path))
-      if (changed.length > 0 && archive === null)
-        return { missing: changed, written: 0, removed: 0, began: null }
-      await using staging = await workspace.staging()
-      const tree =
-        archive === null ? null : await this.#unpack(archive, staging.path, row, server, wanted, links)
-      const sent = new Set(tree?.paths)
+      if (this.#staged.get(row.id)?.manifest !== manifest) await this.#discardStaged(row.id)
+      if (archive !== null) await this.#stage(archive, manifest, row, server, wanted, { links, pieces })
+      const staged = this.#staged.get(row.id)?.push
+      const sent = staged?.paths ?? new Set<string>()
       const missing = changed.filter((path) => !sent.has(path))
       if (missing.length > 0) return { missing, written: 0, removed: 0, began: null }
-      const change = { tree: tree?.root ?? null, written: [...sent], removed }
+      this.#asked.delete(row.id)
+      const change = { tree: staged?.tree ?? null, written: [...sent], removed }
       if (!this.#isReadyWith(row, change)) {
         await this.#dependencies.apps.supersede(row.id)
         // The push before has failed meanwhile, so that other files are there than those compared.
         if (this.#putBacks.get(row.id) !== putBacks) {
-          const differs = await this.#compare(row, workspace, { files, links }, false)
+          const differs = await this.#compare(row, workspace, manifest, { files, links }, false)
           const lacking = differs.filter((path) => !sent.has(path))
           if (lacking.length > 0) return { missing: lacking, written: 0, removed: 0, began: null }
         }
       }
       const began = await this.#apply(row, server, workspace, change, paths)
-      return { missing: [], written: sent.size, removed: removed.length, began }
+      await this.#discardStaged(row.id)
+      return { missing: [], written: change.written.length, removed: removed.length, began }
     } catch (error) {
+      await this.#discardStaged(row.id)
       if (error instanceof SourceError) throw badRequest(`The archive is refused. ${error.message}`)
       if (error instanceof WorkspaceError && error.fault !== 'disk_full') throw badRequest(error.message)
       throw error
@@ -125,50 +142,59 @@ export class ProjectPushes {
   /**
    * Returns the paths that a project's directory lacks, or has with other content.
    *
+   * @param manifest identifies the files and links
    * @param hasArchive whether the manifest may be one for which this was asked before. Files are not read again then
    */
   async #compare(
     row: ProjectRow,
     workspace: Workspace,
+    manifest: string,
     { files, links = [] }: ProjectPush,
     hasArchive: boolean,
   ): Promise<string[]> {
-    const manifest = new Bun.CryptoHasher('sha256').update(JSON.stringify([files, links])).digest('hex')
     const asked = this.#asked.get(row.id)
-    this.#asked.delete(row.id)
     if (hasArchive && asked?.manifest === manifest) return asked.changed
+    this.#asked.delete(row.id)
     const paths = [...files, ...links].map(({ path }) => path)
     const present = await describe(workspace, projectDirectory(row), paths)
     const described = files.map((file) => ({ size: 0, ...file, executable: file.executable ?? false }))
     const { changed } = compareManifests({ files: described, links }, present)
-    if (!hasArchive && changed.length > 0) this.#asked.set(row.id, { manifest, changed })
+    if (changed.length > 0) this.#asked.set(row.id, { manifest, changed })
     return changed
   }
 
-  /** Unpacks an archive into a staging directory and checks it. */
-  async #unpack(
+  /** Unpacks an archive beside those of the same push that came before. */
+  async #stage(
     archive: Uint8Array,
-    staging: string,
+    manifest: string,
     row: ProjectRow,
     server: ServerRow,
     wanted: ReadonlySet<string>,
-    links: ProjectPush['links'],
-  ): Promise<{ root: string; paths: string[] }> {
-    const [{ unpackAsIs }, { checkLinks }] = await Promise.all([
-      import('./sources/archive/unpack.ts'),
-      import('./sources/tree.ts'),
-    ])
-    checkLinks(new Map(links?.map(({ path, target }) => [path, target])))
+    { links, pieces }: { links: NonNullable<ProjectPush['links']>; pieces: readonly FilePiece[] },
+  ): Promise<void> {
+    const { clock, code, servers } = this.#dependencies
+    const { checkLinks } = await import('./sources/tree.ts')
+    checkLinks(new Map(links.map(({ path, target }) => [path, target])))
     const signal = AbortSignal.timeout(SOURCE_LIMITS.timeoutMs)
-    const { room } = await this.#dependencies.code.destination(row, server, signal)
-    const limits = { ...SOURCE_LIMITS, bytes: Math.min(SOURCE_LIMITS.bytes, room) }
-    const file = join(staging, 'archive')
-    await Bun.write(file, archive)
-    const { root, writer } = await unpackAsIs(file, staging, limits, signal)
-    const unwanted = writer.paths.find((path) => !wanted.has(path))
-    if (unwanted !== undefined)
-      throw badRequest(`The archive has ${JSON.stringify(unwanted)}, which is not in "files" or "links".`)
-    return { root, paths: writer.paths }
+    let staged = this.#staged.get(row.id)
+    if (staged === undefined) {
+      const { room } = await code.destination(row, server, signal)
+      const limits = { ...SOURCE_LIMITS, bytes: Math.min(SOURCE_LIMITS.bytes, room) }
+      const push = await StagedPush.begin(servers.workspace(server), limits)
+      staged = { manifest, push, expiry: null }
+      this.#staged.set(row.id, staged)
+    }
+    staged.expiry?.cancel()
+    staged.expiry = clock.after(STAGED_MS, () => this.#mutex.run(row.id, () => this.#discardStaged(row.id)))
+    await staged.push.add(archive, wanted, pieces, signal)
+  }
+
+  /** Removes the parts of a push that have come. */
+  async #discardStaged(id: string): Promise<void> {
+    const staged = this.#staged.get(id)
+    this.#staged.delete(id)
+    staged?.expiry?.cancel()
+    await staged?.push[Symbol.asyncDispose]()
   }
 
   /** Reports whether a project has nothing to change and runs. */
@@ -191,10 +217,11 @@ export class ProjectPushes {
   }
 
   /** Removes what is kept for a project, which is deleted. */
-  forget(id: string): Promise<void> {
+  async forget(id: string): Promise<void> {
     this.#asked.delete(id)
     this.#putBacks.delete(id)
-    return this.#discardPrevious(id)
+    await this.#discardStaged(id)
+    await this.#discardPrevious(id)
   }
 
   async #discardPrevious(id: string): Promise<void> {

@@ -141,10 +141,10 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         'projects.push',
         {
           access: 'resource',
-          form: { file: 'archive', json: ['files', 'links'] },
+          form: { file: 'archive', json: ['files', 'links', 'pieces'] },
           summary: "Replace a project's code",
           description:
-            'Makes the code what `files` and `links` describe. First send these alone: `missing` names what the server lacks. Then send the same as a form, with an archive of those. Removes what came from outside earlier and is not described; what the app has made stays. Then the app is installed, built and started again as far as that is necessary.',
+            'Makes the code what `files` and `links` describe. First send these alone: `missing` names what the server lacks. Then send the same as a form, with an archive of those, or several times with a part of them: parts are kept for 10 minutes, and nothing changes before the last. A file that is too large for a request is sent in `pieces`, from its beginning on; all together may have 1 GiB. Removes what came from outside earlier and is not described; what the app has made stays. Then the app is installed, built and started again as far as that is necessary.',
           success: { 200: PushResult },
           errors: [400, 401, 402, 404],
         },

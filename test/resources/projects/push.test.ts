@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { pack } from 'tar-stream'
 import { type Answer, type TestBerth, testBerth } from '../../support/berth.ts'
 import { archiveOf, created, logged, ready, settled } from '../../support/projects.ts'
 
@@ -19,8 +20,15 @@ const manifestOf = (files: Files) => ({
 })
 
 /** Pushes files, of which `sent` are in the archive. */
-async function pushWith(id: string, files: Files, sent: Files, links?: object[]): Promise<Answer<Pushed>> {
+async function pushWith(
+  id: string,
+  files: Files,
+  sent: Files,
+  links?: object[],
+  pieces?: object[],
+): Promise<Answer<Pushed>> {
   const form = new FormData()
+  if (pieces) form.set('pieces', JSON.stringify(pieces))
   form.set('files', JSON.stringify(manifestOf(files).files))
   if (links) form.set('links', JSON.stringify(links))
   form.set('archive', new Blob([Buffer.from((await archiveOf(sent)).data, 'base64')]))
@@ -290,4 +298,80 @@ test('the log names each phase of a bring-up, in its place, however quick it is'
       'ready',
     ],
   ])
+})
+
+describe('a push in parts', () => {
+  const FILES: Files = { 'index.html': 'one', 'data/large.bin': 'aaaabbbbcc', 'other.txt': 'other' }
+  const site = async () => {
+    const source = await archiveOf({ 'index.html': 'zero' })
+    const { id } = await created(berth, serverId, { source })
+    await settled(berth, id)
+    return id
+  }
+  const names = async (id: string) => {
+    const { slug } = (await berth.call('GET', `/projects/${id}`)).body
+    const { body } = await berth.call('GET', `/servers/${serverId}/files`)
+    return (body.files as string[]).filter((path) => path.startsWith(`projects/${slug}/`)).length
+  }
+
+  test('changes nothing before the last one, and puts the pieces of a file together', async () => {
+    const id = await site()
+    expect((await berth.call('POST', `/projects/${id}/push`, manifestOf(FILES))).body.missing.length).toBe(3)
+    const piece = (text: string, offset: number, more: boolean) =>
+      pushWith(id, FILES, { 'data/large.bin': text }, [], [{ path: 'data/large.bin', offset, more }])
+    const missing = async (answer: Promise<Answer<Pushed>>) => (await answer).body.missing.sort()
+    const part = { 'index.html': 'one' }
+    expect(await missing(pushWith(id, FILES, part, []))).toEqual(['data/large.bin', 'other.txt'])
+    expect(await missing(piece('aaaa', 0, true))).toEqual(['data/large.bin', 'other.txt'])
+    expect(await missing(piece('bbbb', 4, true))).toEqual(['data/large.bin', 'other.txt'])
+    expect(await missing(piece('cc', 8, false))).toEqual(['other.txt'])
+    expect(await names(id)).toBe(1)
+    const last = await pushWith(id, FILES, { 'other.txt': 'other' }, [])
+    expect(last.body).toMatchObject({ missing: [], written: 3, removed: 0 })
+    await settled(berth, id)
+    const { url } = (await berth.call('PATCH', `/projects/${id}`, { visibility: 'public' })).body
+    expect([await text(url), await text(url, 'data/large.bin')]).toEqual(['one', 'aaaabbbbcc'])
+  })
+
+  test('that leaves a gap, or leads through a link that came before, is refused', async () => {
+    const id = await site()
+    const gap = await pushWith(
+      id,
+      FILES,
+      { 'data/large.bin': 'bb' },
+      [],
+      [{ path: 'data/large.bin', offset: 4 }],
+    )
+    expect([gap.status, gap.body.message]).toEqual([
+      400,
+      expect.stringContaining('begins at byte 4; 0 have come'),
+    ])
+    const links = [{ path: 'way', target: 'data' }]
+    const files = { 'way/f': 'x', a: 'a', 'z/z': 'z' }
+    const tar = pack()
+    tar.entry({ name: 'way', type: 'symlink', linkname: '/tmp' })
+    tar.finalize()
+    const form = new FormData()
+    form.set('files', JSON.stringify(manifestOf(files).files))
+    form.set('links', JSON.stringify(links))
+    form.set('archive', new Blob([await new Response(tar as unknown as ReadableStream).bytes()]))
+    await berth.fetch(`/projects/${id}/push`, { method: 'POST', body: form })
+    const through = await pushWith(id, files, { 'way/f': 'x' }, links)
+    expect([through.status, through.body.message]).toEqual([400, expect.stringContaining('is below it')])
+    expect(await names(id)).toBe(1)
+  })
+
+  test('that is not continued is forgotten after ten minutes, and when something else is pushed', async () => {
+    const id = await site()
+    const lacks = async () =>
+      (await berth.call('POST', `/projects/${id}/push`, manifestOf(FILES))).body.missing.length
+    expect(await lacks()).toBe(3)
+    await pushWith(id, FILES, { 'other.txt': 'other' }, [])
+    expect(await lacks()).toBe(2)
+    await berth.control('POST', '/clock', { advance: '11m' })
+    expect(await lacks()).toBe(3)
+    await pushWith(id, FILES, { 'other.txt': 'other' }, [])
+    await berth.call('POST', `/projects/${id}/push`, manifestOf({ ...FILES, more: 'x' }))
+    expect(await lacks()).toBe(3)
+  })
 })

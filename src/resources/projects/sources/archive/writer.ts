@@ -47,6 +47,11 @@ export class TreeWriter {
     return [...this.#kinds].flatMap(([path, kind]) => (kind === 'directory' ? [] : [path]))
   }
 
+  /** The bytes of all files. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   /** The names and kinds of the top entries. */
   get top(): { name: string; kind: Kind }[] {
     return [...this.#kinds].flatMap(([name, kind]) =>
