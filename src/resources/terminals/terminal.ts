@@ -4,6 +4,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { SOCKET_ENDS } from './close-codes.ts'
 import type { Emulators, WatchRequest } from './emulators.ts'
+import { HoldUp } from './hold-up.ts'
 import type { Terminal, TerminalScreen } from './model.ts'
 import { KeptScreen, type ScreenWatch } from './screen.ts'
 import { type ViewedTerminal, Viewer } from './viewer.ts'
@@ -13,15 +14,6 @@ const MAX_TYPED = 16 * 1024 * 1024
 
 /** Typed bytes that no program has read, from which the emulator's responses are dropped. */
 const MAX_ANSWERED = 64 * 1024
-
-/** Milliseconds for which a program is held up while no viewer reads. */
-const PATIENCE_MS = 10_000
-
-/**
- * Milliseconds for which a program that prints much waits for its first viewer. Who opens a terminal attaches at once,
- * and would otherwise miss what exceeds the scrollback.
- */
-const FIRST_VIEWER_MS = 1_000
 
 /** What does not change about a terminal. */
 export interface TerminalFacts {
@@ -82,11 +74,7 @@ export class LiveTerminal implements ViewedTerminal {
   #size: TerminalSize
   #lastUsedAt: number
   #exitCode: number | null = null
-  /** Ends the wait of the program for its viewers and the screen; null while it runs. */
-  #resume: (() => void) | null = null
-  #impatience: Timer | undefined
-  /** Runs while the first viewer is expected. */
-  #expected: Timer | null
+  readonly #holdUp: HoldUp
 
   /**
    * Starts the program.
@@ -105,13 +93,10 @@ export class LiveTerminal implements ViewedTerminal {
     this.#size = start.size
     this.#lastUsedAt = facts.startedAt
     this.#screen = new KeptScreen(start.size, dependencies.emulators, {
-      drained: () => this.#release(),
+      drained: () => this.#holdUp.release(),
       answered: (answer) => this.#answer(answer),
     })
-    this.#expected = setTimeout(() => {
-      this.#expectNobody()
-      this.#goUnwatched()
-    }, FIRST_VIEWER_MS)
+    this.#holdUp = new HoldUp(this.#screen, this.#viewers, () => this.#goUnwatched())
     this.#execution = sandbox.terminal({
       ...start,
       owner: { kind: 'terminal', id: facts.id },
@@ -173,7 +158,7 @@ export class LiveTerminal implements ViewedTerminal {
   async hangUp(): Promise<void> {
     this.#execution.hangUp()
     // A held-up program could not end: its output would still have to be taken.
-    this.#giveUp()
+    this.#holdUp.giveUp()
     await this.#execution.exit.catch(() => {})
   }
 
@@ -202,7 +187,7 @@ export class LiveTerminal implements ViewedTerminal {
   observe(observer: TerminalObserver): () => void {
     this.#observers.add(observer)
     this.#dependencies.onWatched(true)
-    this.#expectNobody()
+    this.#holdUp.expectNobody()
     return () => {
       this.#observers.delete(observer)
       this.#dependencies.onWatched(this.isWatched)
@@ -244,7 +229,7 @@ export class LiveTerminal implements ViewedTerminal {
     this.#dependencies.onChanged()
     void this.#show(viewer, true)
     this.resized()
-    this.#expectNobody()
+    this.#holdUp.expectNobody()
   }
 
   leave(viewer: Viewer): void {
@@ -253,7 +238,7 @@ export class LiveTerminal implements ViewedTerminal {
     this.#dependencies.onWatched(this.isWatched)
     this.#dependencies.onChanged()
     this.resized()
-    this.#release()
+    this.#holdUp.release()
     this.#goUnwatched()
   }
 
@@ -276,7 +261,7 @@ export class LiveTerminal implements ViewedTerminal {
 
   drained(viewer: Viewer): void {
     this.#refresh(viewer)
-    this.#release()
+    this.#holdUp.release()
   }
 
   #use(): void {
@@ -296,7 +281,7 @@ export class LiveTerminal implements ViewedTerminal {
     if (viewer.needsScreen) void this.#show(viewer, false)
   }
 
-  #print(data: Uint8Array): Promise<void> | void {
+  #print(data: Uint8Array): Promise<void> | undefined {
     this.#use()
     this.#printedAt = performance.now()
     this.#screen.write(data)
@@ -304,26 +289,12 @@ export class LiveTerminal implements ViewedTerminal {
       viewer.send(data)
       this.#refresh(viewer)
     }
-    if (!this.isHeldUp) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#resume = resolve
-    if (this.#viewersAreFull) this.#impatience = setTimeout(() => this.#giveUp(), PATIENCE_MS)
-    return promise
+    return this.#holdUp.begin()
   }
 
-  /**
-   * Whether the program has to wait: for the screen, for its first viewer, or because nobody of those who watch reads.
-   */
+  /** Whether the program has to wait, for the screen or for viewers. */
   get isHeldUp(): boolean {
-    const isEarly = this.#expected !== null && this.#screen.isLongUnseen
-    return isEarly || this.#screen.isFull || this.#viewersAreFull
-  }
-
-  #expectNobody(): void {
-    if (this.#expected === null) return
-    clearTimeout(this.#expected)
-    this.#expected = null
-    this.#release()
+    return this.#holdUp.isNeeded
   }
 
   /** Draws soon what is printed while nobody watches, so that a program that asks its terminal has a response. */
@@ -338,30 +309,8 @@ export class LiveTerminal implements ViewedTerminal {
       this.#execution.write(new TextEncoder().encode(answer))
   }
 
-  get #viewersAreFull(): boolean {
-    // Those who have fallen behind are sent the screen when they read again, so nobody waits for them.
-    const reading = [...this.#viewers].filter((viewer) => !viewer.isBehind)
-    return reading.length > 0 && reading.every((viewer) => viewer.isFull)
-  }
-
-  /** Lets the program go on if nothing holds it up any more. */
-  #release(): void {
-    if (this.#resume === null || this.isHeldUp) return
-    clearTimeout(this.#impatience)
-    const resume = this.#resume
-    this.#resume = null
-    resume()
-  }
-
-  /** Waits no longer for viewers that do not read. */
-  #giveUp(): void {
-    this.#expectNobody()
-    for (const viewer of this.#viewers) if (viewer.isFull) viewer.fallBehind()
-    this.#release()
-  }
-
   #finish(exitCode: number): void {
-    this.#expectNobody()
+    this.#holdUp.expectNobody()
     this.#exitCode = exitCode
     this.#use()
     this.#dependencies.onChanged()
