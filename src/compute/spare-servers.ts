@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Connection } from '../runtime/connection.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { DelegatingCompute } from './delegating-compute.ts'
 import type { Compute, Handle, Limits, Sandbox } from './driver.ts'
-import type { Workspace } from './workspace.ts'
 
 /** Milliseconds after the start of berth in which nobody waits for spare servers, so they take no time from it. */
 const FIRST_MS = 1_000
@@ -45,8 +44,8 @@ interface SpareServersOptions {
  *
  * The creation of a server takes one by `take`, and then calls `create` and `start` as for another server.
  */
-export class SpareServers implements Compute {
-  readonly #inner: Compute
+export class SpareServers extends DelegatingCompute {
+  protected override readonly inner: Compute
   readonly #options: SpareServersOptions
   /** Spares start on behalf of nobody, not of the request after which they do. */
   readonly #outside = AsyncLocalStorage.snapshot()
@@ -63,7 +62,8 @@ export class SpareServers implements Compute {
   #closed = false
 
   constructor(inner: Compute, options: SpareServersOptions) {
-    this.#inner = inner
+    super()
+    this.inner = inner
     this.#options = options
   }
 
@@ -88,43 +88,23 @@ export class SpareServers implements Compute {
     return { id: spare.id, release: () => this.#release(spare) }
   }
 
-  create(serverId: string): Promise<Handle> {
-    return this.#taken.get(serverId)?.handle ?? this.#inner.create(serverId)
+  override create(serverId: string): Promise<Handle> {
+    return this.#taken.get(serverId)?.handle ?? super.create(serverId)
   }
 
-  async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+  override async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
     const spare = this.#taken.get(serverId)
     this.#starting += 1
     try {
       const ready = (await spare?.sandbox) ?? null
       const isUsable = ready !== null && !ready.ending
-      const sandbox = isUsable ? ready : await this.#inner.start(serverId, handle, limits)
+      const sandbox = isUsable ? ready : await super.start(serverId, handle, limits)
       this.#taken.delete(serverId)
       this.#refillIn(REFILL_MS)
       return sandbox
     } finally {
       this.#starting -= 1
     }
-  }
-
-  workspace(handle: Handle): Workspace {
-    return this.#inner.workspace(handle)
-  }
-
-  reap(handles: Handle[]): Promise<void> {
-    return this.#inner.reap(handles)
-  }
-
-  destroy(handle: Handle): Promise<void> {
-    return this.#inner.destroy(handle)
-  }
-
-  sweep(known: Handle[]): Promise<void> {
-    return this.#inner.sweep(known)
-  }
-
-  isSentFromServer(connection: Connection): Promise<boolean> {
-    return this.#inner.isSentFromServer(connection)
   }
 
   /** Removes the spare servers, and starts none any more. */
@@ -160,9 +140,9 @@ export class SpareServers implements Compute {
 
   #begin(limits: Limits): Spare {
     const id = this.#options.nextId()
-    const handle = this.#inner.create(id)
+    const handle = this.inner.create(id)
     const start = async (): Promise<Sandbox> => {
-      const sandbox = await this.#inner.start(id, await handle, limits)
+      const sandbox = await this.inner.start(id, await handle, limits)
       void sandbox.exited.then(() => this.#forget(spare))
       return sandbox
     }
@@ -186,7 +166,7 @@ export class SpareServers implements Compute {
   async #remove({ id, handle, sandbox }: Spare): Promise<void> {
     try {
       await (await sandbox)?.stop()
-      await this.#inner.destroy(await handle)
+      await this.inner.destroy(await handle)
     } catch (error) {
       // The next start of berth removes what is left.
       this.#options.logger.info('a spare server could not be removed', { serverId: id, error })

@@ -1,14 +1,14 @@
+import { DelegatingCompute } from '../../../compute/delegating-compute.ts'
 import type { Compute, Handle, Limits, Sandbox } from '../../../compute/driver.ts'
 import type { Workspace } from '../../../compute/workspace.ts'
-import type { Connection } from '../../../runtime/connection.ts'
 import type { BackendFailure } from './backend.ts'
 import { FaultySandbox } from './sandbox.ts'
 
 /**
  * A driver that fails when a fault says so, and whose sandboxes can have faults. Without faults it only delegates.
  */
-export class FaultyCompute implements Compute {
-  readonly #inner: Compute
+export class FaultyCompute extends DelegatingCompute {
+  protected override readonly inner: Compute
   readonly #onFreed: (serverId: string) => void
   readonly #onFaults: (serverId: string) => void
   readonly #running = new Map<string, FaultySandbox>()
@@ -22,7 +22,8 @@ export class FaultyCompute implements Compute {
    * @param onFaults called with a server in which a fault begins, strikes or ends
    */
   constructor(inner: Compute, onFreed: (serverId: string) => void, onFaults: (serverId: string) => void) {
-    this.#inner = inner
+    super()
+    this.inner = inner
     this.#onFreed = onFreed
     this.#onFaults = onFaults
   }
@@ -43,14 +44,14 @@ export class FaultyCompute implements Compute {
     return this.#running.get(serverId)
   }
 
-  async create(serverId: string): Promise<Handle> {
+  override async create(serverId: string): Promise<Handle> {
     this.#check()
-    return this.#inner.create(serverId)
+    return this.inner.create(serverId)
   }
 
-  async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+  override async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
     this.#check()
-    const inner = await this.#inner.start(serverId, handle, limits)
+    const inner = await this.inner.start(serverId, handle, limits)
     const sandbox = new FaultySandbox(
       inner,
       () => this.#check(),
@@ -64,30 +65,14 @@ export class FaultyCompute implements Compute {
     return sandbox
   }
 
-  workspace(handle: Handle): Workspace {
-    const inner = this.#inner.workspace(handle)
+  override workspace(handle: Handle): Workspace {
+    const inner = this.inner.workspace(handle)
     const workspaces = this.#workspaces
     if (workspaces === null) return inner
     const error = this.#backendFailure?.current() ?? null
     if (error !== null) return workspaces.brokenWorkspace(inner, error)
     const full = this.#full.get(keyOf(handle))
     return full === undefined ? inner : workspaces.fullWorkspace(inner, full)
-  }
-
-  reap(handles: Handle[]): Promise<void> {
-    return this.#inner.reap(handles)
-  }
-
-  destroy(handle: Handle): Promise<void> {
-    return this.#inner.destroy(handle)
-  }
-
-  sweep(known: Handle[]): Promise<void> {
-    return this.#inner.sweep(known)
-  }
-
-  isSentFromServer(connection: Connection): Promise<boolean> {
-    return this.#inner.isSentFromServer(connection)
   }
 
   /** Makes a server's storage count as full with its current files; null ends that. */
@@ -97,7 +82,7 @@ export class FaultyCompute implements Compute {
       return
     }
     this.#workspaces ??= await import('./workspace.ts')
-    const used = await this.#inner.workspace(handle).usage()
+    const used = await this.inner.workspace(handle).usage()
     this.#full.set(keyOf(handle), { limit, reserved: Math.max(0, limit - used) })
   }
 
