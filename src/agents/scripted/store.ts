@@ -21,11 +21,18 @@ interface SourcedScenario {
 /** A scenario that matches a goal, and the goal's values. */
 interface MatchedScenario {
   readonly scenario: Scenario
+  /** Its position among all, from 0. */
+  readonly index: number
+  /** `control`, or the path of its file. */
+  readonly source: string
   readonly values: ReadonlyMap<string, string>
 }
 
 /** Loads the reader when it is first needed, which keeps it out of the start. */
 const loadReader = () => import('./read.ts')
+
+const readGiven = async (given: JsonReader): Promise<Scenario[]> =>
+  (await loadReader()).readScenarios(given).map(({ scenario }) => scenario)
 
 /**
  * The scripted agent's scenarios. Those that the control API has set survive a restart and precede those of files.
@@ -67,19 +74,27 @@ export class ScenarioStore {
     this.#queries.delete(scenarios).run()
   }
 
-  /** Returns the first scenario that a goal matches, or null. */
-  async find(goal: string): Promise<MatchedScenario | null> {
-    for (const scenario of await this.#loadAll()) {
+  /**
+   * Returns the first scenario that a goal matches, or null.
+   *
+   * @param given scenarios to try in place of those that the control API has set
+   * @throws ValidationError for a mistake in the given ones
+   */
+  async find(goal: string, given: JsonReader | null = null): Promise<MatchedScenario | null> {
+    const set = given === null ? await this.#loadStored() : await readGiven(given)
+    const all = [...set, ...this.#files.map(({ scenario }) => scenario)]
+    for (const [index, scenario] of all.entries()) {
       const values = scenario.matcher.match(goal)
-      if (values) return { scenario, values: new Map([...values, ['goal', goal]]) }
+      if (values === null) continue
+      const source = this.#files[index - set.length]?.file ?? 'control'
+      return { scenario, index, source, values: new Map([...values, ['goal', goal]]) }
     }
     return null
   }
 
-  async #loadAll(): Promise<Scenario[]> {
-    const files = this.#files.map(({ scenario }) => scenario)
+  async #loadStored(): Promise<Scenario[]> {
     const set = this.#listStored()
-    if (set.length === 0) return files
+    if (set.length === 0) return []
     const { readScenario } = await loadReader()
     const read = new Map<string, Scenario>()
     for (const text of set) {
@@ -87,7 +102,7 @@ export class ScenarioStore {
       read.set(key, this.#parsed.get(key) ?? readScenario(new JsonReader(text)))
     }
     this.#parsed = read
-    return [...read.values(), ...files]
+    return set.flatMap((text) => read.get(JSON.stringify(text)) ?? [])
   }
 
   #listStored(): ScenarioText[] {

@@ -1,7 +1,8 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { CommandError } from '../errors.ts'
 import { readInput } from '../local-file.ts'
-import { count } from '../output.ts'
+import { flag, text } from '../options.ts'
+import { count, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
@@ -53,12 +54,71 @@ Example:
         })
       },
     }),
+    action({
+      usage: 'preview <GOAL>',
+      operations: ['control.scenarios.preview'],
+      description: 'say which scenario would take a goal, and with which steps, without doing anything',
+      access: 'control',
+      options: { file: text('FILE', 'try the scenarios of a file in place of those that were set') },
+      async run({ session, args: [goal], options: { file }, connect, print }) {
+        const scenarios = file === undefined ? undefined : await readScenarios(file, session.context)
+        const client = await connect()
+        const body = { goal, ...(scenarios && { scenarios }) }
+        await print(await client.call('control.scenarios.preview', { body }), previewText)
+      },
+    }),
+    action({
+      usage: 'record <TASK>',
+      operations: ['control.tasks.scenario', 'control.scenarios.replace'],
+      description: 'make a scenario of what a task did: it is printed, or set before the others with --save',
+      access: 'control',
+      options: { save: flag('set it, before those that were set') },
+      async run({ args: [taskId], options: { save }, connect, print, session }) {
+        const client = await connect()
+        const recorded = await client.call('control.tasks.scenario', { params: { taskId } })
+        for (const note of recorded.notes) session.context.stderr.write(`${note}\n`)
+        if (save) {
+          const { scenarios: all } = await client.call('control.scenarios.list')
+          const set = all.filter(({ source }) => source === 'control')
+          const scenarios = [recorded.scenario, ...set.map(({ source: _, ...scenario }) => scenario)]
+          await client.call('control.scenarios.replace', { body: { scenarios } })
+        }
+        const { stringify } = await import('yaml')
+        await print(recorded, ({ scenario }) =>
+          save
+            ? `Set the scenario ${printable(scenario.name ?? '')}.\n`
+            : stringify({ scenarios: [scenario] }),
+        )
+      },
+    }),
     call('control.scenarios.clear', {
       usage: 'clear',
       description: 'remove those that were set; those of fixtures files stay',
       show: ({ scenarios: left }) => `Cleared; ${left.length} of files hold.\n`,
     }),
   ],
+}
+
+/** Returns a preview as sentences, and one line for each step. */
+function previewText({
+  by,
+  scenario,
+  values,
+  steps,
+  problem,
+}: ResponseOf<'control.scenarios.preview'>): string {
+  if (problem !== null) return `It would fail at once. ${printable(problem)}\n`
+  if (by === 'nothing') return 'No scenario matches, and the goal has no directive: nothing would be done.\n'
+  const who =
+    scenario === null
+      ? 'No scenario matches. The goal has its own directives:\n'
+      : `${printable(scenario.name)} (${scenario.source === 'control' ? 'set by the control API' : scenario.source}) would take it:\n`
+  const given = Object.entries(values).map(([name, value]) => `  ${name} = ${printable(value)}\n`)
+  const lines = steps.map(({ kind, path, text, as }, index) => {
+    const words = [path, text.trim() === '' ? '' : printable(text)].filter(Boolean).join(' <<< ')
+    return `  ${index + 1}. ${kind} ${words}${as === undefined ? '' : ` → {{${as}}}`}\n`
+  })
+  return [who, ...given, ...lines].join('')
 }
 
 /** Reads the scenarios of a file without checking them. Berth checks them and reports the position of a mistake. */

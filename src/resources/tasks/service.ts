@@ -164,6 +164,13 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     return toTask(this.#records.find(id) ?? row)
   }
 
+  /** Returns the goal and the whole transcript of a task of any account. @throws BerthError 404 */
+  record(id: string): { goal: string; events: TaskEvent[] } {
+    const row = this.#records.find(id)
+    if (!row) throw notFound(`The task "${id}"`)
+    return { goal: row.goal, events: this.#records.listEvents(id, 0) }
+  }
+
   /** Reports whether an agent waits in a scenario's step `hold`. */
   isHeld(id: string): boolean {
     return this.#runner.find(id)?.isHeld ?? false

@@ -1,8 +1,9 @@
 import { Elysia, type Static, t } from 'elysia'
-import { SCENARIO_FIELDS, ScenarioTexts } from '../../agents/scripted/model.ts'
+import { SCENARIO_FIELDS, ScenarioTexts, STEP_KINDS, type StepKind } from '../../agents/scripted/model.ts'
 import type { ScenarioStore } from '../../agents/scripted/store.ts'
 import { operation } from '../../contract/operation.ts'
 import { refused } from '../../contract/request.ts'
+import { integer, NOT_BLANK, oneOf, text } from '../../contract/schema.ts'
 import type { Changes } from '../../resources/changes/types.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { ControlAccess } from './control-access.ts'
@@ -21,6 +22,48 @@ export type Scenarios = Static<typeof Scenarios>
 const ScenariosPut = t.Object(
   { scenarios: ScenarioTexts },
   { $id: 'ScenariosPut', additionalProperties: false },
+)
+
+const PreviewRequest = t.Object(
+  {
+    goal: text({
+      minLength: 1,
+      maxLength: 1024 * 1024,
+      pattern: NOT_BLANK,
+      description: 'The goal of a task or build.',
+    }),
+    scenarios: t.Optional(ScenarioTexts),
+  },
+  { $id: 'ScenarioPreviewRequest', additionalProperties: false },
+)
+
+const PlannedStep = t.Object(
+  {
+    kind: oneOf(STEP_KINDS as [StepKind, ...StepKind[]]),
+    text: t.String({
+      description: 'The command, content, question, message or result with its values; else empty.',
+    }),
+    path: t.Optional(t.String({ description: 'Of `write` and `read`.' })),
+    as: t.Optional(t.String({ description: 'The name of its result for later steps.' })),
+  },
+  { $id: 'PlannedStep' },
+)
+
+const ScenarioPreview = t.Object(
+  {
+    by: oneOf(['scenario', 'directives', 'nothing'], { description: 'What tells the agent what to do.' }),
+    scenario: t.Nullable(
+      t.Object({
+        index: integer({ minimum: 0, description: 'Its position in the list.' }),
+        name: t.String({ description: 'Its name, else what it matches.' }),
+        source: t.String({ description: '`control`, or the path of its file.' }),
+      }),
+    ),
+    values: t.Record(t.String(), t.String(), { description: 'What the goal gives to the steps, by name.' }),
+    steps: t.Array(PlannedStep, { description: 'In order. What only a run tells stays `{{name}}`.' }),
+    problem: t.Nullable(t.String(), { description: 'Why the agent would fail at once.' }),
+  },
+  { $id: 'ScenarioPreview' },
 )
 
 /** Returns all scenarios as the control API shows them. */
@@ -47,6 +90,26 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore, cha
           'Scenarios set by this API come before those of fixtures files. The first that matches the goal of a task is used.',
         success: { 200: Scenarios },
       }),
+    )
+    .post(
+      '/preview',
+      async ({ body }) => {
+        const { previewGoal } = await import('../../agents/scripted/preview.ts')
+        const given = body.scenarios === undefined ? null : new JsonReader(body.scenarios, ['scenarios'])
+        const { steps, ...preview } = await previewGoal(body.goal, store, given).catch(refused('body'))
+        return { ...preview, values: { ...preview.values }, steps: [...steps] }
+      },
+      operation(
+        'control.scenarios.preview',
+        {
+          access: 'admin',
+          summary: 'See what the scripted agent would do about a goal',
+          description:
+            'Names the scenario that would take it, and the steps with their values, without doing anything. `scenarios` are tried in place of those that were set, so that you can check them before you set them.',
+          success: { 200: ScenarioPreview },
+        },
+        { body: PreviewRequest },
+      ),
     )
     .put(
       '',

@@ -228,3 +228,139 @@ test('a file with a mistake stops the start', async () => {
     `The fixtures file ${wrong}, line 3, column 15: "scenarios[0].steps[0].waits"`,
   )
 })
+
+describe('/_berth/scenarios/preview', () => {
+  const preview = async (goal: string, scenarios?: unknown[]) =>
+    berth.control('POST', '/scenarios/preview', { goal, ...(scenarios && { scenarios }) })
+
+  test('says which scenario would take a goal, with its values and steps, and does nothing', async () => {
+    await put(
+      { match: 'another', steps: [{ complete: 'no' }] },
+      {
+        name: 'deploy',
+        match: { regex: '^deploy (?P<app>.+)$' },
+        steps: [
+          { run: 'touch {{app}}' },
+          { ask: 'Really {{app}}?' },
+          { write: { path: '{{app}}.txt', content: '{{answer}}' } },
+          { wait: '1m' },
+          { complete: '{{app}}: {{answer}}' },
+        ],
+      },
+    )
+    const tasks = (await berth.call('GET', '/tasks')).body.tasks.length
+    expect((await preview("deploy it's")).body).toEqual({
+      by: 'scenario',
+      scenario: { index: 1, name: 'deploy', source: 'control' },
+      values: { app: "it's" },
+      steps: [
+        { kind: 'run', text: `VALUE_app='it'\\''s'\ntouch "\${VALUE_app}"` },
+        { kind: 'ask', text: "Really it's?", as: 'answer' },
+        { kind: 'write', path: "it's.txt", text: '{{answer}}' },
+        { kind: 'wait', text: '60 s' },
+        { kind: 'complete', text: "it's: {{answer}}" },
+      ],
+      problem: null,
+    })
+    expect((await berth.call('GET', '/tasks')).body.tasks).toHaveLength(tasks)
+  })
+
+  test('finds those of files, the directives of a goal, what is wrong with these, and nothing', async () => {
+    expect((await preview('hello')).body).toMatchObject({
+      by: 'scenario',
+      scenario: { index: 0, source: first },
+    })
+    expect((await preview('Do\nrun: ls')).body).toMatchObject({
+      by: 'directives',
+      scenario: null,
+      steps: [{ kind: 'run', text: 'ls' }],
+    })
+    expect((await preview('wait: soon')).body.problem).toContain('Line 1 of the goal')
+    expect((await preview('make it nice')).body).toMatchObject({ by: 'nothing', steps: [], problem: null })
+  })
+
+  test('tries given scenarios in place of those that were set, and names the place of a mistake', async () => {
+    await put({ match: 'mine', steps: [{ complete: 'old' }] })
+    const given = [{ match: 'mine', steps: [{ complete: 'new' }] }]
+    expect((await preview('mine', given)).body.steps).toEqual([{ kind: 'complete', text: 'new' }])
+    expect((await all())[0].steps).toEqual([{ complete: 'old' }])
+    const { status, body } = await preview('mine', [{ match: 'mine', steps: [{ run: '{{nope}}' }] }])
+    expect([status, body.message]).toEqual([400, expect.stringContaining('scenarios[0].steps[0].run')])
+  })
+})
+
+describe('GET /_berth/tasks/{id}/scenario', () => {
+  test('repeats what a task did: the same files, commands, exit codes, question and result', async () => {
+    await put({
+      match: 'once',
+      steps: [
+        { say: 'I begin with {{goal}}.' },
+        { write: { path: 'kept.txt', content: 'a \\{{b}} c' } },
+        { run: { command: 'cat kept.txt; exit 3', expect: 3 } },
+        { run: 'pwd > where.txt' },
+        { read: 'kept.txt' },
+        { ask: 'Which {{goal}}?' },
+        { run: 'echo {{answer}} > answer.txt' },
+        { complete: 'All of {{answer}} is done.' },
+      ],
+    })
+    const { body: created } = await berth.call('POST', `/servers/${server}/tasks`, { goal: 'once' })
+    const path = `/servers/${server}/tasks/${created.task_id}`
+    await until(
+      'it asks',
+      async () => (await berth.call('GET', path)).body.task.status === 'awaiting_input',
+      60_000,
+    )
+    await berth.call('POST', `${path}/input`, { answer: 'blue' })
+    expect((await settled(created.task_id)).status).toBe('completed')
+
+    const { body } = await berth.control('GET', `/tasks/${created.task_id}/scenario`)
+    expect(body.scenario).toEqual({
+      name: 'once',
+      match: 'once',
+      steps: [
+        { say: 'I begin with once.' },
+        { write: { path: 'kept.txt', content: 'a {{b}} c', verbatim: true } },
+        { run: { command: 'cat kept.txt; exit 3', expect: 3 } },
+        { run: 'pwd > where.txt' },
+        { read: 'kept.txt' },
+        { ask: 'Which once?' },
+        { run: `VALUE_answer='blue'\necho "\${VALUE_answer}" > answer.txt` },
+        { complete: 'All of blue is done.' },
+      ],
+    })
+    expect(body.notes).toEqual([expect.stringContaining('{{answer}}')])
+    await put(body.scenario)
+    const { body: again } = await berth.call('POST', `/servers/${server}/tasks`, { goal: 'once' })
+    const second = `/servers/${server}/tasks/${again.task_id}`
+    await until(
+      'it asks',
+      async () => (await berth.call('GET', second)).body.task.status === 'awaiting_input',
+      60_000,
+    )
+    await berth.call('POST', `${second}/input`, { answer: 'red' })
+    expect(await settled(again.task_id)).toMatchObject({
+      status: 'completed',
+      result: 'All of blue is done.',
+    })
+    const recorded = (await berth.control('GET', `/tasks/${again.task_id}/scenario`)).body
+    expect(recorded.scenario).toEqual(body.scenario)
+  })
+
+  test('of a failed and of a running task it says what it cannot repeat; of none it is 404', async () => {
+    const failed = await task('run: exit 9')
+    expect((await berth.control('GET', `/tasks/${failed.id}/scenario`)).body.scenario.steps).toEqual([
+      { run: { command: 'exit 9', expect: 9 } },
+      { fail: expect.stringContaining('exit code 9') },
+    ])
+    await put({ match: 'stays', steps: [{ hold: true }] })
+    const { body: held } = await berth.call('POST', `/servers/${server}/tasks`, { goal: 'stays' })
+    const { body } = await berth.control('GET', `/tasks/${held.task_id}/scenario`)
+    expect(body).toMatchObject({
+      scenario: { steps: [{ hold: true }] },
+      notes: [expect.stringContaining('not over')],
+    })
+    await berth.call('POST', `/servers/${server}/tasks/${held.task_id}/cancel`)
+    expect((await berth.control('GET', '/tasks/task_none/scenario')).status).toBe(404)
+  })
+})

@@ -200,6 +200,8 @@ export async function everyOperation(
   await control('PATCH', `/accounts/${account.id}`, { credits_used: 1 })
   await control('GET', '/accounts')
   await control('GET', '/scenarios')
+  await control('POST', '/scenarios/preview', { goal: 'run: true' })
+  await control('GET', '/tasks/task_none/scenario')
   await control('POST', '/events', { event: 'tuning.completed' })
   await control('GET', '/clock')
   await control('GET', '/fixtures')
