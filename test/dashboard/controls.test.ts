@@ -52,15 +52,106 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await page.getByText('1 d ahead').waitFor({ state: 'detached' })
   })
 
+  test('a scenario is written, told where it is wrong, tried, changed in its order and deleted', async () => {
+    await tests.berth.control('DELETE', '/scenarios')
+    await using watched = await tests.open('/dashboard/controls')
+    const { page } = watched
+    const set = async (text: string): Promise<void> => {
+      await page.getByRole('textbox', { name: 'Content of scenario.json' }).click()
+      await page.keyboard.press('Control+a')
+      await page.keyboard.insertText(text)
+    }
+    const dialog = page.getByRole('dialog')
+    await page.getByRole('button', { name: 'New scenario' }).click()
+    await set('{\n  "match": "paint",\n  "steps": [\n    { "run": "{{nope}}" }\n  ]\n}')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog
+      .getByText('Line 4, column 14: "steps[0].run": expected {{…}} with the name of a value')
+      .waitFor()
+    expect(await dialog.locator('.cm-mistake').textContent()).toContain('{{nope}}')
+    await set('{\n  "match": "paint"\n  "steps": []\n}')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.getByText(/^Line 3, column 3: expected/).waitFor()
+    await set(
+      '{"name":"painter","match":{"regex":"paint (?P<colour>.+)"},"steps":[{"run":"echo {{colour}}"}]}',
+    )
+    await dialog.getByLabel('Goal to try').fill('paint red')
+    await dialog.getByRole('button', { name: 'Try' }).click()
+    await dialog.getByText('would take it').waitFor()
+    await dialog.getByText("VALUE_colour='red'").waitFor()
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.locator('.card', { hasText: 'painter' }).waitFor()
+
+    await page.getByRole('button', { name: 'New scenario' }).click()
+    await set('{"name":"second","match":"paint red","steps":[{"complete":"no"}]}')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.locator('.card', { hasText: 'second' }).waitFor()
+    await page.getByLabel('Goal to try').fill('paint red')
+    await page.getByRole('button', { name: 'Try' }).click()
+    await page.locator('.card.found', { hasText: 'second' }).waitFor()
+    await page.getByRole('button', { name: 'Actions on the scenario second' }).click()
+    await page.getByRole('menuitem', { name: 'Try it later' }).click()
+    await page.locator('.cards > li:nth-child(1)', { hasText: 'painter' }).waitFor()
+    await page.getByRole('button', { name: 'Actions on the scenario second' }).click()
+    await page.getByRole('menuitem', { name: 'Delete …' }).click()
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await page.locator('.card', { hasText: 'second' }).waitFor({ state: 'detached' })
+    const { scenarios } = (await tests.berth.control('GET', '/scenarios')).body
+    expect(scenarios.map(({ name }: { name: string }) => name)).toEqual(['painter'])
+    await tests.berth.control('DELETE', '/scenarios')
+  })
+
+  test('what a task did becomes a scenario, which the same goal then follows', async () => {
+    const { berth } = tests
+    const serverId = await berth.server()
+    const goal = 'Greet\nwrite: hello.txt <<< hi\nrun: cat hello.txt\ncomplete: Greeted.'
+    const { body: task } = await berth.call('POST', `/servers/${serverId}/tasks`, { goal })
+    await using watched = await tests.open(`/dashboard/tasks/${task.task_id}`)
+    const { page } = watched
+    await page.getByRole('button', { name: 'Save as scenario …' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Save as scenario' })
+    await dialog.getByRole('textbox').getByText('"verbatim"').waitFor()
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByText('The scenario is set.').waitFor()
+    const { scenarios } = (await berth.control('GET', '/scenarios')).body
+    expect(scenarios).toEqual([
+      {
+        name: 'Greet …',
+        match: goal,
+        steps: [
+          { write: { path: 'hello.txt', content: 'hi', verbatim: true } },
+          { run: 'cat hello.txt' },
+          { complete: 'Greeted.' },
+        ],
+        source: 'control',
+      },
+    ])
+    await page.getByRole('button', { name: 'Run again' }).click()
+    await page.getByText('Follows the scenario').waitFor()
+    await berth.control('DELETE', '/scenarios')
+  })
+
   for (const [look, options] of LOOKS)
     test(`${look}, the screen hinders nobody and fits`, async () => {
       await tests.berth.control('POST', '/faults', {
         match: { path: '/servers/**' },
         effect: { delay_ms: 1 },
       })
+      await tests.berth.control('PUT', '/scenarios', {
+        scenarios: [
+          {
+            name: `<b>long</b> ${'name '.repeat(30)}`,
+            match: { glob: 'look*' },
+            steps: [{ run: 'x'.repeat(300) }, { ask: 'Really?' }],
+          },
+        ],
+      })
       await using watched = await tests.open('/dashboard/controls', options)
       const { page } = watched
       await page.getByText('1 ms later').first().waitFor()
+      await page.getByLabel('Goal to try').fill('look')
+      await page.getByRole('button', { name: 'Try' }).click()
+      await page.getByText('would take it').waitFor()
       expect(await hindrances(page)).toEqual([])
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
         options.viewport.width,

@@ -14,6 +14,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { useDashboard } from '../../dashboard.ts'
 import { languageOf } from './languages.ts'
 import { editorLook } from './look.ts'
+import { markedLines, markLines } from './marked-lines.ts'
 
 /** Properties of an editor. */
 export interface EditorProps {
@@ -22,15 +23,25 @@ export interface EditorProps {
   /** The text to begin with. */
   text: string
   isReadOnly?: boolean
+  /** Numbers of the lines that have a mistake, from 1. */
+  markedLines?: readonly number[]
   onChange: (text: string) => void
   /** Called on Ctrl-S and Cmd-S. */
   onSave: () => void
 }
 
 /** An editor for a text file. Escape, then Tab leaves it by the keyboard. */
-export function Editor({ path, text, isReadOnly = false, onChange, onSave }: EditorProps) {
+export function Editor({
+  path,
+  text,
+  isReadOnly = false,
+  markedLines: marks,
+  onChange,
+  onSave,
+}: EditorProps) {
   const { context } = useDashboard()
   const place = useRef<HTMLDivElement>(null)
+  const shown = useRef<EditorView | null>(null)
   const handlers = useRef({ onChange, onSave })
   handlers.current = { onChange, onSave }
   // Not for another text: what is edited must not begin anew.
@@ -67,12 +78,17 @@ export function Editor({ path, text, isReadOnly = false, onChange, onSave }: Edi
             if (docChanged) handlers.current.onChange(state.doc.toString())
           }),
           language.of([]),
+          markedLines,
           editorLook(context.nonce),
         ],
       }),
     })
+    shown.current = view
     void languageOf(path).then((extension) => view.dispatch({ effects: language.reconfigure(extension) }))
     return () => view.destroy()
   }, [context, path])
+  useEffect(() => {
+    if (marks) shown.current?.dispatch({ effects: markLines.of(marks) })
+  }, [marks])
   return <div class="editor" ref={place} />
 }

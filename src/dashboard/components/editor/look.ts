@@ -32,6 +32,10 @@ const theme = EditorView.theme({
     backgroundColor: 'var(--color-surface)',
     color: 'var(--color-muted)',
   },
+  '.cm-mistake': {
+    backgroundColor: 'var(--color-danger-soft)',
+    boxShadow: 'inset 3px 0 var(--color-danger)',
+  },
   '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--color-sunken)' },
   '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': {
     backgroundColor: 'var(--color-accent-soft)',

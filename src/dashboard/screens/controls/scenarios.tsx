@@ -1,46 +1,160 @@
-import { useEffect, useState } from 'preact/hooks'
-import type { ResponseOf } from '../../../client/client.ts'
+import { useState } from 'preact/hooks'
+import { Button } from '../../components/button.tsx'
+import { Confirm } from '../../components/dialog.tsx'
+import { Failure, Loading } from '../../components/loaded.tsx'
+import { Menu, type MenuItem } from '../../components/menu.tsx'
 import { Section } from '../../components/section.tsx'
-import { useDashboard } from '../../dashboard.ts'
+import { DryRun } from '../scenarios/dry-run.tsx'
+import { ScenarioDialog } from '../scenarios/scenario-dialog.tsx'
+import { StepList, writtenSteps } from '../scenarios/steps.tsx'
+import {
+  CONTROL,
+  type Scenario,
+  type ScenarioText,
+  textOf,
+  useScenarios,
+} from '../scenarios/use-scenarios.ts'
 
-type Scenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
+/** What a new scenario begins with. */
+const EXAMPLE: ScenarioText = {
+  name: 'deploy',
+  match: { regex: '^deploy (?P<app>.+)$' },
+  steps: [{ run: 'ls -A' }, { ask: 'Shall I really deploy {{app}}?' }, { complete: '{{app}} is deployed.' }],
+} as ScenarioText
 
-/** The scenarios of the scripted agent, in the order in which they are tried. */
+/** What is asked for: a scenario to edit, at its position if it is there, or one to delete. */
+type Asked = { edit: ScenarioText; index: number | null } | { remove: Scenario; index: number }
+
+/** The scenarios of the scripted agent, in the order in which they are tried, and what they would do about a goal. */
 export function Scenarios() {
-  const { api, changes, notices } = useDashboard()
-  const [scenarios, setScenarios] = useState<readonly Scenario[]>([])
-  useEffect(() => {
-    const load = (): void =>
-      void notices.attempt(async () => setScenarios((await api.call('control.scenarios.list')).scenarios))
-    load()
-    return changes.subscribe('scenario', load)
-  }, [api, changes, notices])
+  const scenarios = useScenarios()
+  const { all, replace } = scenarios
+  const [asked, setAsked] = useState<Asked | null>(null)
+  const [found, setFound] = useState<number | null>(null)
+  const list = all instanceof Error || all === null ? [] : all
+  const count = list.filter(({ source }) => source === CONTROL).length
+  const move = (from: number, to: number) =>
+    replace((set) => {
+      const moved = set[from]
+      return moved ? set.toSpliced(from, 1).toSpliced(to, 0, moved) : set
+    })
+  const itemsOf = (scenario: Scenario, index: number): MenuItem[] =>
+    scenario.source === CONTROL
+      ? [
+          { label: 'Edit …', icon: 'file', run: () => setAsked({ edit: textOf(scenario), index }) },
+          ...(index > 0
+            ? [{ label: 'Try it earlier', icon: 'upload' as const, run: () => move(index, index - 1) }]
+            : []),
+          ...(index < count - 1
+            ? [{ label: 'Try it later', icon: 'download' as const, run: () => move(index, index + 1) }]
+            : []),
+          {
+            label: 'Delete …',
+            icon: 'trash',
+            isDangerous: true,
+            run: () => setAsked({ remove: scenario, index }),
+          },
+        ]
+      : [
+          {
+            label: 'Put one before it …',
+            icon: 'plus',
+            run: () => setAsked({ edit: textOf(scenario), index: null }),
+          },
+        ]
   return (
-    <Section title="Scenarios">
-      {scenarios.length === 0 ? (
+    <Section
+      title="Scenarios"
+      actions={
+        <Button icon="plus" onClick={() => setAsked({ edit: EXAMPLE, index: null })}>
+          New scenario
+        </Button>
+      }
+    >
+      <DryRun onFound={setFound} />
+      {all instanceof Error ? (
+        <Failure error={all} />
+      ) : all === null ? (
+        <Loading />
+      ) : all.length === 0 ? (
         <p class="quiet">
           None is set: goals are done by their directives.{' '}
           <a href="/docs/guide/scenarios">How scenarios work</a>
         </p>
       ) : (
-        <ul class="cards">
-          {scenarios.map(({ name, match, steps, source }, index) => (
-            <li class="card" key={`${index} ${name}`}>
-              <div class="card-main">
-                <p>
-                  <strong>
-                    <bdi>{name}</bdi>
-                  </strong>{' '}
-                  <code>{typeof match === 'string' ? match : JSON.stringify(match)}</code>
-                </p>
-                <p class="quiet">
-                  {steps.length} steps, from {source}
-                </p>
-              </div>
-            </li>
+        <ol class="cards">
+          {all.map((scenario, index) => (
+            <ScenarioCard
+              key={index}
+              scenario={scenario}
+              isFound={index === found}
+              items={itemsOf(scenario, index)}
+            />
           ))}
-        </ul>
+        </ol>
+      )}
+      {asked && 'edit' in asked && (
+        <ScenarioDialog
+          title={asked.index === null ? 'New scenario' : `Scenario ${titleOf(asked.edit)}`}
+          scenario={asked.edit}
+          index={asked.index}
+          scenarios={scenarios}
+          onClose={() => setAsked(null)}
+        />
+      )}
+      {asked && 'remove' in asked && (
+        <Confirm
+          title={`Delete the scenario ${titleOf(asked.remove)}?`}
+          action="Delete"
+          onClose={() => setAsked(null)}
+          onConfirm={() => replace((set) => set.toSpliced(asked.index, 1))}
+        >
+          <p>Goals that it takes go to the next one that matches, else to their own directives.</p>
+        </Confirm>
       )}
     </Section>
   )
 }
+
+function ScenarioCard({
+  scenario,
+  isFound,
+  items,
+}: {
+  scenario: Scenario
+  isFound: boolean
+  items: readonly MenuItem[]
+}) {
+  const { match, steps, source } = scenario
+  const title = titleOf(scenario)
+  const matcher = typeof match === 'string' ? match : String(Object.values(match)[0])
+  const kind = typeof match === 'string' ? 'goal' : Object.keys(match)[0]
+  return (
+    <li class={`card${isFound ? ' found' : ''}`} aria-current={isFound ? 'true' : undefined}>
+      <details class="card-main">
+        <summary>
+          <strong>
+            <bdi>{title}</bdi>
+          </strong>{' '}
+          <span class="chip">{kind}</span> {title !== matcher && <code>{matcher}</code>}
+          <p class="quiet">
+            {steps.length} {steps.length === 1 ? 'step' : 'steps'},{' '}
+            {source === CONTROL ? (
+              'set by the control API'
+            ) : (
+              <>
+                from <code>{source}</code>
+              </>
+            )}
+          </p>
+        </summary>
+        <StepList steps={writtenSteps(scenario)} />
+      </details>
+      <Menu label={`Actions on the scenario ${title}`} items={items} />
+    </li>
+  )
+}
+
+/** Returns the name of a scenario, else what it matches. */
+const titleOf = ({ name, match }: ScenarioText): string =>
+  name ?? (typeof match === 'string' ? match : String(Object.values(match)[0]))

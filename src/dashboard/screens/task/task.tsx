@@ -14,6 +14,7 @@ import { runTask } from '../tasks/run-task.ts'
 import { EntryView } from './entry-view.tsx'
 import { followTask } from './follow.ts'
 import { Reply } from './reply.tsx'
+import { type RecordedScenario, SaveScenario } from './save-scenario.tsx'
 import { Transcript } from './transcript.ts'
 
 /** A task: what the agent does as a conversation, and what it asks. */
@@ -43,6 +44,7 @@ function Conversation({ task }: { task: TaskValue }) {
   const { id, serverId, goal, status, question, createdAt } = task
   const transcript = useMemo(() => new Transcript(), [id])
   const [failure, setFailure] = useState<string | null>(null)
+  const [recorded, setRecorded] = useState<RecordedScenario | null>(null)
   useEffect(() => followTask(api, task, transcript, setFailure), [id])
   const server = store.servers.open().get(serverId)
   const entries = transcript.entries.value
@@ -81,6 +83,15 @@ function Conversation({ task }: { task: TaskValue }) {
               Release
             </Button>
           )}
+          {!isOpen && context.is_admin && (
+            <Button
+              onClick={async () =>
+                setRecorded(await api.call('control.tasks.scenario', { params: { taskId: id } }))
+              }
+            >
+              Save as scenario …
+            </Button>
+          )}
           {!isOpen && (
             <Button icon="restart" onClick={() => runTask(dashboard, serverId, goal)}>
               Run again
@@ -106,6 +117,7 @@ function Conversation({ task }: { task: TaskValue }) {
           </p>
         )}
       </section>
+      {recorded && <SaveScenario recorded={recorded} onClose={() => setRecorded(null)} />}
     </Page>
   )
 }

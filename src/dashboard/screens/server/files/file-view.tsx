@@ -1,10 +1,9 @@
-import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { messageOf } from '../../../api/failure.ts'
 import { Button } from '../../../components/button.tsx'
 import { formatBytes } from '../../../components/bytes.ts'
 import { Confirm } from '../../../components/dialog.tsx'
-import type { EditorProps } from '../../../components/editor/editor.tsx'
+import { LazyEditor } from '../../../components/editor/lazy-editor.tsx'
 import { Empty } from '../../../components/empty.tsx'
 import { Failure, Loading } from '../../../components/loaded.tsx'
 import { useDashboard } from '../../../dashboard.ts'
@@ -92,10 +91,6 @@ interface ContentProps {
 }
 
 function Content({ path, content, onChange, onSave }: ContentProps) {
-  const [Editor, setEditor] = useState<ComponentType<EditorProps> | null>(null)
-  useEffect(() => {
-    void import('../../../components/editor/editor.tsx').then((module) => setEditor(() => module.Editor))
-  }, [])
   if (content.kind === 'bytes')
     return (
       <Empty title="No text">
@@ -108,5 +103,5 @@ function Content({ path, content, onChange, onSave }: ContentProps) {
         <p>{formatBytes(content.text.length)}. Download it, or open a terminal.</p>
       </Empty>
     )
-  return Editor ? <Editor path={path} text={content.text} onChange={onChange} onSave={onSave} /> : <Loading />
+  return <LazyEditor path={path} text={content.text} onChange={onChange} onSave={onSave} />
 }

@@ -1,0 +1,50 @@
+import { useCallback, useEffect, useState } from 'preact/hooks'
+import type { ResponseOf } from '../../../client/client.ts'
+import { useDashboard } from '../../dashboard.ts'
+
+/** A scenario, and where it comes from. */
+export type Scenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
+
+/** A scenario as it is written. */
+export type ScenarioText = Omit<Scenario, 'source'>
+
+/** The source of scenarios that the control API has set; others have the path of their file. */
+export const CONTROL = 'control'
+
+/** Returns a scenario without its source. */
+export const textOf = ({ source: _, ...text }: Scenario): ScenarioText => text
+
+/** The scenarios that hold, and what changes those that the control API has set. */
+export interface Scenarios {
+  /** In the order in which they are tried; null until they are known. */
+  readonly all: readonly Scenario[] | Error | null
+  /** Sets scenarios in place of those that were set: what `change` makes of them as they are then. */
+  readonly replace: (change: (set: readonly ScenarioText[]) => readonly ScenarioText[]) => Promise<void>
+}
+
+/** Loads the scenarios, and follows their changes. */
+export function useScenarios(): Scenarios {
+  const { api, changes } = useDashboard()
+  const [all, setAll] = useState<readonly Scenario[] | Error | null>(null)
+  useEffect(() => {
+    const load = (): void =>
+      void api.call('control.scenarios.list').then(
+        ({ scenarios }) => setAll(scenarios),
+        (error: Error) => setAll(error),
+      )
+    load()
+    const ends = [changes.subscribe('scenario', load), changes.onGap(load)]
+    return () => {
+      for (const end of ends) end()
+    }
+  }, [api, changes])
+  const replace = useCallback<Scenarios['replace']>(
+    async (change) => {
+      const { scenarios } = await api.call('control.scenarios.list')
+      const set = scenarios.filter(({ source }) => source === CONTROL).map(textOf)
+      await api.call('control.scenarios.replace', { body: { scenarios: [...change(set)] } })
+    },
+    [api],
+  )
+  return { all, replace }
+}
