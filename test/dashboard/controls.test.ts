@@ -41,6 +41,41 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     expect(problems.filter((problem) => !problem.includes('WebSocket'))).toEqual([])
   })
 
+  test('a template becomes a fault of chosen requests, with its JSON and its lines', async () => {
+    const { berth } = tests
+    await using watched = await tests.open('/dashboard/controls')
+    const { page, problems } = watched
+    await page.getByRole('button', { name: '502 as HTML' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Set a fault' })
+    await dialog.getByLabel('Requests', { exact: true }).selectOption('templates.list')
+    await dialog.getByText('The fault as JSON').click()
+    await dialog.getByText('"content_type": "text/html"').waitFor()
+    await dialog.getByText('The same from a terminal').click()
+    await dialog
+      .getByText('berth faults add --operation templates.list --respond 502 --content-type text/html')
+      .waitFor()
+    await dialog.getByRole('button', { name: 'Set the fault' }).click()
+    await page.getByText('502 text/html').waitFor()
+    const response = await berth.fetch('/templates')
+    expect([response.status, response.headers.get('content-type')]).toEqual([502, 'text/html'])
+    await page.getByText('Struck once').waitFor()
+    for (const [template, effect] of [
+      ['429', { error: { status: 429, retry_after: 30 } }],
+      ['Slow', { delay_ms: 5_000 }],
+      ['Cut off', { truncate: { bytes: 10 } }],
+      ['Lost response', { lose_response: true }],
+    ] as const) {
+      await berth.control('DELETE', '/faults')
+      await page.getByText('None is set.').first().waitFor()
+      await page.getByRole('button', { name: template, exact: true }).click()
+      await dialog.getByRole('button', { name: 'Set the fault' }).click()
+      await page.getByText('Has not struck yet').waitFor()
+      expect((await berth.control('GET', '/faults')).body.faults).toMatchObject([{ effect, times: 1 }])
+    }
+    await berth.control('DELETE', '/faults')
+    expect(problems).toEqual([])
+  })
+
   test('the clock is moved and frozen', async () => {
     await using watched = await tests.open('/dashboard/controls')
     const { page } = watched

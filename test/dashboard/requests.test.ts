@@ -31,10 +31,47 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     await rows(page).getByText('502').first().waitFor()
     await rows(page).getByRole('link', { name: '/exec' }).first().click()
     await detail.getByText('gave this response. The API did nothing.').waitFor()
+    // What is sent again stands for a client: a fault that is still set would strike it.
+    await detail.getByText('Headers of the request').click()
+    await detail.getByRole('row', { name: 'authorization Bearer ***' }).waitFor()
     await page.getByRole('button', { name: 'Remove all' }).click()
     await page.getByText('A fault is set').waitFor({ state: 'detached' })
+    await detail.getByText('removed since').waitFor()
     expect((await tests.berth.control('GET', '/faults')).body.faults).toEqual([])
     expect(problems).toEqual([])
+  })
+
+  test('a request whose response was lost shows what was done, and its fault leads to all that it struck', async () => {
+    const { berth } = tests
+    const lost = { match: { operation: 'servers.create' }, effect: { lose_response: true } }
+    const { id } = (await berth.control('POST', '/faults', lost)).body
+    await expect(berth.call('POST', '/servers', { task: 'done all the same' })).rejects.toThrow()
+    await using watched = await tests.open('/dashboard/requests?operation=servers.create&q=201')
+    const { page } = watched
+    await rows(page).first().getByRole('link').click()
+    const detail = page.getByRole('complementary', { name: 'The request' })
+    await detail.getByText('lost the response. All was done, but the client has none of it.').waitFor()
+    await detail.getByRole('region', { name: 'What it caused' }).getByText('server.created').waitFor()
+    await detail.getByRole('link', { name: id }).click()
+    const card = page.locator('.card.current', { hasText: 'Lost response' })
+    await card.getByRole('link', { name: 'Struck once' }).click()
+    await rows(page).first().waitFor()
+    expect(await rows(page).locator('.operation').allInnerTexts()).toEqual(['servers.create'])
+    await berth.control('DELETE', '/faults')
+  })
+
+  test('what is sent again meets faults, as the request of a client does, and the dashboard does not', async () => {
+    await tests.berth.call('GET', '/templates?again')
+    const effect = { error: { status: 503 } }
+    await tests.berth.control('POST', '/faults', { match: {}, effect })
+    await using watched = await tests.open('/dashboard/requests?operation=templates.list&q=again')
+    const { page } = watched
+    await rows(page).first().getByRole('link').click()
+    await page.getByRole('button', { name: 'Send again' }).click()
+    await page.getByText('Sent again: 503.').waitFor()
+    await page.getByText('gave this response. The API did nothing.').waitFor()
+    await page.getByRole('button', { name: 'Remove all' }).click()
+    await page.getByText('A fault is set').waitFor({ state: 'detached' })
   })
 
   test('filters of the address are applied, and the own requests of clients of berth are hidden', async () => {
@@ -69,6 +106,13 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
       .click()
     await rows(page).nth(2).waitFor()
     expect(await rows(page).locator('.operation').allInnerTexts()).toEqual(Array(3).fill('projects.get'))
+    await page.getByRole('link', { name: 'Errors by cause' }).click()
+    await tests.berth.call('GET', '/projects/prj_not_there')
+    await page.locator('li').filter({ hasText: '4×' }).getByText('projects.get').waitFor()
+    await page.goto(
+      `${tests.berth.info.base_url}/dashboard/requests?group=errors&operation=projects.get&status=5xx`,
+    )
+    await page.getByText('No errors').waitFor()
   })
 
   test('sent again, a request that changes something is asked about first, and the page goes to the new one', async () => {
@@ -80,7 +124,7 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     await page.getByRole('button', { name: 'Send again' }).click()
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     await page.getByText('Sent again: 201.').waitFor()
-    await page.getByText('from this dashboard').waitFor()
+    await page.getByText('from a browser').waitFor()
     expect(page.url()).not.toBe(before)
     const { body } = await tests.berth.call('GET', '/servers')
     expect(body.servers.filter(({ task }: { task: string }) => task === 'sent twice')).toHaveLength(2)

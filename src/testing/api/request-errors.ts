@@ -2,6 +2,7 @@ import { type Static, t } from 'elysia'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
+import { badRequest } from '../../errors.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { addressOf, type JournalEntry, jsonOf, textOf } from '../journal/entry.ts'
 import type { RequestJournal } from '../journal/journal.ts'
@@ -32,6 +33,8 @@ export type RequestErrors = Static<typeof RequestErrors>
 export const RequestErrorsQuery = t.Object(
   {
     account_id: t.Optional(t.String()),
+    operation: t.Optional(t.String({ description: 'An operation id, such as `exec.run`.' })),
+    status: t.Optional(t.String({ description: 'One status, or a hundred of them, such as `4xx`.' })),
     own: t.Optional(
       oneOf(['true', 'false'], {
         description: "Only those of berth's own clients, or only those of all others.",
@@ -46,15 +49,17 @@ type RequestErrorsQuery = Static<typeof RequestErrorsQuery>
 export function groupErrors(
   journal: RequestJournal,
   operations: OperationIndex<DescribedOperation>,
-  { account_id, own }: RequestErrorsQuery,
+  { account_id, own, operation: wanted, status: wantedStatus }: RequestErrorsQuery,
 ): RequestErrors[] {
+  const [from, to] = wantedStatus === undefined ? [FIRST_FAILURE, 1_000] : statusRange(wantedStatus)
   const groups = new Map<string, RequestErrors>()
   for (const { entry } of journal.newest()) {
-    if (entry.status < FIRST_FAILURE) continue
+    if (entry.status < Math.max(FIRST_FAILURE, from) || entry.status > to) continue
     if (own !== undefined && (entry.client !== null) !== (own === 'true')) continue
     if (account_id !== undefined && entry.caller?.accountId !== account_id) continue
     const { method, status } = entry
     const operation = operations.match(method === 'HEAD' ? 'GET' : method, addressOf(entry).path)?.id ?? null
+    if (wanted !== undefined && operation !== wanted) continue
     const code = codeOf(entry)
     const key = JSON.stringify([operation, method, status, code])
     const at = toIso(entry.at)
@@ -78,4 +83,19 @@ function codeOf({ response }: JournalEntry): string | null {
   const { error } = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
   // Faults respond with any text, which may hold a secret.
   return typeof error === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(error) ? error : null
+}
+
+/**
+ * Returns the statuses that a filter means: one, or a hundred.
+ *
+ * @throws BerthError 400
+ */
+export function statusRange(status: string): [from: number, to: number] {
+  if (!/^[1-5](?:\d\d|xx)$/.test(status)) {
+    throw badRequest(
+      `"status" in the query: expected a status such as 404, or 4xx for all of its hundred, got ${JSON.stringify(status)}.`,
+    )
+  }
+  const hundred = Number(status[0]) * 100
+  return status.endsWith('xx') ? [hundred, hundred + 99] : [Number(status), Number(status)]
 }

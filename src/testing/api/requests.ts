@@ -16,7 +16,7 @@ import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { ControlAccess } from './control-access.ts'
 import { START, streamFields, streamItems } from './list-query.ts'
-import { groupErrors, RequestErrors, RequestErrorsQuery } from './request-errors.ts'
+import { groupErrors, RequestErrors, RequestErrorsQuery, statusRange } from './request-errors.ts'
 
 /** Number of listed items: by default and at most. */
 const LIMIT = { default: 100, most: 100_000 }
@@ -228,7 +228,7 @@ function filterOf({
 }: RequestsQuery): (numbered: NumberedEntry) => boolean {
   const wanted = method?.toUpperCase()
   const matches = path === undefined ? null : globMatcher(path.replace(/\*+/g, '**'))
-  const [from, to] = status === undefined ? [0, 1_000] : statuses(status)
+  const [from, to] = status === undefined ? [0, 1_000] : statusRange(status)
   return ({ entry }) =>
     (wanted === undefined || entry.method === wanted) &&
     entry.status >= from &&
@@ -237,16 +237,6 @@ function filterOf({
     (fault_id === undefined || entry.faults.some(({ id }) => id === fault_id)) &&
     (account_id === undefined || entry.caller?.accountId === account_id) &&
     (matches === null || matches(addressOf(entry).path))
-}
-
-function statuses(status: string): [from: number, to: number] {
-  if (!/^[1-5](?:\d\d|xx)$/.test(status)) {
-    throw badRequest(
-      `"status" in the query: expected a status such as 404, or 4xx for all of its hundred, got ${JSON.stringify(status)}.`,
-    )
-  }
-  const hundred = Number(status[0]) * 100
-  return status.endsWith('xx') ? [hundred, hundred + 99] : [Number(status), Number(status)]
 }
 
 interface RequestStreamOptions {

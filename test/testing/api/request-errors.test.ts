@@ -30,6 +30,10 @@ test('failures are grouped by operation, status and code, the latest first, each
   ])
   expect(await errors('?own=false')).toEqual(all.filter(({ status }: { status: number }) => status !== 400))
   expect(await errors('?own=true')).toHaveLength(1)
+  expect(await errors('?operation=servers.get')).toEqual([all[3]])
+  expect(await errors('?status=404')).toEqual([all[2], all[3]])
+  expect(await errors('?status=5xx')).toEqual([])
+  expect((await berth.control('GET', '/requests/errors?status=many')).status).toBe(400)
   const { accounts } = (await berth.control('GET', '/accounts')).body
   // A path that leads nowhere is refused before anybody looks whose key it is.
   expect(await errors(`?account_id=${accounts[0].id}`)).toEqual([all[1], all[3]])

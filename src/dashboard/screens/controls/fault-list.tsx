@@ -1,22 +1,37 @@
 import { Button } from '../../components/button.tsx'
+import { CommandLines } from '../../components/command-lines.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Fault } from '../../store/store.ts'
+import { effectText, type FaultCreate, faultLine } from '../requests/effects.ts'
 
 /** Faults of requests, with how often each has struck. */
 export function FaultList({ faults }: { faults: readonly Fault[] }) {
-  const { api, store } = useDashboard()
+  const { api, router, store } = useDashboard()
+  const chosen = router.query.value.get('fault')
   return (
     <ul class="cards">
       {faults.map((fault) => (
-        <li class="card" key={fault.id}>
+        <li class={`card${chosen === fault.id ? ' current' : ''}`} key={fault.id}>
           <div class="card-main">
             <p>
-              <strong>{effectOf(fault)}</strong> on <code>{matchOf(fault)}</code>
+              <strong>{effectText(fault.effect)}</strong> on <code>{matchOf(fault)}</code>
             </p>
             <p class="quiet">
-              {fault.hits === 1 ? 'Struck once' : `Struck ${fault.hits} times`}
+              {fault.hits === 0 ? (
+                'Has not struck yet'
+              ) : (
+                <a href={`/dashboard/requests?fault=${fault.id}&own=1`}>
+                  {fault.hits === 1 ? 'Struck once' : `Struck ${fault.hits} times`}
+                </a>
+              )}
               {fault.times !== null && `, at most ${fault.times}`}
             </p>
+            <CommandLines
+              berth={faultLine(givenOf(fault))}
+              method="POST"
+              path="/_berth/faults"
+              body={givenOf(fault)}
+            />
           </div>
           <Button
             look="danger"
@@ -33,15 +48,15 @@ export function FaultList({ faults }: { faults: readonly Fault[] }) {
   )
 }
 
-/** What a fault does, in words. */
-function effectOf({ effect }: Fault): string {
-  if ('error' in effect) return `${effect.error.status} ${effect.error.code ?? ''}`.trim()
-  if ('delay_ms' in effect) return `${effect.delay_ms} ms later`
-  if ('respond' in effect) return `${effect.respond.status} ${effect.respond.content_type ?? ''}`.trim()
-  if ('truncate' in effect) return `Cut off after ${effect.truncate.bytes} bytes`
-  if ('lose_response' in effect) return 'Lost response'
-  return 'disconnect' in effect ? 'No response' : 'Compute fails'
-}
+/** Returns a fault as it was set. */
+const givenOf = ({ match, effect, times, after, probability, seed }: Fault): FaultCreate => ({
+  match,
+  effect,
+  ...(times !== null && { times }),
+  ...(after > 0 && { after }),
+  ...(probability < 1 && { probability }),
+  ...(seed !== null && { seed }),
+})
 
 /** Which requests a fault matches. */
 function matchOf({ match }: Fault): string {

@@ -1,3 +1,4 @@
+import { Fragment } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { curlLine } from '../../components/command-lines.tsx'
@@ -12,7 +13,8 @@ import { EntryRow } from '../timeline/entry-row.tsx'
 import type { Entry } from '../timeline/tree.ts'
 import { useTree } from '../timeline/tree-of.ts'
 import { fetchCode, testCode } from './code.ts'
-import { faultIdOf, isRead, RequestFacts } from './facts.ts'
+import { effectText, type FaultEffect } from './effects.ts'
+import { isRead, RequestFacts } from './facts.ts'
 import { MakeFault } from './make-fault.tsx'
 import { SendAgain, sendAgain } from './send-again.tsx'
 import { Who } from './who.tsx'
@@ -89,11 +91,13 @@ function Known({ request, onClose }: { request: JournalRequest; onClose: () => v
       ))}
       <Facts request={request} />
       <Caused id={id} />
+      <Headers title="Headers of the request" headers={request.request_headers} />
       <Body
         title="Request"
         part={request.request}
         none="It had no body, or was refused before it was read."
       />
+      <Headers title="Headers of the response" headers={request.response_headers} />
       <Body
         title="Response"
         part={request.response}
@@ -107,9 +111,8 @@ function Known({ request, onClose }: { request: JournalRequest; onClose: () => v
 
 function Facts({ request }: { request: JournalRequest }) {
   const { store } = useDashboard()
-  const { operation, at, ms, client, aborted } = request
+  const { operation, at, ms, client, aborted, api_key_id: keyId, faults } = request
   const serverId = new RequestFacts().serverId(request, store.projects.list.value)
-  const fault = faultIdOf(request)
   return (
     <dl class="facts">
       <dt>Operation</dt>
@@ -122,7 +125,7 @@ function Facts({ request }: { request: JournalRequest }) {
       <dt>From</dt>
       <dd>
         <Who request={request} />
-        {client === 'dashboard' && ', from this dashboard'}
+        {client === 'dashboard' ? ', from this dashboard' : keyId?.startsWith('ses_') && ', from a browser'}
       </dd>
       {serverId !== null && (
         <>
@@ -134,15 +137,61 @@ function Facts({ request }: { request: JournalRequest }) {
           </dd>
         </>
       )}
-      {fault !== null && (
-        <>
+      {faults.map(({ fault_id: id, effect }) => (
+        <Fragment key={id}>
           <dt>Fault</dt>
           <dd class="struck">
-            <code>{fault}</code> gave this response. The API did nothing.
+            {store.faults.open().get(id) ? (
+              <a href={`/dashboard/controls?fault=${id}`}>
+                <code>{id}</code>
+              </a>
+            ) : (
+              <>
+                <code>{id}</code>, removed since,
+              </>
+            )}{' '}
+            {struckText(effect)}
           </dd>
-        </>
-      )}
+        </Fragment>
+      ))}
     </dl>
+  )
+}
+
+/** What a fault did to a request. */
+function struckText(effect: FaultEffect): string {
+  if ('error' in effect || 'respond' in effect) return 'gave this response. The API did nothing.'
+  if ('delay_ms' in effect) return `held it up for ${span(effect.delay_ms)}.`
+  if ('lose_response' in effect) return 'lost the response. All was done, but the client has none of it.'
+  if ('truncate' in effect)
+    return `cut the response off: the client has ${effect.truncate.bytes} bytes of its body.`
+  if ('disconnect' in effect)
+    return 'cut the connection. The API did nothing, and the client has no response.'
+  return `struck it: ${effectText(effect)}.`
+}
+
+/** Headers in a folded table; of credentials only their scheme. */
+function Headers({ title, headers }: { title: string; headers: Readonly<Record<string, string>> }) {
+  const fields = Object.entries(headers)
+  if (fields.length === 0) return null
+  return (
+    <details class="headers">
+      <summary>
+        {title} <span class="count">{fields.length}</span>
+      </summary>
+      <table>
+        <tbody>
+          {fields.map(([name, value]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>
+                <bdi>{value}</bdi>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
   )
 }
 

@@ -91,9 +91,5 @@ function madeIds(request: JournalRequest): string[] {
   return ids.filter((one) => typeof one === 'string')
 }
 
-/** Returns the id of the fault that gave the response in place of the API; null if none did. */
-export const faultIdOf = (request: JournalRequest): string | null =>
-  /^The fault (\w+), which a test has set,/.exec(responseText(request, 'message') ?? '')?.[1] ?? null
-
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,25 +1,13 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { PartsOf } from '../../../client/client.ts'
-import { CommandLines, quoted } from '../../components/command-lines.tsx'
+import { CommandLines } from '../../components/command-lines.tsx'
+import { CopyButton } from '../../components/copy.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { useDashboard } from '../../dashboard.ts'
-
-type FaultCreate = PartsOf<'control.faults.add'>['body']
+import { EFFECTS, type FaultCreate, faultLine } from './effects.ts'
 
 /** Which requests a fault is for. */
 export type FaultMatch = FaultCreate['match']
-
-/** What a fault may do. */
-export const EFFECTS: readonly { label: string; effect: FaultCreate['effect']; flag: string }[] = [
-  { label: '429 too many requests', effect: { error: { status: 429 } }, flag: '--error 429' },
-  { label: '500 internal error', effect: { error: { status: 500 } }, flag: '--error 500' },
-  { label: '502 bad gateway', effect: { error: { status: 502 } }, flag: '--error 502' },
-  { label: '503 unavailable', effect: { error: { status: 503 } }, flag: '--error 503' },
-  { label: 'Slow: 5 s later', effect: { delay_ms: 5_000 }, flag: '--delay 5s' },
-  { label: 'Cut off: no response', effect: { disconnect: true }, flag: '--disconnect' },
-  { label: 'Compute fails', effect: { backend: 'fail' }, flag: '--backend-fail' },
-]
 
 const TIMES = [
   { label: 'once', times: 1 },
@@ -47,12 +35,6 @@ export function FaultDialog({ title, match, initial, children, onClose }: FaultD
   const times = TIMES[often]?.times
   if (!effect) return null
   const body: FaultCreate = { match, effect: effect.effect, ...(times !== undefined && { times }) }
-  const words = [
-    'berth faults add',
-    ...wordsOf(match),
-    effect.flag,
-    ...(times === undefined ? [] : ['--times', String(times)]),
-  ]
   const set = async (): Promise<void> => {
     const fault = await api.call('control.faults.add', { body })
     store.faults.add(fault)
@@ -71,7 +53,7 @@ export function FaultDialog({ title, match, initial, children, onClose }: FaultD
       action="Set the fault"
       onSubmit={set}
       onClose={onClose}
-      commands={<CommandLines berth={words.join(' ')} method="POST" path="/_berth/faults" body={body} />}
+      commands={<FaultLines fault={body} />}
     >
       {children}
       <fieldset class="choice column">
@@ -96,12 +78,16 @@ export function FaultDialog({ title, match, initial, children, onClose }: FaultD
   )
 }
 
-/** Returns the words of the command line for a match. */
-const wordsOf = ({ operation, method, path, account_id: account, client }: FaultMatch): string[] =>
-  [
-    ['--operation', operation],
-    ['--method', method],
-    ['--path', path && quoted(path)],
-    ['--account', account],
-    ['--client', client],
-  ].flatMap(([flag, value]) => (flag === undefined || value === undefined ? [] : [flag, value]))
+/** Shows a fault as JSON, and the lines that set it. */
+const FaultLines = ({ fault }: { fault: FaultCreate }) => (
+  <>
+    <details class="command-lines">
+      <summary>The fault as JSON</summary>
+      <div class="line">
+        <code>{JSON.stringify(fault, null, 2)}</code>
+        <CopyButton text={JSON.stringify(fault, null, 2)} label="Copy the JSON" />
+      </div>
+    </details>
+    <CommandLines berth={faultLine(fault)} method="POST" path="/_berth/faults" body={fault} />
+  </>
+)

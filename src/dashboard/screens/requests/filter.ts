@@ -2,7 +2,7 @@ import type { JournalRequest, Project } from '../../store/store.ts'
 import { codeOf, isFailed, isOwn, type RequestFacts } from './facts.ts'
 
 /** The parameters of the address that filter the list. */
-const FILTERS = ['q', 'operation', 'status', 'code', 'errors', 'server', 'account', 'own'] as const
+const FILTERS = ['q', 'operation', 'status', 'code', 'errors', 'server', 'account', 'own', 'fault'] as const
 
 /** Returns the filters of an address as a text that differs when they do. */
 export const scopeOf = (query: URLSearchParams): string =>
@@ -46,6 +46,7 @@ export function filterRequests(
     value('code'),
     value('server'),
   ]
+  const fault = value('fault')
   const [account, showsOwn, onlyErrors] = [value('account'), value('own') === '1', value('errors') === '1']
   return requests.filter(
     (request) =>
@@ -54,6 +55,7 @@ export function filterRequests(
       (operation === '' || (request.operation ?? 'none') === operation) &&
       (status === '' || hasStatus(request.status, status)) &&
       (code === '' || codeOf(request) === code) &&
+      (fault === '' || request.faults.some(({ fault_id: id }) => id === fault)) &&
       (account === '' || request.account_id === account) &&
       (sought === '' || facts.sought(request).includes(sought)) &&
       (server === '' || facts.serverId(request, projects) === server),
@@ -63,26 +65,3 @@ export function filterRequests(
 /** Reports whether a status is the wanted one, or of the wanted hundred: `4xx`. */
 const hasStatus = (status: number, wanted: string): boolean =>
   wanted.endsWith('xx') ? String(status)[0] === wanted[0] : String(status) === wanted
-
-/** The failed requests of one operation with one code. */
-export interface ErrorGroup {
-  readonly operation: string
-  readonly status: number
-  readonly code: string
-  readonly count: number
-  /** The newest of them. */
-  readonly last: JournalRequest
-}
-
-/** Groups the failed ones of some requests, newest first, by operation and code; the most frequent first. */
-export function groupErrors(requests: readonly JournalRequest[]): ErrorGroup[] {
-  const groups = new Map<string, ErrorGroup>()
-  for (const request of requests) {
-    if (!isFailed(request)) continue
-    const [operation, code] = [request.operation ?? 'none', codeOf(request) ?? '']
-    const key = `${operation} ${request.status} ${code}`
-    const group = groups.get(key) ?? { operation, status: request.status, code, count: 0, last: request }
-    groups.set(key, { ...group, count: group.count + 1 })
-  }
-  return [...groups.values()].sort((a, b) => b.count - a.count)
-}

@@ -1,11 +1,20 @@
 import { useMemo } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
+import { shortId } from '../../components/copy.tsx'
 import { PlaceFilters } from '../../components/place-filters.tsx'
 import { Select, Switch } from '../../components/select.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
-/** The filters of the list, all in the address. @param isOfServer whether it is of one server only */
-export function Filters({ isOfServer = false }: { isOfServer?: boolean }) {
+/** Properties of the filters. */
+interface FiltersProps {
+  /** Whether the list is of one server only. */
+  isOfServer?: boolean
+  /** Whether errors are shown by cause, which have fewer filters. */
+  isGrouped?: boolean
+}
+
+/** The filters of the list, all in the address. */
+export function Filters({ isOfServer = false, isGrouped = false }: FiltersProps) {
   const { store, router } = useDashboard()
   const requests = store.requests.list.value
   const operations = useMemo(
@@ -13,6 +22,7 @@ export function Filters({ isOfServer = false }: { isOfServer?: boolean }) {
     [requests],
   )
   const code = router.query.value.get('code') ?? ''
+  const fault = router.query.value.get('fault') ?? ''
   return (
     <div class="filters">
       <Select
@@ -23,8 +33,8 @@ export function Filters({ isOfServer = false }: { isOfServer?: boolean }) {
           ...operations.map((one) => ({ value: one, label: one === 'none' ? 'no operation' : one })),
         ]}
       />
-      <Select name="status" label="Status" choices={STATUSES} />
-      {!isOfServer && <PlaceFilters />}
+      <Select name="status" label="Status" choices={isGrouped ? STATUSES.filter(isOfFailures) : STATUSES} />
+      {!isOfServer && <PlaceFilters hasServers={!isGrouped} />}
       {code !== '' && (
         <Select
           name="code"
@@ -35,9 +45,19 @@ export function Filters({ isOfServer = false }: { isOfServer?: boolean }) {
           ]}
         />
       )}
-      <Switch name="errors" label="Errors only" />
+      {fault !== '' && (
+        <Select
+          name="fault"
+          label="Fault"
+          choices={[
+            { value: '', label: 'With any fault or none' },
+            { value: fault, label: `struck by ${shortId(fault)}` },
+          ]}
+        />
+      )}
+      {!isGrouped && <Switch name="errors" label="Errors only" />}
       <Switch name="own" label="berth's own clients" />
-      {store.requests.hasOlder.value && (
+      {!isGrouped && store.requests.hasOlder.value && (
         <Button onClick={() => store.requests.loadOlder()}>Load older ones</Button>
       )}
     </div>
@@ -51,3 +71,5 @@ const STATUSES = [
   { value: '4xx', label: '4xx refused' },
   { value: '5xx', label: '5xx failed' },
 ]
+
+const isOfFailures = ({ value }: { value: string }): boolean => value === '' || value >= '4'

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
 import { useDashboard } from '../../dashboard.ts'
 import type { JournalRequest } from '../../store/store.ts'
+import { EFFECTS } from './effects.ts'
 import { pathOf } from './facts.ts'
-import { EFFECTS, FaultDialog, type FaultMatch } from './fault-dialog.tsx'
+import { FaultDialog, type FaultMatch } from './fault-dialog.tsx'
 
 /** Asks how requests like one are to fail, and sets that fault. */
 export function MakeFault({ request, onClose }: { request: JournalRequest; onClose: () => void }) {

@@ -9,7 +9,6 @@ import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { JournalRequest } from '../../store/store.ts'
 import { Detail } from './detail.tsx'
-import { ErrorGroups } from './error-groups.tsx'
 import { RequestFacts, shortPath } from './facts.ts'
 import { filterRequests, hrefWith, isFiltered, scopeOf } from './filter.ts'
 import { Who } from './who.tsx'
@@ -19,8 +18,6 @@ export interface ShownRequests {
   /** Those that the filters let pass, the newest first. */
   readonly shown: readonly JournalRequest[]
   readonly held: Held<JournalRequest>
-  /** Whether the failed ones are shown by operation and code. */
-  readonly isGrouped: boolean
 }
 
 /**
@@ -51,11 +48,11 @@ export function useRequests(serverId?: string): ShownRequests {
       }),
     [router, shortcuts],
   )
-  return { shown, held, isGrouped: query.get('group') === 'errors' }
+  return { shown, held }
 }
 
 /** A list of requests, with the one that the address names beside it. */
-export function RequestList({ requests: { shown, held, isGrouped } }: { requests: ShownRequests }) {
+export function RequestList({ requests: { held } }: { requests: ShownRequests }) {
   const { store, router } = useDashboard()
   const query = router.query.value
   const path = router.path.value
@@ -64,9 +61,7 @@ export function RequestList({ requests: { shown, held, isGrouped } }: { requests
     <Loaded of={store.requests}>
       {(all) => (
         <div class={`split${selected === '' ? '' : ' has-detail'}`}>
-          {isGrouped ? (
-            <ErrorGroups requests={shown} />
-          ) : held.shown.length === 0 ? (
+          {held.shown.length === 0 ? (
             <Nothing isFiltered={isFiltered(query)} hasOwn={all.length > 0} path={path} />
           ) : (
             <div class="table requests">

@@ -1,11 +1,10 @@
-import { useMemo } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { HoldButton } from '../../components/live-list.tsx'
 import { Page } from '../../components/page.tsx'
 import { Search } from '../../components/search.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import { isFailed } from './facts.ts'
+import { ErrorGroups } from './error-groups.tsx'
 import { hrefWith } from './filter.ts'
 import { Filters } from './filters.tsx'
 import { RequestList, useRequests } from './request-list.tsx'
@@ -15,22 +14,27 @@ export default function Requests() {
   const { store, router, api, notices } = useDashboard()
   const query = router.query.value
   const requests = useRequests()
-  const { shown, held, isGrouped } = requests
+  const { held } = requests
+  const isGrouped = query.get('group') === 'errors'
   const clear = async (): Promise<void> => {
     const { deleted } = await api.call('control.requests.clear')
     store.requests.clear()
     router.setQuery('request', '')
     notices.done(`${deleted} requests were removed from the journal.`)
   }
-  const failures = useMemo(() => shown.filter(isFailed).length, [shown])
-  const hrefOf = (group: string): string => hrefWith(router.path.value, query, { group })
+  const all = hrefWith(router.path.value, query, { group: '' })
+  // Groups are of all requests that the journal keeps: filters that only the list has do not go with them.
+  const errors = hrefWith(router.path.value, query, {
+    group: 'errors',
+    ...Object.fromEntries(['q', 'server', 'code', 'errors', 'fault', 'request'].map((name) => [name, ''])),
+  })
   return (
     <Page
       title="Requests"
       isFull
       actions={
         <>
-          <Search label="Search requests" />
+          {!isGrouped && <Search label="Search requests" />}
           {!isGrouped && <HoldButton held={held} />}
           <Button icon="trash" onClick={clear}>
             Clear
@@ -40,14 +44,14 @@ export default function Requests() {
     >
       <Tabs
         label="Views of the requests"
-        here={hrefOf(isGrouped ? 'errors' : '')}
+        here={isGrouped ? errors : all}
         tabs={[
-          { href: hrefOf(''), label: 'All' },
-          { href: hrefOf('errors'), label: 'Errors by cause', count: failures },
+          { href: all, label: 'All' },
+          { href: errors, label: 'Errors by cause' },
         ]}
       />
-      <Filters />
-      <RequestList requests={requests} />
+      <Filters isGrouped={isGrouped} />
+      {isGrouped ? <ErrorGroups /> : <RequestList requests={requests} />}
     </Page>
   )
 }
