@@ -30,6 +30,7 @@ describe.skipIf(browserPath === null)('dialogs of the dashboard (needs Chromium)
     const { page } = watched
     await page.getByRole('button', { name: 'Subscribe' }).click()
     const dialog = page.getByRole('dialog', { name: 'Subscribe to events' })
+    await dialog.locator('input:focus').waitFor()
     await dialog.getByLabel('Address').fill('not an address')
     await dialog.getByRole('button', { name: 'Subscribe' }).click()
     await dialog.getByRole('alert').filter({ hasText: 'refused' }).waitFor()

@@ -38,6 +38,8 @@ describe.skipIf(browserPath === null)('the keys of the dashboard (needs Chromium
     expect(await focused(page)).toBe('two')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'two' }).waitFor()
+    // The link that led here is gone: the focus is on the title of what it led to.
+    await page.locator('h1:focus', { hasText: 'two' }).waitFor()
     await page.keyboard.press('.')
     await page.getByRole('menu', { name: 'Actions on two' }).waitFor()
     expect(problems).toEqual([])

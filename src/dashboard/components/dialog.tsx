@@ -74,6 +74,13 @@ export function FormDialog({
   const [isBusy, setBusy] = useState(false)
   const [failure, setFailure] = useState<unknown>(null)
   const form = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    // Else the button that closes the dialog has it. Where there is nothing to fill, the way out has it.
+    const place = form.current
+    const field = place?.querySelector<HTMLElement>('input:not([type="radio"], [type="checkbox"]), textarea')
+    const first = field ?? place?.querySelector<HTMLElement>('select, input, .actions button[type="button"]')
+    first?.focus()
+  }, [])
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     setBusy(true)

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
+import { useDashboard } from '../dashboard.ts'
 
 /** Properties of a screen's frame. */
 interface PageProps {
@@ -17,6 +18,13 @@ interface PageProps {
 
 /** A screen with its title, which becomes the window's. */
 export function Page({ title, beside, actions, above, children, isFull }: PageProps) {
+  const { router } = useDashboard()
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    // What led here is gone with its screen: the keyboard goes on from here, and screen readers tell where they are.
+    if (router.hasMoved && document.activeElement === document.body)
+      heading.current?.focus({ preventScroll: true })
+  }, [router])
   useEffect(() => {
     document.title = `${title} · berth`
   }, [title])
@@ -25,7 +33,9 @@ export function Page({ title, beside, actions, above, children, isFull }: PagePr
       <header class="page-head">
         {above && <p class="above">{above}</p>}
         <div class="title-row">
-          <h1 tabIndex={-1}>{title}</h1>
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+          </h1>
           {beside}
           {actions && <div class="actions">{actions}</div>}
         </div>

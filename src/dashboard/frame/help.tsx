@@ -22,7 +22,7 @@ export function Help({ onClose }: { onClose: () => void }) {
         const listed = all.filter((one) => (one.group ?? 'screen') === group)
         if (listed.length === 0) return null
         return (
-          <section key={group} class={`keys ${group}`}>
+          <section key={group} class={`keys of-${group}`}>
             <h3>{title}</h3>
             <dl>
               {listed.map(({ keys, also, label }) => (

@@ -6,6 +6,8 @@ export class Router {
   readonly #path = signal(location.pathname)
   readonly #search = signal(location.search)
 
+  #hasMoved = false
+
   /** Every screen. */
   readonly routes: readonly Route[]
   /** The route of the address; null if there is none. */
@@ -22,6 +24,11 @@ export class Router {
   /** The path of the address. */
   get path(): ReadonlySignal<string> {
     return this.#path
+  }
+
+  /** Whether another screen was shown before, so that this one did not come with the page. */
+  get hasMoved(): boolean {
+    return this.#hasMoved
   }
 
   /** Follows links of the page, and the browser's buttons. */
@@ -59,6 +66,7 @@ export class Router {
   }
 
   #read(): void {
+    this.#hasMoved ||= this.#path.peek() !== location.pathname
     this.#path.value = location.pathname
     this.#search.value = location.search
   }

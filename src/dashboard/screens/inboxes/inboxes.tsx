@@ -64,7 +64,7 @@ function Entries({ name, count }: { name: string; count: number }) {
   useEffect(() => {
     // The stream tells that there is more, by the count.
     api.call('control.inbox.read', { params: { name } }).then(
-      ({ entries: read }) => setEntries(read.toReversed()),
+      ({ entries: read }) => setEntries(read),
       (error: unknown) => setFailure(new Error(messageOf(error))),
     )
   }, [api, name, count])
