@@ -274,6 +274,8 @@ export class LiveTerminal implements ViewedTerminal {
     const since = viewer.awaitScreen()
     viewer.show(await this.#screen.snapshot(), since, isFirst)
     if (this.#exitCode !== null && viewer.isCurrent) viewer.exit(this.#exitCode)
+    // It may have missed what was printed meanwhile, and have read the screen already.
+    this.#refresh(viewer)
   }
 
   /** Sends the screen anew to a viewer that has missed output, if it reads again. */

@@ -10,6 +10,12 @@ const FULL_BYTES = 1024 * 1024
 /** Bytes on their way to a viewer after which it is sent the screen anew in place of what it has missed. */
 const MOST_BYTES = 4 * 1024 * 1024
 
+/**
+ * The same for a viewer that tells what it has drawn, such as a browser's page. Drawing takes longer than printing, so
+ * it skips what nobody could read, in place of holding up the program.
+ */
+const MOST_UNDRAWN_BYTES = 512 * 1024
+
 /** Milliseconds between pings, and in which one has to be answered. */
 const PING_MS = 30_000
 const SILENCE_MS = 120_000
@@ -40,11 +46,14 @@ export class Viewer implements SocketListener {
   #size: TerminalSize | null
   #socket: Socket | null = null
   #isClosed = false
-  /** What was printed since the screen that is being made; null while it is sent at once. */
+  /** What was printed since the screen that is being made; null if none is. */
   #waiting: Uint8Array[] | null = []
   #waitingBytes = 0
-  /** Whether it has missed something, and waits until it reads again. */
+  /** Whether it has missed something, and is sent the screen anew when it has read all that it was sent. */
   #isBehind = false
+  /** Bytes that it was sent and has not drawn; counts from the start, in case it will tell. */
+  #undrawn = 0
+  #tellsWhatIsDrawn = false
   #pings: Timer | undefined
   #heardAt = 0
 
@@ -59,9 +68,9 @@ export class Viewer implements SocketListener {
     return this.#size
   }
 
-  /** Whether it reads more slowly than the program prints. */
+  /** Whether the program has to wait for it, because it reads more slowly than that prints. */
   get isFull(): boolean {
-    return this.#bufferedBytes >= FULL_BYTES
+    return !this.#tellsWhatIsDrawn && this.#bufferedBytes >= FULL_BYTES
   }
 
   /** Whether it has missed output. */
@@ -76,24 +85,25 @@ export class Viewer implements SocketListener {
 
   /** Whether it has missed output, and now reads again, so that it needs the screen anew. */
   get needsScreen(): boolean {
-    return this.#isBehind && this.#bufferedBytes === 0
+    return this.#isBehind && this.#waiting === null && this.#bufferedBytes === 0
   }
 
   /** Passes output on. */
   send(data: Uint8Array): void {
     if (this.#isBehind || this.#isClosed) return
-    if (this.#bufferedBytes + data.length > MOST_BYTES) this.fallBehind()
-    else if (this.#waiting === null) this.#socket?.send(data)
+    const most = this.#tellsWhatIsDrawn ? MOST_UNDRAWN_BYTES : MOST_BYTES
+    if (this.#bufferedBytes + data.length > most) this.fallBehind()
+    else if (this.#waiting === null) this.#sendNow(data)
     else {
       this.#waiting.push(data)
       this.#waitingBytes += data.length
     }
   }
 
-  /** Drops what it has not been sent, and what is printed until it reads again. */
+  /** Drops what it has not been sent, and what is printed until it reads again. A screen that is being made comes. */
   fallBehind(): void {
     this.#isBehind = true
-    this.#waiting = null
+    this.#waiting?.splice(0)
     this.#waitingBytes = 0
   }
 
@@ -110,7 +120,7 @@ export class Viewer implements SocketListener {
   }
 
   /**
-   * Sends a screen, then what was printed since. Does nothing if it has fallen behind meanwhile.
+   * Sends a screen, then what was printed since. Nothing but the screen if it has fallen behind meanwhile.
    *
    * @param since what `awaitScreen` has returned
    * @param isFirst whether it has shown nothing before
@@ -119,8 +129,8 @@ export class Viewer implements SocketListener {
     if (this.#waiting !== since) return
     this.#waiting = null
     this.#waitingBytes = 0
-    this.#socket?.send(isFirst ? screen : Buffer.concat([Buffer.from(CLEAR), screen]))
-    for (const data of since) this.#socket?.send(data)
+    this.#sendNow(isFirst ? screen : Buffer.concat([Buffer.from(CLEAR), screen]))
+    for (const data of since) this.#sendNow(data)
   }
 
   /** Says how the program has ended, and closes the socket. */
@@ -152,13 +162,16 @@ export class Viewer implements SocketListener {
       this.#terminal.type(this, message)
       return
     }
-    const size = sizeIn(message)
-    if (size === null) {
-      this.close(SOCKET_ENDS.badFrame)
-      return
+    const told = frameOf(message)
+    if (told === null) this.close(SOCKET_ENDS.badFrame)
+    else if ('drawn' in told) {
+      this.#tellsWhatIsDrawn = true
+      this.#undrawn = Math.max(0, this.#undrawn - told.drawn)
+      this.drained()
+    } else {
+      this.#size = told
+      this.#terminal.resized()
     }
-    this.#size = size
-    this.#terminal.resized()
   }
 
   drained(): void {
@@ -174,7 +187,13 @@ export class Viewer implements SocketListener {
   }
 
   get #bufferedBytes(): number {
-    return this.#waitingBytes + (this.#socket?.getBufferedAmount() ?? 0)
+    const onTheWay = this.#tellsWhatIsDrawn ? this.#undrawn : (this.#socket?.getBufferedAmount() ?? 0)
+    return this.#waitingBytes + onTheWay
+  }
+
+  #sendNow(data: Uint8Array): void {
+    this.#undrawn += data.length
+    this.#socket?.send(data)
   }
 
   #ping(): void {
@@ -195,15 +214,17 @@ export class Viewer implements SocketListener {
   }
 }
 
-/** Returns the size in a viewer's text frame, or null if it is none. */
-function sizeIn(frame: string): TerminalSize | null {
+/** Returns what a viewer's text frame says: its size, or how many more bytes it has drawn; null if it is neither. */
+function frameOf(frame: string): TerminalSize | { readonly drawn: number } | null {
   let value: unknown
   try {
     value = JSON.parse(frame)
   } catch {
     return null
   }
-  const { resize } = Object(value) as { resize?: unknown }
+  const { resize, drawn } = Object(value) as { resize?: unknown; drawn?: unknown }
+  if (resize === undefined && Number.isSafeInteger(drawn) && Number(drawn) >= 0)
+    return { drawn: Number(drawn) }
   if (!Array.isArray(resize) || resize.length !== 2 || !resize.every(isCellCount)) return null
   const [columns, rows] = resize
   return { columns, rows }

@@ -62,6 +62,33 @@ test('a viewer that does not read holds nobody up who does, and is sent the scre
   await berth.call('DELETE', path)
 })
 
+test('a viewer that tells what it has drawn holds nobody up, skips what it has not, and shows the end', async () => {
+  const path = await opened({ command: 'read -r go; seq 1 3000000; sleep 300' })
+  const viewer = await TestViewer.attach(berth, `${path}/attach`)
+  const sum = (): number => viewer.messages.reduce((bytes, message) => bytes + message, 0)
+  let told = sum()
+  viewer.send(JSON.stringify({ drawn: told }))
+  viewer.type('go\r')
+  // It draws nothing meanwhile, for which another program would wait.
+  await until(async () => (await berth.exec(server, 'pgrep -x sleep')).exitCode === 0, 'the end', 30_000)
+  expect(sum()).toBeLessThan(2_000_000)
+  expect(viewer.text).not.toContain('3000000')
+  // It is sent the screen when it has drawn all, until that is the last one.
+  await until(() => {
+    viewer.send(JSON.stringify({ drawn: sum() - told }))
+    told = sum()
+    return viewer.text.endsWith('\r\n2999999\r\n3000000\r\n')
+  }, 'the end of the output')
+  expect(sum()).toBeLessThan(4_000_000)
+  const lines = viewer.text
+    .slice(viewer.text.lastIndexOf('\x1bc') + 2)
+    .trimEnd()
+    .split('\r\n')
+  expect(lines.every((line, n) => n === 0 || Number(line) === Number(lines[n - 1]) + 1)).toBe(true)
+  viewer.close()
+  await berth.call('DELETE', path)
+})
+
 test('a program that nobody watches runs on, and its screen is the end of what it has printed', async () => {
   const path = await opened({ command: 'seq 1 2000000; sleep 300' })
   const done = async () => (await berth.exec(server, 'pgrep -x sleep')).exitCode === 0

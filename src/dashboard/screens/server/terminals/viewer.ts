@@ -3,12 +3,21 @@ import type { Terminal as Emulator } from '@xterm/xterm'
 /** Milliseconds before the attempt to attach again. */
 const RETRY_MS = 1_000
 
+/** Bytes that the emulator is given at a time: it draws each piece without a pause. */
+const PIECE_BYTES = 8 * 1024
+
+/** Drawn bytes after which berth is told of them, if more are waiting. */
+const TELL_BYTES = 64 * 1024
+
 /** Connects an emulator to a terminal of berth (docs/terminals.md, "Attach"): a viewer of it. */
 export class Viewer {
   readonly #url: string
   readonly #emulator: Emulator
   readonly #onEnd: (text: string | null) => void
   #socket: WebSocket | null = null
+  /** Bytes that wait to be drawn, and drawn bytes that berth was not told of. */
+  #undrawn = 0
+  #untold = 0
   #exitCode: number | null = null
   #isClosed = false
 
@@ -37,6 +46,7 @@ export class Viewer {
     const socket = new WebSocket(`${this.#url}?columns=${cols}&rows=${rows}`)
     socket.binaryType = 'arraybuffer'
     this.#socket = socket
+    this.#untold = 0
     let isFirst = true
     socket.onmessage = ({ data }) => {
       if (typeof data === 'string') {
@@ -46,7 +56,7 @@ export class Viewer {
       // The first message is the screen with its scrollback.
       if (isFirst) this.#emulator.reset()
       isFirst = false
-      this.#emulator.write(new Uint8Array(data as ArrayBuffer))
+      this.#draw(socket, new Uint8Array(data as ArrayBuffer))
       this.#onEnd(null)
     }
     socket.onclose = ({ code, reason }) => {
@@ -57,6 +67,22 @@ export class Viewer {
         this.#onEnd('The connection is lost. Attaching again …')
         setTimeout(() => this.#connect(), RETRY_MS)
       }
+    }
+  }
+
+  /** Draws bytes, and tells berth when it is done: what comes faster than that is skipped. */
+  #draw(socket: WebSocket, data: Uint8Array): void {
+    this.#undrawn += data.length
+    for (let at = 0; at === 0 || at < data.length; at += PIECE_BYTES) {
+      const piece = data.subarray(at, at + PIECE_BYTES)
+      this.#emulator.write(piece, () => {
+        this.#undrawn -= piece.length
+        if (socket !== this.#socket) return
+        this.#untold += piece.length
+        if (this.#undrawn > 0 && this.#untold < TELL_BYTES) return
+        this.#send(JSON.stringify({ drawn: this.#untold }))
+        this.#untold = 0
+      })
     }
   }
 
