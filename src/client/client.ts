@@ -3,6 +3,7 @@ import type { AccountChangeMessage } from '../resources/changes/model.ts'
 import type { LogLines } from '../resources/projects/model.ts'
 import type { PositionedDelta } from '../resources/tasks/transcript.ts'
 import type { TranscriptEvent } from '../resources/tasks/transcript-event.ts'
+import type { UsageMessage } from '../resources/usage/model.ts'
 import type { ControlChangeMessage } from '../testing/api/changes.ts'
 import type { App } from './app.ts'
 
@@ -111,6 +112,8 @@ interface LogStream {
 
 /** The server-sent events of the calls that stream: the data of each, by the event's name. */
 interface Streams {
+  'usage.servers': Record<string, UsageMessage>
+  'usage.get': Record<string, UsageMessage>
   'exec.run': ExecEvents
   'tasks.events': Record<string, StoredTranscriptEvent | PositionedDelta>
   'builds.logs': LogStream

@@ -66,7 +66,11 @@ export const GROUPS = {
   processes: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/processes/routes.ts')).processesRoutes(access, services.processes),
   usage: async ({ access, services }: RouteDependencies) =>
-    (await import('../resources/usage/routes.ts')).usageRoutes(access, services.usage),
+    (await import('../resources/usage/routes.ts')).usageRoutes(
+      access,
+      services.usage,
+      services.changeStreams,
+    ),
   files: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/files/routes.ts')).filesRoutes(access, services.files),
   deployments: async ({ access, services }: RouteDependencies) =>

@@ -240,7 +240,7 @@ export function createServices(dependencies: ServiceDependencies) {
   })
   const usage = new Lazy(async () => {
     const { UsageService } = await import('../resources/usage/service.ts')
-    return new UsageService({ queries, servers, clock, metering })
+    return new UsageService({ queries, servers, clock, metering, logger })
   })
   const logDirectory = join(dataDir, 'logs', 'builds')
   const builds = new Lazy(async () => {

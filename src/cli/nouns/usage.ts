@@ -1,7 +1,9 @@
 import type { AccountUsage, ServerUsage } from '../../resources/usage/model.ts'
-import { wholeNumber } from '../options.ts'
-import { formatBytes } from '../output.ts'
-import { call, factSheet, type Noun, rows } from '../runner.ts'
+import { untilInterrupted } from '../interrupt.ts'
+import { flag, wholeNumber } from '../options.ts'
+import { formatBytes, paint } from '../output.ts'
+import type { OutputStream } from '../process-context.ts'
+import { action, call, factSheet, type Noun, rows } from '../runner.ts'
 import { type Column, table } from '../table.ts'
 
 const cpu = ({ cpu_percent: percent, cpus }: ServerUsage): string => `${percent.toFixed(1)} % of ${cpus}`
@@ -25,6 +27,20 @@ const COLUMNS: readonly Column<ServerUsage>[] = [
   { heading: 'STORAGE', cell: storage, right: true, minor: 2 },
   { heading: 'PROCESSES', cell: processCount, right: true, minor: 1 },
 ]
+
+const NONE = 'No servers yet. Provision one with "berth servers create".\n'
+
+/** Returns a measurement as a line. */
+const usageLine = (out: OutputStream, usage: ServerUsage): string =>
+  [
+    paint(out, 'dim', usage.measured_at),
+    usage.server_id,
+    usage.status.padEnd(8),
+    cpu(usage).padStart(14),
+    memory(usage).padStart(20),
+    storage(usage).padStart(20),
+    `${processCount(usage)} processes\n`,
+  ].join('  ')
 
 /** A day of a server, as a row. */
 interface DayRow {
@@ -53,10 +69,27 @@ export const usage: Noun = {
   description:
     'Measures what servers use, and shows the credits of the account. Plain "berth usage" measures all servers.',
   commands: [
-    call('usage.servers', {
+    action({
       usage: 'list',
+      operations: ['usage.servers'],
       description: 'measure all servers, newest first',
-      show: rows('servers', COLUMNS, 'No servers yet. Provision one with "berth servers create".\n'),
+      access: 'api',
+      options: { follow: flag('measure those that run every 2 s, until Ctrl-C', { short: 'f' }) },
+      help: `
+Examples:
+  berth usage -f                               a line for each measurement
+  berth usage -f --json | jq .memory_bytes     for programs, one line each
+`,
+      async run({ options, connect, print }) {
+        const client = await connect()
+        if (!options.follow) return print(await client.call('usage.servers'), rows('servers', COLUMNS, NONE))
+        return untilInterrupted(async (signal) => {
+          for await (const { data } of client.stream('usage.servers', { signal }))
+            if (data.type === 'usage' && data.value !== null)
+              await print(data.value, (value, { out }) => usageLine(out, value))
+          return 0
+        })
+      },
     }),
     call('usage.get', {
       usage: 'get [SERVER]',

@@ -1,5 +1,6 @@
 import { type Static, t } from 'elysia'
 import { integer } from '../../contract/schema.ts'
+import type { ChangeMessage, StreamSignal } from '../changes/stream.ts'
 import { ServerStatus } from '../servers/model.ts'
 
 const bytes = (description: string) => integer({ minimum: 0, description })
@@ -17,11 +18,15 @@ export const ServerUsage = t.Object(
     storage_limit_bytes: integer(),
     processes: integer({ minimum: 0, description: 'Processes and threads.' }),
     processes_limit: integer(),
+    credits_used: t.Number({ description: 'Credits that it has used since it was created.' }),
     measured_at: t.String({ format: 'date-time' }),
   },
   { $id: 'ServerUsage', additionalProperties: true },
 )
 export type ServerUsage = Static<typeof ServerUsage>
+
+/** A message of the stream of what servers use. */
+export type UsageMessage = (ChangeMessage<'usage'> & { readonly value: ServerUsage | null }) | StreamSignal
 
 /** The usage of a single server, with its open ports. */
 export const SingleServerUsage = t.Object(

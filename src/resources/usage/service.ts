@@ -3,9 +3,12 @@ import type { ServerConsumption } from '../../compute/server-process.ts'
 import { BerthError } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { toCredits } from '../accounts/credits.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import { type AccountUsageDependencies, accountUsage } from './account-usage.ts'
+import { LiveUsage } from './live.ts'
 import type { AccountUsage, ServerUsage, SingleServerUsage } from './model.ts'
 
 /** Milliseconds between two looks from which the use of processors follows. */
@@ -33,13 +36,41 @@ export class UsageService {
   readonly #dependencies: AccountUsageDependencies
   readonly #servers: ServersService
   readonly #clock: Clock
+  /** What servers use, as it changes. */
+  readonly live: LiveUsage
   /** The last looks at servers that run. */
   readonly #looks = new WeakMap<Sandbox, ServerConsumption>()
 
-  constructor(dependencies: AccountUsageDependencies) {
+  constructor(dependencies: AccountUsageDependencies & { logger: Logger }) {
     this.#dependencies = dependencies
     this.#servers = dependencies.servers
     this.#clock = dependencies.clock
+    this.live = new LiveUsage(this, dependencies.logger)
+  }
+
+  /** Checks that the caller reaches a server. @throws BerthError 404 */
+  check(caller: Caller, serverId: string): void {
+    this.#servers.getRow(caller, serverId)
+  }
+
+  /** Measures the servers that run, of those that the caller reaches. */
+  async running(caller: Caller): Promise<Map<string, ServerUsage>> {
+    const rows = this.#servers.list(caller).flatMap(({ id }) => {
+      const row = this.#servers.sandbox(id) && this.#servers.find(id)
+      return row ? [row] : []
+    })
+    const measured = await this.#measure(rows)
+    const usages = rows.flatMap(({ id }): [string, ServerUsage][] => {
+      const [found, row] = [measured.get(id), this.#servers.find(id)]
+      return found && row ? [[id, this.#usageOf(row, found)]] : []
+    })
+    return new Map(usages)
+  }
+
+  /** Returns the usage of a server that does not run; undefined if there is no such server. */
+  atRest(serverId: string): ServerUsage | undefined {
+    const row = this.#servers.find(serverId)
+    return row && this.#usageOf(row, NOTHING)
   }
 
   /** Returns the credits of the caller's account. @param days how many, up to today */
@@ -86,6 +117,7 @@ export class UsageService {
       storage_limit_bytes: limits.storageBytes,
       processes,
       processes_limit: limits.processes,
+      credits_used: toCredits(row.creditUnits),
       measured_at: toIso(this.#clock.now()),
     }
   }
