@@ -1,13 +1,15 @@
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound-control.ts'
+import type { Connection } from './connection.ts'
 import { Disturbance } from './disturbance.ts'
+import { serveDns } from './dns-connection.ts'
 import { readQuestion } from './dns-message.ts'
 import type { RelayedSocket } from './messages.ts'
-import { framed, NameServer } from './name-server.ts'
+import { NameServer } from './name-server.ts'
 import type { OriginalDestination } from './original-destination.ts'
 import { type Destination, isLoopbackName, OutboundPolicy, type Refusal } from './policy.ts'
-import { HEAD_LIMIT, headEnd, proxyResponse, readProxyRequest } from './proxy-request.ts'
-import { ReceivedBytes } from './received-bytes.ts'
+import { serveProxy } from './proxy-connection.ts'
+import { proxyResponse } from './proxy-request.ts'
 import { Tunnel, type TunnelSocket, WaitingBytes } from './tunnel.ts'
 
 const DNS_PORT = 53
@@ -16,15 +18,8 @@ const DNS_PORT = 53
 const REPORT_PERIOD_MS = 100
 const MOST_REPORTED = 20
 
-/** Milliseconds in which the head of a request to the proxy has to arrive. */
-const HEAD_MS = 30_000
-
 /** Queries of one server that are answered at a time. */
 const MOST_QUERIES = 500
-
-/** The same, of one connection; and bytes of its queries, or of answers that are not read, before it is cut. */
-const MOST_STREAM_QUERIES = 32
-const MOST_UNREAD = 2 ** 18
 
 /** What a relayed server shares with the others. */
 export interface RelayCommons {
@@ -33,17 +28,6 @@ export interface RelayCommons {
   readonly mostConnections: number
   /** Takes the room of one connection, and returns a function that gives it back; null if there is none. */
   readonly admit: () => (() => void) | null
-}
-
-/** A connection of the server, and what is known about it. */
-interface Connection {
-  tunnel: Tunnel
-  /** Where it goes; null as long as that is not known. */
-  place: Destination | null
-  /** Takes bytes, and null for the end, in place of the tunnel. */
-  reader: ((bytes: Buffer | null) => void) | null
-  /** Cuts it if the head of its request does not arrive. */
-  timer: Timer | undefined
 }
 
 type Socket = Bun.Socket<Connection>
@@ -99,8 +83,8 @@ export class RelayedServer {
   apply(settings: OutboundSettings): void {
     this.#policy = new OutboundPolicy(settings, this.#serverId)
     this.#reports.reset()
-    for (const { place, tunnel } of [...this.#connections]) {
-      if (place !== null && this.#policy.judge(place) !== null) tunnel.cut()
+    for (const { destination, tunnel } of [...this.#connections]) {
+      if (destination !== null && this.#policy.judge(destination) !== null) tunnel.cut()
     }
   }
 
@@ -112,9 +96,9 @@ export class RelayedServer {
   /** Begins a fault, or ends it. */
   disturb(fault: NetworkFault | null): void {
     this.#disturbance = fault === null ? null : new Disturbance(fault)
-    for (const { place, tunnel } of [...this.#connections]) {
-      if (place === null) continue
-      const disturbance = this.#disturbanceOf(place)
+    for (const { destination, tunnel } of [...this.#connections]) {
+      if (destination === null) continue
+      const disturbance = this.#disturbanceOf(destination)
       if (disturbance?.blocks) tunnel.cut()
       else tunnel.disturbance = disturbance
     }
@@ -148,11 +132,15 @@ export class RelayedServer {
   #accept(socket: Socket): void {
     const connection = this.#begin(socket)
     if (connection === null) return
-    const place = this.#commons.originalDestination((socket as unknown as { fd: number }).fd)
+    const original = this.#commons.originalDestination((socket as unknown as { fd: number }).fd)
     // Nothing redirects loopback, so that a connection to it is one to the proxy.
-    if (place === null || /^(?:127\.|::1$)/.test(place.address)) this.#readProxyRequest(connection)
-    else if (place.port === DNS_PORT) this.#readQueries(connection)
-    else this.#connect(connection, [{ ...place, names: this.#names.namesOf(place.address) }], null)
+    if (original === null || /^(?:127\.|::1$)/.test(original.address)) {
+      serveProxy(connection, {
+        lookUp: (host, port) => this.#lookUpHost(host, port),
+        connect: (destinations, head) => this.#connect(connection, destinations, { head }),
+      })
+    } else if (original.port === DNS_PORT) serveDns(connection, (query) => this.#answer(query, true))
+    else this.#connect(connection, [{ ...original, names: this.#names.namesOf(original.address) }], null)
   }
 
   /** Hands a service of this machine into the server. */
@@ -175,25 +163,25 @@ export class RelayedServer {
       this.#connections.delete(connection)
       release()
     })
-    const connection: Connection = { tunnel, place: null, reader: null, timer: undefined }
+    const connection: Connection = { tunnel, destination: null, reader: null, timer: undefined }
     socket.data = connection
     this.#connections.add(connection)
     return connection
   }
 
-  /** Connects to the first of the places that is allowed and accepts the connection. */
+  /** Connects to the first of the destinations that is allowed and accepts the connection. */
   #connect(
     connection: Connection,
-    places: readonly Destination[],
+    destinations: readonly Destination[],
     proxied: { head: string | null } | null,
   ): void {
     const { tunnel } = connection
     const refusals: Refusal[] = []
-    const allowed = places.filter((place) => {
-      const refusal = this.#policy.judge(place)
+    const allowed = destinations.filter((destination) => {
+      const refusal = this.#policy.judge(destination)
       if (refusal !== null) {
         refusals.push(refusal)
-        this.#refused(destinationOf(place), refusal)
+        this.#refused(describe(destination), refusal)
       }
       return refusal === null
     })
@@ -207,16 +195,16 @@ export class RelayedServer {
       tunnel.end()
     }
     const next = (): void => {
-      const place = allowed.shift()
-      const disturbance = place === undefined ? null : this.#disturbanceOf(place)
-      if (place === undefined && refusal !== undefined && places.length === refusals.length) {
+      const destination = allowed.shift()
+      const disturbance = destination === undefined ? null : this.#disturbanceOf(destination)
+      if (destination === undefined && refusal !== undefined && destinations.length === refusals.length) {
         fail('403 Forbidden', `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`)
-      } else if (place === undefined) fail('502 Bad Gateway', 'The connection could not be opened.')
+      } else if (destination === undefined) fail('502 Bad Gateway', 'The connection could not be opened.')
       else if (disturbance?.blocks) fail('502 Bad Gateway', 'A network fault refuses this connection.')
-      else dial(place, disturbance)
+      else dial(destination, disturbance)
     }
-    const dial = (place: Destination, disturbance: Disturbance | null): void => {
-      connection.place = place
+    const dial = (destination: Destination, disturbance: Disturbance | null): void => {
+      connection.destination = destination
       tunnel.disturbance = disturbance
       const late = disturbance === null ? 0 : disturbance.delay('opening')
       if (late === null) {
@@ -225,7 +213,7 @@ export class RelayedServer {
       }
       const begin = (): void => {
         if (tunnel.closed) return
-        tunnel.dial(place.address, place.port, next, () => {
+        tunnel.dial(destination.address, destination.port, next, () => {
           if (proxied?.head === null) tunnel.respond('HTTP/1.1 200 Connection Established\r\n\r\n')
         })
       }
@@ -235,48 +223,8 @@ export class RelayedServer {
     next()
   }
 
-  /** Serves as an HTTP proxy (RFC 9110, section 9.3.6; RFC 9112, section 3.2.2). */
-  #readProxyRequest(connection: Connection): void {
-    const { tunnel } = connection
-    const received = new ReceivedBytes()
-    connection.timer = setTimeout(() => tunnel.cut(), HEAD_MS)
-    const refuse = (status: string, why: string): void => {
-      clearTimeout(connection.timer)
-      connection.reader = () => {}
-      tunnel.respond(proxyResponse(status, why))
-      tunnel.end()
-    }
-    connection.reader = (bytes) => {
-      if (bytes === null) return tunnel.cut()
-      const searched = received.bytes.length
-      received.append(bytes)
-      const end = headEnd(received.bytes, searched)
-      if (end === -1) {
-        if (received.bytes.length > HEAD_LIMIT)
-          refuse('431 Request Header Fields Too Large', 'The head is too long.')
-        return
-      }
-      clearTimeout(connection.timer)
-      connection.reader = null
-      const request = readProxyRequest(received.take(end).toString('latin1', 0, end - 4))
-      if (request === null)
-        return refuse('400 Bad Request', 'Only CONNECT and http:// URLs are proxied here.')
-      const { host, port, head } = request
-      if (head !== null) tunnel.receive(Buffer.from(head, 'latin1'))
-      if (received.bytes.length > 0) tunnel.receive(received.take(received.bytes.length))
-      void this.#placesOf(host, port).then(
-        (places) => {
-          if (tunnel.closed) return
-          if (typeof places === 'string') refuse('502 Bad Gateway', places)
-          else this.#connect(connection, places, { head })
-        },
-        () => refuse('502 Bad Gateway', `The name ${host} could not be looked up.`),
-      )
-    }
-  }
-
-  /** Returns the places that a host and a port mean, or a sentence why there are none. */
-  async #placesOf(host: string, port: number): Promise<Destination[] | string> {
+  /** Returns the destinations that a host and a port mean, or a sentence why there are none. */
+  async #lookUpHost(host: string, port: number): Promise<Destination[] | string> {
     if (isNumeric(host)) return [{ address: host, port, names: this.#names.namesOf(host) }]
     if (isLoopbackName(host)) return [{ address: '127.0.0.1', port, names: [host] }]
     const refusal = this.#policy.judgeName(host)
@@ -287,32 +235,6 @@ export class RelayedServer {
     const addresses = await this.#names.resolve(host)
     if (addresses.length === 0) return `There is no host with the name ${host}.`
     return addresses.map((address) => ({ address, port, names: [host] }))
-  }
-
-  /** Answers DNS queries over TCP (RFC 7766). Cuts the connection of a program that does not read the answers. */
-  #readQueries(connection: Connection): void {
-    const { tunnel } = connection
-    const received = new ReceivedBytes()
-    let answering = 0
-    const answerNext = (): void => {
-      while (answering < MOST_STREAM_QUERIES && !tunnel.closed) {
-        const { bytes } = received
-        if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return
-        answering += 1
-        void this.#answer(received.take(2 + bytes.readUInt16BE(0)).subarray(2), true).then((answer) => {
-          answering -= 1
-          if (answer === null || tunnel.unread > MOST_UNREAD) tunnel.cut()
-          else if (!tunnel.closed) tunnel.respond(framed(answer))
-          answerNext()
-        })
-      }
-    }
-    connection.reader = (bytes) => {
-      if (bytes === null) return tunnel.end()
-      received.append(bytes)
-      if (received.bytes.length > MOST_UNREAD) tunnel.cut()
-      else answerNext()
-    }
   }
 
   async #answer(query: Uint8Array, stream: boolean): Promise<Uint8Array | null> {
@@ -368,8 +290,8 @@ function receive({ data: connection }: Socket, bytes: Buffer | null): void {
  */
 const isNumeric = (host: string): boolean => /^[\d.]+$/.test(host) || host.includes(':')
 
-/** Returns a place for people: `example.com (10.0.0.5):443`. */
-function destinationOf({ address, port, names: [name] }: Destination): string {
+/** Returns a destination for people: `example.com (10.0.0.5):443`. */
+function describe({ address, port, names: [name] }: Destination): string {
   if (name !== undefined && name !== address) return `${name} (${address}):${port}`
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
