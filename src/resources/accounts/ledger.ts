@@ -37,6 +37,27 @@ export interface ChargeResult {
   isCapped: boolean
 }
 
+/** A charge of an account under way. */
+interface Charge {
+  readonly accountId: string
+  /** Copies, which the charge changes. */
+  readonly runs: readonly ServerRun[]
+  /** The units that were charged to each run, by its id. */
+  readonly units: Map<string, number>
+  readonly cap: number
+  /** Calendar time minus elapsed time. */
+  readonly offset: number
+}
+
+/** The state after a part of a charge. Times are elapsed times. */
+interface ChargedStep {
+  readonly end: number
+  /** When the month ends, or the use reaches a mark of the budget. */
+  readonly nextChangeAt: number
+  /** The units that the account has used in the month of the step. */
+  readonly used: number
+}
+
 /** Computes the use of servers and adds it to servers and months. */
 export class Ledger {
   readonly #queries: Queries
@@ -62,33 +83,39 @@ export class Ledger {
     const { cap } = this.#plans.of(account.id)
     const runs = account.runs.map((run) => ({ ...run }))
     const units = new Map<string, number>()
-    for (let at = account.chargedUntil; ; ) {
-      const monthEndsAt = monthEnd(at + offset) - offset
-      let usage = this.#usage.read(account.id, monthOf(at + offset))
-      const paused = usage.used >= cap
-      const markAt = paused ? monthEndsAt : elapsedAtUse(runs, nextMark(usage, cap) - usage.used, at)
-      const nextChangeAt = Math.min(markAt, monthEndsAt)
-      const end = Math.min(to, nextChangeAt, paused ? to : dayEnd(at + offset) - offset)
-      const day = dayOf(at + offset)
-      let sum = 0
-      for (const run of runs) {
-        if (paused) skipTime(run, end - at)
-        const used = paused ? 0 : chargeUntil(run, end)
-        units.set(run.id, (units.get(run.id) ?? 0) + used)
-        if (used > 0) {
-          this.#days.add({ accountId: account.id, day, serverId: run.id, kind: 'running', units: used })
-        }
-        sum += used
-      }
-      if (sum > 0) usage = this.#usage.save({ ...usage, used: usage.used + sum }, cap)
-      at = end
-      if (nextChangeAt <= to || at < to) continue
-      for (const run of runs) {
-        const used = units.get(run.id) ?? 0
-        if (used > 0 || exactly === true || exactly === run.id) this.write(run, used, to, offset)
-      }
-      return { runs, chargedUntil: to, nextChangeAt, isCapped: usage.used >= cap }
+    const charge: Charge = { accountId: account.id, runs, units, cap, offset }
+    let step = this.#chargeStep(charge, account.chargedUntil, to)
+    while (step.end < to || step.nextChangeAt <= to) step = this.#chargeStep(charge, step.end, to)
+    for (const run of runs) {
+      const used = units.get(run.id) ?? 0
+      if (used > 0 || exactly === true || exactly === run.id) this.write(run, used, to, offset)
     }
+    return { runs, chargedUntil: to, nextChangeAt: step.nextChangeAt, isCapped: step.used >= cap }
+  }
+
+  /** Charges runs from `from` up to `to`, or up to the end of the day or the next change if that comes first. */
+  #chargeStep({ accountId, runs, units, cap, offset }: Charge, from: number, to: number): ChargedStep {
+    const usage = this.#usage.read(accountId, monthOf(from + offset))
+    const paused = usage.used >= cap
+    const monthEndsAt = monthEnd(from + offset) - offset
+    const markAt = paused ? monthEndsAt : elapsedAtUse(runs, nextMark(usage, cap) - usage.used, from)
+    const nextChangeAt = Math.min(markAt, monthEndsAt)
+    const end = Math.min(to, nextChangeAt, paused ? to : dayEnd(from + offset) - offset)
+    if (paused) {
+      for (const run of runs) skipTime(run, end - from)
+      return { end, nextChangeAt, used: usage.used }
+    }
+    const day = dayOf(from + offset)
+    let sum = 0
+    for (const run of runs) {
+      const used = chargeUntil(run, end)
+      units.set(run.id, (units.get(run.id) ?? 0) + used)
+      if (used > 0) this.#days.add({ accountId, day, serverId: run.id, kind: 'running', units: used })
+      sum += used
+    }
+    if (sum === 0) return { end, nextChangeAt, used: usage.used }
+    const saved = this.#usage.save({ ...usage, used: usage.used + sum }, cap)
+    return { end, nextChangeAt, used: saved.used }
   }
 
   /**
