@@ -15,7 +15,7 @@ import { countThreads, measureConsumption } from '../process-table.ts'
 import { commandMarker, findDescendants, isStopped, type ProcessScanner, readProcess } from '../processes.ts'
 import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand, SandboxdExecution } from '../sandboxd/client-execution.ts'
-import { SandboxBase } from '../sandboxd/sandbox-base.ts'
+import { type FaultLimits, SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
 import { TerminalSender } from '../sandboxd/terminals.ts'
 import { SocketTransport } from '../sandboxd/transport.ts'
 import type { ServerConsumption } from '../server-process.ts'
@@ -333,34 +333,23 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
 }
 
 /** The options of a `LocalFaultInjection`. */
-interface LocalFaultOptions {
+interface LocalFaultOptions extends FaultLimits {
   /** The process that the sandbox ends with. */
   pid: number
   /** Returns all that commands have started. */
   started(): number[]
   /** Resolves when sandboxd has acted on everything it was sent before. */
   drained(): Promise<void>
-  limits: Limits
-  /** The mechanism that enforces the memory limit. */
-  memoryEnforcedBy: string
   fillStorage: FaultInjection['fillStorage']
 }
 
 /** Causes faults in a sandbox on this machine, by signals and through its disk watch. */
-class LocalFaultInjection implements FaultInjection {
+class LocalFaultInjection extends SandboxFaults {
   readonly #options: LocalFaultOptions
 
   constructor(options: LocalFaultOptions) {
+    super(options, options.fillStorage)
     this.#options = options
-  }
-
-  get memory(): FaultInjection['memory'] {
-    const { limits, memoryEnforcedBy } = this.#options
-    return { limit: limits.memoryBytes, enforcedBy: memoryEnforcedBy }
-  }
-
-  get storage(): FaultInjection['storage'] {
-    return { limit: this.#options.limits.storageBytes }
   }
 
   crash(): void {
@@ -374,9 +363,5 @@ class LocalFaultInjection implements FaultInjection {
 
   thaw(): void {
     for (const pid of this.#options.started()) signal(pid, 'SIGCONT')
-  }
-
-  fillStorage(full: boolean): Promise<void> {
-    return this.#options.fillStorage(full)
   }
 }

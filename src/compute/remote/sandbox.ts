@@ -12,7 +12,7 @@ import { type KeepAlive, SandboxdClient } from '../sandboxd/client.ts'
 import type { ClientCall } from '../sandboxd/client-calls.ts'
 import type { SandboxdExecution } from '../sandboxd/client-execution.ts'
 import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
-import { SandboxBase } from '../sandboxd/sandbox-base.ts'
+import { SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
 import type { Transport } from '../sandboxd/transport.ts'
 import type { ServerConsumption } from '../server-process.ts'
 import { dialThrough } from './dial.ts'
@@ -141,20 +141,15 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
 }
 
 /** Causes faults in a sandbox through its sandboxd. */
-class RemoteFaultInjection implements FaultInjection {
-  readonly memory: FaultInjection['memory']
-  readonly storage: FaultInjection['storage']
+class RemoteFaultInjection extends SandboxFaults {
   readonly #client: SandboxdClient
   readonly #start: RemoteStart
-  readonly fillStorage: FaultInjection['fillStorage']
   #thaw: (() => void) | null = null
 
   constructor(client: SandboxdClient, start: RemoteStart, fillStorage: FaultInjection['fillStorage']) {
+    super(start, fillStorage)
     this.#client = client
-    this.fillStorage = fillStorage
     this.#start = start
-    this.memory = { limit: start.limits.memoryBytes, enforcedBy: start.memoryEnforcedBy }
-    this.storage = { limit: start.limits.storageBytes }
   }
 
   crash(): void {

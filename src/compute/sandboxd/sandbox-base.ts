@@ -1,5 +1,12 @@
 import type { TerminalCommand, TerminalExecution } from '../driver.ts'
-import { ComputeError, type ExecCommand, type Execution, type Sandbox } from '../driver.ts'
+import {
+  ComputeError,
+  type ExecCommand,
+  type Execution,
+  type FaultInjection,
+  type Limits,
+  type Sandbox,
+} from '../driver.ts'
 import type { ProcessSignal, ServerProcess, SignalOutcome } from '../server-process.ts'
 import { GRACE_MS } from '../terminate.ts'
 import type { SandboxdClient } from './client.ts'
@@ -12,6 +19,33 @@ export interface StorageWatch {
   wake(): void
   /** Makes the storage count as full, or by its limit again. */
   fill(full: boolean): Promise<void>
+}
+
+/** The limits of a sandbox, as faults need to know them. */
+export interface FaultLimits {
+  readonly limits: Limits
+  /** The mechanism that enforces the memory limit. */
+  readonly memoryEnforcedBy: string
+}
+
+/** Causes faults in a sandbox, wherever it is. */
+export abstract class SandboxFaults implements FaultInjection {
+  readonly memory: FaultInjection['memory']
+  readonly storage: FaultInjection['storage']
+  readonly fillStorage: FaultInjection['fillStorage']
+
+  protected constructor(
+    { limits, memoryEnforcedBy }: FaultLimits,
+    fillStorage: FaultInjection['fillStorage'],
+  ) {
+    this.memory = { limit: limits.memoryBytes, enforcedBy: memoryEnforcedBy }
+    this.storage = { limit: limits.storageBytes }
+    this.fillStorage = fillStorage
+  }
+
+  abstract crash(): void
+  abstract freeze(): Promise<void>
+  abstract thaw(): void
 }
 
 /** What sandboxes have in common, wherever they are: their sandboxd runs the commands and ends in order. */
