@@ -42,4 +42,21 @@ describe.skipIf(browserPath === null)('dialogs of the dashboard (needs Chromium)
     const button = page.getByRole('button', { name: 'Subscribe' })
     expect(await button.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
   })
+
+  test('the question before a server is deleted fits its dialog, though a row of the list asks it', async () => {
+    await tests.berth.server({ task: 'asked about' })
+    await using watched = await tests.open('/dashboard/servers')
+    const { page } = watched
+    await page.getByRole('link', { name: 'asked about' }).waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('.')
+    await page.getByRole('menuitem', { name: 'Delete …' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Delete asked about?' })
+    await dialog.waitFor()
+    const [over] = await dialog.evaluateAll((all) =>
+      all.map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth),
+    )
+    expect(over).toBe(0)
+    expect(await dialog.locator('input:focus').count()).toBe(1)
+  })
 })

@@ -28,6 +28,8 @@ describe.skipIf(browserPath === null)('the keys of the dashboard (needs Chromium
     expect(await focused(page)).toBe('one')
     await page.keyboard.press('k')
     expect(await focused(page)).toBe('two')
+    const outlined = "getComputedStyle(document.activeElement.closest('.row')).outlineStyle"
+    expect(await page.evaluate(outlined)).toBe('solid')
     await page.keyboard.press('.')
     await page.getByRole('menu', { name: 'Actions on two' }).waitFor()
     await page.locator(':focus', { hasText: 'Restart' }).waitFor()
