@@ -185,6 +185,28 @@ test('what a directory was sent to is kept beside the logins, for its owner alon
   rmSync(join(HOME ?? '', '.config/berth/projects.json'))
 })
 
+test('an app that watches its files is asked how it took a change, and never told to be live unasked', async () => {
+  const start = 'bun --watch index.ts'
+  write('self', { 'index.ts': app('one'), 'berth.json': JSON.stringify({ start }) })
+  const { url } = told(await projects('push', 'self'))
+  write('self', { 'index.ts': app('two') })
+  const good = await projects('push', 'self')
+  expect([good.exitCode, good.stdout]).toEqual([
+    0,
+    `1 file sent: self at ${url}. The app takes changes itself (${start}), and answers 200 since.\n`,
+  ])
+  await until(async () => (await text(url)) === 'two', 'the app has taken the change')
+  write('self', { 'index.ts': 'throw new Error("broken on purpose")' })
+  const bad = await projects('push', 'self')
+  expect([bad.exitCode, bad.stdout]).toEqual([1, ''])
+  expect(bad.stderr).toContain('broken on purpose')
+  expect(bad.stderr).toMatch(
+    /berth: 1 file sent\. The app takes changes itself .*, and (?:answers 50\d|does not answer) since\. The whole log: berth projects logs self\n$/,
+  )
+  write('self', { 'index.ts': app('three') })
+  expect((await projects('push', 'self')).exitCode).toBe(0)
+})
+
 test('a directory that is too large for a request comes in parts, and so does a change', async () => {
   const random = (bytes: number) => {
     const content = new Uint8Array(bytes)

@@ -19,6 +19,7 @@ import { StatusLine } from '../status-line.ts'
 import { createBlank, createFrom, rememberProject, serverOrNew } from './create.ts'
 import { AWAITS_SECRETS, waitUntilFinal, watchBringUp } from './follow.ts'
 import { missingVariablesText } from './missing-variables.ts'
+import { printRecent, takenChange } from './watched-app.ts'
 
 /** The options of `berth projects push`. */
 interface PushOptions extends CommonOptions {
@@ -64,7 +65,9 @@ export async function pushProject(
       const { id } = await createBlank(session, client, serverId, directory, create)
       if (options.watch) return watchAndPush(session, client, directory, id, options)
       const pusher = new Pusher(session, client, directory, id, { isQuiet: options.json ?? false })
-      return untilInterrupted(async (signal) => report(session, client, await pusher.push(signal), options))
+      return untilInterrupted(async (signal) =>
+        report(session, client, await pusher.push(signal), options, signal),
+      )
     }
     const created = await createFrom(session, client, serverId, directory, create)
     if (!options.watch) return created.exitCode
@@ -73,7 +76,9 @@ export async function pushProject(
   await rememberProject(session.context, directory, client, project.id)
   if (options.watch) return watchAndPush(session, client, directory, project.id, options)
   const pusher = new Pusher(session, client, directory, project.id, { isQuiet: options.json ?? false })
-  return untilInterrupted(async (signal) => report(session, client, await pusher.push(signal), options))
+  return untilInterrupted(async (signal) =>
+    report(session, client, await pusher.push(signal), options, signal),
+  )
 }
 
 /** Returns the directory to send, and its project; null if it has none yet. */
@@ -124,7 +129,8 @@ async function watchAndPush(
       const outcome = await pusher.push(signal)
       const { written, removed, began } = outcome.response
       // What is as before the failed push is sent as no file, and comes up anew.
-      if (isFirst || written + removed > 0 || began !== null) await report(session, client, outcome, options)
+      if (isFirst || written + removed > 0 || began !== null)
+        await report(session, client, outcome, options, signal)
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
       await stderr.write(`berth: ${error.message}\n`)
@@ -269,9 +275,20 @@ async function report(
   client: Client,
   { response, project, phases, tookMs }: Outcome,
   { json }: PushOptions,
+  signal: AbortSignal,
 ): Promise<number> {
   const { id, slug, url, init_phase: phase } = project
-  if (json) await printJson(stdout, { ...response, project, took_ms: tookMs })
+  const { written, removed, began } = response
+  const hasChanged = written + removed > 0 && began === null
+  const taken = hasChanged ? await takenChange(project, signal) : null
+  if (json) {
+    const app = taken && { app_status: taken.status }
+    await printJson(stdout, { ...response, project, took_ms: tookMs, ...app })
+  }
+  if (taken?.isUp === false) {
+    await printRecent(stderr, client, project)
+    throw new CommandError(`${summary(response, phases, null)}. ${taken.text}`)
+  }
   if (phase === 'failed') {
     if (json) await printLogEnd(stderr, projectLog(client, id))
     throw new CommandError(
@@ -284,17 +301,23 @@ async function report(
   }
   if (json) return 0
   const where = url === null ? `It is private: berth projects update ${slug} --public gives it a URL.` : url
+  const done = summary(response, phases, taken ? null : tookMs)
+  const said = taken ? ` ${taken.text}` : ''
   await stdout.write(
-    `${summary(response, phases, tookMs)}: ${printable(slug)} ${url === null ? 'runs. ' : 'at '}${where}\n`,
+    `${done}: ${printable(slug)} ${url === null ? 'runs. ' : 'at '}${where}${said && `.${said}`}\n`,
   )
   return 0
 }
 
-/** Returns what was done: `3 files sent, 1 removed, installed and restarted in 210 ms`. */
+/**
+ * Returns what was done: `3 files sent, 1 removed, installed and restarted in 210 ms`.
+ *
+ * @param tookMs null if it is not known when the app has taken it
+ */
 function summary(
   { written, removed, began }: PushResponse,
   phases: readonly string[],
-  tookMs: number,
+  tookMs: number | null,
 ): string {
   const sent = [written > 0 ? `${count(written, 'file')} sent` : '', removed > 0 ? `${removed} removed` : '']
   const done = [
@@ -305,5 +328,6 @@ function summary(
   const last = done.pop()
   const acts = last === undefined ? 'live' : [done.join(', '), last].filter(Boolean).join(' and ')
   if (written + removed === 0 && began === null) return 'Nothing has changed'
-  return [...sent.filter(Boolean), `${acts} in ${formatDuration(tookMs)}`].join(', ')
+  const live = tookMs === null ? [] : [`${acts} in ${formatDuration(tookMs)}`]
+  return [...sent.filter(Boolean), ...live].join(', ')
 }

@@ -9,6 +9,7 @@ import { rememberProject } from '../projects/create.ts'
 import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
 import { missingVariablesText } from '../projects/missing-variables.ts'
 import { Pusher } from '../projects/push.ts'
+import { takenChange } from '../projects/watched-app.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
 import type { ProjectFile } from './berth-yaml.ts'
@@ -170,7 +171,9 @@ export class UpProjects {
       try {
         const { response, project, tookMs } = await pusher.push(signal)
         if (response.written + response.removed === 0 && response.began === null) return
-        if (project.init_phase === 'ready') await stdout.write(`Live after ${formatDuration(tookMs)}.\n`)
+        const taken = response.began === null ? await takenChange(project, signal) : null
+        if (taken) await (taken.isUp ? stdout : stderr).write(`${taken.text}\n`)
+        else if (project.init_phase === 'ready') await stdout.write(`Live after ${formatDuration(tookMs)}.\n`)
         else await this.#tell(name, project, session)
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
