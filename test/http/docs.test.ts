@@ -43,6 +43,25 @@ const textOf = (html: string): string =>
     .replaceAll('&amp;', '&')
 
 describe.each(REFERENCES)('GET %s', (path, operations) => {
+  test('is compressed for clients that take it, unless it has words of the request', async () => {
+    const load = (query: string, coding: string): Promise<Response> =>
+      fetch(`${berth.info.base_url}${path}${query}`, {
+        headers: { 'accept-encoding': coding },
+        decompress: false,
+      })
+    const plain = await load('', 'identity')
+    expect(plain.headers.get('content-encoding')).toBeNull()
+    expect(plain.headers.get('vary')).toContain('accept-encoding')
+    const whole = await plain.text()
+    const small = await load('', 'br, gzip;q=0.5')
+    expect(small.headers.get('content-encoding')).toBe('gzip')
+    const bytes = new Uint8Array(await small.arrayBuffer())
+    expect(bytes.length).toBeLessThan(whole.length / 5)
+    expect(new TextDecoder().decode(Bun.gunzipSync(bytes))).toBe(whole)
+    expect((await load('', 'gzip;q=0')).headers.get('content-encoding')).toBeNull()
+    expect((await load('?q=list', 'gzip')).headers.get('content-encoding')).toBeNull()
+  })
+
   test('is a page for anybody that runs one script of the instance and reaches only the instance', async () => {
     const response = await fetch(`${berth.info.base_url}${path}`)
     expect(response.status).toBe(200)

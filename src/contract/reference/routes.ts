@@ -34,26 +34,30 @@ export const referenceAssetRoutes = () => assetRoutes('berth/reference', [SCRIPT
  */
 export function referenceRoutes(api: DescribedApi) {
   const load = once(async () => {
-    const [{ openApiDocument }, { describedOperations }, { referenceOf }, pages] = await Promise.all([
-      import('../openapi/document.ts'),
-      import('../operation.ts'),
-      import('./reference.ts'),
-      import('./page.ts'),
-    ])
+    const [{ openApiDocument }, { describedOperations }, { referenceOf }, pages, { compressed }] =
+      await Promise.all([
+        import('../openapi/document.ts'),
+        import('../operation.ts'),
+        import('./reference.ts'),
+        import('./page.ts'),
+        import('../../http/compressed.ts'),
+      ])
     const app = await api.app()
     const document = openApiDocument(app, api.facts)
     const reference = referenceOf(document, describedOperations(app), api.facts.tags, await api.commands())
-    return { ...pages, reference, whole: pages.render(reference) }
+    return { ...pages, compressed, reference, whole: pages.render(reference) }
   })
   const page: ReferencePage = { ...api, script: SCRIPT.url, style: STYLE.url }
   return new Elysia({ name: `berth${api.path}` }).get(
     api.path,
     async ({ request }) => {
-      const { reference, whole, narrowed, render, referencePage } = await load()
+      const { reference, whole, narrowed, render, referencePage, compressed } = await load()
       const sought = new URL(request.url).searchParams.get('q')?.trim() ?? ''
       const shown = sought === '' ? whole : render(narrowed(reference, sought), sought)
       const viewer = (await api.viewer?.(request)) ?? null
-      return referencePage(page, shown, viewer, api.origin(request))
+      const response = referencePage(page, shown, viewer, api.origin(request))
+      // A narrowed page has the words of the request, beside the token of the session.
+      return sought === '' ? compressed(request, response) : response
     },
     { detail: { hide: true } },
   )

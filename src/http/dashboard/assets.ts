@@ -2,6 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { lookup } from 'mrmime'
+import { takesGzip } from '../compressed.ts'
 import { type Asset, type Bundle, bundleDashboard, DASHBOARD_SOURCE } from './bundle.ts'
 
 /** The executable has the bundle embedded (scripts/build.ts); from source it is made on first use. */
@@ -30,7 +31,7 @@ export class DashboardAssets {
   async respond(request: Request, name: string): Promise<Response | null> {
     const asset = (await this.#bundle()).assets.find((one) => one.name === name)
     if (!asset) return null
-    const isCompressed = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
+    const isCompressed = takesGzip(request)
     return new Response(isCompressed ? asset.gzip : gunzipSync(asset.gzip), {
       headers: {
         'content-type': `${lookup(name) ?? 'application/octet-stream'}; charset=utf-8`,
