@@ -104,6 +104,11 @@ export async function compile(folder: string, name: string, source: string): Pro
 
 /** Milliseconds from the start of a berth to its first response to a request with the key. */
 export async function firstAnswer(command: string[]): Promise<number> {
+  return (await measuredStart(command)).took
+}
+
+/** The same, with the milliseconds that all its processors worked for it from the start to the end of the process. */
+export async function measuredStart(command: string[]): Promise<{ took: number; processor: number }> {
   const started = performance.now()
   const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' })
   const { base_url, api_key } = JSON.parse(await readLine(child.stdout))
@@ -111,5 +116,5 @@ export async function firstAnswer(command: string[]): Promise<number> {
   const took = performance.now() - started
   child.kill('SIGTERM')
   await child.exited
-  return took
+  return { took, processor: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1_000 }
 }
