@@ -108,4 +108,18 @@ describe.skipIf(browserPath === null)('the keys of the dashboard (needs Chromium
     await page.getByRole('heading', { name: 'Usage' }).waitFor()
     expect(await listed()).not.toContain('Search')
   })
+
+  test('open a menu that is in view, also that of the last row', async () => {
+    for (let count = 0; count < 12; count += 1) await tests.berth.server({ task: `row ${count}` })
+    await using watched = await tests.open('/dashboard/servers', { viewport: { width: 1280, height: 500 } })
+    const { page } = watched
+    await page.getByRole('link', { name: 'row 11' }).waitFor()
+    for (let count = 0; count < 8; count += 1) await page.keyboard.press('j')
+    await page.keyboard.press('.')
+    const menu = page.locator('.menu:popover-open')
+    await menu.waitFor()
+    const { y = -1, height = 0 } = (await menu.boundingBox()) ?? {}
+    expect(y).toBeGreaterThanOrEqual(0)
+    expect(y + height).toBeLessThanOrEqual(500)
+  })
 })

@@ -71,14 +71,15 @@ function openActions(): void {
 }
 
 function actionsButton(): HTMLElement | null {
-  const row = currentRow()
-  const head = document.querySelector('#main .title-row')
-  const [ofRow, ofScreen] = [row, head].map(
-    (place) =>
+  // What is shown beside a list is its selected row.
+  const places = [currentRow(), ...document.querySelectorAll('#main .detail, #main .title-row')]
+  for (const place of places) {
+    const button =
       place?.querySelector<HTMLElement>(MENU) ??
-      place?.querySelector<HTMLElement>(':is(button:not(.id button), a.button):not(:disabled)'),
-  )
-  return ofRow ?? ofScreen ?? null
+      place?.querySelector<HTMLElement>(':is(button:not(.id button), a.button):not(:disabled)')
+    if (button) return button
+  }
+  return null
 }
 
 /** Returns the rows of the screen that can be opened, in order; of what is beside a list only if the focus is there. */

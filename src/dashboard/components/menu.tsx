@@ -10,13 +10,20 @@ export interface MenuItem {
   readonly run: () => unknown
 }
 
+/** Pixels that an entry takes, and the frame around all (styles/controls.css). */
+const ENTRY_HEIGHT = 32
+const FRAME_HEIGHT = 10
+
 /** A button that opens a list of actions. The browser closes it on Escape and on a click outside (popover). */
 export function Menu({ label, items }: { label: string; items: readonly MenuItem[] }) {
   const id = useId()
   const list = useRef<HTMLDivElement>(null)
   const place = (button: HTMLElement): void => {
-    const { bottom, right } = button.getBoundingClientRect()
-    list.current?.style.setProperty('--menu-top', `${bottom + 4}px`)
+    const { top, bottom, right } = button.getBoundingClientRect()
+    const height = items.length * ENTRY_HEIGHT + FRAME_HEIGHT
+    // Above the button where there is no room below it.
+    const fits = bottom + 4 + height <= innerHeight
+    list.current?.style.setProperty('--menu-top', `${fits ? bottom + 4 : Math.max(8, top - 4 - height)}px`)
     list.current?.style.setProperty('--menu-right', `${Math.max(8, innerWidth - right)}px`)
   }
   const move = (event: KeyboardEvent): void => {
