@@ -81,6 +81,7 @@ export const CONTROL_OPERATIONS = {
   'control.reset': 'POST /_berth/reset',
   'control.snapshots.list': 'GET /_berth/snapshots',
   'control.snapshots.create': 'POST /_berth/snapshots',
+  'control.snapshots.diff': 'GET /_berth/snapshots/{name}/diff',
   'control.snapshots.restore': 'POST /_berth/snapshots/{name}/restore',
   'control.snapshots.delete': 'DELETE /_berth/snapshots/{name}',
   'control.clock.read': 'GET /_berth/clock',

@@ -7,6 +7,7 @@ import { checkState } from '../storage/master-key.ts'
 import { SCHEMA } from '../storage/migrate.ts'
 import { StateSwap } from '../storage/state.ts'
 import type { StateOperations, StateReplacement } from '../testing/api/states.ts'
+import type { StateDiff } from '../testing/snapshots/compare.ts'
 import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'
 import { Generation, type GenerationDependencies } from './generation.ts'
 
@@ -149,6 +150,12 @@ export class InstanceState implements StateOperations {
         throw error
       }
     })
+  }
+
+  compare(from: string, to: string | null): Promise<StateDiff> {
+    return this.#exclusively(() =>
+      this.#snapshots.compare(from, to, (path) => this.#generation.copyDatabase(path)),
+    )
   }
 
   snapshots(): Snapshot[] {

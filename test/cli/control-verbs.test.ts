@@ -54,6 +54,7 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.reset': 'reset',
   'control.snapshots.list': 'snapshot list',
   'control.snapshots.create': 'snapshot save',
+  'control.snapshots.diff': 'snapshot diff',
   'control.snapshots.restore': 'snapshot restore',
   'control.snapshots.delete': 'snapshot delete',
 }

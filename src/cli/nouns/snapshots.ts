@@ -4,7 +4,7 @@ import { isKept } from '../confirm.ts'
 import { CommandError } from '../errors.ts'
 import type { Named } from '../names.ts'
 import { flag } from '../options.ts'
-import { formatBytes } from '../output.ts'
+import { formatBytes, printable } from '../output.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
@@ -38,6 +38,12 @@ export const snapshots: Noun = {
       request: ([name]) => ({ body: { name } }),
       show: ({ name, bytes }) => `Saved ${name}, ${formatBytes(bytes)}.\n`,
     }),
+    call('control.snapshots.diff', {
+      usage: 'diff <SNAPSHOT> [TO]',
+      description: 'say what differs between a snapshot and another, or now',
+      request: ([name, to]) => ({ params: { name }, query: { to } }),
+      show: diffText,
+    }),
     call('control.snapshots.restore', {
       usage: 'restore <SNAPSHOT>',
       description: 'put a snapshot in place of the state; what there is now is lost',
@@ -54,6 +60,38 @@ export const snapshots: Noun = {
     }),
   ],
 }
+
+const SIGNS = { added: '+', removed: '-', changed: '~' } as const
+
+/** Returns what differs as lines below their kind or their server. */
+function diffText({ from, to, kinds, files }: ResponseOf<'control.snapshots.diff'>): string {
+  if (kinds.length + files.length === 0) return `${from} and ${to ?? 'the state of now'} are the same.\n`
+  const counts = ({ added, removed, changed }: { added: number; removed: number; changed: number }): string =>
+    [added && `${added} added`, removed && `${removed} removed`, changed && `${changed} changed`]
+      .filter(Boolean)
+      .join(', ')
+  const things = kinds.map((kind) => {
+    const lines = kind.items.map(
+      ({ change, id, name, fields }) =>
+        `  ${SIGNS[change]} ${printable(id)}${name === null ? '' : ` ${printable(name)}`}${fields.length === 0 ? '' : ` (${fields.join(', ')})`}\n`,
+    )
+    return [`${kind.kind}: ${counts(kind)}\n`, ...lines, leftText(kind, kind.items.length)].join('')
+  })
+  const trees = files.map((server) => {
+    const lines = server.files.map(({ change, path }) => `  ${SIGNS[change]} ${printable(path)}\n`)
+    return [
+      `files of ${server.server_id}: ${counts(server)}\n`,
+      ...lines,
+      leftText(server, server.files.length),
+    ].join('')
+  })
+  return [...things, ...trees].join('')
+}
+
+const leftText = (
+  { added, removed, changed }: { added: number; removed: number; changed: number },
+  shown: number,
+): string => (added + removed + changed > shown ? `  and ${added + removed + changed - shown} more\n` : '')
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { snapshots: all } = await client.call('control.snapshots.list', { signal })

@@ -1,7 +1,8 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import { integer } from '../../contract/schema.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import type { Changes } from '../../resources/changes/types.ts'
+import type { StateDiff } from '../snapshots/compare.ts'
 import type { Snapshot } from '../snapshots/snapshots.ts'
 import type { ControlAccess } from './control-access.ts'
 
@@ -31,6 +32,12 @@ export interface StateOperations {
    * @throws BerthError 404, or 400 if this berth cannot read it
    */
   restore(name: string): Promise<StateReplacement>
+  /**
+   * Returns what differs between a snapshot and another; without another, the state of now.
+   *
+   * @throws BerthError 404
+   */
+  compare(from: string, to: string | null): Promise<StateDiff>
   /** @throws BerthError 404 */
   removeSnapshot(name: string): Promise<void>
 }
@@ -45,6 +52,50 @@ const SnapshotSchema = t.Object({
 })
 
 const SnapshotCreate = t.Object({ name: t.String() }, { additionalProperties: false })
+
+const Change = oneOf(['added', 'removed', 'changed'])
+const Counts = {
+  added: integer({ minimum: 0 }),
+  removed: integer({ minimum: 0 }),
+  changed: integer({ minimum: 0 }),
+}
+
+const SnapshotDiff = t.Object(
+  {
+    from: t.String({ description: 'The name of the snapshot.' }),
+    to: t.Nullable(t.String(), { description: 'The name of the other one; null for the state of now.' }),
+    kinds: t.Array(
+      t.Object({
+        kind: t.String({ description: 'Such as `servers` or `tasks`.' }),
+        ...Counts,
+        items: t.Array(
+          t.Object({
+            change: Change,
+            id: t.String(),
+            name: t.Nullable(t.String()),
+            fields: t.Array(t.String(), { description: 'Of a changed one: which of its columns differ.' }),
+          }),
+          { description: 'At most 100.' },
+        ),
+      }),
+      { description: 'The kinds of things of which some differ.' },
+    ),
+    files: t.Array(
+      t.Object({
+        server_id: t.String(),
+        ...Counts,
+        files: t.Array(t.Object({ change: Change, path: t.String() }), { description: 'At most 100.' }),
+        is_complete: t.Boolean({ description: 'Whether all files were looked at.' }),
+      }),
+      { description: 'The servers of which files differ in size, mode or time.' },
+    ),
+  },
+  { $id: 'SnapshotDiff' },
+)
+
+const DiffQuery = t.Object({
+  to: t.Optional(t.String({ description: 'Another snapshot; without it, the state of now.' })),
+})
 
 const EmptyBody = t.Optional(t.Object({}, { additionalProperties: false }))
 
@@ -94,6 +145,26 @@ export const statesRoutes = (access: ControlAccess, states: StateOperations, cha
           success: { 201: SnapshotSchema },
         },
         { body: SnapshotCreate },
+      ),
+    )
+    .get(
+      '/snapshots/:name/diff',
+      async ({ params: { name }, query: { to = null } }) => ({
+        from: name,
+        to,
+        ...(await states.compare(name, to)),
+      }),
+      operation(
+        'control.snapshots.diff',
+        {
+          access: 'admin',
+          summary: 'What differs between a snapshot and now, or another snapshot',
+          description:
+            'Counts what was added, removed and changed since the snapshot, by kind, and the files by server. Lists are cut after 100, and of each kind the newest 20,000 are compared.',
+          success: { 200: SnapshotDiff },
+          errors: [400, 404],
+        },
+        { query: DiffQuery },
       ),
     )
     .post(

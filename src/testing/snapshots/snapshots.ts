@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ClockState } from '../../runtime/clock.ts'
@@ -10,6 +10,7 @@ import { SCHEMA } from '../../storage/migrate.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { removeTree, removeTreeAside } from '../../storage/remove-tree.ts'
 import { stateEntries } from '../../storage/state.ts'
+import type { ComparedState, StateDiff } from './compare.ts'
 
 /** The metadata of a snapshot. */
 export interface SnapshotFile {
@@ -142,6 +143,33 @@ export class Snapshots {
       signal,
     )
     return file
+  }
+
+  /**
+   * Returns what differs between a snapshot and another one.
+   *
+   * @param to the name of the other one; null for the state of now
+   * @param copyDatabase writes a copy of the database of now to a path that does not exist
+   * @throws BerthError 404
+   */
+  async compare(from: string, to: string | null, copyDatabase: (path: string) => void): Promise<StateDiff> {
+    const before = this.#compared(from)
+    const { compareStates } = await import('./compare.ts')
+    if (to !== null) return compareStates(before, this.#compared(to))
+    const copy = mkdtempSync(join(this.#dir, '.diff-'))
+    try {
+      const database = join(copy, 'berth.db')
+      copyDatabase(database)
+      return await compareStates(before, { database, servers: join(this.#path, SERVERS) })
+    } finally {
+      removeTree(copy)
+    }
+  }
+
+  #compared(name: string): ComparedState {
+    if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
+    const place = join(this.#dir, name)
+    return { database: join(place, 'berth.db'), servers: join(place, SERVERS) }
   }
 
   /** Removes a snapshot. @throws BerthError 404 */

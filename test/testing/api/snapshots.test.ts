@@ -246,3 +246,56 @@ describe('snapshots', () => {
     await until(async () => (await now()) > before, 'the command to go on')
   })
 })
+
+describe('GET /_berth/snapshots/{name}/diff', () => {
+  test('counts what was added, removed and changed, by kind and by file, between snapshots and now', async () => {
+    await using berth = await testBerth({ flags: { isolation: 'none' } })
+    const kept = await berth.server({ task: 'kept' })
+    const gone = await berth.server({ task: 'gone' })
+    const write = (path: string, content: string) =>
+      berth.call('PUT', `/servers/${kept}/files`, { path, content })
+    await write('same.txt', 'same')
+    await write('changed.txt', 'one')
+    await write('removed.txt', 'x')
+    await berth.control('POST', '/snapshots', { name: 'before' })
+    const diff = async (query = '') => (await berth.control('GET', `/snapshots/before/diff${query}`)).body
+    expect(await diff()).toEqual({ from: 'before', to: null, kinds: [], files: [] })
+
+    await berth.call('PATCH', `/servers/${kept}`, { task: 'renamed' })
+    await berth.call('DELETE', `/servers/${gone}`)
+    await berth.call('PUT', '/secrets', { server_id: kept, secrets: { TOKEN: 'never shown' } })
+    await write('deep/added.txt', 'new')
+    await write('changed.txt', 'two, longer')
+    await berth.call('DELETE', `/servers/${kept}/files?path=removed.txt`)
+    const now = await diff()
+    expect(JSON.stringify(now)).not.toContain('never shown')
+    const kinds = Object.fromEntries(now.kinds.map((kind: { kind: string }) => [kind.kind, kind]))
+    expect(kinds.servers).toEqual({
+      kind: 'servers',
+      ...{ added: 0, removed: 1, changed: 1 },
+      items: [
+        { change: 'changed', id: kept, name: 'renamed', fields: ['task'] },
+        { change: 'removed', id: gone, name: 'gone', fields: [] },
+      ],
+    })
+    expect(kinds.secrets).toMatchObject({ added: 1, items: [{ change: 'added', name: 'TOKEN' }] })
+    expect(now.files).toEqual([
+      {
+        server_id: kept,
+        ...{ added: 1, removed: 1, changed: 1 },
+        files: [
+          { change: 'changed', path: 'changed.txt' },
+          { change: 'added', path: 'deep/added.txt' },
+          { change: 'removed', path: 'removed.txt' },
+        ],
+        is_complete: true,
+      },
+    ])
+
+    await berth.control('POST', '/snapshots', { name: 'after' })
+    expect(await diff('?to=after')).toEqual({ ...now, to: 'after' })
+    expect((await berth.control('GET', '/snapshots/none/diff')).status).toBe(404)
+    expect((await berth.control('GET', '/snapshots/before/diff?to=..')).status).toBe(404)
+    expect(readdirSync(join(berth.dataDir, 'snapshots')).sort()).toEqual(['after', 'before'])
+  })
+})
