@@ -8,11 +8,14 @@ import { Loaded } from '../../components/loaded.tsx'
 import { Section } from '../../components/section.tsx'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
+import { Fork } from './fork.tsx'
+import { SnapshotDiff } from './snapshot-diff.tsx'
 
 type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
 
-/** The name of the state before a reset, so that it can be undone. */
+/** The names of the state before a reset and before a restore, so that they can be undone. */
 const BEFORE_RESET = 'before-reset'
+const BEFORE_RESTORE = 'before-restore'
 
 /** The whole state of the instance: save it, come back to it, begin anew. */
 export function Snapshots() {
@@ -26,6 +29,16 @@ export function Snapshots() {
   const restore = async (given: string): Promise<void> => {
     await api.call('control.snapshots.restore', { params: { name: given } })
     notices.done(`The state is that of ${given}.`)
+  }
+  /** Restores a snapshot; the state of before is saved first, but never over the one that is to be restored. */
+  const restoreWithUndo = async (given: string): Promise<void> => {
+    if (given === BEFORE_RESTORE) return restore(given)
+    await save(BEFORE_RESTORE)
+    await api.call('control.snapshots.restore', { params: { name: given } })
+    notices.done(`The state is that of ${given}.`, {
+      label: 'Undo',
+      run: () => void notices.attempt(() => restore(BEFORE_RESTORE)),
+    })
   }
   return (
     <Section
@@ -101,9 +114,18 @@ export function Snapshots() {
           title={`Restore ${asked.name}?`}
           action="Restore"
           onClose={() => setAsked(null)}
-          onConfirm={() => restore(asked.name)}
+          onConfirm={() => restoreWithUndo(asked.name)}
         >
-          <p>The present state is replaced. Save it first if you want it back.</p>
+          <p>
+            The present state is replaced.{' '}
+            {asked.name === BEFORE_RESTORE ? (
+              'Save it first if you want it back.'
+            ) : (
+              <>
+                It is saved as <code>{BEFORE_RESTORE}</code> first, so this can be undone.
+              </>
+            )}
+          </p>
         </Confirm>
       )}
     </Section>
@@ -112,6 +134,7 @@ export function Snapshots() {
 
 function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: () => void }) {
   const { api, store } = useDashboard()
+  const [asked, setAsked] = useState<'diff' | 'fork' | 'delete' | null>(null)
   const { name, bytes, created_at: createdAt } = snapshot
   return (
     <li class="card">
@@ -125,16 +148,30 @@ function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: 
           {formatBytes(bytes)}, saved <Time at={createdAt} />
         </p>
       </div>
+      <Button onClick={() => setAsked('diff')}>What differs</Button>
+      <Button onClick={() => setAsked('fork')}>Fork …</Button>
       <Button onClick={onRestore}>Restore …</Button>
       <Button
         look="quiet"
         icon="trash"
         label={`Delete the snapshot ${name}`}
-        onClick={async () => {
-          await api.call('control.snapshots.delete', { params: { name } })
-          store.snapshots.remove(name)
-        }}
+        onClick={() => setAsked('delete')}
       />
+      {asked === 'delete' && (
+        <Confirm
+          title={`Delete the snapshot ${name}?`}
+          action="Delete"
+          onClose={() => setAsked(null)}
+          onConfirm={async () => {
+            await api.call('control.snapshots.delete', { params: { name } })
+            store.snapshots.remove(name)
+          }}
+        >
+          <p>It cannot be brought back. The state itself stays as it is.</p>
+        </Confirm>
+      )}
+      {asked === 'diff' && <SnapshotDiff name={name} onClose={() => setAsked(null)} />}
+      {asked === 'fork' && <Fork name={name} onClose={() => setAsked(null)} />}
     </li>
   )
 }
