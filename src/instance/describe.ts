@@ -15,7 +15,7 @@ export async function describeApi(): Promise<OpenApiDocument> {
   return openApiDocument(await describedApp(), API_DOCUMENT)
 }
 
-/** The same of the control API. */
+/** Returns the control API's OpenAPI document, without a running instance. */
 export async function describeControl(): Promise<OpenApiDocument> {
   const [{ openApiDocument }, { CONTROL_DOCUMENT }] = await Promise.all([
     import('../contract/openapi/document.ts'),
@@ -24,7 +24,7 @@ export async function describeControl(): Promise<OpenApiDocument> {
   return openApiDocument(await describedControl(), CONTROL_DOCUMENT)
 }
 
-/** The app with nothing behind it: its routes can be read, a request throws. */
+/** Returns the API's app with nothing behind it: its routes can be read, a request throws. */
 export const describedApp = (): Promise<AnyElysia> =>
   createApi(
     absent(),
@@ -33,7 +33,7 @@ export const describedApp = (): Promise<AnyElysia> =>
     async () => new Map(),
   ).whole()
 
-/** The same of the control API. */
+/** Returns the control API's app with nothing behind it. */
 export async function describedControl(): Promise<AnyElysia> {
   const { createControlApp } = await import('../testing/api/app.ts')
   return createControlApp(absent())

@@ -22,7 +22,7 @@ import { makeEphemeral } from '../storage/ephemeral.ts'
 import { NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
 import { SCHEMA, schemaOf } from '../storage/migrate.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
-import type { ControlMaker } from './generation.ts'
+import { controlMaker } from './control.ts'
 import type { InstanceState } from './state.ts'
 
 /** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
@@ -136,6 +136,7 @@ async function compose(
   // Nobody starts on an ephemeral directory again.
   const heartbeat = ephemeral ? null : openHeartbeat(dataDirectory.path)
   if (heartbeat) releases.push(() => heartbeat.close())
+  // Set below, before the first server starts and the first request gets in.
   let listener: Listener | undefined
   let routes: SiteRoutes | null = null
   // The probe runs a process. Meanwhile the rest is loaded, the database opens and the app is created.
@@ -164,32 +165,6 @@ async function compose(
   const gate = new StartGate()
   releases.push(() => clock.stop())
 
-  const startedAt = performance.now()
-  const control: ControlMaker = async ({ services, credentials, callers, operations, stopping }) => {
-    const { createControlApp } = await import('../testing/api/app.ts')
-    return createControlApp({
-      services,
-      host: { bound: config.host, publicHost: config.publicHost },
-      guard: {
-        adminToken: credentials.admin_token,
-        callers,
-        exposed: config.exposeControl,
-        addressOf: (request) => listener?.addressOf(request) ?? null,
-      },
-      instance: {
-        version,
-        ephemeral: config.ephemeral,
-        enforced: async () => (await selecting).enforced(),
-        rejectedIsolations: async () => (await selecting).rejected.map(({ name }) => name),
-        uptimeMs: () => Math.round(performance.now() - startedAt),
-        isReady: () => instance.ready,
-      },
-      states: instance,
-      operations,
-      commands,
-      stopping,
-    })
-  }
   const schema = schemaOf(dataDirectory.database)
   if (schema !== null && schema !== SCHEMA) {
     const { prepareUpgrade } = await import('./upgrade.ts')
@@ -228,7 +203,14 @@ async function compose(
     expire: (request) => listener?.expire(request),
     connectionOf: (request) => listener?.connectionOf(request) ?? null,
     links,
-    control,
+    control: controlMaker({
+      config,
+      version,
+      commands,
+      selecting,
+      addressOf: (request) => listener?.addressOf(request) ?? null,
+      instance: () => instance,
+    }),
     commands,
   })
   releases.push(() => instance.close())

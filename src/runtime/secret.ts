@@ -12,7 +12,7 @@ export const newSecret = (random: Random, prefix = ''): string => `${prefix}${ba
  */
 export const hashOf = (secret: string): Buffer => Bun.CryptoHasher.hash('sha256', secret)
 
-/** Returns the same hash in base64. */
+/** Returns the hash of a secret as `hashOf` does, in base64. */
 export const hashTextOf = (secret: string): string => Bun.CryptoHasher.hash('sha256', secret, 'base64')
 
 /** Reports whether two texts are equal, in a time that depends only on their length. */

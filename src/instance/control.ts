@@ -1,0 +1,54 @@
+import type { SelectedDriver } from '../compute/select.ts'
+import type { Config } from '../config/config.ts'
+import type { OperationCommands } from '../contract/reference/routes.ts'
+import type { ControlMaker } from './generation.ts'
+import type { InstanceState } from './state.ts'
+
+/** Dependencies of the control API that outlive a generation. */
+interface ControlParts {
+  config: Config
+  version: string
+  commands: OperationCommands
+  selecting: Promise<SelectedDriver>
+  /** Returns the address that a request comes from, or null if it is no longer known. */
+  addressOf: (request: Request) => string | null
+  /** Returns the instance, which has this function itself. */
+  instance: () => InstanceState
+}
+
+/** Returns the function that makes the control API of each generation. The uptime counts from this call. */
+export function controlMaker({
+  config,
+  version,
+  commands,
+  selecting,
+  addressOf,
+  instance,
+}: ControlParts): ControlMaker {
+  const startedAt = performance.now()
+  return async ({ services, credentials, callers, operations, stopping }) => {
+    const { createControlApp } = await import('../testing/api/app.ts')
+    return createControlApp({
+      services,
+      host: { bound: config.host, publicHost: config.publicHost },
+      guard: {
+        adminToken: credentials.admin_token,
+        callers,
+        exposed: config.exposeControl,
+        addressOf,
+      },
+      instance: {
+        version,
+        ephemeral: config.ephemeral,
+        enforced: async () => (await selecting).enforced(),
+        rejectedIsolations: async () => (await selecting).rejected.map(({ name }) => name),
+        uptimeMs: () => Math.round(performance.now() - startedAt),
+        isReady: () => instance().ready,
+      },
+      states: instance(),
+      operations,
+      commands,
+      stopping,
+    })
+  }
+}
