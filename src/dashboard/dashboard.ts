@@ -9,6 +9,7 @@ import { Clock } from './store/clock.ts'
 import { Commands } from './store/commands.ts'
 import { Drawer } from './store/drawer.ts'
 import { Health } from './store/health.ts'
+import { LiveUsage } from './store/live-usage.ts'
 import { Notices } from './store/notices.ts'
 import { Shortcuts } from './store/shortcuts.ts'
 import { Steps } from './store/steps.ts'
@@ -23,6 +24,7 @@ export class Dashboard {
   /** States that objects came into since the page was opened. */
   readonly steps = new Steps()
   readonly commands: Commands
+  readonly usage: LiveUsage
   readonly router: Router
   readonly clock: Clock
   /** What runs, and what holds there. */
@@ -44,6 +46,7 @@ export class Dashboard {
       (change) => this.store.known(change),
     )
     this.commands = new Commands(this.api)
+    this.usage = new LiveUsage(this.api, context)
     this.store = new Store(this.api, this.changes, context.account.id)
   }
 

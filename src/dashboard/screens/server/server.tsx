@@ -5,6 +5,8 @@ import { Failure, Loading } from '../../components/loaded.tsx'
 import { Page } from '../../components/page.tsx'
 import { State } from '../../components/state.tsx'
 import { Tabs } from '../../components/tabs.tsx'
+import { Time } from '../../components/time.tsx'
+import { UsageMeters, useUsage } from '../../components/usage-meters.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Server as ServerValue } from '../../store/store.ts'
@@ -44,6 +46,22 @@ const PARTS: readonly Part[] = [
   { tab: 'faults', label: 'Faults', isAdmin: true, Content: Faults },
   { tab: 'requests', label: 'Requests', isAdmin: true, Content: ServerRequests },
 ]
+
+/** What the server uses now, what it has cost, and how old it is. */
+function ServerUsage({ server }: { server: ServerValue }) {
+  const usage = useUsage(server.id).get(server.id)
+  return (
+    <div class="server-usage">
+      <UsageMeters server={server} usage={usage} />
+      <span>
+        <span class="quiet">Cost</span> {(usage?.credits_used ?? server.creditsUsed).toFixed(3)} credits
+      </span>
+      <span>
+        <span class="quiet">{server.tier}, created</span> <Time at={server.createdAt} />
+      </span>
+    </div>
+  )
+}
 
 /** A server: its terminals, files, processes and everything that belongs to it. */
 export default function Server({ params }: ScreenProps) {
@@ -91,6 +109,7 @@ export default function Server({ params }: ScreenProps) {
         </>
       }
     >
+      <ServerUsage server={server} />
       <Tabs
         label="Parts of the server"
         here={part ? hrefOf(part) : base}

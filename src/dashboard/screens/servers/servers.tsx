@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { formatBytes } from '../../components/bytes.ts'
 import { Id } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Loaded } from '../../components/loaded.tsx'
@@ -8,8 +7,10 @@ import { Page } from '../../components/page.tsx'
 import { Search } from '../../components/search.tsx'
 import { State } from '../../components/state.tsx'
 import { Time } from '../../components/time.tsx'
+import { UsageMeters, useUsage } from '../../components/usage-meters.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
+import type { ServerUsage } from '../../store/live-usage.ts'
 import type { Server } from '../../store/store.ts'
 import { CreateServer } from './create-server.tsx'
 import { FirstRun } from './first-run.tsx'
@@ -21,6 +22,7 @@ export default function Servers() {
   const [isCreating, setCreating] = useState(false)
   const sought = (router.query.value.get('q') ?? '').toLowerCase()
   const { list } = store.servers
+  const usage = useUsage()
   return (
     <Page
       title="Servers"
@@ -48,13 +50,15 @@ export default function Servers() {
                 <span>State</span>
                 <span>Size</span>
                 <span>Address</span>
-                <span class="number">Storage</span>
+                <span>CPU</span>
+                <span>Memory</span>
+                <span>Storage</span>
                 <span class="number">Cost</span>
                 <span>Created</span>
                 <span />
               </div>
               <VirtualList items={shown} rowHeight={48} keyOf={({ id }) => id} label="Servers">
-                {(server) => <ServerRow server={server} />}
+                {(server) => <ServerRow server={server} usage={usage.get(server.id)} />}
               </VirtualList>
             </div>
           )
@@ -68,8 +72,10 @@ export default function Servers() {
 const matches = ({ id, task, status, publicUrl }: Server, sought: string): boolean =>
   `${id} ${task} ${status} ${publicUrl ?? ''}`.toLowerCase().includes(sought)
 
-function ServerRow({ server }: { server: Server }) {
-  const { id, task, status, tier, publicUrl, storageUsedGb, creditsUsed, createdAt } = server
+function ServerRow({ server, usage }: { server: Server; usage: ServerUsage | undefined }) {
+  const { id, task, status, tier, publicUrl, createdAt } = server
+  // It is charged by the second, and known when it is measured.
+  const credits = usage?.credits_used ?? server.creditsUsed
   return (
     <div class="row">
       <span class="cell main">
@@ -91,8 +97,8 @@ function ServerRow({ server }: { server: Server }) {
           </a>
         )}
       </span>
-      <span class="cell number">{formatBytes(storageUsedGb * 1e9)}</span>
-      <span class="cell number">{creditsUsed.toFixed(3)}</span>
+      <UsageMeters server={server} usage={usage} />
+      <span class="cell number">{credits.toFixed(3)}</span>
       <span class="cell quiet">
         <Time at={createdAt} />
       </span>

@@ -8,19 +8,21 @@ import { Empty } from '../../../components/empty.tsx'
 import { Failure, Loading } from '../../../components/loaded.tsx'
 import { Meter } from '../../../components/meter.tsx'
 import { Time } from '../../../components/time.tsx'
+import { useUsage } from '../../../components/usage-meters.tsx'
 import { useDashboard } from '../../../dashboard.ts'
+import type { ServerUsage } from '../../../store/live-usage.ts'
 import type { Server } from '../../../store/store.ts'
 
 type Process = ResponseOf<'processes.list'>['processes'][number]
-type ServerUsage = ResponseOf<'usage.get'>['usage']
 
-/** What runs on a server, and how much of its limits it uses. Measured when it is shown or asked for. */
+/** What runs on a server, and how much of its limits it uses. Processes are listed when it is shown or asked for. */
 export function Processes({ server }: { server: Server }) {
   const { api } = useDashboard()
   const params = { serverId: server.id }
   const [shown, setShown] = useState<{ processes: readonly Process[]; usage: ServerUsage } | null>(null)
   const [failure, setFailure] = useState<Error | null>(null)
   const [ending, setEnding] = useState<Process | null>(null)
+  const live = useUsage(server.id).get(server.id)
   const load = async (): Promise<void> => {
     try {
       const [{ processes }, { usage }] = await Promise.all([
@@ -38,10 +40,10 @@ export function Processes({ server }: { server: Server }) {
   if (!shown) return <Loading />
   return (
     <div class="processes">
-      <Limits usage={shown.usage} />
+      <Limits usage={live ?? shown.usage} />
       <p class="actions">
         <Button icon="restart" onClick={load}>
-          Measure again
+          List again
         </Button>
       </p>
       {shown.processes.length === 0 ? (

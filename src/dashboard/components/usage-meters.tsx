@@ -1,0 +1,54 @@
+import { useEffect } from 'preact/hooks'
+import { useDashboard } from '../dashboard.ts'
+import type { ServerUsage } from '../store/live-usage.ts'
+import type { Server } from '../store/store.ts'
+import { formatBytes } from './bytes.ts'
+import { Meter } from './meter.tsx'
+
+/** Follows what a server uses, or what all do, while the component is shown. */
+export function useUsage(serverId?: string): ReadonlyMap<string, ServerUsage> {
+  const { usage } = useDashboard()
+  useEffect(() => usage.follow(serverId), [usage, serverId])
+  return usage.all.value
+}
+
+/** What a server uses of its processors, its memory and its storage, each as a small bar. */
+export function UsageMeters({ server, usage }: { server: Server; usage: ServerUsage | undefined }) {
+  const isAsleep = server.status === 'sleeping'
+  const {
+    cpu_percent: cpu = 0,
+    cpus = 0,
+    memory_bytes: memory = 0,
+    memory_limit_bytes: memoryLimit = 0,
+    storage_limit_bytes: storageLimit = 0,
+  } = usage ?? {}
+  const storage = server.storageUsedGb * 1e9
+  return (
+    <>
+      <Meter
+        isSmall
+        label="CPU"
+        used={isAsleep ? 0 : cpu}
+        most={100}
+        text={usage && !isAsleep ? `${cpu.toFixed(0)} %` : '–'}
+        limit={usage && `all of ${cpus}`}
+      />
+      <Meter
+        isSmall
+        label="Memory"
+        used={isAsleep ? 0 : memory}
+        most={memoryLimit}
+        text={usage && !isAsleep ? formatBytes(memory) : '–'}
+        limit={usage && formatBytes(memoryLimit)}
+      />
+      <Meter
+        isSmall
+        label="Storage"
+        used={storage}
+        most={storageLimit}
+        text={formatBytes(storage)}
+        limit={usage && formatBytes(storageLimit)}
+      />
+    </>
+  )
+}
