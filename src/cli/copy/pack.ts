@@ -4,6 +4,7 @@ import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Header, Pack } from 'tar-stream'
 import { isGone } from '../../runtime/if-present.ts'
+import { tarBytes } from '../../runtime/tar-bytes.ts'
 import { unreadable } from '../local-file.ts'
 
 /** Bytes of a file that are read at a time. */
@@ -45,15 +46,7 @@ async function* packed(
 ): AsyncGenerator<Uint8Array> {
   const { pack } = await import('tar-stream')
   const tar = pack()
-  const packing = add(new LocalPacker(tar, directory, listener)).then(() => tar.finalize())
-  packing.catch((error: Error) => tar.destroy(error))
-  try {
-    for await (const chunk of tar as AsyncIterable<Uint8Array>) yield chunk
-    await packing
-  } finally {
-    tar.destroy()
-    await packing.catch(() => {})
-  }
+  yield* tarBytes(tar, () => add(new LocalPacker(tar, directory, listener)))
 }
 
 class LocalPacker {

@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import { type Header, type Pack, pack } from 'tar-stream'
+import { tarBytes } from '../../runtime/tar-bytes.ts'
 import { readInto } from './descriptor-io.ts'
 import { canSkip, DirectoryChain, type ListedEntry, readDirectory } from './directories.ts'
 import { Pace } from './pace.ts'
@@ -46,18 +47,9 @@ interface PackFrame {
  * links and hard links, with permission bits and times. Leaves out sockets, pipes, devices and temporary files. Follows no link; skips what vanishes meanwhile. A file that
  * shrinks while it is read is filled with zeros.
  */
-export async function* packTree(root: PinnedEntry): AsyncGenerator<Uint8Array> {
+export function packTree(root: PinnedEntry): AsyncGenerator<Uint8Array> {
   const tar = pack()
-  const packing = new TreePacker(tar, root).run()
-  packing.catch((error: Error) => tar.destroy(error))
-  try {
-    for await (const chunk of tar as AsyncIterable<Uint8Array>) yield chunk
-    await packing
-  } finally {
-    tar.destroy()
-    // It may wait for a reader that has gone away.
-    await packing.catch(() => {})
-  }
+  return tarBytes(tar, () => new TreePacker(tar, root).run())
 }
 
 class TreePacker {
@@ -98,7 +90,6 @@ class TreePacker {
         if (!canSkip(error)) throw error
       }
     }
-    this.#tar.finalize()
   }
 
   async #packFile(dir: PinnedEntry, name: EntryName, path: EntryName): Promise<void> {
