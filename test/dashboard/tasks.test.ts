@@ -74,11 +74,21 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     const { page } = watched
     await page.locator('.state').getByText('completed').waitFor()
     expect(await page.locator('.phases .done').count()).toBe(6)
+    expect(await page.locator('.phases .done small').first().textContent()).toMatch(/^\d+(\.\d)? m?s$/)
     await page.getByRole('link', { name: 'Files' }).click()
     await page.getByRole('link', { name: 'index.html' }).waitFor()
     await page.getByRole('link', { name: 'Preview' }).click()
     await page.frameLocator('iframe').getByRole('heading', { name: 'Bakery' }).waitFor()
     expect(await page.title()).not.toBe('taken')
+  })
+
+  test('a build that fails marks the phase that failed', async () => {
+    const serverId = await tests.berth.server()
+    const { body } = await tests.berth.call('POST', `/servers/${serverId}/builds`, { goal: 'run: exit 3' })
+    await using watched = await tests.open(`/dashboard/builds/${body.build_id}`)
+    const { page } = watched
+    await page.locator('.phases .failed').waitFor()
+    expect(await page.locator('.phases .failed').textContent()).toMatch(/^implement failed after /)
   })
 
   for (const [look, options] of LOOKS)

@@ -18,6 +18,10 @@ export const BuildStep = t.Object(
     key: oneOf([...STEP_KEYS]),
     label: t.String({ description: 'What it does, for a person.' }),
     status: StepStatus,
+    beganAt: t.Optional(t.String({ format: 'date-time' })),
+    endedAt: t.Optional(
+      t.String({ format: 'date-time', description: 'Of a phase that is `pending` again: when it failed.' }),
+    ),
   },
   { $id: 'BuildStep', additionalProperties: true },
 )

@@ -120,11 +120,13 @@ export class BuildRecords {
     this.#queries.transaction(() => {
       const row = this.find(id)
       if (row?.status !== 'running') return
+      const now = this.#dependencies.clock.now()
       const current = row.steps.findIndex((step) => step.key === key)
       const steps = row.steps.map((step, n) => {
-        const status =
-          n < current ? ('done' as const) : n === current ? ('running' as const) : ('pending' as const)
-        return { ...step, status }
+        if (n > current) return { ...step, status: 'pending' as const }
+        const { beganAt = now, endedAt = now } = step
+        if (n < current) return { ...step, status: 'done' as const, beganAt, endedAt }
+        return { ...step, status: 'running' as const, beganAt }
       })
       this.#update(row, { ...progress, steps })
     })
@@ -139,9 +141,11 @@ export class BuildRecords {
     this.#queries.transaction(() => {
       const row = this.find(id)
       if (row === undefined || row.status === 'completed') return
+      const now = this.#dependencies.clock.now()
       const steps = row.steps.map((step) => {
-        if (url !== null) return { ...step, status: 'done' as const }
-        return step.status === 'running' ? { ...step, status: 'pending' as const } : step
+        const { beganAt = now, endedAt = now } = step
+        if (url !== null) return { ...step, status: 'done' as const, beganAt, endedAt }
+        return step.status === 'running' ? { ...step, status: 'pending' as const, endedAt } : step
       })
       this.#update(row, { ...progress, status: 'completed', url, steps })
       if (row.status === 'running') this.#dependencies.servers.setBuilding(serverId, false)

@@ -3,8 +3,13 @@ import { toIso } from '../../runtime/clock.ts'
 import type { Build, BuildStatus, BuildStep, StepStatus } from './model.ts'
 import { STEP_KEYS, STEP_LABELS, type StepKey } from './steps.ts'
 
-/** The status of each phase, in order. */
-type StepStates = readonly { readonly key: StepKey; readonly status: StepStatus }[]
+/** The status of each phase, in order, and when it began and ended, in milliseconds. */
+type StepStates = readonly {
+  readonly key: StepKey
+  readonly status: StepStatus
+  readonly beganAt?: number
+  readonly endedAt?: number
+}[]
 
 /** Builds. */
 export const builds = sqliteTable('builds', {
@@ -34,7 +39,13 @@ export const pendingSteps = (): StepStates => STEP_KEYS.map((key) => ({ key, sta
 
 /** Converts phases to the public form. */
 export const toSteps = (steps: StepStates): BuildStep[] =>
-  steps.map(({ key, status }) => ({ key, label: STEP_LABELS[key], status }))
+  steps.map(({ key, status, beganAt, endedAt }) => ({
+    key,
+    label: STEP_LABELS[key],
+    status,
+    ...(beganAt !== undefined && { beganAt: toIso(beganAt) }),
+    ...(endedAt !== undefined && { endedAt: toIso(endedAt) }),
+  }))
 
 /** Converts a row to the public form. */
 export const toBuild = (row: BuildRow): Build => ({

@@ -6,6 +6,7 @@ import { titleOf } from '../../components/goal.ts'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { LogView } from '../../components/log/log-view.tsx'
 import { Page } from '../../components/page.tsx'
+import { type Phase, PhaseBar } from '../../components/phase-bar.tsx'
 import { State } from '../../components/state.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { useDashboard } from '../../dashboard.ts'
@@ -71,18 +72,7 @@ export default function Build({ params }: ScreenProps) {
         </>
       }
     >
-      <ol class="phases" aria-label="Phases of the build">
-        {steps.map(({ key, label, status: step }) => (
-          <li
-            key={key}
-            title={label}
-            class={step === 'done' ? 'done' : step === 'running' ? 'current' : ''}
-            aria-current={step === 'running' ? 'step' : undefined}
-          >
-            {key}
-          </li>
-        ))}
-      </ol>
+      <PhaseBar label="Phases of the build" phases={steps.map((step) => phaseOf(step, status))} />
       <Tabs
         label="Parts of the build"
         here={tab === '' ? base : `${base}/${tab}`}
@@ -107,6 +97,21 @@ export default function Build({ params }: ScreenProps) {
       )}
     </Page>
   )
+}
+
+/** Returns a phase of a build with its times. One that is pending though it has ended has failed. */
+function phaseOf(
+  { key, label, status, beganAt, endedAt }: BuildValue['steps'][number],
+  build: BuildValue['status'],
+): Phase {
+  const hasFailed = build === 'completed' && status === 'pending' && endedAt !== undefined
+  return {
+    name: key,
+    title: label,
+    state: hasFailed ? 'failed' : status === 'running' ? 'current' : status,
+    begin: beganAt === undefined ? null : Date.parse(beganAt),
+    end: endedAt === undefined ? null : Date.parse(endedAt),
+  }
 }
 
 function BuildLog({ build }: { build: BuildValue }) {
