@@ -108,7 +108,7 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     await page.getByLabel('Which requests about the server').selectOption('exec.run')
     await page.getByLabel('503 unavailable').check()
     await page.getByRole('button', { name: 'Set the fault' }).click()
-    await page.getByText('Struck 0 times').waitFor()
+    await page.getByText('Has not struck yet').waitFor()
     const { status } = await berth.call('POST', `/servers/${server}/exec`, { command: 'true' })
     expect(status).toBe(503)
     await page.getByText('Struck once').waitFor()

@@ -32,6 +32,27 @@ describe.skipIf(browserPath === null)('servers on the dashboard (needs Chromium)
     await page.getByRole('link', { name: 'renamed' }).waitFor({ state: 'detached' })
   })
 
+  test('a server is renamed, and deleted only after its name was typed', async () => {
+    const server = await tests.berth.server({ task: 'old name' })
+    await using watched = await tests.open(`/dashboard/servers/${server}`)
+    const { page, problems } = watched
+    await page.getByRole('button', { name: 'Actions on old name' }).click()
+    await page.getByRole('menuitem', { name: 'Rename' }).click()
+    await page.getByLabel('Label').fill('new name')
+    await page.getByRole('button', { name: 'Rename' }).click()
+    await page.getByRole('heading', { level: 1, name: 'new name' }).waitFor()
+    await page.getByRole('button', { name: 'Actions on new name' }).click()
+    await page.getByRole('menuitem', { name: 'Delete' }).click()
+    const remove = page.getByRole('button', { name: 'Delete the server' })
+    await page.getByLabel('to confirm').fill('old name')
+    expect(await remove.isDisabled()).toBe(true)
+    await page.getByLabel('to confirm').fill('new name')
+    await remove.click()
+    await page.getByRole('heading', { level: 1, name: 'Servers' }).waitFor()
+    expect((await tests.berth.call('GET', `/servers/${server}`)).status).toBe(404)
+    expect(problems).toEqual([])
+  })
+
   for (const [look, options] of LOOKS)
     test(`${look}, the screens hinder nobody and fit`, async () => {
       await tests.berth.call('POST', '/servers', { task: 'with a <b>long</b> name, שלום and 🚢 '.repeat(3) })
