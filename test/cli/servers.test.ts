@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Served, serve } from './command.ts'
+import { run, type Served, serve } from './command.ts'
 
 let berth: Served
 beforeAll(async () => {
@@ -77,4 +77,9 @@ test('a label cannot control the terminal that lists it', async () => {
   const { id } = await json('create', '--task', 'red \u001b[31m\nline')
   expect((await berth.run(['servers', 'get', id])).stdout).toContain('Task     red �[31m�line\n')
   await json('delete', id)
+})
+
+test('a label that is given as an option is told where it belongs', async () => {
+  const { exitCode, stderr } = await run(['servers', 'create', '--name', 'shop'])
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('berth servers create LABEL')])
 })

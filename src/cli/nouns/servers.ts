@@ -73,6 +73,7 @@ export const servers: Noun = {
       show: rows('servers', COLUMNS, 'No servers yet. Provision one with "berth servers create".\n'),
     }),
     call('servers.create', {
+      hints: { 'unknown option': 'A label is an argument: berth servers create LABEL\n' },
       usage: 'create [LABEL]',
       description: 'provision a server',
       arguments: { LABEL: { description: 'what it is called, the same as --task' } },
