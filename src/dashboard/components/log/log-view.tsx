@@ -1,13 +1,10 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useDashboard } from '../../dashboard.ts'
 import { Button } from '../button.tsx'
+import { plainText } from '../plain-text.ts'
 import { Search } from '../search.tsx'
 import { VirtualList } from '../virtual-list.tsx'
 import { type LogLine, LogLines, LogSearch, type OpenLog } from './log-lines.ts'
-
-/** Escape sequences of terminals (ECMA-48): colours and the like. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they begin with one
-const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|.)/g
 
 /** Properties of a log. */
 interface LogViewProps {
@@ -73,6 +70,6 @@ const Line = ({ line, hasTime }: { line: LogLine; hasTime: boolean }) => (
   <div class={`log-line ${line.stream ?? ''}${line.phase === undefined ? '' : ' phase'}`}>
     {hasTime && <time dateTime={line.at}>{line.at.slice(11, 23)}</time>}
     <span class="log-source">{line.source}</span>
-    <span class="log-text">{line.text.replace(ESCAPES, '')}</span>
+    <span class="log-text">{plainText(line.text)}</span>
   </div>
 )
