@@ -20,21 +20,79 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await shown.getByRole('button', { name: 'Done' }).click()
 
     await page.getByRole('button', { name: /Send an event/ }).click()
-    await page.getByRole('combobox').selectOption('task.failed')
-    await page.getByRole('dialog').getByRole('button', { name: 'Send' }).click()
+    await dialog.getByLabel('Event').selectOption('task.failed')
+    await dialog.getByLabel('result').fill('The disk is full.')
+    await dialog.getByText('The same from a terminal').click()
+    await dialog.getByText(/^berth trigger task\.failed --payload '.*The disk is full/).waitFor()
+    await dialog.getByRole('button', { name: 'Send' }).click()
     const delivery = page.locator('.deliveries > li', { hasText: 'task.failed' })
     await delivery.locator('summary').first().click()
-    await delivery.getByText('503', { exact: true }).waitFor()
+    await delivery.getByText('503', { exact: true }).click()
+    await delivery.getByText('The receiver answered with 503.').waitFor()
+    await delivery.getByText('"The disk is full."').waitFor()
+    await delivery.getByText('Headers of the request').click()
+    await delivery.getByRole('row', { name: 'webhook-signature v1,' }).waitFor()
+    await delivery.getByText('Headers of the response').click()
+    await delivery.getByRole('row', { name: 'content-type application/json' }).nth(1).waitFor()
     await delivery.getByText('Next try').waitFor()
+    const card = page.locator('.card', { hasText: 'respond=503,200' })
+    await card.getByText('1 waiting for the next try').waitFor()
 
     await page.getByRole('link', { name: 'Test controls' }).click()
     await page.getByRole('button', { name: 'Go to the next: delivery.retry' }).click()
     await page.getByRole('link', { name: 'Webhooks' }).click()
     await delivery.getByText('delivered', { exact: true }).waitFor()
+    await card.getByText('100 % of 1 delivered').waitFor()
+    // It can be sent again at any time.
+    await delivery.locator('summary').first().click()
+    await delivery.getByRole('button', { name: 'Send again' }).click()
+    await delivery.getByText('3 attempts').waitFor()
 
     await page.getByRole('link', { name: 'Inboxes' }).click()
     await page.getByText('signed', { exact: true }).first().waitFor()
+    await berth.fetch('/_berth/inbox/orders', {
+      method: 'POST',
+      body: '{"event":"task.failed"}',
+      headers: {
+        'content-type': 'application/json',
+        'webhook-id': 'evt_forged',
+        'webhook-timestamp': String(Math.floor(Date.now() / 1000)),
+        'webhook-signature': `v1,${'A'.repeat(43)}=`,
+      },
+    })
+    const forged = page.locator('.deliveries > li', { hasText: 'wrong signature' })
+    await forged.getByText('wrong signature').click()
+    await forged.locator('p.struck', { hasText: 'made for another body, id or time' }).waitFor()
     expect(problems).toEqual([])
+  })
+
+  test('each event has the form of its schema: lists, numbers and what may be missing', async () => {
+    const { berth } = tests
+    await using watched = await tests.open('/dashboard/webhooks')
+    const { page } = watched
+    const dialog = page.getByRole('dialog', { name: 'Send an event' })
+    const send = async (event: string, values: Record<string, string>): Promise<void> => {
+      await page.getByRole('button', { name: /Send an event/ }).click()
+      await dialog.getByLabel('Event').selectOption(event)
+      for (const [name, value] of Object.entries(values)) await dialog.getByLabel(name).fill(value)
+      await dialog.getByRole('button', { name: 'Send' }).click()
+    }
+    const last = async () => (await berth.control('GET', '/events?limit=1')).body.events[0]
+    await send('project.secrets_required', { keys: 'A_KEY\nANOTHER' })
+    await page.getByText('project.secrets_required was emitted.').waitFor()
+    expect((await last()).data).toMatchObject({ keys: ['A_KEY', 'ANOTHER'] })
+    await send('project.ready', { url: '' })
+    await page.getByText('project.ready was emitted.').waitFor()
+    expect((await last()).data.url).toBeNull()
+    await send('project.init_failed', { log: '' })
+    await page.getByText('project.init_failed was emitted.').waitFor()
+    expect((await last()).data).not.toHaveProperty('log')
+    await send('quota.threshold', { credits_used: 'many' })
+    await dialog.getByText('This is not a number.').waitFor()
+    await dialog.getByLabel('credits_used').fill('12.5')
+    await dialog.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('quota.threshold was emitted.').waitFor()
+    expect((await last()).data.credits_used).toBe(12.5)
   })
 
   for (const [look, options] of LOOKS)

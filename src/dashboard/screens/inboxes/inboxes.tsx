@@ -4,6 +4,8 @@ import { messageOf } from '../../api/failure.ts'
 import { Button } from '../../components/button.tsx'
 import { CopyButton } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
+import { Headers } from '../../components/headers.tsx'
+import { JsonView } from '../../components/json-view.tsx'
 import { Failure, Loaded, Loading } from '../../components/loaded.tsx'
 import { Page } from '../../components/page.tsx'
 import { State } from '../../components/state.tsx'
@@ -103,14 +105,10 @@ const EntryView = ({ entry }: { entry: InboxEntry }) => (
           {entry.status}, <Time at={entry.received_at} />
         </span>
       </summary>
-      <h3>Headers</h3>
-      <pre>
-        {Object.entries(entry.headers)
-          .map(([name, value]) => `${name}: ${value}`)
-          .join('\n')}
-      </pre>
+      {!entry.verified && <p class={entry.verified === false ? 'struck' : 'quiet'}>{entry.reason}</p>}
+      <Headers title="Headers" headers={entry.headers} />
       <h3>Body</h3>
-      <pre>{entry.json === undefined ? entry.body : JSON.stringify(entry.json, null, 2)}</pre>
+      {entry.json === undefined ? <pre>{entry.body}</pre> : <JsonView value={entry.json} />}
     </details>
   </li>
 )

@@ -3,6 +3,7 @@ import { useMemo, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { curlLine } from '../../components/command-lines.tsx'
 import { CopyButton, Id } from '../../components/copy.tsx'
+import { Headers } from '../../components/headers.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'
 import { JsonView, LongText } from '../../components/json-view.tsx'
 import { Menu, type MenuItem } from '../../components/menu.tsx'
@@ -168,31 +169,6 @@ function struckText(effect: FaultEffect): string {
   if ('disconnect' in effect)
     return 'cut the connection. The API did nothing, and the client has no response.'
   return `struck it: ${effectText(effect)}.`
-}
-
-/** Headers in a folded table; of credentials only their scheme. */
-function Headers({ title, headers }: { title: string; headers: Readonly<Record<string, string>> }) {
-  const fields = Object.entries(headers)
-  if (fields.length === 0) return null
-  return (
-    <details class="headers">
-      <summary>
-        {title} <span class="count">{fields.length}</span>
-      </summary>
-      <table>
-        <tbody>
-          {fields.map(([name, value]) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td>
-                <bdi>{value}</bdi>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </details>
-  )
 }
 
 /** What a request caused: objects, events, their deliveries and the receivers' responses. */

@@ -1,4 +1,7 @@
 import { Button } from '../../components/button.tsx'
+import { CopyButton } from '../../components/copy.tsx'
+import { Headers } from '../../components/headers.tsx'
+import { JsonView, LongText } from '../../components/json-view.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { State } from '../../components/state.tsx'
 import { Time } from '../../components/time.tsx'
@@ -84,15 +87,49 @@ const Attempt = ({ attempt }: { attempt: Delivery['attempts'][number] }) => (
           {attempt.ms} ms, <Time at={attempt.at} />
         </span>
       </summary>
-      <h3>Request</h3>
-      <pre>
-        {Object.entries(attempt.request.headers)
-          .map(([name, value]) => `${name}: ${value}`)
-          .join('\n')}
-      </pre>
-      <pre>{attempt.request.body}</pre>
-      <h3>Response</h3>
-      <pre>{attempt.response?.body || attempt.error || '(empty)'}</pre>
+      {attempt.error !== null && attempt.status !== null && <p class="struck">{attempt.error}</p>}
+      <Headers title="Headers of the request" headers={attempt.request.headers} />
+      <BodyText title="Request" text={attempt.request.body} />
+      {attempt.response === null ? (
+        <p class="struck">{attempt.error ?? 'No response came.'}</p>
+      ) : (
+        <>
+          <Headers title="Headers of the response" headers={attempt.response.headers} />
+          <BodyText title="Response" text={attempt.response.body} />
+        </>
+      )}
     </details>
   </li>
 )
+
+/** A body, as JSON if it is. */
+function BodyText({ title, text }: { title: string; text: string }) {
+  const value = jsonOf(text)
+  return (
+    <section aria-label={`Body of the ${title.toLowerCase()}`}>
+      <div class="body-head">
+        <h3>{title}</h3>
+        {text !== '' && <CopyButton text={text} label={`Copy the body of the ${title.toLowerCase()}`} />}
+      </div>
+      {text === '' ? (
+        <p class="quiet">It had no body.</p>
+      ) : value === undefined ? (
+        <div class="json">
+          <bdi>
+            <LongText text={text} />
+          </bdi>
+        </div>
+      ) : (
+        <JsonView value={value} />
+      )}
+    </section>
+  )
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

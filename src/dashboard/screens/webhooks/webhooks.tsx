@@ -1,4 +1,5 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { ResponseOf } from '../../../client/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Id } from '../../components/copy.tsx'
 import { Confirm } from '../../components/dialog.tsx'
@@ -12,10 +13,13 @@ import { CreateWebhook } from './create-webhook.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { Trigger } from './trigger.tsx'
 
+type Summary = ResponseOf<'control.deliveries.summary'>['webhooks'][number]
+
 /** The webhooks of the account, and for the instance's owner what was delivered to them. */
 export default function Webhooks() {
   const { context, store } = useDashboard()
   const [asked, setAsked] = useState<'create' | 'trigger' | null>(null)
+  const summaries = useSummaries()
   return (
     <Page
       title="Webhooks"
@@ -39,7 +43,7 @@ export default function Webhooks() {
           ) : (
             <ul class="cards">
               {webhooks.map((webhook) => (
-                <WebhookCard key={webhook.id} webhook={webhook} />
+                <WebhookCard key={webhook.id} webhook={webhook} summary={summaries.get(webhook.id)} />
               ))}
             </ul>
           )
@@ -59,8 +63,8 @@ export default function Webhooks() {
 /** Most events of a webhook that are named in its card. */
 const NAMED = 5
 
-function WebhookCard({ webhook }: { webhook: Webhook }) {
-  const { api, context, store } = useDashboard()
+function WebhookCard({ webhook, summary }: { webhook: Webhook; summary: Summary | undefined }) {
+  const { api, store } = useDashboard()
   const [isDeleting, setDeleting] = useState(false)
   const { id, url, events } = webhook
   return (
@@ -73,7 +77,7 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
           <span title={events.join(', ')}>
             {events.length > NAMED ? `${events.length} kinds of events` : events.join(', ')}
           </span>
-          {context.is_admin && <SuccessRate webhookId={id} />}
+          {summary && <Success of={summary} />}
         </p>
       </div>
       <Button look="danger" onClick={() => setDeleting(true)}>
@@ -98,16 +102,56 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
   )
 }
 
-/** How many of its deliveries have arrived. */
-function SuccessRate({ webhookId }: { webhookId: string }) {
-  const { store } = useDashboard()
-  const all = store.deliveries.open().list.value.filter((one) => one.webhook_id === webhookId)
-  if (all.length === 0) return null
-  const arrived = all.filter(({ status }) => status === 'delivered').length
+/** How the deliveries to each webhook went, by its id. Asked for again when something was delivered, or not. */
+function useSummaries(): ReadonlyMap<string, Summary> {
+  const { api, context, notices, store } = useDashboard()
+  const [summaries, setSummaries] = useState<ReadonlyMap<string, Summary>>(new Map())
+  const deliveries = context.is_admin ? store.deliveries.open().list.value : null
+  const asking = useRef({ isUnderWay: false, isOutdated: false })
+  useEffect(() => {
+    const state = asking.current
+    state.isOutdated = deliveries !== null
+    // One call at a time: deliveries may come faster than they are counted.
+    if (state.isUnderWay || !state.isOutdated) return
+    state.isUnderWay = true
+    void notices
+      .attempt(async () => {
+        while (state.isOutdated) {
+          state.isOutdated = false
+          const { webhooks } = await api.call('control.deliveries.summary')
+          setSummaries(new Map(webhooks.map((one) => [one.webhook_id, one])))
+        }
+      })
+      .then(() => {
+        state.isUnderWay = false
+      })
+  }, [api, notices, deliveries])
+  return summaries
+}
+
+/** How the deliveries to a webhook went, in words. */
+function Success({
+  of: { success_rate: rate, delivered, failed, pending, last_error: error },
+}: {
+  of: Summary
+}) {
+  if (delivered + failed + pending === 0) return <> · nothing was sent yet</>
   return (
     <>
-      {' '}
-      · {arrived} of {all.length} delivered
+      {' · '}
+      {rate !== null && (
+        <span class={failed === 0 ? '' : 'struck'}>
+          {Math.floor(rate * 1000) / 10} % of {delivered + failed} delivered
+        </span>
+      )}
+      {rate !== null && pending > 0 && ', '}
+      {pending > 0 && `${pending} waiting for the next try`}
+      {error !== null && (
+        <>
+          {' · '}
+          <bdi class="struck">{error}</bdi>
+        </>
+      )}
     </>
   )
 }
