@@ -45,6 +45,26 @@ describe.skipIf(browserPath === null)('the timeline on the dashboard (needs Chro
     expect(problems).toEqual([])
   })
 
+  test('what the agent does is shown below its task, while it does it, once asked for', async () => {
+    const serverId = await tests.berth.server({ task: 'folded' })
+    const goal = 'run: echo a step\nask: Which one?'
+    const task = await tests.berth.call('POST', `/servers/${serverId}/tasks`, { goal })
+    await using watched = await tests.open(`/?server=${serverId}`)
+    const { page, problems } = watched
+    const step = river(page).locator('.level-2').getByText('$ echo a step')
+    await river(page).getByText('awaiting input').waitFor()
+    expect(await step.count()).toBe(0)
+    await page.getByRole('button', { name: 'What the agent did' }).click()
+    await step.waitFor()
+    await river(page).locator('.level-2').getByText('Which one?').waitFor()
+    const input = `/servers/${serverId}/tasks/${task.body.task_id}/input`
+    await tests.berth.call('POST', input, { answer: 'the first' })
+    await river(page).locator('.level-2').getByText('the first').first().waitFor()
+    await page.getByRole('button', { name: 'What the agent did' }).click()
+    await step.waitFor({ state: 'detached' })
+    expect(problems).toEqual([])
+  })
+
   test('filters of the address are applied', async () => {
     await tests.berth.call('GET', '/servers')
     await tests.berth.call('GET', '/tasks?unknown=1')

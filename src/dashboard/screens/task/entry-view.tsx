@@ -8,7 +8,7 @@ export const EntryView = ({ entry }: { entry: Entry }) =>
   entry.kind === 'tool' ? <ToolView use={entry} /> : <SaidView said={entry} />
 
 /** Who says what. */
-const SPEAKERS: Readonly<Record<Said['kind'], string>> = {
+export const SPEAKERS: Readonly<Record<Said['kind'], string>> = {
   message: 'Agent',
   question: 'Agent asks',
   answer: 'You',
@@ -61,14 +61,14 @@ function Output({ use }: { use: ToolUse }) {
 }
 
 /** Describes a use of a tool in a line. */
-function headline({ tool, input }: ToolUse): string {
+export function headline({ tool, input }: ToolUse): string {
   if (tool === 'run') return `$ ${textOf(input.command)}`
   if (tool === 'search') return `search ${textOf(input.pattern)} ${textOf(input.path)}`
   return `${tool} ${textOf(input.path) || (tool === 'list' ? '.' : JSON.stringify(input))}`
 }
 
 /** Describes the end of a use of a tool in few words. */
-function outcome({ tool, result }: ToolUse): string {
+export function outcome({ tool, result }: ToolUse): string {
   if (result === null) return 'runs …'
   const { output, ok } = result
   if (tool === 'run') return output.timedOut === true ? 'ran out of time' : `exit ${String(output.exitCode)}`

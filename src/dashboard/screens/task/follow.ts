@@ -14,7 +14,7 @@ const RETRY_MS = 2_000
  */
 export function followTask(
   api: ApiClient,
-  { id: taskId, serverId }: Task,
+  { id: taskId, serverId }: Pick<Task, 'id' | 'serverId'>,
   transcript: Transcript,
   onFailure: (why: string | null) => void,
 ): () => void {

@@ -8,6 +8,8 @@ export type TranscriptItem = StreamEventOf<'tasks.events'>['data']
 export interface ToolUse {
   readonly kind: 'tool'
   readonly key: string
+  /** When it began, in milliseconds since 1970. */
+  readonly at: number
   readonly tool: string
   readonly input: Readonly<Record<string, unknown>>
   readonly stdout: string
@@ -20,6 +22,8 @@ export interface ToolUse {
 export interface Said {
   readonly kind: 'message' | 'question' | 'answer' | 'notice' | 'terminal' | 'status'
   readonly key: string
+  /** When it was said, in milliseconds since 1970; null while it is being said. */
+  readonly at: number | null
   readonly text: string
 }
 
@@ -65,6 +69,7 @@ export class Transcript {
         this.#put({
           kind: 'message',
           key: DRAFT,
+          at: null,
           text: `${this.#textOf(DRAFT).slice(0, item.offset)}${item.text}`,
         })
         break
@@ -76,6 +81,7 @@ export class Transcript {
         this.#put({
           kind: 'tool',
           key: item.call,
+          at: Date.parse(item.at),
           tool: item.tool,
           input: item.input,
           stdout: '',
@@ -105,8 +111,8 @@ export class Transcript {
     }
   }
 
-  #say(kind: Said['kind'], { seq, text }: { seq: number; text: string }): void {
-    this.#put({ kind, key: String(seq), text })
+  #say(kind: Said['kind'], { seq, at, text }: { seq: number; at: string; text: string }): void {
+    this.#put({ kind, key: String(seq), at: Date.parse(at), text })
   }
 
   #textOf(key: string): string {

@@ -8,6 +8,7 @@ import { useDashboard } from '../../dashboard.ts'
 import { matchRoute } from '../../routing/route.ts'
 import type { Delivery } from '../../store/store.ts'
 import { shortPath } from '../requests/facts.ts'
+import { headline, outcome, SPEAKERS } from '../task/entry-view.tsx'
 import { type Entry, isThing, type Subject } from './tree.ts'
 
 const ICONS: Readonly<Record<Subject['kind'], IconName>> = {
@@ -21,13 +22,25 @@ const ICONS: Readonly<Record<Subject['kind'], IconName>> = {
   build: 'builds',
   terminal: 'terminal',
   deployment: 'open',
+  step: 'right',
 }
 
 /** Most levels that are indented. */
 const LEVELS = 4
 
+/** Properties of an entry's line. */
+interface EntryRowProps {
+  entry: Entry
+  level: number
+  isOld?: boolean
+  /** Whether what the agent did is shown below a task; undefined if that cannot be shown here. */
+  isOpen?: boolean | undefined
+  /** Shows or hides what the agent did for a task. */
+  onToggle?: ((taskId: string, serverId: string) => void) | undefined
+}
+
 /** An entry in a line: when, what, and what came of it. It leads to its own page. */
-export function EntryRow({ entry, level, isOld }: { entry: Entry; level: number; isOld?: boolean }) {
+export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProps) {
   const { router, store } = useDashboard()
   const { subject, at, serverId } = entry
   const href = pathsOf(entry).find((path) => matchRoute(router.routes, path.split('?')[0] ?? '') !== null)
@@ -43,7 +56,20 @@ export function EntryRow({ entry, level, isOld }: { entry: Entry; level: number;
           <TimeOfDay at={at} />
         </span>
         <span class="what">
-          <Icon name={ICONS[subject.kind]} />
+          {subject.kind === 'task' && onToggle && serverId !== null ? (
+            <button
+              type="button"
+              class={`fold ${isOpen ? 'open' : ''}`}
+              aria-expanded={isOpen === true}
+              aria-label={`What the agent did: ${subject.value.name}`}
+              title="What the agent did"
+              onClick={() => onToggle(subject.value.id, serverId)}
+            >
+              <Icon name="right" />
+            </button>
+          ) : (
+            <Icon name={ICONS[subject.kind]} />
+          )}
           {href === undefined ? (
             <span class="text">
               <Words subject={subject} />
@@ -62,7 +88,7 @@ export function EntryRow({ entry, level, isOld }: { entry: Entry; level: number;
         </span>
       </div>
     ),
-    [entry, level, isOld, href, label],
+    [entry, level, isOld, isOpen, onToggle, href, label],
   )
 }
 
@@ -93,6 +119,15 @@ function Words({ subject }: { subject: Subject }) {
           <span class="kind">event</span> {subject.value.event}
         </>
       )
+    case 'step': {
+      const step = subject.value
+      if (step.kind === 'tool') return <code>{headline(step)}</code>
+      return (
+        <>
+          <span class="kind">{SPEAKERS[step.kind]}</span> <bdi>{step.text.slice(0, 300)}</bdi>
+        </>
+      )
+    }
     case 'delivery': {
       const { url, attempts } = subject.value
       const [only, second] = attempts
@@ -148,6 +183,8 @@ function Outcome({ subject }: { subject: Subject }) {
         </>
       )
     }
+    case 'step':
+      return subject.value.kind === 'tool' ? <span class="quiet">{outcome(subject.value)}</span> : null
     case 'event':
       return null
   }
@@ -174,6 +211,7 @@ function pathsOf({ subject, serverId }: Entry): string[] {
         `/dashboard/webhooks?delivery=${subject.value.id}`,
       ]
     case 'attempt':
+    case 'step':
       return []
     case 'event':
       return [`/dashboard/webhooks?event=${subject.value.id}`, ...server]

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { type Held, HoldButton, useHeld } from '../../components/live-list.tsx'
@@ -15,6 +15,7 @@ import { isOwn, isRead, RequestFacts } from '../requests/facts.ts'
 import { FirstRun } from '../servers/first-run.tsx'
 import { EntryRow } from './entry-row.tsx'
 import { save, toHar, toJsonLines } from './export.ts'
+import { TaskSteps } from './task-steps.ts'
 import { type Entry, isThing, some } from './tree.ts'
 import { useTree } from './tree-of.ts'
 
@@ -25,9 +26,13 @@ type Row =
 
 /** What the instance does, and what each thing caused: the newest at the top. */
 export default function Timeline() {
-  const { store, router, context } = useDashboard()
+  const { api, store, router, context } = useDashboard()
   const query = router.query.value
-  const tree = useTree()
+  const [taskSteps] = useState(() => new TaskSteps(api))
+  useEffect(() => () => taskSteps.close(), [])
+  const toggle = useCallback((id: string, serverId: string) => taskSteps.toggle(id, serverId), [])
+  const openTasks = taskSteps.ids
+  const tree = useTree(taskSteps)
   const mark = Date.parse(query.get('since') ?? '')
   const scope = query.toString()
   const [facts] = useState(() => new RequestFacts())
@@ -75,7 +80,7 @@ export default function Timeline() {
                       marked at <TimeOfDay at={row.mark} />
                     </p>
                   ) : (
-                    <EntryRow {...row} />
+                    <EntryRow {...row} isOpen={isOpenIn(openTasks, row.entry)} onToggle={toggle} />
                   )
                 }
               </VirtualList>
@@ -86,6 +91,10 @@ export default function Timeline() {
     </Page>
   )
 }
+
+/** Reports whether what the agent did is shown below an entry. */
+const isOpenIn = (openTasks: ReadonlySet<string>, { subject }: Entry): boolean =>
+  subject.kind === 'task' && openTasks.has(subject.value.id)
 
 /** The buttons at the end of the title's row. */
 function Actions({ entries, held, mark }: { entries: readonly Entry[]; held: Held<Row>; mark: number }) {
@@ -184,6 +193,10 @@ function textOf({ subject }: Entry, facts: RequestFacts): string {
   if (isThing(subject))
     return `${subject.kind} ${subject.value.name} ${subject.value.state} ${subject.value.id}`.toLowerCase()
   if (subject.kind === 'event') return `${subject.value.event} ${subject.value.id}`
+  if (subject.kind === 'step') {
+    const step = subject.value
+    return (step.kind === 'tool' ? `${step.tool} ${JSON.stringify(step.input)}` : step.text).toLowerCase()
+  }
   if (subject.kind === 'delivery') return `${subject.value.url} ${subject.value.status}`.toLowerCase()
   return `${subject.value.error ?? ''} ${subject.value.response?.body ?? ''}`.toLowerCase()
 }

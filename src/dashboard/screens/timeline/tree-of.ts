@@ -1,13 +1,18 @@
 import { useMemo, useState } from 'preact/hooks'
 import { useDashboard } from '../../dashboard.ts'
 import { RequestFacts } from '../requests/facts.ts'
+import type { TaskSteps } from './task-steps.ts'
 import { type Entry, growTree } from './tree.ts'
 
 /** The same at each drawing. */
 const NONE: readonly never[] = []
 
-/** Returns everything that is known to have happened, and keeps it up to date. */
-export function useTree(): readonly Entry[] {
+/**
+ * Returns everything that is known to have happened, and keeps it up to date.
+ *
+ * @param taskSteps the tasks whose steps are shown below them
+ */
+export function useTree(taskSteps?: TaskSteps): readonly Entry[] {
   const { store, steps, context } = useDashboard()
   const [facts] = useState(() => new RequestFacts())
   const { servers, projects, tasks, builds } = store
@@ -22,6 +27,7 @@ export function useTree(): readonly Entry[] {
     builds.open().list.value,
     steps.list.value,
   ] as const
+  const transcripts = new Map([...(taskSteps?.ids ?? [])].map((id) => [id, taskSteps?.of(id)?.value ?? NONE]))
   return useMemo(() => {
     const [requests, events, deliveries, ...rest] = lists
     const [allServers, allProjects, allTasks, allBuilds, allSteps] = rest
@@ -34,8 +40,9 @@ export function useTree(): readonly Entry[] {
       tasks: allTasks,
       builds: allBuilds,
       steps: allSteps,
+      transcripts,
       facts,
       accountId: context.account.id,
     })
-  }, lists)
+  }, [...lists, ...transcripts.values(), transcripts.size])
 }

@@ -11,6 +11,7 @@ import type {
   Terminal,
 } from '../../store/store.ts'
 import { isFailed, isRead, type RequestFacts } from '../requests/facts.ts'
+import type { Entry as TranscriptEntry } from '../task/transcript.ts'
 
 /** An object whose states are followed. */
 export interface Thing {
@@ -29,6 +30,7 @@ export type Subject =
   | { readonly kind: 'delivery'; readonly value: Delivery }
   | { readonly kind: 'attempt'; readonly value: Delivery['attempts'][number] }
   | { readonly kind: FollowedType; readonly value: Thing }
+  | { readonly kind: 'step'; readonly value: TranscriptEntry }
 
 /** An entry of the timeline with what it caused. */
 export interface Entry {
@@ -55,6 +57,8 @@ export interface TreeInput {
   readonly tasks: readonly Task[]
   readonly builds: readonly Build[]
   readonly steps: readonly Step[]
+  /** What the agent did, by the ids of the tasks of which that is shown. */
+  readonly transcripts: ReadonlyMap<string, readonly TranscriptEntry[]>
   readonly facts: RequestFacts
   /** The account of the session, whose objects these are. */
   readonly accountId: string
@@ -96,6 +100,8 @@ export function growTree(input: TreeInput): Entry[] {
   for (const { id, entry } of thingsOf(input)) {
     // The id of a deployment is that of its server.
     const isDeployment = entry.subject.kind === 'deployment'
+    if (entry.subject.kind === 'task')
+      entry.children.push(...stepEntries(entry, input.transcripts.get(id) ?? []))
     if (!isDeployment) things.set(id, entry)
     const cause = isDeployment ? publishers.get(id) : makers.get(id)
     ;(cause?.children ?? roots).push(entry)
@@ -162,6 +168,22 @@ function deliveryEntry(delivery: Delivery, serverId: string | null): Entry {
     )
   return entry
 }
+
+/** Returns the entries of what an agent did for a task. */
+const stepEntries = (task: Entry, transcript: readonly TranscriptEntry[]): Entry[] =>
+  transcript.map((step) =>
+    entryOf(
+      'step',
+      `${task.key} ${step.key}`,
+      step.at ?? task.last,
+      { kind: 'step', value: step },
+      {
+        isError: step.kind === 'tool' && step.result?.ok === false,
+        serverId: task.serverId,
+        accountId: task.accountId,
+      },
+    ),
+  )
 
 /** Finds what caused an event: the task or project that it is about, else the request that berth says it came of. */
 function causeOf(
