@@ -60,6 +60,15 @@ describe.skipIf(browserPath === null)('the timeline on the dashboard (needs Chro
     const input = `/servers/${serverId}/tasks/${task.body.task_id}/input`
     await tests.berth.call('POST', input, { answer: 'the first' })
     await river(page).locator('.level-2').getByText('the first').first().waitFor()
+    // Each row is indented by its level, whichever entry its element showed before.
+    const indents = (await page.evaluate(
+      `[...document.querySelectorAll('.entry')].map((one) => [
+        Number(/level-(\\d)/.exec(one.className)[1]),
+        parseFloat(getComputedStyle(one.querySelector('.what')).paddingLeft),
+      ])`,
+    )) as [number, number][]
+    const [, unit = 0] = indents.find(([level]) => level === 1) ?? []
+    expect(indents).toEqual(indents.map(([level]) => [level, level * unit]))
     await page.getByRole('button', { name: 'What the agent did' }).click()
     await step.waitFor({ state: 'detached' })
     expect(problems).toEqual([])

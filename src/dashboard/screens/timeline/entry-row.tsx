@@ -22,8 +22,15 @@ const ICONS: Readonly<Record<Subject['kind'], IconName>> = {
   build: 'builds',
   terminal: 'terminal',
   deployment: 'open',
-  step: 'right',
+  step: 'tasks',
 }
+
+const iconOf = (subject: Subject): IconName =>
+  subject.kind === 'step' && subject.value.kind === 'tool'
+    ? subject.value.tool === 'run'
+      ? 'terminal'
+      : 'file'
+    : ICONS[subject.kind]
 
 /** Most levels that are indented. */
 const LEVELS = 4
@@ -46,12 +53,12 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
   const href = pathsOf(entry).find((path) => matchRoute(router.routes, path.split('?')[0] ?? '') !== null)
   const server = serverId === null ? undefined : store.servers.get(serverId)
   const label = server?.task || (serverId === null ? '' : shortId(serverId))
+  const look = `entry level-${Math.min(level, LEVELS)} ${entry.isError ? 'bad' : ''} ${isOld ? 'old' : ''}`
   // The same element is not compared again, which is most of the work of scrolling.
   return useMemo(
     () => (
-      <div
-        class={`entry level-${Math.min(level, LEVELS)} ${entry.isError ? 'bad' : ''} ${isOld ? 'old' : ''}`}
-      >
+      // A new element for another look: Chromium was seen to keep the style of what is in an element whose class changes.
+      <div key={look} class={look}>
         <span class="when">
           <TimeOfDay at={at} />
         </span>
@@ -68,7 +75,7 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
               <Icon name="right" />
             </button>
           ) : (
-            <Icon name={ICONS[subject.kind]} />
+            <Icon name={iconOf(subject)} />
           )}
           {href === undefined ? (
             <span class="text">
@@ -88,7 +95,7 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
         </span>
       </div>
     ),
-    [entry, level, isOld, isOpen, onToggle, href, label],
+    [entry, look, isOpen, onToggle, href, label],
   )
 }
 
