@@ -8,7 +8,7 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import { BringUp, type PreviousVersion } from './bring-up.ts'
+import { BringUp, failureMessage, type PreviousVersion } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
@@ -235,7 +235,10 @@ export class ProjectApps implements ServerLifecycleListener {
       app.maskValues(environment)
       await app.start(row.plan, environment)
     } catch (error) {
-      logger.warn('the app of a project did not start again', { projectId: row.id, error })
+      logger.warn('the app of a project did not start again', {
+        projectId: row.id,
+        error: failureMessage(error) ?? error,
+      })
     }
   }
 
@@ -246,7 +249,7 @@ export class ProjectApps implements ServerLifecycleListener {
       this.#applySecrets(row).catch((error) =>
         this.#dependencies.logger.warn('an app did not start with its new variables', {
           projectId: row.id,
-          error,
+          error: failureMessage(error) ?? error,
         }),
       )
     }

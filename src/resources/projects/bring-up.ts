@@ -185,7 +185,10 @@ export class BringUp {
       }
       if (wasBuilt) await preparation.build(location, plan, environment)
     } catch (error) {
-      logger.warn('the version before of a project is not restored', { projectId: row.id, error })
+      logger.warn('the version before of a project is not restored', {
+        projectId: row.id,
+        error: failureMessage(error) ?? error,
+      })
       log.append('berth', `The version before cannot be started again: ${messageOf(error)}`)
     }
   }
@@ -302,7 +305,7 @@ const isToldByApp = (error: unknown, signal: AbortSignal, phase: InitPhase | nul
   error instanceof AppFailure && !signal.aborted && (phase === 'start' || phase === 'healthcheck')
 
 /** Returns the message of a failure of the app or the server; null for any other error. */
-function failureMessage(error: unknown): string | null {
+export function failureMessage(error: unknown): string | null {
   // The project's log contains the end of the output already.
   if (error instanceof AppFailure) return error.summary
   const known = [AppError, SourceError, BerthError, ComputeError, WorkspaceError]

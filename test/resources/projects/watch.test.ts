@@ -93,3 +93,15 @@ test('pages of watched files reload when a file changes; those of others carry n
   })
   expect(await textOf(plain.url)).toBe(page)
 })
+
+test('an app that does not start again with its server is logged by its message, without a stack', async () => {
+  const source = await archiveOf({ 'berth.json': '{"start": "bun app.ts"}', 'app.ts': app('up') })
+  const { slug } = await ready(berth, serverId, { source })
+  await write(slug, 'app.ts', 'process.exit(3)')
+  await berth.call('POST', `/servers/${serverId}/actions`, { action: 'stop' })
+  await berth.call('POST', `/servers/${serverId}/actions`, { action: 'start' })
+  const warning = () => berth.log().match(/.*the app of a project did not start again.*/)?.[0]
+  await until(() => warning() !== undefined, 'the warning to be logged')
+  expect(warning()).toContain('exit code 3')
+  expect(warning()).not.toContain(' at ')
+})
