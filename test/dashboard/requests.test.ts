@@ -20,7 +20,8 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     await detail.getByText('"bad_request"').waitFor()
     await detail.getByRole('button', { name: 'Make a fault of it' }).click()
     const dialog = page.getByRole('dialog', { name: 'Make a fault of it' })
-    await dialog.getByText('all of exec.run').waitFor()
+    expect(await dialog.getByRole('radio', { name: `POST /servers/${serverId}/exec` }).isChecked()).toBe(true)
+    await dialog.getByRole('radio', { name: 'all of exec.run' }).check()
     await dialog.getByRole('radio', { name: '502 bad gateway' }).check()
     await dialog.getByText('The same from a terminal').click()
     await dialog.getByText('berth faults add --operation exec.run --error 502 --times 1').waitFor()
@@ -34,6 +35,7 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     // What is sent again stands for a client: a fault that is still set would strike it.
     await detail.getByText('Headers of the request').click()
     await detail.getByRole('row', { name: 'authorization Bearer ***' }).waitFor()
+    await detail.getByText('It was refused before its body was read.').waitFor()
     await page.getByRole('button', { name: 'Remove all' }).click()
     await page.getByText('A fault is set').waitFor({ state: 'detached' })
     await detail.getByText('removed since').waitFor()

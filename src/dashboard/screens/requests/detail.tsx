@@ -96,7 +96,7 @@ function Known({ request, onClose }: { request: JournalRequest; onClose: () => v
       <Body
         title="Request"
         part={request.request}
-        none="It had no body, or was refused before it was read."
+        none={hasSentBody(request) ? 'It was refused before its body was read.' : 'It had no body.'}
       />
       <Headers title="Headers of the response" headers={request.response_headers} />
       <Body
@@ -157,6 +157,11 @@ function Facts({ request }: { request: JournalRequest }) {
       ))}
     </dl>
   )
+}
+
+/** Reports whether a client sent a body with a request (RFC 9112, 6). */
+function hasSentBody({ request_headers: headers }: JournalRequest): boolean {
+  return 'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
 }
 
 /** What a fault did to a request. */

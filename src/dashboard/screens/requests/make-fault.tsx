@@ -10,7 +10,7 @@ export function MakeFault({ request, onClose }: { request: JournalRequest; onClo
   const { store } = useDashboard()
   const { method, operation, account_id: accountId } = request
   const path = pathOf(request)
-  const [isExact, setExact] = useState(operation === null)
+  const [isExact, setExact] = useState(true)
   const [isOfAccount, setOfAccount] = useState(false)
   const match = {
     ...(isExact || operation === null ? { method, path } : { operation }),
@@ -20,6 +20,12 @@ export function MakeFault({ request, onClose }: { request: JournalRequest; onClo
     <FaultDialog title="Make a fault of it" match={match} initial={initialOf(request)} onClose={onClose}>
       <fieldset class="choice column">
         <legend>Which requests</legend>
+        <label>
+          <input type="radio" name="match" checked={isExact} onChange={() => setExact(true)} />
+          <span>
+            <span class="method">{method}</span> <bdi>{path}</bdi>
+          </span>
+        </label>
         {operation !== null && (
           <label>
             <input type="radio" name="match" checked={!isExact} onChange={() => setExact(false)} />
@@ -28,12 +34,6 @@ export function MakeFault({ request, onClose }: { request: JournalRequest; onClo
             </span>
           </label>
         )}
-        <label>
-          <input type="radio" name="match" checked={isExact} onChange={() => setExact(true)} />
-          <span>
-            <span class="method">{method}</span> <bdi>{path}</bdi>
-          </span>
-        </label>
         {accountId !== null && (
           <label>
             <input
