@@ -40,6 +40,7 @@ export function controlMaker({
       instance: {
         version,
         ephemeral: config.ephemeral,
+        agent: config.agent,
         enforced: async () => (await selecting).enforced(),
         rejectedIsolations: async () => (await selecting).rejected.map(({ name }) => name),
         uptimeMs: () => Math.round(performance.now() - startedAt),

@@ -18,10 +18,12 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     await using watched = await tests.open('/dashboard/tasks')
     const { page, problems } = watched
     await page.getByRole('button', { name: 'Run a task' }).click()
+    await page.getByText('The scripted agent obeys lines such as').waitFor()
     await page.getByLabel('Goal').fill(GOAL)
     await page.getByLabel('Server').selectOption(serverId)
     await page.getByRole('button', { name: 'Run', exact: true }).click()
-    await page.getByLabel(/The agent waits for your response/).fill('green')
+    await page.locator('textarea:focus').waitFor()
+    await page.keyboard.type('green')
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByText('The colour is green.', { exact: true }).waitFor()
     await page.locator('.state').getByText('completed').waitFor()

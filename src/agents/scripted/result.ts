@@ -40,6 +40,6 @@ export function describeIdle(goal: string): string {
     '',
     repeated,
     '',
-    'Start berth with --agent openai, anthropic or command for one that works on any goal. Or tell the scripted one what to do: by scenarios, or by lines such as "run: npm test" in the goal.',
+    'Start berth with --agent openai, anthropic or command for one that works on any goal. Or tell the scripted one what to do: by scenarios, or by lines such as "run: npm test" or "ask: Which one?" in the goal.',
   ].join('\n')
 }

@@ -1,7 +1,8 @@
 import { Elysia, t } from 'elysia'
 import type { Enforced } from '../../compute/driver.ts'
+import { AGENTS, type AgentName } from '../../config/agents.ts'
 import { operation } from '../../contract/operation.ts'
-import { integer } from '../../contract/schema.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import { type SteerableClock, toIso } from '../../runtime/clock.ts'
 
 /** The instance's status, as the control API shows it. */
@@ -9,6 +10,8 @@ export interface InstanceStatus {
   version: string
   /** The data directory is removed at the stop. */
   ephemeral: boolean
+  /** Who does tasks and builds. */
+  agent: AgentName
   enforced(): Promise<Enforced>
   /** Names of stronger isolations that were tried and cannot be used. */
   rejectedIsolations(): Promise<readonly string[]>
@@ -26,6 +29,7 @@ const Health = t.Object(
     version: t.String(),
     uptime_ms: t.Number(),
     ephemeral: t.Boolean({ description: 'Whether everything is removed when the instance stops.' }),
+    agent: oneOf([...AGENTS], { description: 'Who does tasks and builds.' }),
     enforced: t.Object(
       {
         isolation: t.String(),
@@ -63,6 +67,7 @@ export const instanceRoutes = (instance: InstanceStatus, clock: SteerableClock) 
         version: instance.version,
         uptime_ms: instance.uptimeMs(),
         ephemeral: instance.ephemeral,
+        agent: instance.agent,
         enforced: await instance.enforced(),
         isolation_rejected: [...(await instance.rejectedIsolations())],
         clock: { now: toIso(clock.now()), frozen: clock.frozen, offset_ms: Math.round(clock.offset) },

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
 import { useDashboard } from '../../dashboard.ts'
@@ -9,6 +9,10 @@ export function Reply({ task, question }: { task: Task; question: string }) {
   const { api, notices } = useDashboard()
   const [answer, setAnswer] = useState('')
   const { id: taskId, serverId } = task
+  const field = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => {
+    if (!isTyping(document.activeElement)) field.current?.focus()
+  }, [question])
   const send = async (): Promise<void> => {
     await api.call('tasks.answer', { params: { serverId, taskId }, body: { answer } })
     setAnswer('')
@@ -27,6 +31,7 @@ export function Reply({ task, question }: { task: Task; question: string }) {
           {question !== '' && <span class="visually-hidden">: {question}</span>}
         </span>
         <textarea
+          ref={field}
           rows={3}
           value={answer}
           onInput={({ currentTarget }) => setAnswer(currentTarget.value)}
@@ -47,3 +52,7 @@ export function Reply({ task, question }: { task: Task; question: string }) {
     </form>
   )
 }
+
+/** Reports whether the element with the focus is one that text goes into, or is in a dialog. */
+const isTyping = (focused: Element | null): boolean =>
+  focused?.matches('input, textarea, select, [contenteditable="true"], dialog *') ?? false

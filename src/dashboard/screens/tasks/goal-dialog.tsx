@@ -19,7 +19,7 @@ interface GoalDialogProps {
 
 /** Asks for a goal in plain words, and for the server that it is reached on. */
 export function GoalDialog({ title, example, noun, serverId, onRun, onClose }: GoalDialogProps) {
-  const { store } = useDashboard()
+  const { store, context, health } = useDashboard()
   const servers = store.servers.open().list.value
   const [goal, setGoal] = useState('')
   const [chosen, setChosen] = useState(serverId ?? '')
@@ -48,6 +48,21 @@ export function GoalDialog({ title, example, noun, serverId, onRun, onClose }: G
         onValue={setGoal}
         isRequired
         placeholder={example}
+        hint={
+          health.value.value?.agent === 'scripted' && (
+            <>
+              The scripted agent obeys lines such as <code>run: npm test</code>, <code>ask: Which one?</code>,{' '}
+              <code>write: …</code>; other goals follow a <a href="/docs/guide/scenarios">scenario</a>
+              {context.is_admin && (
+                <>
+                  {' '}
+                  of <a href="/dashboard/controls">Test controls</a>
+                </>
+              )}
+              .
+            </>
+          )
+        }
       />
       <ServerField value={server} onValue={setChosen}>
         <p class="notice">
