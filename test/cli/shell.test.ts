@@ -39,8 +39,9 @@ describe('berth shell', () => {
     await terminal.shows('wait-2')
     terminal.resize(90, 20)
     await terminal.shows('20 90')
-    terminal.type('sleep 100\r')
-    await terminal.shows('sleep 100\r\n')
+    // A key that comes before the program is in front goes to the shell.
+    terminal.type('sh -c "echo front-\$((1+1)); exec sleep 100"\r')
+    await terminal.shows('front-2')
     terminal.type('\x03')
     await terminal.shows(/\^C/)
     terminal.type('exit 7\r')
