@@ -59,11 +59,13 @@ export const SESSIONS: readonly Session[] = [
     cwd: 'work/shop',
     async work(typist, stage) {
       await typist.begin('berth projects push --watch', 'Watching')
-      await stage.run('sed -i s/Moin/Ahoy/ server.js', 'work/shop')
+      // Not by "sed -i", whose temporary file may be sent, too.
+      const edit = (script: string) => `code=$(sed ${script} server.js) && echo "$code" > server.js`
+      await stage.run(edit('s/Moin/Ahoy/'), 'work/shop')
       await typist.shows('1 file sent')
       await stage.run('echo "console.error(\'No database.\'); process.exit(1)" >> server.js', 'work/shop')
       await typist.shows('could not be brought up')
-      await stage.run('sed -i /database/d server.js', 'work/shop')
+      await stage.run(edit('/database/d'), 'work/shop')
       await typist.shows(/restarted in[\s\S]*restarted in/)
       typist.keys(CTRL_C)
       await typist.prompt()
@@ -136,7 +138,7 @@ export const SESSIONS: readonly Session[] = [
     cwd: 'work',
     async work(typist, stage) {
       await typist.begin('berth deploy site --watch', 'Watching')
-      await stage.run('sed -i s/Hello/Moin/ index.html', 'work/site')
+      await stage.run('page=$(sed s/Hello/Moin/ index.html) && echo "$page" > index.html', 'work/site')
       await typist.shows('1 file sent')
       typist.keys(CTRL_C)
       await typist.prompt()

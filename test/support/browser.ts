@@ -55,9 +55,9 @@ export async function watchedPage(
     if (why !== 'net::ERR_ABORTED') problems.push(`${request.url()}: ${why}`)
   })
   page.on('console', (message) => {
-    // Drawing without a graphics card is slow, which the driver tells.
-    const isDriver = message.text().startsWith('[.WebGL-')
-    if (['error', 'warning'].includes(message.type()) && !isDriver) problems.push(message.text())
+    // Drawing without a graphics card and on a busy machine is slow, which the driver and the terminal tell.
+    const isSlow = /^\[\.WebGL-|^task queue exceeded allotted deadline/.test(message.text())
+    if (['error', 'warning'].includes(message.type()) && !isSlow) problems.push(message.text())
   })
   page.on('pageerror', (error) => problems.push(error.message))
   return { page, requests, problems, [Symbol.asyncDispose]: () => context.close() }

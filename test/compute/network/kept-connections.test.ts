@@ -148,7 +148,7 @@ describe.skipIf(!(await networkIsPossible()))('a connection to an app in a serve
     const refused: string[] = []
     const load = async (name: string): Promise<void> => {
       using client = await Raw.to(world.site.port)
-      for (let n = 0; n < (thorough ? 1_000 : 100); n += 1) {
+      for (let n = 0; n < (thorough ? 300 : 100); n += 1) {
         const id = `${name}${n}`
         sent.push(id)
         client.send(post(id, '-'.repeat((n * 37) % 2_000)))
