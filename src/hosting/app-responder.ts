@@ -41,8 +41,12 @@ interface AppResponderOptions {
   log: AppLog
   /** Called when the app begins to respond and when it stops. */
   onRunning: (running: boolean) => void
-  /** Called when a program starts, responds, crashes or ends, so that `crash` may be another. */
-  onState: () => void
+  /**
+   * Called when a program starts, responds, crashes or ends, so that `crash` may be another.
+   *
+   * @param hasRecovered whether it responds again after a crash
+   */
+  onState: (hasRecovered: boolean) => void
 }
 
 /** What responds to an app's requests. */
@@ -74,6 +78,8 @@ export class AppResponder {
    * after a crash.
    */
   #isUp: boolean | null = null
+  /** Whether the program has crashed and not responded since. */
+  #hasCrashed = false
 
   constructor(options: AppResponderOptions) {
     this.#options = options
@@ -190,7 +196,9 @@ export class AppResponder {
         this.#setIsUp(false)
         break
     }
-    this.#options.onState()
+    const hasRecovered = this.#hasCrashed && state.kind === 'healthy'
+    this.#hasCrashed = supervisor.crash !== null
+    this.#options.onState(hasRecovered)
   }
 
   #setIsUp(isUp: boolean): void {

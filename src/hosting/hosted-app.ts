@@ -7,9 +7,9 @@ import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
 import { type AppEnvironment, AppResponder, type AppVersion, type StartOptions } from './app-responder.ts'
 import { AppLog } from './app-runtime/log/log.ts'
-import type { AppPlan } from './app-runtime/plan.ts'
+import { AppFailure, type AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
-import { type AppCrash, describeCrash } from './app-runtime/supervision.ts'
+import { type AppCrash, describeCrash, type FailedChange } from './app-runtime/supervision.ts'
 import type { AppServers } from './app-servers.ts'
 import { Exposure } from './exposure.ts'
 import type { Preparation } from './preparation.ts'
@@ -38,6 +38,8 @@ export interface HostedAppOptions {
   onRunning: (running: boolean) => void
   /** Called when its program starts, responds, crashes or ends, so that `crash` may be another. */
   onState: () => void
+  /** Called when what its files describe now responds, after a change of them or a restart by itself. */
+  onRecovered: () => void
   /** Reports whether a path, as names below the workspace, is hidden if files are served. */
   isHidden?: (names: readonly string[]) => boolean
 }
@@ -87,6 +89,8 @@ export class HostedApp {
   #version: AppVersion | null = null
   /** The command that starts or failed last, for a person; null if none is known. */
   #command: string | null = null
+  /** The last change of its files that did not come up; null if a later one did. */
+  #failedChange: FailedChange | null = null
   /** The restart under way, with the variables of the one that follows it. */
   #restarting: { next: AppEnvironment | null; done: Promise<void> } | null = null
 
@@ -133,7 +137,10 @@ export class HostedApp {
       appPorts: dependencies.appPorts,
       log,
       onRunning: options.onRunning,
-      onState: options.onState,
+      onState: (hasRecovered) => {
+        if (hasRecovered) this.#changeCameUp()
+        options.onState()
+      },
     })
   }
 
@@ -145,6 +152,11 @@ export class HostedApp {
   /** Why the app does not respond any more, after it did; null if it responds, never did, or was stopped. */
   get crash(): AppCrash | null {
     return this.#responder.crash
+  }
+
+  /** The last change of its files that did not come up, while the version before responds; null if there is none. */
+  get failedChange(): FailedChange | null {
+    return this.isUp && this.crash === null ? this.#failedChange : null
   }
 
   /** Masks these values in the log from now on. */
@@ -212,6 +224,7 @@ export class HostedApp {
       if (this.#version === version) this.#version = before ?? (this.#options.hasRun ? version : null)
       throw error
     }
+    this.#failedChange = null
     await this.#watchSources()
   }
 
@@ -326,6 +339,11 @@ export class HostedApp {
     await this.#responder.startProgram(sandbox, version, options)
   }
 
+  #changeCameUp(): void {
+    this.#failedChange = null
+    this.#options.onRecovered()
+  }
+
   #crashText(): string | null {
     const { crash } = this
     return crash && describeCrash(crash, this.#dependencies.clock.now())
@@ -340,10 +358,7 @@ export class HostedApp {
   /** Watches the sources of the current version, if its plan says so and the watch is not paused. */
   async #watchSources(): Promise<void> {
     const plan = this.#version?.plan
-    if (!plan?.watch || this.#watch.isPaused) {
-      await this.#watch.stop()
-      return
-    }
+    if (!plan?.watch || this.#watch.isPaused) return this.#watch.stop()
     const { directory } = this.#options
     const onChange = (paths: ReadonlySet<string>) => this.#sourcesChanged(paths)
     await this.#watch.start({ workspace: this.#workspace(), directory, plan, onChange }).catch((error) => {
@@ -373,8 +388,12 @@ export class HostedApp {
       if (now === null) return
       if (now.plan.start.kind === 'files') this.#reload.changed()
       else await this.#startProgram(now)
+      this.#changeCameUp()
     } catch (error) {
       this.log.append('berth', messageOf(error))
+      const reason = error instanceof AppFailure ? error.summary : messageOf(error)
+      this.#failedChange = { reason, at: this.#dependencies.clock.now() }
+      this.#options.onState()
     }
   }
 }

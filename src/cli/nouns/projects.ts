@@ -28,6 +28,7 @@ const projectFacts = (project: Project): [string, string][] => [
   ['Description', project.description ?? '–'],
   ['Status', projectStatus(project)],
   ...crashFacts(project),
+  ...failedChangeFacts(project),
   ['Visibility', project.visibility],
   ['Lifecycle', project.lifecycle],
   ['Server', project.server_id],
@@ -46,6 +47,13 @@ function crashFacts({ crash, slug }: Project): [string, string][] {
     ['Starts again', nextStart(crash)],
     ['Next', `berth projects logs ${slug} says why; berth projects push sends it mended`],
   ]
+}
+
+/** Returns which change of the app's files did not come up; nothing if the last one did. */
+function failedChangeFacts({ failed_change: failed }: Project): [string, string][] {
+  if (failed === undefined) return []
+  const when = timeAgo(failed.at, machineNow())
+  return [['Last change', `failed ${when}: ${failed.reason} The version before runs.`]]
 }
 
 /** Returns when an app that crashed is started again. */

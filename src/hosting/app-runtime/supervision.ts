@@ -33,6 +33,14 @@ export interface AppCrash extends ProcessEnd {
   readonly restart: { readonly at: number; readonly attempt: number } | null
 }
 
+/** A change of an app's files that did not come up, while the version before goes on. */
+export interface FailedChange {
+  /** For a person. */
+  readonly reason: string
+  /** When that was known, in milliseconds since 1970. */
+  readonly at: number
+}
+
 /** Largest number of restarts of an app within 5 minutes. */
 export const MAX_RESTARTS = 5
 

@@ -307,6 +307,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         notify()
       },
       onState: notify,
+      onRecovered: notify,
     })
   }
 

@@ -81,6 +81,7 @@ export class ProjectApps implements ServerLifecycleListener {
       hasRun: runtimeStatus !== 'unbuilt',
       onRunning: (running) => this.#records.setRuntimeStatus(id, running ? 'running' : 'paused'),
       onState: () => this.#records.notifyChange(row),
+      onRecovered: () => this.#recovered(id),
     })
   }
 
@@ -225,6 +226,13 @@ export class ProjectApps implements ServerLifecycleListener {
       this.#bringUp.start(id, previous)
   }
 
+  /** Notes that an app responds whose last bring-up failed: with files that were mended since, or started again. */
+  #recovered(id: string): void {
+    const row = this.#records.find(id)
+    if (row?.initPhase === 'failed' && !this.#bringUp.isRunning(id)) this.#records.markRecovered(id)
+    else if (row) this.#records.notifyChange(row)
+  }
+
   /** Starts an app again with the plan of its last bring-up. */
   async #resumeApp(row: ProjectRow): Promise<void> {
     const { secrets, logger } = this.#dependencies
@@ -234,6 +242,7 @@ export class ProjectApps implements ServerLifecycleListener {
       const app = await this.app(row)
       app.maskValues(environment)
       await app.start(row.plan, environment)
+      this.#recovered(row.id)
     } catch (error) {
       logger.warn('the app of a project did not start again', {
         projectId: row.id,

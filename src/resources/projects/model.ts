@@ -52,6 +52,20 @@ export const AppCrash = t.Object(
 )
 export type AppCrash = Static<typeof AppCrash>
 
+/** A change of an app's watched files that did not come up. */
+export const FailedChange = t.Object(
+  {
+    reason: t.String({ description: 'For a person; the log says more.' }),
+    at: t.String({ format: 'date-time' }),
+  },
+  {
+    $id: 'FailedChange',
+    description:
+      'The last change of its files that did not come up, while the version before responds. Absent once a later one does.',
+    additionalProperties: true,
+  },
+)
+
 /** A phase that a bring-up has come to. */
 const InitPhaseEntry = t.Object(
   { phase: InitPhase, began_at: t.String({ format: 'date-time' }) },
@@ -98,6 +112,7 @@ export const Project = t.Object(
     ),
     app: t.Optional(DetectedApp),
     crash: t.Optional(AppCrash),
+    failed_change: t.Optional(FailedChange),
     created_at: t.String({ format: 'date-time' }),
     updated_at: t.String({ format: 'date-time' }),
   },

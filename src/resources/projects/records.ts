@@ -162,6 +162,11 @@ export class ProjectRecords {
     })
   }
 
+  /** Records that the app responds, which its last bring-up did not achieve. */
+  markRecovered(id: string): void {
+    this.#updateRow(id, { ...this.#entering(id, 'ready'), runtimeStatus: 'running' })
+  }
+
   /** Records that the bring-up failed in `initPhase`. `log` is the end of its log. */
   markFailed({ id, serverId, accountId }: ProjectRow, initPhase: InitPhase, log: string): void {
     this.#queries.transaction(() => {

@@ -1,7 +1,7 @@
 import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
-import type { AppCrash } from '../../hosting/app-runtime/supervision.ts'
+import type { AppCrash, FailedChange } from '../../hosting/app-runtime/supervision.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type {
   AppCrash as CrashModel,
@@ -63,7 +63,12 @@ export type ProjectRow = typeof projects.$inferSelect
  *
  * @param url the project's URL, whatever its visibility
  */
-export const toProject = (row: ProjectRow, url: string, crash: AppCrash | null): Project => ({
+export const toProject = (
+  row: ProjectRow,
+  url: string,
+  crash: AppCrash | null,
+  failed: FailedChange | null,
+): Project => ({
   id: row.id,
   server_id: row.serverId,
   name: row.name,
@@ -81,6 +86,7 @@ export const toProject = (row: ProjectRow, url: string, crash: AppCrash | null):
   }),
   ...(row.plan && { app: toDetectedApp(row.plan) }),
   ...(crash && { crash: toCrash(crash) }),
+  ...(failed && { failed_change: { reason: failed.reason, at: toIso(failed.at) } }),
   created_at: toIso(row.createdAt),
   updated_at: toIso(row.updatedAt),
 })

@@ -49,8 +49,25 @@ test('one that does not start any more leaves the last that did, until it is men
     'the failure to be told',
   )
   expect(await textOf(url)).toBe('good')
+  const project = async () => (await berth.call('GET', `/projects/${id}`)).body
+  await until(async () => (await project()).failed_change !== undefined, 'the project to say so')
+  expect(await project()).toMatchObject({
+    runtime_status: 'running',
+    init_phase: 'ready',
+    failed_change: { reason: expect.stringContaining('exit code') },
+  })
   await write(slug, 'app.ts', app('mended'))
   await until(async () => (await textOf(url)) === 'mended', 'the mended app to answer')
+  await until(async () => (await project()).failed_change === undefined, 'the project to say so')
+
+  // A bring-up that failed is over, too, when a later change comes up.
+  await write(slug, 'app.ts', 'this is no program')
+  await berth.call('POST', `/projects/${id}/restart`)
+  await until(async () => (await project()).init_phase === 'failed', 'the bring-up to fail')
+  await write(slug, 'app.ts', app('again'))
+  await until(async () => (await textOf(url)) === 'again', 'the app to answer again')
+  await until(async () => (await project()).init_phase === 'ready', 'the project to say so')
+  expect((await project()).runtime_status).toBe('running')
 })
 
 test('what is built is built again before it is started', async () => {
@@ -104,4 +121,21 @@ test('an app that does not start again with its server is logged by its message,
   await until(() => warning() !== undefined, 'the warning to be logged')
   expect(warning()).toContain('exit code 3')
   expect(warning()).not.toContain(' at ')
+})
+
+test('an app that responds again after a crash is ready, though its last bring-up failed', async () => {
+  const exits = app('up').replace(
+    'fetch: ()',
+    "fetch: ({ url }) => url.endsWith('/exit') ? process.exit(3) :",
+  )
+  const code = exits.replace(': =>', ':')
+  const source = await archiveOf({ 'berth.json': '{"start": "bun app.ts"}', 'app.ts': code })
+  const { id, slug, url } = await ready(berth, serverId, { visibility: 'public', source })
+  const phase = async () => (await berth.call('GET', `/projects/${id}`)).body.init_phase
+  await write(slug, 'app.ts', 'this is no program')
+  await berth.call('POST', `/projects/${id}/restart`)
+  await until(async () => (await phase()) === 'failed', 'the bring-up to fail')
+  await write(slug, 'app.ts', code)
+  await fetch(`${url}exit`).catch(() => null)
+  await until(async () => (await phase()) === 'ready', 'the project to say that the app responds')
 })

@@ -94,6 +94,11 @@ export default function Project({ params }: ScreenProps) {
     >
       <Phases project={project} />
       <CrashNotice crash={project.crash} remedy="mend it, then restart it" />
+      {project.failed_change && (
+        <p class="notice" role="status">
+          The last change did not come up: {project.failed_change.reason} The version before runs.
+        </p>
+      )}
       <MissingVariables project={project} />
       <Detected project={project} />
       <Tabs
