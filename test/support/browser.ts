@@ -17,11 +17,16 @@ export interface WatchedPage extends AsyncDisposable {
   readonly problems: string[]
 }
 
-/** A headless browser with a fresh profile that asks nobody for anything by itself. */
-export function launchBrowser(): Promise<Browser> {
+/**
+ * A headless browser with a fresh profile that asks nobody for anything by itself.
+ *
+ * @param hasScrollbars whether scrollbars take room, as with a mouse on Linux and Windows
+ */
+export function launchBrowser(hasScrollbars = false): Promise<Browser> {
   if (browserPath === null) throw new Error('No Chromium is installed.')
   return chromium.launch({
     executablePath: browserPath,
+    ignoreDefaultArgs: hasScrollbars ? ['--hide-scrollbars'] : [],
     args: [
       '--no-sandbox',
       '--disable-gpu',

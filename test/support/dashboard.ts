@@ -21,13 +21,14 @@ export interface DashboardTests {
  * Starts a berth and a browser before the tests of a file, and stops them after.
  *
  * @param flags options of `serve`, by name
+ * @param hasScrollbars whether scrollbars take room
  */
-export function dashboardTests(flags: Record<string, unknown> = {}): DashboardTests {
+export function dashboardTests(flags: Record<string, unknown> = {}, hasScrollbars = false): DashboardTests {
   let berth: TestBerth
   let browser: Browser
   beforeAll(async () => {
     berth = await testBerth({ flags })
-    browser = await launchBrowser()
+    browser = await launchBrowser(hasScrollbars)
   })
   afterAll(async () => {
     await browser?.close()

@@ -8,6 +8,9 @@ import { useDashboard } from '../../../dashboard.ts'
 import type { Terminal } from '../../../store/store.ts'
 import { Viewer } from './viewer.ts'
 
+/** Milliseconds for which a size has to stay before the terminal takes it: each one makes its program draw anew. */
+const SETTLE_MS = 80
+
 /** Properties of a terminal's screen. */
 export interface ScreenViewProps {
   serverId: string
@@ -39,7 +42,11 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
     fit.fit()
     const path = `/servers/${encodeURIComponent(serverId)}/terminals/${encodeURIComponent(terminal.id)}/attach`
     const viewer = new Viewer(`${context.base_url.replace(/^http/, 'ws')}${path}`, emulator, setEnd)
-    const resizes = new ResizeObserver(() => fit.fit())
+    let settling: ReturnType<typeof setTimeout> | undefined
+    const resizes = new ResizeObserver(() => {
+      clearTimeout(settling)
+      settling = setTimeout(() => fit.fit(), SETTLE_MS)
+    })
     resizes.observe(place.current)
     const scheme = matchMedia('(prefers-color-scheme: dark)')
     const recolour = (): void => {
@@ -51,6 +58,7 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
     return () => {
       scheme.removeEventListener('change', recolour)
       resizes.disconnect()
+      clearTimeout(settling)
       viewer.close()
       emulator.dispose()
     }

@@ -18,6 +18,8 @@ export class Viewer {
   /** Bytes that wait to be drawn, and drawn bytes that berth was not told of. */
   #undrawn = 0
   #untold = 0
+  /** The size that berth knows, as a message that sets it. */
+  #size = ''
   #exitCode: number | null = null
   #isClosed = false
 
@@ -30,7 +32,7 @@ export class Viewer {
     this.#onEnd = onEnd
     emulator.onData((text) => this.#send(new TextEncoder().encode(text)))
     emulator.onBinary((text) => this.#send(Uint8Array.from(text, (character) => character.charCodeAt(0))))
-    emulator.onResize(({ cols, rows }) => this.#send(JSON.stringify({ resize: [cols, rows] })))
+    emulator.onResize(() => this.#sendSize())
     this.#connect()
   }
 
@@ -46,6 +48,9 @@ export class Viewer {
     const socket = new WebSocket(`${this.#url}?columns=${cols}&rows=${rows}`)
     socket.binaryType = 'arraybuffer'
     this.#socket = socket
+    this.#size = this.#resize()
+    // It may have been resized while it was connecting.
+    socket.onopen = () => this.#sendSize()
     this.#untold = 0
     let isFirst = true
     socket.onmessage = ({ data }) => {
@@ -84,6 +89,18 @@ export class Viewer {
         this.#untold = 0
       })
     }
+  }
+
+  #resize(): string {
+    return JSON.stringify({ resize: [this.#emulator.cols, this.#emulator.rows] })
+  }
+
+  /** Sends the size, unless berth knows it. */
+  #sendSize(): void {
+    const size = this.#resize()
+    if (size === this.#size || this.#socket?.readyState !== WebSocket.OPEN) return
+    this.#size = size
+    this.#send(size)
   }
 
   #send(data: string | Uint8Array<ArrayBuffer>): void {
