@@ -34,6 +34,10 @@ export default function Inboxes() {
                   <code>{context.base_url}/_berth/inbox/NAME</code>
                   <CopyButton text={`${context.base_url}/_berth/inbox/events`} label="Copy an address" />
                 </div>
+                <p>
+                  It responds with 200. With <code>?respond=503,200</code> behind its name it responds first
+                  with 503, then with 200.
+                </p>
               </Empty>
             )
           return (

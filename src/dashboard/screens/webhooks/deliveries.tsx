@@ -35,6 +35,7 @@ function DeliveryView({ delivery }: { delivery: Delivery }) {
   const { api, router, store } = useDashboard()
   const { id, event, url, status, created_at: createdAt, next_attempt_at: nextAt, attempts } = delivery
   const isOpen = router.query.value.get('delivery') === id
+  const last = attempts.at(-1)
   return (
     <li>
       <details
@@ -49,6 +50,12 @@ function DeliveryView({ delivery }: { delivery: Delivery }) {
           <span class="cell">{url}</span>
           <span class="quiet">
             {attempts.length === 1 ? '1 attempt' : `${attempts.length} attempts`}, <Time at={createdAt} />
+            {last && status !== 'delivered' && <>, the last one: {last.error ?? last.status}</>}
+            {nextAt !== null && (
+              <>
+                , next try <Time at={nextAt} />
+              </>
+            )}
           </span>
         </summary>
         <p class="actions">
