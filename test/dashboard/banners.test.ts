@@ -41,6 +41,21 @@ describe.skipIf(browserPath === null)('banners of the dashboard (needs Chromium)
     expect((await tests.berth.call('POST', '/servers', {})).status).toBe(201)
   })
 
+  test('a fault is named until it has struck as often as it may', async () => {
+    const { berth } = tests
+    await berth.control('POST', '/faults', {
+      match: { path: '/templates' },
+      effect: { error: { status: 503 } },
+      times: 1,
+    })
+    await using watched = await tests.open('/dashboard/servers')
+    const banner = watched.page.getByText('A fault is set: requests', { exact: false })
+    await banner.waitFor()
+    expect((await berth.call('GET', '/templates')).status).toBe(503)
+    await banner.waitFor({ state: 'detached' })
+    await berth.control('DELETE', '/faults')
+  })
+
   for (const [look, options] of LOOKS)
     test(`${look}, many take one line until they are asked for, and hinder nobody`, async () => {
       const { accounts } = (await tests.berth.control('GET', '/accounts')).body as {

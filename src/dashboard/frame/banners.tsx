@@ -157,7 +157,9 @@ function clockBanners({ api, clock, context }: Dashboard): Banner[] {
 }
 
 function faultBanners({ api, context, notices, store }: Dashboard): Banner[] {
-  const faults = context.is_admin ? store.faults.open().list.value.length : 0
+  const set = context.is_admin ? store.faults.open().list.value : []
+  // One whose times are used up strikes no more.
+  const faults = set.filter(({ hits, times }) => times === null || hits < times).length
   if (faults === 0) return []
   const short = faults === 1 ? 'A fault is set' : `${faults} faults are set`
   return [
