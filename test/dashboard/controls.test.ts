@@ -40,6 +40,9 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await page.getByRole('button', { name: 'Reset …' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Reset' }).click()
     await page.getByText('The instance was reset.').waitFor()
+    await page.locator('.card', { hasText: 'before-reset' }).getByText('saved to undo').waitFor()
+    const saved = page.locator('.card').filter({ has: page.getByRole('button', { name: 'Fork …' }) })
+    expect(await saved.locator('strong').allTextContents()).toEqual(['mine', 'before-reset'])
     expect((await berth.call('GET', '/servers')).body.servers).toEqual([])
     await page.locator('.card', { hasText: 'mine' }).getByRole('button', { name: 'Restore …' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()
@@ -102,6 +105,44 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await page.getByText('frozen').first().waitFor()
     await page.getByRole('button', { name: 'Reset', exact: true }).click()
     await page.getByText('1 d ahead').waitFor({ state: 'detached' })
+  })
+
+  test('the clock goes on, and asks before it passes the end of this session', async () => {
+    const { berth } = tests
+    // Weeks before the end of the month, when budgets begin anew.
+    await berth.control('POST', '/clock', { set: '2040-01-05T00:00:00Z' })
+    await berth.server()
+    const offset = async (): Promise<number> => (await berth.control('GET', '/clock')).body.offset_ms
+    const offsetBefore = await offset()
+    await using watched = await tests.open('/dashboard/controls')
+    const { page } = watched
+    const clock = page.getByRole('region', { name: 'Clock', exact: true })
+    const shown = clock.locator('p > code').first()
+    const before = (await shown.textContent()) ?? ''
+    await clock.locator('p > code').filter({ hasNotText: before }).first().waitFor()
+
+    await clock.getByRole('button', { name: '+30d' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Move the clock by 30 d?' })
+    await dialog.getByText("This browser's session ends on the way", { exact: false }).waitFor()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await clock.getByRole('button', { name: /^Go to the next: account.budget …$/ }).click()
+    await page.getByText('Running servers are charged for', { exact: false }).waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    expect(Math.abs((await offset()) - offsetBefore)).toBeLessThan(1_000)
+    await berth.control('POST', '/clock', { reset: true })
+  })
+
+  test('what happens next is that of the new state after a reset', async () => {
+    const { berth } = tests
+    const serverId = await berth.server()
+    await using watched = await tests.open('/dashboard/controls')
+    const { page } = watched
+    const timers = page.getByRole('region', { name: 'Clock', exact: true }).getByRole('row')
+    const { status } = await berth.call('POST', `/servers/${serverId}/terminals`, {})
+    expect(status).toBe(201)
+    await timers.filter({ hasText: 'terminal.hang_up' }).waitFor()
+    await berth.control('POST', '/reset')
+    await timers.filter({ hasText: 'terminal.hang_up' }).waitFor({ state: 'detached' })
   })
 
   test('a scenario is written, told where it is wrong, tried, changed in its order and deleted', async () => {

@@ -17,6 +17,9 @@ type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
 const BEFORE_RESET = 'before-reset'
 const BEFORE_RESTORE = 'before-restore'
 
+/** Reports whether the dashboard saved a snapshot by itself. */
+const isForUndo = ({ name }: Snapshot): boolean => name === BEFORE_RESET || name === BEFORE_RESTORE
+
 /** The whole state of the instance: save it, come back to it, begin anew. */
 export function Snapshots() {
   const { api, notices, store } = useDashboard()
@@ -72,7 +75,7 @@ export function Snapshots() {
             <p class="quiet">No snapshot was saved yet.</p>
           ) : (
             <ul class="cards">
-              {all.map((snapshot) => (
+              {[...all.filter((one) => !isForUndo(one)), ...all.filter(isForUndo)].map((snapshot) => (
                 <SnapshotCard
                   key={snapshot.name}
                   snapshot={snapshot}
@@ -142,7 +145,8 @@ function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: 
         <p>
           <strong>
             <bdi>{name}</bdi>
-          </strong>
+          </strong>{' '}
+          {isForUndo(snapshot) && <span class="chip">saved to undo</span>}
         </p>
         <p class="quiet">
           {formatBytes(bytes)}, saved <Time at={createdAt} />
