@@ -24,7 +24,7 @@ test.skipIf(process.platform !== 'linux')(
     const { exitCode, stdout, stderr } = await berth.run(['open'], { env })
     expect({ exitCode, stdout, stderr }).toEqual({
       exitCode: 0,
-      stdout: `Opened ${berth.info.base_url} in the browser.\n`,
+      stdout: `Opened ${berth.info.base_url} in the browser. If none appears: berth open --print\n`,
       stderr: '',
     })
     const shown = readFileSync(join(folder.path, 'shown'), 'utf8')

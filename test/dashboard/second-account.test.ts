@@ -28,6 +28,8 @@ describe.skipIf(browserPath === null)('another account on the dashboard (needs C
     expect(await page.getByRole('link', { name: 'Requests' }).count()).toBe(0)
     expect(await page.getByRole('link', { name: 'Test controls' }).count()).toBe(0)
 
+    expect(await page.getByText("need the instance's rights", { exact: false }).count()).toBe(0)
+
     await page.goto(`${info.base_url}/dashboard/controls`)
     await page.getByText('This address names nothing').waitFor()
     const status = await page.evaluate(`(async () => {
@@ -54,5 +56,17 @@ describe.skipIf(browserPath === null)('another account on the dashboard (needs C
     for (const name of ['Faults', 'Requests']) expect(await parts.getByRole('link', { name }).count()).toBe(0)
     expect(messages.join('\n')).not.toMatch(/heard by the first|of the first account|renamed/)
     expect(problems.filter((problem) => !problem.includes('403'))).toEqual([])
+  })
+
+  test('the first account signed in by its key is told what needs the rights of the instance', async () => {
+    const { info } = tests.berth
+    await using browser = await launchBrowser()
+    await using watched = await watchedPage(browser)
+    const { page } = watched
+    await page.goto(`${info.base_url}/signin`)
+    await page.getByText('For requests and test controls use', { exact: false }).waitFor()
+    await page.getByLabel('API key').fill(info.api_key)
+    await page.keyboard.press('Enter')
+    await page.getByText("Requests and test controls need the instance's rights", { exact: false }).waitFor()
   })
 })

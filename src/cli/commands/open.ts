@@ -32,7 +32,8 @@ Examples:
     await print(await client.call('control.signInLinks.create', { body }), async ({ url }) => {
       if (onlyPrint) return `${url}\n`
       const { openInBrowser } = await import('../browser.ts')
-      if (await openInBrowser(url, context)) return `Opened ${new URL(url).origin} in the browser.\n`
+      if (await openInBrowser(url, context))
+        return `Opened ${new URL(url).origin} in the browser. If none appears: berth open --print\n`
       await context.stderr.write('berth: no browser was found here. Open this within five minutes:\n')
       return `${url}\n`
     })

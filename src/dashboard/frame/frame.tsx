@@ -137,6 +137,12 @@ function Account({ onHelp }: { onHelp: () => void }) {
         </span>
         <span class="quiet">{new URL(base_url).host}</span>
       </p>
+      {context.is_first_account && !context.is_admin && (
+        <p class="rights quiet">
+          Requests and test controls need the instance's rights: run berth open, or open the link that berth
+          printed.
+        </p>
+      )}
       <div class="actions">
         <span class="quiet" title="The version of berth">
           {version}

@@ -10,6 +10,8 @@ export interface DashboardContext {
   readonly account: { readonly id: string; readonly label: string }
   /** Whether the session may use the control API. */
   readonly is_admin: boolean
+  /** Whether a link to the account would begin a session that may. */
+  readonly is_first_account: boolean
   readonly version: string
   /** The address of the API, as in `http://127.0.0.1:4747`. */
   readonly base_url: string

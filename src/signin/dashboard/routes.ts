@@ -3,6 +3,7 @@ import { DashboardAssets } from '../../http/dashboard/assets.ts'
 import { ASSETS_PATH } from '../../http/dashboard/bundle.ts'
 import { dashboardPage } from '../../http/dashboard/page.ts'
 import { accountLabel } from '../../resources/accounts/label.ts'
+import type { KeysService } from '../../resources/keys/service.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { BrowserRequests } from '../session/browser-requests.ts'
@@ -11,6 +12,7 @@ import { PAGE, pageRoute } from '../session/page-route.ts'
 /** Dependencies of the dashboard's page. */
 interface DashboardRoutesOptions {
   browserRequests: BrowserRequests
+  keys: KeysService
   queries: Queries
   clock: Clock
   version: string
@@ -20,14 +22,22 @@ interface DashboardRoutesOptions {
  * Serves the dashboard: one page at `/` and at every path below `/dashboard`, whose script shows what the path
  * names, and the page's files.
  */
-export function dashboardRoutes({ browserRequests, queries, clock, version }: DashboardRoutesOptions) {
+export function dashboardRoutes({ browserRequests, keys, queries, clock, version }: DashboardRoutesOptions) {
   const assets = new DashboardAssets()
   const page = pageRoute(async (request) => {
     const { session, csrf, origin } = await browserRequests.requireSession(request)
     const { accountId: id, isAdmin } = session
     const account = { id, label: accountLabel(queries, id) }
     return dashboardPage(
-      { csrf, account, is_admin: isAdmin, version, base_url: origin, now: toIso(clock.now()) },
+      {
+        csrf,
+        account,
+        is_admin: isAdmin,
+        is_first_account: id === keys.firstAccountId(),
+        version,
+        base_url: origin,
+        now: toIso(clock.now()),
+      },
       await assets.entry(),
     )
   })
