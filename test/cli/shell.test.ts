@@ -40,7 +40,7 @@ describe('berth shell', () => {
     terminal.resize(90, 20)
     await terminal.shows('20 90')
     // A key that comes before the program is in front goes to the shell.
-    terminal.type('sh -c "echo front-\$((1+1)); exec sleep 100"\r')
+    terminal.type('sh -c "echo front-$((1+1)); exec sleep 100"\r')
     await terminal.shows('front-2')
     terminal.type('\x03')
     await terminal.shows(/\^C/)
