@@ -64,7 +64,7 @@ export class Changes {
   }
 
   /**
-   * Calls `reload` when changes may have been missed.
+   * Calls `reload` when changes may have been missed, and once the first connection is there or has failed.
    *
    * @returns a function that ends the subscription
    */
@@ -83,7 +83,7 @@ export class Changes {
         this.#live.add(path)
         if (this.#live.size < this.#paths.length) return
         this.#state.value = 'live'
-        // Also the first time: something may have changed between the first loads and the connection.
+        // Also the first time: what was opened before waits for it.
         this.#reload()
       } else if (change.type === 'gap' || change.type === 'reset') this.#reload()
       else for (const listener of this.#listeners.get(change.type) ?? []) listener(change)
@@ -92,7 +92,9 @@ export class Changes {
       this.#live.delete(path)
       if (code === SESSION_OVER) return location.reload()
       if (!wasReady) void leaveIfSignedOut()
+      const isFirst = this.#state.peek() === 'connecting'
       this.#state.value = 'lost'
+      if (isFirst) this.#reload()
       const wait = RETRY_MS[Math.min(wasReady ? 0 : attempt, RETRY_MS.length - 1)]
       setTimeout(() => this.#connect(path, wasReady ? 0 : attempt + 1), wait)
     }

@@ -27,6 +27,7 @@ export interface CollectionOptions<Value> {
 /** A list of objects: loaded when it is first shown, then kept up to date by the live stream. */
 export class Collection<Value> implements Loadable<Value> {
   readonly #options: CollectionOptions<Value>
+  readonly #changes: Changes
   readonly #byId = signal<ReadonlyMap<string, Value>>(new Map())
   readonly #state = signal<LoadState>('idle')
   /** Changes that were heard while a load was under way, which its response may not have. */
@@ -37,6 +38,7 @@ export class Collection<Value> implements Loadable<Value> {
 
   constructor(changes: Changes, options: CollectionOptions<Value>) {
     this.#options = options
+    this.#changes = changes
     this.list = computed(() => {
       const values = [...this.#byId.value.values()]
       return options.compare ? values.sort(options.compare) : values
@@ -60,7 +62,11 @@ export class Collection<Value> implements Loadable<Value> {
 
   /** Loads it if nothing has yet. Components call it before they read. */
   open(): this {
-    if (this.#state.peek() === 'idle') void this.load()
+    if (this.#state.peek() !== 'idle') return this
+    // The first connection loads it: what was loaded before it would have to be loaded again.
+    if (this.#options.type !== undefined && this.#changes.state.peek() === 'connecting')
+      this.#state.value = 'loading'
+    else void this.load()
     return this
   }
 

@@ -22,6 +22,7 @@ const GATHER_MS = 100
 /** The newest of what goes by: requests, events, deliveries. Loaded when first shown, then fed by the live stream. */
 export class History<Value> implements Loadable<Value> {
   readonly #options: HistoryOptions<Value>
+  readonly #changes: Changes
   readonly #list = signal<readonly Value[]>([])
   readonly #state = signal<LoadState>('idle')
   readonly #hasOlder = signal(false)
@@ -35,6 +36,7 @@ export class History<Value> implements Loadable<Value> {
 
   constructor(changes: Changes, options: HistoryOptions<Value>) {
     this.#options = options
+    this.#changes = changes
     changes.subscribe(options.type, (change) => {
       if (this.#state.peek() === 'idle') return
       this.#waiting.push(change)
@@ -69,7 +71,10 @@ export class History<Value> implements Loadable<Value> {
 
   /** Loads it if nothing has yet. Components call it before they read. */
   open(): this {
-    if (this.#state.peek() === 'idle') void this.load()
+    if (this.#state.peek() !== 'idle') return this
+    // The first connection loads it: what was loaded before it would have to be loaded again.
+    if (this.#changes.state.peek() === 'connecting') this.#state.value = 'loading'
+    else void this.load()
     return this
   }
 
