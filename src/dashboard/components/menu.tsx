@@ -32,7 +32,9 @@ export function Menu({ label, items }: { label: string; items: readonly MenuItem
     event.preventDefault()
     const buttons = [...(list.current?.querySelectorAll('button') ?? [])]
     const at = buttons.indexOf(document.activeElement as HTMLButtonElement)
-    buttons.at((at + step) % buttons.length)?.focus()
+    // Before the first arrow none has the focus.
+    const next = at === -1 ? (step === 1 ? 0 : -1) : (at + step) % buttons.length
+    buttons.at(next)?.focus()
   }
   return (
     <>
@@ -54,8 +56,10 @@ export function Menu({ label, items }: { label: string; items: readonly MenuItem
         class="menu"
         role="menu"
         aria-label={label}
+        tabIndex={-1}
         onKeyDown={move}
-        onToggle={(event) => event.newState === 'open' && list.current?.querySelector('button')?.focus()}
+        // Not the first action: a key that was meant for something else would start it.
+        onToggle={(event) => event.newState === 'open' && list.current?.focus()}
       >
         {items.map(({ label: text, icon, isDangerous, run }) => (
           <MenuButton
