@@ -14,10 +14,13 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await page.getByRole('button', { name: 'Subscribe' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Address').fill(`${berth.info.base_url}/_berth/inbox/orders?respond=503,200`)
+    for (const name of ['task.failed', 'task.completed']) await dialog.getByLabel(name).check()
     await dialog.getByRole('button', { name: 'Subscribe' }).click()
     const shown = page.getByRole('dialog', { name: "The webhook's secret" })
     expect(await shown.locator('.line code').textContent()).toStartWith('whsec_')
     await shown.getByRole('button', { name: 'Done' }).click()
+    const { body } = await berth.call('GET', '/webhooks')
+    expect(body.webhooks[0].events).toEqual(['task.completed', 'task.failed'])
 
     await page.getByRole('button', { name: /Send an event/ }).click()
     await dialog.getByLabel('Event').selectOption('task.failed')

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { EVENT_NAMES, type EventName } from '../../../resources/events/names.ts'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/field.tsx'
@@ -11,7 +12,9 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
   const inbox = `${context.base_url}/_berth/inbox/events`
   const [url, setUrl] = useState(context.is_admin ? inbox : '')
   const [secret, setSecret] = useState<string | null>(null)
-  const body = { url }
+  const [events, setEvents] = useState<ReadonlySet<EventName>>(new Set())
+  const names = EVENT_NAMES.filter((name) => events.has(name))
+  const body = { url, ...(names.length > 0 && { events: names }) }
   const create = async (): Promise<void> => {
     const { secret: text, ...webhook } = await api.call('webhooks.create', { body })
     store.webhooks.add(webhook)
@@ -35,7 +38,7 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       commands={
         <CommandLines
-          berth={`berth webhooks create ${quoted(url)}`}
+          berth={`berth webhooks create ${quoted(url)}${names.length > 0 ? ` --events ${names}` : ''}`}
           method="POST"
           path="/webhooks"
           body={body}
@@ -52,11 +55,29 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
           context.is_admin && (
             <>
               <code>{inbox}</code> is an <a href="/dashboard/inboxes">inbox</a> of this instance: it keeps
-              what it gets.
+              what it gets. With <code>?respond=503,200</code> behind it, it refuses each event once.
             </>
           )
         }
       />
+      <fieldset class="choice">
+        <legend>Events: all, if none is ticked</legend>
+        {EVENT_NAMES.map((name) => (
+          <label key={name}>
+            <input
+              type="checkbox"
+              checked={events.has(name)}
+              onChange={({ currentTarget }) => {
+                const next = new Set(events)
+                if (currentTarget.checked) next.add(name)
+                else next.delete(name)
+                setEvents(next)
+              }}
+            />
+            {name}
+          </label>
+        ))}
+      </fieldset>
     </FormDialog>
   )
 }
