@@ -36,10 +36,10 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     await detail.getByText('Headers of the request').click()
     await detail.getByRole('row', { name: 'authorization Bearer ***' }).waitFor()
     await detail.getByText('It was refused before its body was read.').waitFor()
-    await page.getByRole('button', { name: 'Remove all' }).click()
+    // It has struck as often as it may.
     await page.getByText('A fault is set').waitFor({ state: 'detached' })
+    await tests.berth.control('DELETE', '/faults')
     await detail.getByText('removed since').waitFor()
-    expect((await tests.berth.control('GET', '/faults')).body.faults).toEqual([])
     expect(problems).toEqual([])
   })
 

@@ -54,15 +54,20 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
   const server = serverId === null ? undefined : store.servers.get(serverId)
   const label = server?.task || (serverId === null ? '' : shortId(serverId))
   const look = `entry level-${Math.min(level, LEVELS)} ${entry.isError ? 'bad' : ''} ${isOld ? 'old' : ''}`
+  // Not by the class of the row: Chromium was seen to keep the style of what is in an element whose class changes.
+  const style = {
+    '--level': Math.min(level, LEVELS),
+    '--icon-color': entry.isError ? 'var(--color-failed)' : 'var(--color-muted)',
+    '--words-color': isOld ? 'var(--color-muted)' : 'inherit',
+  }
   // The same element is not compared again, which is most of the work of scrolling.
   return useMemo(
     () => (
-      // A new element for another look: Chromium was seen to keep the style of what is in an element whose class changes.
-      <div key={look} class={look}>
+      <div class={look}>
         <span class="when">
           <TimeOfDay at={at} />
         </span>
-        <span class="what">
+        <span class="what" style={style}>
           {subject.kind === 'task' && onToggle && serverId !== null ? (
             <button
               type="button"
