@@ -5,11 +5,14 @@ import { CommandLines } from './command-lines.tsx'
 
 /** Properties of a form for a variable. */
 interface VariableFormProps {
+  /** The name as it is typed. */
+  name: string
+  onName: (name: string) => void
   /** The names that are set already. */
   names: readonly string[]
   /** Sets the variable. */
   onSet: (name: string, value: string) => Promise<unknown>
-  /** The option of the command line that names the owner: `--server srv_…`. */
+  /** The option of the command line that names the owner: `--server srv_…` or `--project SLUG`. */
   option: string
   path: string
   /** Fields of the request's body beside `secrets`. */
@@ -17,9 +20,8 @@ interface VariableFormProps {
 }
 
 /** Asks for the name and the value of an environment variable, and sets it. */
-export function VariableForm({ names, onSet, option, path, body }: VariableFormProps) {
+export function VariableForm({ name, onName, names, onSet, option, path, body }: VariableFormProps) {
   const { notices } = useDashboard()
-  const [name, setName] = useState('')
   const [value, setValue] = useState('')
   return (
     <>
@@ -29,7 +31,7 @@ export function VariableForm({ names, onSet, option, path, body }: VariableFormP
           event.preventDefault()
           void notices.attempt(async () => {
             await onSet(name, value)
-            setName('')
+            onName('')
             setValue('')
           })
         }}
@@ -45,7 +47,7 @@ export function VariableForm({ names, onSet, option, path, body }: VariableFormP
             placeholder="API_KEY"
             autocomplete="off"
             spellcheck={false}
-            onInput={({ currentTarget }) => setName(currentTarget.value)}
+            onInput={({ currentTarget }) => onName(currentTarget.value)}
           />
         </label>
         <label class="field">

@@ -1,17 +1,16 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { CommandLines } from '../../components/command-lines.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
+import { VariableForm } from '../../components/variable-form.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Project } from '../../store/store.ts'
 import { type AppVariable, useVariables } from './use-variables.ts'
 
 /** The variables of a project: their names, and what its code says of them. Values are written, and never read. */
 export function Variables({ project }: { project: Project }) {
-  const { api, notices } = useDashboard()
+  const { api } = useDashboard()
   const known = useVariables(project)
   const [name, setName] = useState('')
-  const [value, setValue] = useState('')
   const params = { projectId: project.id }
   const set = (secrets: Record<string, string | null>) =>
     api.call('projectSecrets.set', { params, body: { secrets } })
@@ -52,46 +51,13 @@ export function Variables({ project }: { project: Project }) {
           </tbody>
         </table>
       )}
-      <form
-        class="pair"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void notices.attempt(async () => {
-            await set({ [name]: value })
-            setName('')
-            setValue('')
-          })
-        }}
-      >
-        <label class="field">
-          <span>Name</span>
-          <input
-            type="text"
-            required
-            value={name}
-            pattern="[A-Za-z_][A-Za-z0-9_]*"
-            placeholder="API_KEY"
-            onInput={({ currentTarget }) => setName(currentTarget.value)}
-          />
-        </label>
-        <label class="field">
-          <span>Value</span>
-          <input
-            type="password"
-            autocomplete="off"
-            value={value}
-            onInput={({ currentTarget }) => setValue(currentTarget.value)}
-          />
-        </label>
-        <Button type="submit" look="primary">
-          Set
-        </Button>
-      </form>
-      <CommandLines
-        berth={`berth secrets set ${name || 'NAME'} --project ${project.slug}`}
-        method="PUT"
+      <VariableForm
+        name={name}
+        onName={setName}
+        names={known.keys}
+        onSet={(one, value) => set({ [one]: value })}
+        option={`--project ${project.slug}`}
         path={`/projects/${project.id}/secrets`}
-        body={{ secrets: { [name || 'NAME']: '…' } }}
       />
     </div>
   )

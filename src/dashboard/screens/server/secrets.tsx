@@ -11,6 +11,7 @@ export function Secrets({ server }: { server: Server }) {
   const { api, changes } = useDashboard()
   const [names, setNames] = useState<readonly string[] | null>(null)
   const [failure, setFailure] = useState<Error | null>(null)
+  const [name, setName] = useState('')
   const [removing, setRemoving] = useState<string | null>(null)
   const owner = { server_id: server.id }
   const set = async (secrets: Record<string, string | null>): Promise<void> => {
@@ -69,8 +70,10 @@ export function Secrets({ server }: { server: Server }) {
         </table>
       )}
       <VariableForm
+        name={name}
+        onName={setName}
         names={names}
-        onSet={(name, value) => set({ [name]: value })}
+        onSet={(one, value) => set({ [one]: value })}
         option={`--server ${server.id}`}
         path="/secrets"
         body={owner}
