@@ -16,10 +16,8 @@ const OWN_PROCESSES = 24
 /** Milliseconds that a group whose processes have just ended may take to become empty. */
 const EMPTY_MS = 1000
 
-/**
- * How often groups are made that another berth removes meanwhile. Each pause between is 1 ms longer than the last.
- */
-const MAX_ATTEMPTS = 10
+/** Milliseconds for which a group is made again that another berth removes meanwhile. */
+const MAKE_MS = 1000
 
 /** Where control groups are mounted, by convention. */
 const MOUNT = '/sys/fs/cgroup'
@@ -125,16 +123,10 @@ export class CgroupLimiter implements Limiter {
    * it, another berth may consider the parent abandoned and remove it.
    */
   #make(serverId: string, limits: Limits): void {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        for (const dir of this.#directories(serverId)) makeGroup(dir)
-        this.#set(serverId, limits)
-        return
-      } catch (error) {
-        if (!isGone(error) || attempt === MAX_ATTEMPTS) throw error
-        Bun.sleepSync(attempt - 1)
-      }
-    }
+    retryGone(() => {
+      for (const dir of this.#directories(serverId)) retryGone(() => makeGroup(dir))
+      this.#set(serverId, limits)
+    })
   }
 
   #set(serverId: string, limits: Limits): void {
@@ -225,6 +217,24 @@ function makeGroup(dir: string): void {
     throw error
   }
   mkdirSync(dir, { recursive: true })
+}
+
+/**
+ * Calls `make` until nothing that it needs disappears meanwhile, for a second at most. Does not pause: whoever removes
+ * groups all the time must lose one race only.
+ *
+ * @throws what `make` throws last
+ */
+function retryGone(make: () => void): void {
+  const deadline = performance.now() + MAKE_MS
+  for (;;) {
+    try {
+      make()
+      return
+    } catch (error) {
+      if (!isGone(error) || performance.now() > deadline) throw error
+    }
+  }
 }
 
 /**
