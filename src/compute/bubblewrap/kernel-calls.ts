@@ -38,6 +38,13 @@ const WAIT_FOR_ALL_KINDS = 0x4000_0000
 const AF_UNIX = 1
 const SOCK_DGRAM = 2
 
+/**
+ * Microseconds after which the process that makes a user namespace ends by itself. It has all descriptors of berth, so
+ * it must not outlive a berth that is killed meanwhile. Until it is waited for, its namespace can be set even when it
+ * has ended.
+ */
+const LIFE_US = 10_000
+
 /** Bytes of a stack for a process that only waits, and of a set of signals. */
 const STACK_BYTES = 65_536
 const SIGNALS_BYTES = 128
@@ -98,7 +105,7 @@ export function loadKernelCalls(): KernelCalls {
     const number = place === null ? 0 : read.i32(place, 0)
     throw new Error(`${what} failed with error ${number}${number === 22 ? ' (EINVAL)' : ''}`)
   }
-  const pause = libc.dlsym(null, ptr(zeroEnded('pause')))
+  const usleep = libc.dlsym(null, ptr(zeroEnded('usleep')))
   const nothing = zeroEnded('')
 
   /** Calls a function whose thread, and what it starts, receives no signal. */
@@ -128,14 +135,16 @@ export function loadKernelCalls(): KernelCalls {
 
   return {
     makeUserNamespace(map, owner) {
-      if (pause === null) throw new Error('the C library has no pause()')
+      if (usleep === null) throw new Error('the C library has no usleep()')
       const stack = new Uint8Array(STACK_BYTES)
       const top = Math.floor((ptr(stack) + STACK_BYTES) / 16) * 16
       return withoutSignals(() => {
-        // A process in the new namespace, which does nothing but pause(2) on memory of this one. It costs 0.1 ms;
+        // A process in the new namespace, which does nothing but usleep(3) on memory of this one. It costs 0.1 ms;
         // unshare(1) would cost 2.
         const flags = CLONE_NEWUSER | CLONE_VM | CLONE_FILES
-        const pid = asUser(owner, () => check(libc.clone(pause, top as Pointer, flags, null), 'clone'))
+        const pid = asUser(owner, () =>
+          check(libc.clone(usleep, top as Pointer, flags, LIFE_US as Pointer), 'clone'),
+        )
         try {
           for (const file of ['gid_map', 'uid_map']) writeFileSync(`/proc/${pid}/${file}`, map)
           return openSync(`/proc/${pid}/ns/user`, 'r')
