@@ -316,6 +316,12 @@ describe.skipIf(!hasWorlds)('network faults', () => {
         ) ?? []
       return Number(seconds) * 1000
     }
+    // A busy machine makes one slow now and then; latency would make each so.
+    const fastest = async (): Promise<number> => {
+      let least = Number.POSITIVE_INFINITY
+      for (let n = 0; n < 6 && least >= 390; n += 1) least = Math.min(least, await time())
+      return least
+    }
     await world.step({ do: 'disturb', fault: { offline: true, seed: 1 } })
     expect(await world.get('http://93.184.216.34/')).toStartWith('failed')
     expect(await world.get('http://example.test.example/')).toBe('failed 6')
@@ -328,7 +334,7 @@ describe.skipIf(!hasWorlds)('network faults', () => {
     // Once for the opening, once for the response.
     expect(await time()).toBeGreaterThan(790)
     await world.step({ do: 'disturb', fault: { latencyMs: 400, hosts: ['93.184.216.35'], seed: 1 } })
-    expect(await time()).toBeLessThan(390)
+    expect(await fastest()).toBeLessThan(390)
 
     await world.step({ do: 'disturb', fault: { latencyMs: 300, jitterMs: 250, seed: 3 } })
     const times: number[] = []
@@ -344,6 +350,6 @@ describe.skipIf(!hasWorlds)('network faults', () => {
 
     await world.step({ do: 'disturb', fault: null })
     expect(await world.get('http://example.test.example/')).toBe('93.184.216.34')
-    expect(await time()).toBeLessThan(390)
+    expect(await fastest()).toBeLessThan(390)
   }, 90_000)
 })
