@@ -63,7 +63,7 @@ async function statusPage(
   const body = html`<p>${response.message}</p>
 ${isReader ? await detailsOf(app) : null}
 ${nextSteps(app, isStarting && app.crash() === null)}
-${isReader ? null : html`<p class="quiet">A browser that is signed in to berth (<code>berth open</code>) also sees the command and the end of the log here.</p>`}`
+${isReader ? null : html`<p class="quiet">A browser that is signed in to berth (<code>berth open</code>, or the link of <code>berth open --print</code>) also sees the command and the end of the log here.</p>`}`
   const state = app.crash() !== null ? 'has crashed' : isStarting ? 'is starting' : 'is not running'
   return pageOf(`${name} ${state}`, body, response.reload)
 }

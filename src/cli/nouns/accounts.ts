@@ -101,7 +101,7 @@ export const accounts: Noun = {
           ['API key', api_key],
         ])}
 Commands take the key from BERTH_API_KEY. Keep it: only /access in the browser shows it again
-(berth open --account ACCOUNT).
+(berth open --account ACCOUNT; without a browser here, with --print).
 `,
     }),
     call('control.accounts.update', {

@@ -18,7 +18,7 @@ const WORDS: NameWords = {
   one: 'browser',
   by: ['name'],
   listedBy: 'berth browsers',
-  none: 'Sign one in with "berth open".',
+  none: 'Sign one in with "berth open", or elsewhere with the link of "berth open --print".',
 }
 
 /** `berth browsers` */
@@ -32,7 +32,11 @@ export const browsers: Noun = {
     call('browsers.list', {
       usage: 'list',
       description: 'list the browsers, newest first',
-      show: rows('browsers', COLUMNS, 'No browser is signed in. Sign one in with "berth open".\n'),
+      show: rows(
+        'browsers',
+        COLUMNS,
+        'No browser is signed in. Sign one in with "berth open", or elsewhere with the link of "berth open --print".\n',
+      ),
     }),
     call('browsers.delete', {
       usage: 'delete <BROWSER>',

@@ -89,7 +89,7 @@ export const keys: Noun = {
 
   ${paint(out, 'bold', created.key)}
 
-Commands take it from BERTH_API_KEY. Keep it: only /access in the browser shows it again (berth open).
+Commands take it from BERTH_API_KEY. Keep it: only /access in the browser shows it again (berth open, or berth open --print).
 `,
     }),
     call('keys.update', {

@@ -140,7 +140,7 @@ function Account({ onHelp }: { onHelp: () => void }) {
       {context.is_first_account && !context.is_admin && (
         <p class="rights quiet">
           Requests and test controls need the instance's rights: run berth open, or open the link that berth
-          printed.
+          open --print prints.
         </p>
       )}
       <div class="actions">

@@ -59,7 +59,7 @@ ${
   browsers.length > 1 &&
   html`<form method="post" action="/access/other-browsers/signout">${csrfInput(csrf)}<button class="plain">Sign out all other browsers</button></form>`
 }
-<p class="quiet"><code>berth open</code> in a terminal signs another browser in.</p>`
+<p class="quiet"><code>berth open</code> in a terminal signs another browser in; <code>berth open --print</code> prints its link.</p>`
   return pageResponse({ title: 'Access', body, header: signedInHeader(csrf, '/access') })
 }
 

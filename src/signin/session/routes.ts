@@ -116,6 +116,6 @@ const usedLink = (isSignedIn: boolean): PageFailure =>
 ${
   isSignedIn
     ? html`This browser is signed in already: <a href="/">go on</a>.`
-    : html`Run <code>berth open</code> in a terminal for another, or <a href="/signin">sign in with an API key</a>.`
+    : html`Run <code>berth open</code> in a terminal for another (<code>berth open --print</code> prints it), or <a href="/signin">sign in with an API key</a>.`
 }</p>`,
   )

@@ -83,7 +83,7 @@ function tokenOf(headers: Headers): string {
 const ended = (): BerthError =>
   new BerthError(
     'missing_or_invalid_api_key',
-    'The session of this browser has ended. Sign in again: run "berth open", or go to /signin.',
+    'The session of this browser has ended. Sign in again: run "berth open" ("berth open --print" for a browser elsewhere), or go to /signin.',
   )
 
 const refused = (why: string): BerthError =>

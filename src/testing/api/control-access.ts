@@ -62,7 +62,7 @@ export function controlAccess({ adminToken, callers }: ControlGuard, bodyLimit: 
 const lacksRights = (): BerthError =>
   new BerthError(
     'forbidden',
-    'The session of this browser reaches its account, but not the control API. Only a browser that signed in to the first account by a link has the rights of the instance: run "berth open", or open the link that berth printed when it started.',
+    'The session of this browser reaches its account, but not the control API. Only a browser that signed in to the first account by a link has the rights of the instance: run "berth open", or open the link that "berth open --print" prints, or the one that berth printed when it started.',
   )
 
 /** The plugin that groups of the control API mount to get `admin` and `visitor`. */

@@ -49,7 +49,8 @@ export function Browsers() {
         ))}
       </ul>
       <p class="quiet">
-        <code>berth open</code> in a terminal signs another browser in.
+        <code>berth open</code> in a terminal signs another browser in; <code>berth open --print</code> prints
+        its link, for one on another machine.
       </p>
     </Section>
   )

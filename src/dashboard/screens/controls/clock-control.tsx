@@ -185,7 +185,8 @@ function MoveFar({
       <ul>
         {endsSession && (
           <li>
-            This browser's session ends on the way: sign in again with <code>berth open</code>.
+            This browser's session ends on the way: sign in again with <code>berth open</code>, or the link of{' '}
+            <code>berth open --print</code>.
           </li>
         )}
         <li>Running servers are charged for {span(ms)}.</li>
