@@ -43,13 +43,16 @@ const CREDENTIALS = {
   },
 } as const
 
+/** Error: no instance runs on the data directory of a command, and no other source names one. */
+export class NoInstanceError extends CommandError {}
+
 /**
  * Finds the instance of a command: `--base-url` and `--api-key` (`--admin-token`), else BERTH_BASE_URL and
  * BERTH_API_KEY (BERTH_ADMIN_TOKEN), else the instance that runs on the data directory, else, for the API, the one of
  * `berth login`. A directory's credentials are sent to the directory's own instance only, and the key of a login to
  * its own URL, never to an address from another source.
  *
- * @throws UsageError for an invalid address; CommandError if no instance or key is found
+ * @throws UsageError for an invalid address; NoInstanceError, CommandError if no instance or key is found
  */
 export function findInstance(
   options: ConnectionOptions,
@@ -76,7 +79,7 @@ export function findInstance(
     }
     // The variable may still be set from earlier work.
     const named = options.data === undefined && env.BERTH_DATA ? ', which BERTH_DATA names' : ''
-    throw new CommandError(
+    throw new NoInstanceError(
       `No berth runs on ${directory}${named}. Start one with "berth serve", or name one with --base-url or --data${api === 'api' && !isNamed ? `, or sign in to one with "berth login URL"${loginsHint(env)}` : ''}.`,
     )
   }

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { command } from '../support/serve.ts'
 import { type Served, serve, start } from './command.ts'
+import { onTerminal } from './terminal.ts'
 
 let berth: Served
 beforeAll(async () => {
@@ -44,6 +46,17 @@ test('people see a line for each, and what is gone', async () => {
   })
   expect(exitCode).toBe(130)
   expect(await berth.run(['changes', 'servers'])).toMatchObject({ exitCode: 2, stdout: '' })
+})
+
+test('on a terminal a change takes one line', async () => {
+  const columns = 60
+  await using person = onTerminal([...command, 'changes', 'server'], { cwd: berth.cwd, columns })
+  await person.shows('are shown')
+  const { stdout } = await berth.run(['servers', 'create', '--task', 'x'.repeat(columns), '--json'])
+  await person.shows(`${JSON.parse(stdout).id}  {`)
+  await person.shows('…')
+  const lines = Bun.stripANSI(person.output()).split('\r\n').slice(1, -1)
+  for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
 test('a reset is told by a gap, and what changes behind it is printed', async () => {

@@ -55,6 +55,14 @@ test('commands, options and values are offered where they can stand', async () =
   expect(await offered('deliveries', '--status', 'p')).toEqual(['pending'])
 })
 
+test('without a name the script is that of the own shell; for another shell those that there are are named', async () => {
+  const script = (await run(['completion', 'zsh'])).stdout
+  expect(script).not.toBe('')
+  expect((await run(['completion'], { env: { SHELL: '/usr/bin/zsh' } })).stdout).toBe(script)
+  const { exitCode, stderr } = await run(['completion'], { env: { SHELL: '/bin/tcsh' } })
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('bash, zsh, fish')])
+})
+
 test('webhook ids and names of events are offered where they are meant', async () => {
   const { stdout } = await berth.run(['webhooks', 'create', 'https://8.8.8.8/', '--json'])
   expect(await offered('webhooks', 'delete', 'wh_')).toEqual([JSON.parse(stdout).id])

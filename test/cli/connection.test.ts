@@ -49,10 +49,34 @@ test('a flag beats the environment, the environment beats the folder', async () 
 
 test('with nothing running the sentence names folder and remedy', async () => {
   using folder = temporaryFolder()
-  const { exitCode, stdout, stderr } = await run(['servers'], { cwd: folder.path })
+  const { exitCode, stdout, stderr } = await run(['servers'], {
+    cwd: folder.path,
+    env: { XDG_STATE_HOME: folder.path },
+  })
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
   expect(stderr).toBe(
     `berth: No berth runs on ${folder.path}/.berth. Start one with "berth serve", or name one with --base-url or --data, or sign in to one with "berth login URL".\n`,
+  )
+})
+
+test('where an instance runs on another directory, the sentence says how to use it', async () => {
+  using folder = temporaryFolder()
+  const env = { XDG_STATE_HOME: folder.path }
+  await using one = await serve([], { env })
+  const { stderr } = await run(['servers'], { cwd: folder.path, env })
+  const { data_dir, base_url } = one.info
+  const remedy = `BERTH_DATA=${data_dir}`
+  expect(stderr).toContain(`No berth runs on ${folder.path}/.berth. `)
+  expect(stderr).toEndWith(
+    ` One runs on ${data_dir}, at ${base_url}: for all commands of this shell, export ${remedy}.\n`,
+  )
+  const [, given = ''] = /export BERTH_DATA=(.*)\.$/m.exec(stderr) ?? []
+  const followed = await run(['servers'], { cwd: folder.path, env: { ...env, BERTH_DATA: given } })
+  expect(followed).toMatchObject({ exitCode: 0, stderr: '' })
+  await using other = await serve([], { env })
+  expect(other.info.pid).not.toBe(one.info.pid)
+  expect((await run(['servers'], { cwd: folder.path, env })).stderr).toEndWith(
+    ' 2 run on other directories: "berth list" shows them.\n',
   )
 })
 

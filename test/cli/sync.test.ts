@@ -56,7 +56,9 @@ test('--delete removes what is not here, but nothing that would not be sent', as
     'mkdir -p dist old/deep node_modules; touch dist/x old/deep/y server.log .env node_modules/z old-file'
   await onServer(before)
   const { stdout, stderr } = await sync('--delete')
-  expect(stdout).toMatch(/^2 files sent, 2 removed: : \(\d+ bytes?(?: in \S+ s)?\)\n$/)
+  expect(stdout).toMatch(
+    new RegExp(`^2 files sent, 2 removed: ${server}: \\(\\d+ bytes?(?: in \\S+ s)?\\)\n$`),
+  )
   expect(stderr).toContain('.env (may hold secrets')
   expect(await onServer('ls -A')).toBe('.env\n.gitignore\na\ndist\nnode_modules\nserver.log\n')
 })

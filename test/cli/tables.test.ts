@@ -26,14 +26,14 @@ async function onWidth(columns: number, ...args: string[]): Promise<string[]> {
 
 test('a table is as wide as the terminal: minor columns go first, then texts are cut', async () => {
   const [heading = '', ...lines] = await onWidth(120, 'servers')
-  expect(heading).toMatch(/^ID +TASK +TIER +STATUS +STORAGE +CREATED +URL$/)
+  expect(heading).toMatch(/^ID +LABEL +TIER +STATUS +STORAGE +CREATED +URL$/)
   expect(lines[0]).toContain(LABEL)
   for (const columns of [120, 90, 60]) {
     for (const line of await onWidth(columns, 'servers'))
       expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns)
   }
   const narrow = await onWidth(60, 'servers')
-  expect(narrow[0]).toMatch(/^ID +TASK +STATUS +URL$/)
+  expect(narrow[0]).toMatch(/^ID +LABEL +STATUS +URL$/)
   expect(narrow[1]).toContain('…')
 })
 

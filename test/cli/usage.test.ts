@@ -103,6 +103,7 @@ const WRONG: [args: string[], message: string][] = [
   [['serve', '--version'], "unknown option '--version'"],
   [['serve', '--json=no'], "unknown option '--json=no'"],
   [['serve', 'extra'], "too many arguments for 'serve'"],
+  [['logs', 'shop'], 'berth projects logs PROJECT'],
   [['serve', '--port'], "option '--port <PORT>' argument missing"],
   [['serve', '--port', 'x'], '--port: expected a whole number from 0 to 65535, got "x".'],
   [

@@ -3,13 +3,13 @@ import type { ControlChangeMessage } from '../../testing/api/changes.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, text } from '../options.ts'
-import { paint, printable } from '../output.ts'
+import { paint, printable, shorten } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 import { connectionReporter, followStream } from '../reconnect.ts'
 import { action, jsonLines } from '../runner.ts'
 import { connect as connectTo } from '../session.ts'
 
-/** Most characters of an object on a line for people. */
+/** Most characters of an object on a line for people; a terminal's line has as many as fit. */
 const MOST_SHOWN = 300
 
 /** The types of objects that the API sends. */
@@ -131,6 +131,7 @@ function changeText(out: OutputStream, message: Message): string {
   const type = paint(out, 'bold', message.type)
   if (!('id' in message)) return `${type}  ${paint(out, 'dim', SIGNALS[message.type] ?? '')}\n`
   const json = message.value === null ? 'gone' : JSON.stringify(message.value)
-  const shown = json.length > MOST_SHOWN ? `${json.slice(0, MOST_SHOWN)}…` : json
-  return `${type}  ${message.id}  ${printable(shown)}\n`
+  const taken = `${message.type}  ${message.id}  `.length
+  const room = out.columns === undefined ? MOST_SHOWN : Math.max(out.columns - taken, 'gone'.length)
+  return `${type}  ${message.id}  ${shorten(printable(json), room)}\n`
 }

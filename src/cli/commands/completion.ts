@@ -1,4 +1,6 @@
+import { basename } from 'node:path'
 import type { Command } from 'commander'
+import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { type Candidate, complete, type Placeholders, SHELLS, type Shell } from '../complete.ts'
 import type { Named, NameSource } from '../names.ts'
@@ -14,8 +16,8 @@ const LIST_TIMEOUT_MS = 1_000
 
 /** `berth completion` */
 export const completion = action({
-  usage: 'completion <SHELL>',
-  arguments: { SHELL: { description: 'for which shell', choices: SHELLS } },
+  usage: 'completion [SHELL]',
+  arguments: { SHELL: { description: 'for which shell (default: the one of $SHELL)', choices: SHELLS } },
   summary: 'print a completion script for the shell',
   description: 'Prints a script that completes commands, options, values and ids.',
   access: 'none',
@@ -26,8 +28,11 @@ Load it for good:
   zsh    echo 'source <(berth completion zsh)' >> ~/.zshrc     (behind compinit)
   fish   berth completion fish > ~/.config/fish/completions/berth.fish
 `,
-  async run({ session, args: [shell] }) {
-    await session.context.stdout.write(SHELL_SCRIPTS[shell as Shell])
+  async run({ session: { context }, args: [given] }) {
+    const own = basename(context.env.SHELL ?? '')
+    const shell = SHELLS.find((one) => one === (given ?? own))
+    if (shell === undefined) throw new UsageError(`Say for which shell: ${SHELLS.join(', ')}.`)
+    await context.stdout.write(SHELL_SCRIPTS[shell])
   },
 })
 

@@ -10,6 +10,7 @@ import { flag, text } from '../options.ts'
 import { count, formatDuration, printable, printResult } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action } from '../runner.ts'
+import { serverOrNew } from '../server-or-new.ts'
 import { StatusLine } from '../status-line.ts'
 
 /** `berth deploy` */
@@ -43,7 +44,7 @@ Examples:
       )
     }
     const client = await connect()
-    const serverId = await server()
+    const serverId = await serverOrNew(client, session.context, options, server)
     if (directory === undefined)
       return print(
         await publish(session.context, client, serverId, options.json),

@@ -32,6 +32,10 @@ export const logs = action({
     'Prints the requests to the API, the latest last, with fields that nothing read and paths that lead nowhere below them. Secrets are masked.',
   access: 'control',
   json: jsonLines('request'),
+  hints: {
+    'too many arguments':
+      'They are the requests to the API. What an app prints: berth projects logs PROJECT, berth deployments logs SERVER\n',
+  },
   options: {
     follow: flag('continue with new ones, until Ctrl-C', { short: 'f' }),
     bodies: flag('with the bodies of requests and responses'),

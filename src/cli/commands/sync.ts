@@ -59,7 +59,7 @@ It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore fil
       return { ...outcome, volume: progress.volume() }
     }
     const report = async ({ sent, removed, volume }: SyncOutcome & { volume: string }): Promise<void> => {
-      const name = `${wanted.server}:${wanted.path}`
+      const name = `${wanted.server || serverId}:${wanted.path}`
       await printResult(stdout, options.json, { sent, removed }, () =>
         sent.length + removed.length === 0
           ? `Nothing differs from ${printable(name)}.\n`

@@ -27,7 +27,7 @@ const STATUS_STYLES: Record<Server['status'], Style> = {
 
 const COLUMNS: readonly Column<Server>[] = [
   { heading: 'ID', cell: (server) => server.id },
-  { heading: 'TASK', cell: (server) => server.task, elastic: true },
+  { heading: 'LABEL', cell: (server) => server.task, elastic: true },
   { heading: 'TIER', cell: (server) => server.tier, minor: 2 },
   { heading: 'STATUS', cell: (server) => server.status, style: (server) => STATUS_STYLES[server.status] },
   { heading: 'REGION', cell: (server) => server.region, minor: 5 },
@@ -39,7 +39,7 @@ const COLUMNS: readonly Column<Server>[] = [
 
 const serverFacts = ({ server }: { server: Server }): [string, string][] => [
   ['ID', server.id],
-  ['Task', server.task],
+  ['Label', server.task],
   ['Tier', server.tier],
   ['Status', server.status],
   ['Region', server.region],

@@ -4,7 +4,6 @@ import { UsageError } from '../../errors.ts'
 import { BODY_LIMIT } from '../../http/body.ts'
 import type { Project, ProjectCreate } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
-import { askYes } from '../confirm.ts'
 import { FORM_OVERHEAD, packDirectory } from '../directory/pack.ts'
 import { leftOutText, sizeOf } from '../directory/report.ts'
 import { surveyDirectory } from '../directory/survey.ts'
@@ -13,9 +12,9 @@ import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { isInteractive } from '../prompt.ts'
 import { shellQuote } from '../quote.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
+import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
 import { parsePairs, readVariables, type Variables } from '../variables.ts'
 import { followBringUp } from './follow.ts'
@@ -74,26 +73,6 @@ export async function createProject({
       : `Its bring-up goes on. Look at it with: berth projects logs ${id} -f\n`
   await print(created, () => head + next)
   return 0
-}
-
-/**
- * Returns the server for a new project. If there is none yet, offers a person to make one.
- *
- * @throws CommandError as `server` does
- */
-export async function serverOrNew(
-  client: Client,
-  context: ProcessContext,
-  options: { server?: string | undefined },
-  server: () => Promise<string>,
-): Promise<string> {
-  if (options.server !== undefined || !isInteractive(context)) return server()
-  const { servers } = await client.call('servers.list')
-  if (servers.length > 0 || !(await askYes('There is no server yet. Provision one?', context)))
-    return server()
-  const { id } = await client.call('servers.create', { body: {} })
-  await context.stderr.write(`Provisioned ${id}.\n`)
-  return id
 }
 
 /** Keeps which project a directory was sent to. If that cannot be kept, says so and goes on. */
