@@ -8,7 +8,7 @@
  *                             at random as often as in CI
  *     scripts/check           format, lint, types, and the tests that run from source
  */
-import { loadavg } from 'node:os'
+import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { passedBefore, rememberPassed } from './suite/passed-before.ts'
 import { root, runProgram } from './suite/programs.ts'
@@ -33,6 +33,17 @@ const BUDGET = {
 /** How many times as long a run takes as on a machine without other work: processes per worker that want a processor. */
 const busyness = (): number => Math.max(1, (loadavg()[1] ?? 0) / WORKERS)
 
+/** Milliseconds since the machine's start that its processors had nothing to do, and all milliseconds that they had. */
+function processorTimes(): { idle: number; all: number } {
+  const times = cpus().map((cpu) => cpu.times)
+  const all = times.flatMap((one) => Object.values(one))
+  return {
+    idle: times.reduce((sum, one) => sum + one.idle, 0),
+    all: all.reduce((sum, ms) => sum + ms, 0),
+  }
+}
+
+const begun = processorTimes()
 const flags = process.argv.slice(2).filter((one) => one.startsWith('--'))
 const paths = process.argv.slice(2).filter((one) => !one.startsWith('--'))
 const unknown = flags.find((flag) => !['--all', '--source-only'].includes(flag))
@@ -200,8 +211,11 @@ console.log('\nTime, and time of a processor:')
 for (const { title, seconds, processorSeconds } of total.parts)
   console.log(`${clock(seconds).padStart(7)} ${clock(processorSeconds).padStart(7)}  ${title}`)
 console.log(
-  `${clock(taken.minutes * 60).padStart(7)} ${clock(taken.processorMinutes * 60).padStart(7)}  in all\n`,
+  `${clock(taken.minutes * 60).padStart(7)} ${clock(taken.processorMinutes * 60).padStart(7)}  in all`,
 )
+const ended = processorTimes()
+const idle = (ended.idle - begun.idle) / (ended.all - begun.all || 1)
+console.log(`The processors had nothing to do for ${Math.round(idle * 100)} % of it.\n`)
 for (const name of total.unsteady)
   console.log(`unsteady: ${name} (failed above, and passed when tried again)`)
 for (const name of total.failures) console.log(`failed: ${name}`)

@@ -37,10 +37,10 @@ const REPORT_LINES = 60
 const memory = join(root, 'dist/tests')
 
 /**
- * How many files run beside each other: two more than there are processors, since tests wait for processes and for time to
- * pass as often as they compute. With many more, tests are late for their own timeouts.
+ * How many files run beside each other: two for each processor, and two more. A file uses a third of a processor, since tests
+ * wait for processes and for time to pass more than they compute. With many more, tests are late for their own timeouts.
  */
-export const WORKERS = availableParallelism() + 2
+export const WORKERS = availableParallelism() * 2 + 2
 
 /**
  * Runs test files in parallel, those that were slow the last time first, or in a first run those of `slow-files.json`. A
