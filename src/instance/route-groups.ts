@@ -147,8 +147,18 @@ export const NOT_JOURNALED: ReadonlySet<Group> = new Set(['documents', ...UNDOCU
 /** Groups that do not take the session of a browser as a credential of the API. */
 export const WITHOUT_SESSION: ReadonlySet<AppGroup> = NOT_JOURNALED
 
-/** Paths whose requests only carry requests to the API, which faults strike by themselves. */
-export const CARRIER_PATHS: ReadonlySet<string> = new Set(['/mcp'])
+/**
+ * Paths that faults strike only if they name them. `/mcp` carries requests to the API, which faults strike by
+ * themselves; the others are pages on which people sign in.
+ */
+const NAMED_PATHS: ReadonlySet<string> = new Set(['/mcp', '/oauth/authorize', '/cli/authorize'])
+
+/** First segments of such paths: pages about the instance, and the documents that they are made of. */
+const NAMED_SEGMENTS: ReadonlySet<string> = new Set(['docs', 'openapi.json', 'llms.txt', 'access'])
+
+/** Reports whether a fault strikes a path only if it has that very path. */
+export const needsNamedFault = (path: string): boolean =>
+  NAMED_PATHS.has(path) || NAMED_SEGMENTS.has(path.split('/', 2)[1] ?? '')
 
 /** First segments of the paths of the dashboard's page, which faults of everything leave alone. */
 export const DASHBOARD_SEGMENTS: ReadonlySet<string> = new Set([

@@ -3,7 +3,7 @@ import type { HostOptions } from '../http/host.ts'
 import { once } from '../runtime/once.ts'
 import type { Capture } from '../testing/journal/capture.ts'
 import type { App, GroupApps } from './group-apps.ts'
-import { type AppGroup, CARRIER_PATHS, DASHBOARD_SEGMENTS } from './route-groups.ts'
+import { type AppGroup, DASHBOARD_SEGMENTS, needsNamedFault } from './route-groups.ts'
 import type { Services } from './services.ts'
 
 /** Dependencies of `appsWithFaults`. */
@@ -35,7 +35,7 @@ export function appsWithFaults({
       callers,
       host,
       ids: services.ids,
-      carriers: CARRIER_PATHS,
+      needsNamedFault,
       dashboardSegments: DASHBOARD_SEGMENTS,
       onStrike: capture?.struck,
       backend: () => services.compute.backendFailure(),

@@ -251,8 +251,6 @@ export interface RequestFacts {
   readonly accountId: string | undefined
   /** Which of berth's own clients sent it; null for any other. */
   readonly client: OwnClient | null
-  /**
-   * Whether it only carries other requests, each of which is matched by itself. Only its own literal path matches it.
-   */
-  readonly isCarrier: boolean
+  /** Whether only a fault with its very path matches it, as one that carries requests which are matched by themselves. */
+  readonly needsPath: boolean
 }

@@ -26,8 +26,8 @@ export interface FaultGateOptions {
   callers: Callers
   host: HostOptions
   ids: Ids
-  /** Paths whose requests only carry other requests, which pass the gate too. */
-  carriers: ReadonlySet<string>
+  /** Reports whether a fault strikes a path only if it has that very path. */
+  needsNamedFault: (path: string) => boolean
   /** First segments of the paths of the dashboard's page, of what it loads, and of signing in to it. */
   dashboardSegments: ReadonlySet<string>
   /** Called before a request that faults strike goes on. */
@@ -130,7 +130,8 @@ export class FaultGate {
       const hasCaller = operation !== undefined || bearerOf(request) !== null
       const client = this.#clientOf(request, path)
       const accountId = hasCaller ? this.#options.callers.admit(request, 'resource').accountId : undefined
-      return { operation, method, path, accountId, client, isCarrier: this.#options.carriers.has(path) }
+      const needsPath = this.#options.needsNamedFault(path)
+      return { operation, method, path, accountId, client, needsPath }
     } catch (error) {
       if (error instanceof BerthError) return null
       throw error

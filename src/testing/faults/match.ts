@@ -9,7 +9,7 @@ export function matcherOf({ operation, method, path, account_id, client }: Fault
   const isPath = path === undefined ? () => true : pathMatcher(path)
   const writtenOut = path !== undefined && isLiteral(path)
   return (request) =>
-    (writtenOut || !request.isCarrier) &&
+    (writtenOut || !request.needsPath) &&
     (operation === undefined || operation === request.operation) &&
     (method === undefined || method === request.method) &&
     // A fault of everything would leave the dashboard unable to show it and to remove it.

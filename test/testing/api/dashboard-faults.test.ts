@@ -40,6 +40,20 @@ describe('a fault of everything leaves the dashboard alone', () => {
     expect((await berth.call('GET', '/servers')).status).toBe(503)
   })
 
+  test('the reference, the guide, and the pages on which people allow a program something', async () => {
+    await fault({})
+    await fault({ path: '/**' })
+    for (const path of ['/openapi.json', '/docs', '/docs/guide', '/llms.txt'])
+      expect([path, await status(path, {})]).toEqual([path, 200])
+    // Without a session they lead to the sign-in, or say what they miss.
+    for (const path of ['/access', '/cli/authorize', '/oauth/authorize'])
+      expect([path, await status(path, {})]).not.toEqual([path, 503])
+    expect(await hits()).toEqual([0, 0])
+    await fault({ path: '/openapi.json' })
+    expect(await status('/openapi.json', own)).toBe(503)
+    expect(await status('/docs', own)).toBe(200)
+  })
+
   test('also its WebSocket, which can have no header of its own', async () => {
     await fault({})
     const url = `${berth.info.base_url.replace('http', 'ws')}/changes`

@@ -177,7 +177,7 @@ describe('a fault strikes', () => {
         path: given,
         accountId: undefined,
         client: null,
-        isCarrier: false,
+        needsPath: false,
       }),
     ).toBe(struck)
   })
@@ -193,7 +193,7 @@ describe('a fault strikes', () => {
         path,
         accountId: undefined,
         client: null,
-        isCarrier: false,
+        needsPath: false,
       }),
     ).toBe(false)
     expect(performance.now() - began).toBeLessThan(20_000)
