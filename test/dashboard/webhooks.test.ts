@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath, hindrances } from '../support/browser.ts'
-import { dashboardTests, LOOKS } from '../support/dashboard.ts'
+import { dashboardTests, LOOKS, live } from '../support/dashboard.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -9,6 +9,8 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
 
   test('an inbox is subscribed, refuses at first, and is delivered to when the clock is moved to the next try', async () => {
     const { berth } = tests
+    // The next try waits for the person.
+    await berth.control('POST', '/clock', { freeze: true })
     await using watched = await tests.open('/dashboard/webhooks')
     const { page, problems } = watched
     await page.getByRole('button', { name: 'Subscribe' }).click()
@@ -38,19 +40,17 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await delivery.getByRole('row', { name: 'webhook-signature v1,' }).waitFor()
     await delivery.getByText('Headers of the response').click()
     await delivery.getByRole('row', { name: 'content-type application/json' }).nth(1).waitFor()
-    await delivery.getByText(/^Next try/).waitFor()
     const card = page.locator('.card', { hasText: 'respond=503,200' })
     await card.getByText('1 waiting for the next try').waitFor()
 
-    await page.getByRole('link', { name: 'Test controls' }).click()
-    await page.getByRole('button', { name: 'Go to the next: delivery.retry' }).click()
-    await page.getByRole('link', { name: 'Webhooks' }).click()
+    await delivery.getByRole('button', { name: 'Move the clock to the next try' }).click()
     await delivery.getByText('delivered', { exact: true }).waitFor()
     await card.getByText('100 % of 1 delivered').waitFor()
+    expect(await delivery.getByRole('button', { name: 'Move the clock to the next try' }).count()).toBe(0)
     // It can be sent again at any time.
-    await delivery.locator('summary').first().click()
     await delivery.getByRole('button', { name: 'Send again' }).click()
     await delivery.getByText('3 attempts').waitFor()
+    await berth.control('POST', '/clock', { reset: true })
 
     await page.getByRole('link', { name: 'Inboxes' }).click()
     await page.getByText('signed', { exact: true }).first().waitFor()
@@ -68,6 +68,34 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await forged.getByText('wrong signature').click()
     await forged.locator('p.struck', { hasText: 'made for another body, id or time' }).waitFor()
     expect(problems).toEqual([])
+  })
+
+  test('the clock is not moved to the next try without a question if the session ends on the way', async () => {
+    const { berth } = tests
+    await using watched = await tests.open('/dashboard/webhooks')
+    const { page } = watched
+    const clock = async (body: object) => Date.parse((await berth.control('POST', '/clock', body)).body.now)
+    const [session] = (await berth.call('GET', '/browsers')).body.browsers
+    const end = Date.parse(session.created_at) + 30 * 86_400_000
+    // Used in time, it lasts until its age ends it. A frozen clock waits for the test.
+    for (let now = await clock({ freeze: true }); now < end - 1_000; ) {
+      now = await clock({ set: new Date(Math.min(now + 6 * 86_400_000, end - 1_000)).toISOString() })
+      await page.reload()
+      await live(page)
+    }
+    await berth.call('POST', '/webhooks', { url: `${berth.info.base_url}/_berth/inbox/late?respond=503,200` })
+    await berth.control('POST', '/events', { event: 'task.created' })
+    const delivery = page.locator('.deliveries > li', { hasText: 'inbox/late' })
+    await delivery.locator('summary').first().click()
+    await delivery.getByRole('button', { name: 'Move the clock to the next try' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText("This browser's session ends on the way", { exact: false }).waitFor()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    expect(await clock({ freeze: true })).toBe(end - 1_000)
+    await delivery.getByRole('button', { name: 'Move the clock to the next try' }).click()
+    await dialog.getByRole('button', { name: 'Move the clock' }).click()
+    await page.waitForURL(/signin/)
+    await clock({ reset: true })
   })
 
   test('each event has the form of its schema: lists, numbers and what may be missing', async () => {

@@ -32,13 +32,17 @@ export const TimeOfDay = ({ at }: { at: number }) => {
   )
 }
 
+/** Returns how far away a time is that something is due at, down to its last second: `in 4.2 s`, then `now`. */
+const dueIn = (at: number, now: number): string => (at > now ? `in ${span(at - now)}` : 'now')
+
 /** A time relative to berth's clock; the whole on hover. */
-export function Time({ at }: { at: string | null | undefined }) {
+export function Time({ at, isDue }: { at: string | null | undefined; isDue?: boolean }) {
   const { clock } = useDashboard()
   if (!at) return <span class="quiet">never</span>
+  const describe = isDue ? dueIn : relative
   return (
     <time dateTime={at} title={at}>
-      {relative(Date.parse(at), clock.now.value)}
+      {describe(Date.parse(at), clock.now.value)}
     </time>
   )
 }

@@ -8,6 +8,8 @@ export interface DashboardContext {
   /** Proves that a request comes from a page of the session: sent in `x-berth-csrf`. */
   readonly csrf: string
   readonly account: { readonly id: string; readonly label: string }
+  /** Of the browser, as `browsers.list` has it. */
+  readonly session_id: string
   /** Whether the session may use the control API. */
   readonly is_admin: boolean
   /** Whether a link to the account would begin a session that may. */

@@ -5,7 +5,7 @@ import { notFound } from '../../errors.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Grants } from '../oauth/grants.ts'
-import type { BrowserSessions } from '../session/sessions.ts'
+import { type BrowserSessions, endOf } from '../session/sessions.ts'
 import { Browser, Program } from './model.ts'
 import { browserName } from './words.ts'
 
@@ -65,6 +65,7 @@ export const accessApiRoutes = (access: AccessControl, { grants, sessions }: Acc
           is_current: session.id === caller.credentialId,
           created_at: toIso(session.createdAt),
           last_used_at: toIso(session.seenAt),
+          expires_at: toIso(endOf(session)),
         })),
       }),
       operation('browsers.list', {

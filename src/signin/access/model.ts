@@ -24,6 +24,10 @@ export const Browser = t.Object(
     is_current: t.Boolean({ description: 'Whether it has sent this request.' }),
     created_at: t.String({ format: 'date-time' }),
     last_used_at: t.String({ format: 'date-time' }),
+    expires_at: t.String({
+      format: 'date-time',
+      description: 'When its session ends if it is not used again.',
+    }),
   },
   { $id: 'Browser', additionalProperties: true },
 )

@@ -32,6 +32,7 @@ export function dashboardRoutes({ browserRequests, keys, queries, clock, version
       {
         csrf,
         account,
+        session_id: session.id,
         is_admin: isAdmin,
         is_first_account: id === keys.firstAccountId(),
         version,

@@ -135,7 +135,7 @@ export class BrowserSessions {
   endsAt(id: string): number | null {
     const session = this.#read(eq(sessions.id, id))
     if (session === null || !this.#isLive(session)) return null
-    return Math.min(session.createdAt + SESSION_MS, session.seenAt + IDLE_MS)
+    return endOf(session)
   }
 
   /** Calls `ended` when a session has ended by its age, unless the returned function is called before. */
@@ -226,11 +226,14 @@ export class BrowserSessions {
     return this.#queries.select().from(sessions).where(where).get() ?? null
   }
 
-  #isLive({ accountId, keyId, createdAt, seenAt }: BrowserSession): boolean {
-    const now = this.#clock.now()
-    return now < createdAt + SESSION_MS && now < seenAt + IDLE_MS && this.#isOwnerValid(accountId, keyId)
+  #isLive(session: BrowserSession): boolean {
+    return this.#clock.now() < endOf(session) && this.#isOwnerValid(session.accountId, session.keyId)
   }
 }
+
+/** Returns when a session ends if it is not used again, in milliseconds since 1970. */
+export const endOf = ({ createdAt, seenAt }: Pick<BrowserSession, 'createdAt' | 'seenAt'>): number =>
+  Math.min(createdAt + SESSION_MS, seenAt + IDLE_MS)
 
 /** The order in which sessions began. */
 const ROWID = sql`rowid`

@@ -57,7 +57,8 @@ export function Browsers() {
 }
 
 function BrowserCard({ browser, onSignOut }: { browser: Browser; onSignOut: () => Promise<void> }) {
-  const { name, is_current: isCurrent, is_admin: isAdmin, created_at: at, last_used_at: lastUsedAt } = browser
+  const { name, is_current: isCurrent, is_admin: isAdmin, created_at: at } = browser
+  const { last_used_at: lastUsedAt, expires_at: endsAt } = browser
   return (
     <li class="card">
       <div class="card-main">
@@ -73,7 +74,8 @@ function BrowserCard({ browser, onSignOut }: { browser: Browser; onSignOut: () =
           )}
         </p>
         <p class="quiet">
-          Signed in <Time at={at} />, used <Time at={lastUsedAt} />.
+          Signed in <Time at={at} />, used <Time at={lastUsedAt} />, ends <Time at={endsAt} /> if it is not
+          used.
         </p>
       </div>
       <Button label={isCurrent ? 'Sign out this browser' : `Sign out ${name}`} onClick={onSignOut}>

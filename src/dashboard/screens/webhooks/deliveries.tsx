@@ -1,4 +1,5 @@
 import { Button } from '../../components/button.tsx'
+import { useClockMover } from '../../components/clock-move.tsx'
 import { CopyButton } from '../../components/copy.tsx'
 import { Headers } from '../../components/headers.tsx'
 import { JsonView, LongText } from '../../components/json-view.tsx'
@@ -32,7 +33,8 @@ export function Deliveries() {
 }
 
 function DeliveryView({ delivery }: { delivery: Delivery }) {
-  const { api, router, store } = useDashboard()
+  const { api, clock, router, store } = useDashboard()
+  const { move, question } = useClockMover()
   const { id, event, url, status, created_at: createdAt, next_attempt_at: nextAt, attempts } = delivery
   const isOpen = router.query.value.get('delivery') === id
   const last = attempts.at(-1)
@@ -53,16 +55,16 @@ function DeliveryView({ delivery }: { delivery: Delivery }) {
             {last && status !== 'delivered' && <>, the last one: {last.error ?? last.status}</>}
             {nextAt !== null && (
               <>
-                , next try <Time at={nextAt} />
+                , next try <Time at={nextAt} isDue />
               </>
             )}
           </span>
         </summary>
         <p class="actions">
-          {nextAt !== null && (
-            <span class="quiet">
-              Next try <Time at={nextAt} />
-            </span>
+          {nextAt !== null && Date.parse(nextAt) > clock.now.value && (
+            <Button icon="clock" onClick={() => move({ set: nextAt })}>
+              Move the clock to the next try
+            </Button>
           )}
           <Button
             icon="restart"
@@ -74,6 +76,7 @@ function DeliveryView({ delivery }: { delivery: Delivery }) {
             {status === 'delivered' ? 'Send again' : 'Try now'}
           </Button>
         </p>
+        {question}
         <ol class="attempts">
           {attempts.map((attempt) => (
             <Attempt key={attempt.number} attempt={attempt} />

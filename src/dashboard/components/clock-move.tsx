@@ -1,0 +1,94 @@
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import type { ResponseOf } from '../../client/client.ts'
+import { useDashboard } from '../dashboard.ts'
+import { Confirm } from './dialog.tsx'
+import { span } from './time.tsx'
+
+/** Berth's clock, and what happens next by it. */
+export type ClockState = ResponseOf<'control.clock.read'>
+
+/** Where the clock is moved: forward by a duration, as in `1h` and in milliseconds, or to a time. */
+type Goal = { readonly advance: string; readonly ms: number } | { readonly set: string }
+
+/** How far the clock goes without a question, in milliseconds, if the button does not say how far. */
+export const FAR_MS = 86_400_000
+
+/** Moves the clock, with a question before if that needs one. */
+export interface ClockMover {
+  /** Moves the clock. Asks first if this browser's session ends on the way, or from a distance on. */
+  readonly move: (goal: Goal, asksFrom?: number) => Promise<void>
+  /** The question, while there is one. */
+  readonly question: ComponentChildren
+}
+
+/** Moves berth's clock for a screen that shows `question`. */
+export function useClockMover(): ClockMover {
+  const { api, clock } = useDashboard()
+  const [asked, setAsked] = useState<Asked | null>(null)
+  const moveNow = async (goal: Goal): Promise<void> => {
+    const body = 'set' in goal ? goal : { advance: goal.advance }
+    clock.set(await api.call('control.clock.move', { body }))
+  }
+  return {
+    question: asked && (
+      <MoveFar {...asked} onConfirm={() => moveNow(asked.goal)} onClose={() => setAsked(null)} />
+    ),
+    move: async (goal, asksFrom = FAR_MS) => {
+      const [state, { browsers }] = await Promise.all([
+        api.call('control.clock.read'),
+        api.call('browsers.list'),
+      ])
+      const now = Date.parse(state.now)
+      const at = 'set' in goal ? Date.parse(goal.set) : now + goal.ms
+      const session = browsers.find((browser) => browser.is_current)
+      const endsSession = session !== undefined && at >= Date.parse(session.expires_at)
+      if (endsSession || at - now > asksFrom) setAsked({ goal, at, state, endsSession })
+      else await moveNow(goal)
+    },
+  }
+}
+
+/** A move that somebody has to agree to. */
+interface Asked {
+  readonly goal: Goal
+  /** When it ends, in milliseconds since 1970. */
+  readonly at: number
+  /** The clock before it. */
+  readonly state: ClockState
+  /** Whether this browser's session ends on the way. */
+  readonly endsSession: boolean
+}
+
+/** Asks before the clock is moved far, and says what happens on the way. */
+function MoveFar({
+  at,
+  state,
+  endsSession,
+  onConfirm,
+  onClose,
+}: Omit<Asked, 'goal'> & { onConfirm: () => Promise<unknown>; onClose: () => void }) {
+  const { context } = useDashboard()
+  const distance = span(at - Date.parse(state.now))
+  const passed = state.next.filter((timer) => timer.id !== context.session_id && Date.parse(timer.at) < at)
+  const names = [...new Set(passed.map(({ name }) => name))]
+  return (
+    <Confirm
+      title={`Move the clock by ${distance}?`}
+      action="Move the clock"
+      onConfirm={onConfirm}
+      onClose={onClose}
+    >
+      <ul>
+        {endsSession && (
+          <li>
+            This browser's session ends on the way: sign in again with <code>berth open</code>, or the link of{' '}
+            <code>berth open --print</code>.
+          </li>
+        )}
+        <li>Running servers are charged for {distance}.</li>
+        {names.length > 0 && <li>On the way: {names.join(', ')}.</li>}
+      </ul>
+    </Confirm>
+  )
+}
