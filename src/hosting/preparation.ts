@@ -36,18 +36,23 @@ export class Preparation {
   }
 
   /**
-   * Detects how the app in a directory is installed, built and started.
+   * Detects how the app in a directory is installed, built and started, and says in its log what it is.
    *
    * @throws AppError, NoAppFound
    */
-  async plan({ workspace, directory, sandbox, log }: AppWorkspace): Promise<AppPlan> {
+  async plan(location: AppWorkspace): Promise<AppPlan> {
+    const plan = await this.detect(location)
+    location.log.append('berth', `Found: ${plan.kind}.`)
+    return plan
+  }
+
+  /** Does the same without a line in the log. @throws AppError, NoAppFound */
+  async detect({ workspace, directory, sandbox }: AppWorkspace): Promise<AppPlan> {
     const [{ planApp }, { SandboxTools }] = await Promise.all([
       import('./app-runtime/plan-app.ts'),
       import('./app-runtime/tools.ts'),
     ])
-    const plan = await planApp({ workspace, dir: directory, tools: new SandboxTools(sandbox) })
-    log.append('berth', `Found: ${plan.kind}.`)
-    return plan
+    return planApp({ workspace, dir: directory, tools: new SandboxTools(sandbox) })
   }
 
   /**

@@ -158,6 +158,8 @@ test('--watch sends each change, goes on after a mistake, and ends with Ctrl-C',
   write('watched', { 'index.ts': 'throw new Error("broken on purpose")', left: 'out' })
   await watch.says('could not be brought up')
   watch.forget()
+  write('watched', { 'index.ts': app('two') })
+  await watch.says(`Back at the version that runs: watched at ${url}`)
   write('watched', { 'index.ts': app('three') })
   await watch.says(/1 file sent, restarted/)
   expect(await text(url)).toBe('three')

@@ -41,6 +41,8 @@ interface Outcome {
   phases: readonly string[]
   /** Milliseconds from the survey of the directory to the app's response. */
   tookMs: number
+  /** Whether the push before has failed, and the directory is again what runs. */
+  isBack: boolean
 }
 
 /**
@@ -129,8 +131,7 @@ async function watchAndPush(
     try {
       const outcome = await pusher.push(signal)
       const { written, removed, began } = outcome.response
-      // What is as before the failed push is sent as no file, and comes up anew.
-      if (isFirst || written + removed > 0 || began !== null)
+      if (isFirst || outcome.isBack || written + removed > 0 || began !== null)
         await report(session, client, outcome, options, signal)
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
@@ -197,6 +198,7 @@ export class Pusher {
       return { ...outcome, response: { ...outcome.response, written: 0, removed: 0, began: null } }
     }
     const before = this.#sent
+    const hadFailed = this.#failed !== null
     const { isQuiet, status, label } = this.view
     const response = await this.#send(survey, manifest)
     const { project } = response
@@ -217,7 +219,8 @@ export class Pusher {
     const hasFailed = final.init_phase === 'failed'
     if (hasFailed) this.#sent = before
     const tookMs = Math.round(performance.now() - began)
-    const outcome = { response, project: final, phases, tookMs }
+    const isBack = hadFailed && response.began === null && response.written + response.removed === 0
+    const outcome = { response, project: final, phases, tookMs, isBack }
     this.#failed = hasFailed ? { manifest, outcome } : null
     return outcome
   }
@@ -274,7 +277,7 @@ export class Pusher {
 async function report(
   { context: { stdout, stderr } }: CliSession,
   client: Client,
-  { response, project, phases, tookMs }: Outcome,
+  { response, project, phases, tookMs, isBack }: Outcome,
   { json }: PushOptions,
   signal: AbortSignal,
 ): Promise<number> {
@@ -302,7 +305,7 @@ async function report(
   }
   if (json) return 0
   const where = url === null ? `It is private: berth projects update ${slug} --public gives it a URL.` : url
-  const done = summary(response, phases, taken ? null : tookMs)
+  const done = isBack ? 'Back at the version that runs' : summary(response, phases, taken ? null : tookMs)
   const said = taken ? ` ${taken.text}` : ''
   await stdout.write(
     `${done}: ${printable(slug)} ${url === null ? 'runs. ' : 'at '}${where}${said && `.${said}`}\n`,

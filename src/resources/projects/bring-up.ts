@@ -39,6 +39,8 @@ export interface PreviousVersion {
   discard(): Promise<void>
   /** Puts it back; later calls do nothing more. Reports whether there was any to put back. */
   putBack(): Promise<boolean>
+  /** Notes that the version runs that was put back, with its packages and its build. */
+  markRestored(): void
 }
 
 /** The phases that do work, in order. */
@@ -184,6 +186,7 @@ export class BringUp {
         records.setInstalled(row.id, fingerprint)
       }
       if (wasBuilt) await preparation.build(location, plan, environment)
+      previous.markRestored()
     } catch (error) {
       logger.warn('the version before of a project is not restored', {
         projectId: row.id,
@@ -226,7 +229,13 @@ export class BringUp {
       const installed = await code.fingerprint(row, plan, workspace)
       records.setInstalled(row.id, null)
       await preparation.install(target, plan, environment)
-      records.setInstalled(row.id, installed)
+      // With a lock file that the install has written the command is another one, as the next push finds it.
+      const next = await preparation.detect(target)
+      const isSame =
+        Bun.deepEquals([next.build, next.start], [plan.build, plan.start]) &&
+        installed === (await code.fingerprint(row, plan, workspace))
+      if (isSame) records.setPlan(row.id, next)
+      records.setInstalled(row.id, isSame ? await code.fingerprint(row, next, workspace) : installed)
       return
     }
     const plan = planOf(row)

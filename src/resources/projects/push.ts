@@ -72,6 +72,8 @@ export class ProjectPushes {
   readonly #staged = new Map<string, StagedParts>()
   /** The code of versions that run while pushes try to replace them. */
   readonly #previous = new Map<string, PreviousCode>()
+  /** The bring-ups that failed and left the version before in place, by project. */
+  readonly #restored = new Map<string, string>()
   /** How often the code of a project was put back. */
   readonly #putBacks = new Map<string, number>()
 
@@ -197,10 +199,14 @@ export class ProjectPushes {
     await staged?.push[Symbol.asyncDispose]()
   }
 
-  /** Reports whether a project has nothing to change and runs. */
+  /** Reports whether a project has nothing to change and runs, as it does after a failure that was undone. */
   #isReadyWith({ id }: ProjectRow, { written, removed }: Change): boolean {
     const { records, hosting } = this.#dependencies
-    const isUp = records.find(id)?.initPhase === 'ready' && hosting.find(id)?.isUp === true
+    const row = records.find(id)
+    const app = hosting.find(id)
+    const isRestored =
+      row?.initPhase === 'failed' && app?.crash === null && this.#restored.get(id) === row.initRunId
+    const isUp = (row?.initPhase === 'ready' || isRestored) && app?.isUp === true
     return isUp && written.length === 0 && removed.length === 0
   }
 
@@ -220,6 +226,7 @@ export class ProjectPushes {
   async forget(id: string): Promise<void> {
     this.#asked.delete(id)
     this.#putBacks.delete(id)
+    this.#restored.delete(id)
     await this.#discardStaged(id)
     await this.#discardPrevious(id)
   }
@@ -237,6 +244,10 @@ export class ProjectPushes {
       putBack: () => {
         putBack ??= this.#putBack(id)
         return putBack
+      },
+      markRestored: () => {
+        const run = this.#dependencies.records.find(id)?.initRunId
+        if (run) this.#restored.set(id, run)
       },
     }
   }
@@ -268,9 +279,12 @@ export class ProjectPushes {
     paths: readonly string[],
   ): Promise<Phase | null> {
     const { apps, records, servers } = this.#dependencies
-    if (this.#isReadyWith(row, change)) return null
-    const { tree, removed } = change
     const before = records.find(row.id) ?? row
+    if (this.#isReadyWith(row, change)) {
+      if (before.initPhase === 'failed') records.markRecovered(row.id)
+      return null
+    }
+    const { tree, removed } = change
     const app = await apps.app(before)
     // The bring-up starts the app itself, so its watch need not. Pages in browsers are reloaded by the watch alone.
     const isServed = before.plan?.start.kind === 'files' && before.plan.build === null

@@ -105,6 +105,17 @@ describe('POST /projects/{projectId}/push', () => {
     expect(await installs()).toBe('3')
   })
 
+  test('a lock file that the install has written leads to no other install', async () => {
+    const app = {
+      'package.json': '{"name":"app","dependencies":{"own":"file:./own"}}',
+      'own/package.json': '{"name":"own","version":"1.0.0"}',
+      'index.ts': server('one'),
+    }
+    const { id, slug } = await ready(berth, serverId, { source: await archiveOf(app) })
+    expect(await files(slug)).toContain('./bun.lock')
+    expect(await push(id, { ...app, 'index.ts': server('two') })).toMatchObject({ began: 'start' })
+  })
+
   test('builds again, and restarts nothing that berth serves itself or that watches its files', async () => {
     const site = { 'index.html': 'one' }
     const still = await ready(berth, serverId, { visibility: 'public', source: await archiveOf(site) })
@@ -136,6 +147,28 @@ describe('POST /projects/{projectId}/push', () => {
     expect(await text(url)).toBe('one')
     expect(await push(id, { ...APP, 'src/index.ts': server('mended') })).toMatchObject({ began: 'start' })
     expect(await text(url)).toBe('mended')
+  })
+
+  test('the version before is ready again when a push describes it, without another start', async () => {
+    const counted = { ...APP, 'berth.json': '{"start":"echo once >> starts; test ! -e off && exec bun src/index.ts"}' }
+    const { id, slug, url } = await ready(berth, serverId, {
+      visibility: 'public',
+      source: await archiveOf(counted),
+    })
+    const starts = async () => (await berth.exec(serverId, `cat projects/${slug}/starts`)).stdout
+    await push(id, { ...counted, 'src/index.ts': 'process.exit(5)' })
+    expect((await berth.call('GET', `/projects/${id}`)).body.init_phase).toBe('failed')
+    const before = await starts()
+    expect(await push(id, counted)).toMatchObject({ asked: [], written: 0, removed: 0, began: null })
+    expect((await berth.call('GET', `/projects/${id}`)).body.init_phase).toBe('ready')
+    expect(await text(url)).toBe('one')
+    expect(await starts()).toBe(before)
+    // A bring-up that fails otherwise says nothing of the version before.
+    await push(id, { ...counted, 'src/index.ts': 'process.exit(5)' })
+    await berth.exec(serverId, `touch projects/${slug}/off`)
+    await berth.call('POST', `/projects/${id}/init`)
+    expect(await settled(berth, id)).toMatchObject({ init_phase: 'failed' })
+    expect(await push(id, counted)).toMatchObject({ written: 0, began: 'start' })
   })
 
   test('one that does not come up leaves the files, packages and build of the version that runs', async () => {
