@@ -57,6 +57,10 @@ export interface WatchedEnd {
  * What was acknowledged is another matter: the kernel acknowledges for a program that does not read, and may not have
  * acknowledged yet what one has read.
  *
+ * The kernel clears these numbers, and the peer's port, of a connection that a program resets on purpose (SO_LINGER of 0
+ * seconds) after it has read all that had come by then. What was on its way at that moment cannot be told from what it has
+ * read, so nothing is known of such a connection.
+ *
  * Nothing is reported while no connection is watched.
  */
 export class EndedConnections {
