@@ -110,12 +110,42 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     })
     await using watched = await tests.open(`/dashboard/projects/${project.id}`)
     const { page } = watched
-    await page.getByText('It failed in build').waitFor()
+    await page.getByText('The build failed: the log says why.').waitFor()
     expect(await page.locator('.phases .failed').textContent()).toMatch(/^build failed after /)
     expect(await page.locator('.phases .done').count()).toBe(2)
     await berth.exec(serverId, 'touch projects/failing/mended')
     await page.getByRole('button', { name: 'Bring up again' }).click()
     await page.locator('.state').getByText('running').waitFor()
+    expect(await page.locator('.phases .failed').count()).toBe(0)
+  })
+
+  test('a restart that does not come up leaves the version before running, and says so until a later change does', async () => {
+    const { berth } = tests
+    const serverId = await berth.server()
+    const app = (text: string): string =>
+      `Bun.serve({ port: process.env.PORT, fetch: () => new Response("${text}") })`
+    const { body: project } = await berth.call('POST', `/servers/${serverId}/projects`, {
+      name: 'Reverting',
+      source: {
+        type: 'archive',
+        data: await archive({
+          'index.ts': app('first'),
+          'berth.json': JSON.stringify({ watch: true, start: 'bun index.ts' }),
+        }),
+      },
+    })
+    const write = (content: string) =>
+      berth.call('PUT', `/servers/${serverId}/files`, { path: 'projects/reverting/index.ts', content })
+    await using watched = await tests.open(`/dashboard/projects/${project.id}`)
+    const { page } = watched
+    await page.getByText('Ready after').waitFor()
+    await write('process.exit(1)')
+    await page.getByText('The last change did not come up').waitFor()
+    await page.getByRole('button', { name: 'Restart' }).click()
+    await page.getByText('The app did not respond: the log says why. The version before runs.').waitFor()
+    await page.locator('.state').getByText('running').waitFor()
+    await write(app('second'))
+    await page.getByText('It failed at first, and came up after a later change.').waitFor()
     expect(await page.locator('.phases .failed').count()).toBe(0)
   })
 

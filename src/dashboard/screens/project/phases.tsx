@@ -15,6 +15,15 @@ const TITLES: Readonly<Record<string, string>> = {
   healthcheck: 'Asks the app until it responds',
 }
 
+/** That a phase failed. */
+const FAILURES: Readonly<Record<string, string>> = {
+  fetch: 'The code could not be fetched',
+  install: 'The installation failed',
+  build: 'The build failed',
+  start: 'The app could not be started',
+  healthcheck: 'The app did not respond',
+}
+
 type Entry = NonNullable<Project['init_phases']>[number]
 
 /** How far the last bring-up of a project is, how long each of its phases took, and which one failed. */
@@ -24,17 +33,22 @@ export function Phases({ project }: { project: Project }) {
   const phases = phasesOf(entries, now, app?.build === null)
   const [first] = entries
   const last = entries.at(-1)
+  const cameUpLater = entries.some(({ phase }) => phase === 'failed')
   const failed = phases.find(({ state }) => state === 'failed')
   return (
     <section class="bring-up" aria-label="Bring-up">
       <PhaseBar label="Phases of the bring-up" phases={phases} />
       {first && last && now === 'ready' && (
-        <p class="quiet">Ready after {span(Date.parse(last.began_at) - Date.parse(first.began_at))}.</p>
+        <p class="quiet">
+          {cameUpLater
+            ? 'It failed at first, and came up after a later change.'
+            : `Ready after ${span(Date.parse(last.began_at) - Date.parse(first.began_at))}.`}
+        </p>
       )}
       {now === 'failed' && (
         <p class="failed-in">
-          {failed ? `It failed in ${failed.name}` : 'It failed'}: the log says why
-          {project.runtime_status === 'unbuilt' ? '.' : '. What was there before is back.'}
+          {failed ? FAILURES[failed.name] : 'It failed'}: the log says why.
+          {project.runtime_status === 'running' && ' The version before runs.'}
         </p>
       )}
     </section>
@@ -47,11 +61,16 @@ function phasesOf(entries: readonly Entry[], now: string, hasNoBuild: boolean): 
   const names: readonly string[] = waited
     ? PHASES.flatMap((name) => (name === (hasNoBuild ? 'start' : 'build') ? ['variables', name] : [name]))
     : PHASES
-  const seen = new Map<string, { begin: number; end: number | null }>()
+  const seen = new Map<string, { begin: number | null; end: number | null }>()
   for (const [index, { phase, began_at: begin }] of entries.entries()) {
     const name = phase === 'awaiting_secrets' ? 'variables' : phase
     const next = entries[index + 1]
-    seen.set(name, { begin: Date.parse(begin), end: next ? Date.parse(next.began_at) : null })
+    // How long an attempt took that failed is not how long the app took that is up now.
+    const isOver = next?.phase === 'failed' && now === 'ready'
+    seen.set(name, {
+      begin: isOver ? null : Date.parse(begin),
+      end: next ? Date.parse(next.began_at) : null,
+    })
   }
   const open = now === 'awaiting_secrets' ? 'variables' : now
   const failed = now === 'failed' ? nameOf(entries.at(-2)) : null

@@ -8,5 +8,7 @@ const SETTLED: ReadonlySet<string | null> = new Set([null, 'ready'])
 export function ProjectState({ project }: { project: Project }) {
   const { runtime_status: runtime, init_phase: phase, crash } = project
   if (crash) return <State of="crashed" />
+  // The version before runs, as after a change that did not come up.
+  if (phase === 'failed' && runtime === 'running') return <State of="running" />
   return <State of={SETTLED.has(phase) ? runtime : (phase ?? runtime)} />
 }
