@@ -123,10 +123,11 @@ export class OutputPump {
       this.#unsent = null
       for (;;) {
         if (this.#discarding || this.#left === 0) await Bun.sleep(DISCARD_PAUSE_MS)
-        else await this.#creditAvailable()
+        else if (!this.#credit.covers(1)) await this.#creditAvailable()
         const { done, value } = await reader.read()
         if (done) return
-        await this.#deliver(value)
+        // A terminal prints a few lines at a time, so a promise for each piece would cost more than the rest.
+        if (!this.#deliverNow(value)) await this.#deliver(value)
       }
     } catch (error) {
       // A terminal reports this way that no program holds it anymore.
@@ -134,6 +135,17 @@ export class OutputPump {
     } finally {
       closeSync(this.#fd)
     }
+  }
+
+  /** Sends a whole piece if that needs no waiting. Returns whether it did. */
+  #deliverNow(value: Uint8Array): boolean {
+    const { length } = value
+    if (this.#discarding || this.#tail <= length || length > Math.min(this.#left, CHUNK)) return false
+    if (!this.#credit.covers(length)) return false
+    this.#tail -= length
+    this.#left -= this.#credit.take(length)
+    this.#send(value)
+    return true
   }
 
   async #deliver(value: Uint8Array): Promise<void> {

@@ -127,12 +127,29 @@ export class PendingOutput {
 
 /** Returns the number of lines in plain text: UTF-8 without control characters but line ends and tabs; -1 for other. */
 function countPlainLines(data: Uint8Array): number {
+  const { length } = data
+  const unaligned = -data.byteOffset & 3
+  const wordCount = Math.max(0, length - unaligned) >> 2
+  const words = new Int32Array(data.buffer, wordCount === 0 ? 0 : data.byteOffset + unaligned, wordCount)
   let lines = 0
-  for (let at = 0; at < data.length; at += 1) {
+  let at = 0
+  while (at < length) {
+    // Four bytes at a time, as long as none is less than a space or at least DEL.
+    if (((at - unaligned) & 3) === 0 && at >= unaligned) {
+      let word = (at - unaligned) >> 2
+      while (word < wordCount && isPrintable(words[word] ?? 0)) word += 1
+      at = unaligned + (word << 2)
+      if (at >= length) break
+    }
     const byte = data[at] ?? 0
     if (byte === LINE_FEED) lines += 1
     else if (byte < SPACE ? byte !== CARRIAGE_RETURN && byte !== TAB : byte === DELETE) return -1
     else if (byte === C1_LEAD && (data[at + 1] ?? 0) < 0xa0) return -1
+    at += 1
   }
   return lines
 }
+
+/** Whether each of four bytes is surely U+0020 to U+007E. */
+const isPrintable = (word: number): boolean =>
+  ((((word - 0x20202020) & ~word) | word | (word + 0x01010101)) & 0x80808080) === 0

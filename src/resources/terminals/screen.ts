@@ -9,8 +9,8 @@ const MAX_BYTES = 4 * 1024 * 1024
 const CELL_BYTES = 12
 
 /**
- * Bytes of output from which it is drawn, even if nobody asks for the screen. Of so many plain lines, most have left the
- * scrollback by then and need not be drawn: drawing takes longer than printing.
+ * Bytes of output from which plain lines that have left the scrollback are dropped: drawing takes longer than printing.
+ * If as much is left, it is drawn, even if nobody asks for the screen.
  */
 const MUCH_BYTES = 2 * 1024 * 1024
 
@@ -231,10 +231,10 @@ export class KeptScreen {
     this.#isUnseen = false
     while (!this.#isDisposed) {
       const isWatched = this.#watches.size > 0
+      if (this.#takesPlainText && !isWatched) this.#drop()
       if (isWatched || this.#pending.bytes >= MUCH_BYTES) this.#due = this.#pending.bytes
       if (!this.#pending.hasMarks && (this.#due === 0 || this.#pending.bytes === 0)) break
       const emulator = this.#openEmulator()
-      if (this.#takesPlainText && !isWatched) this.#pending.dropPlainLines(this.#rowsKept)
       const next = this.#pending.take(isWatched ? WATCHED_BYTES : DRAW_BYTES)
       if (next instanceof Uint8Array) {
         this.#due = Math.min(Math.max(0, this.#due - next.length), this.#pending.bytes)
@@ -245,6 +245,15 @@ export class KeptScreen {
       if (!this.isFull) this.#listener.drained()
     }
     this.#isDrawing = false
+  }
+
+  /** Drops lines that would have left the scrollback when all that is pending is drawn. */
+  #drop(): void {
+    const before = this.#pending.bytes
+    this.#pending.dropPlainLines(this.#rowsKept)
+    const dropped = before - this.#pending.bytes
+    this.#due = Math.max(0, this.#due - dropped)
+    if (dropped > 0 && !this.isFull) this.#listener.drained()
   }
 
   /** Passes on what the terminal responds to a program, which by now may be another one than has asked. */

@@ -114,6 +114,15 @@ test('coloured lines, which have to be drawn, arrive whole at the viewer and on 
   await berth.call('DELETE', path)
 })
 
+test('plain lines after coloured ones run on: those that are dropped unseen hold the program up no more', async () => {
+  const coloured = `seq 1 200000 | sed 's/.*/\\x1b[32mnumber &\\x1b[m/'`
+  const path = await opened({ command: `${coloured}; seq 1 2000000; sleep 300` })
+  const viewer = await TestViewer.attach(berth, `${path}/attach`)
+  await viewer.shows('\r\n2000000\r\n', 30_000)
+  viewer.close()
+  await berth.call('DELETE', path)
+})
+
 test('a paste of a megabyte arrives whole, bracketed too, and so does one that nobody reads yet', async () => {
   const path = await opened({
     command:
