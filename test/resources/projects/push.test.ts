@@ -150,7 +150,10 @@ describe('POST /projects/{projectId}/push', () => {
   })
 
   test('the version before is ready again when a push describes it, without another start', async () => {
-    const counted = { ...APP, 'berth.json': '{"start":"echo once >> starts; test ! -e off && exec bun src/index.ts"}' }
+    const counted = {
+      ...APP,
+      'berth.json': '{"start":"echo once >> starts; test ! -e off && exec bun src/index.ts"}',
+    }
     const { id, slug, url } = await ready(berth, serverId, {
       visibility: 'public',
       source: await archiveOf(counted),
