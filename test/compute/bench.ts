@@ -54,6 +54,7 @@ export class Bench implements AsyncDisposable {
   readonly dataDir = mkdtempSync(join(tmpdir(), 'berth-compute-'))
   readonly driver: ComputeDriver
   readonly #sandboxes: Sandbox[] = []
+  readonly #ids = new Set<string>()
   /** Held as an instance holds its own: `doctor --leaks --fix` of another test ends what has no instance. */
   readonly #lock = openSync(join(this.dataDir, 'lock'), 'w')
 
@@ -70,6 +71,7 @@ export class Bench implements AsyncDisposable {
   async startAgain(id: string, handle: Handle, limits: Partial<Limits> = {}): Promise<Sandbox> {
     const sandbox = await this.driver.start(id, handle, { ...LIMITS, ...limits })
     this.#sandboxes.push(sandbox)
+    this.#ids.add(id)
     return sandbox
   }
 
@@ -83,7 +85,9 @@ export class Bench implements AsyncDisposable {
     for (const sandbox of this.#sandboxes) await sandbox.stop()
     const left = await this.commands()
     // Groups of servers that a killed host ran.
-    await this.driver.reap(serversIn(this.dataDir).map((id) => ({ kind: 'local', folder: `servers/${id}` })))
+    const others = serversIn(this.dataDir).filter((id) => !this.#ids.has(id))
+    if (others.length > 0)
+      await this.driver.reap(others.map((id) => ({ kind: 'local', folder: `servers/${id}` })))
     closeSync(this.#lock)
     rmSync(this.dataDir, { recursive: true, force: true })
     if (left.length > 0) throw new Error(`processes left behind: ${left.map(describeProcess).join(', ')}`)

@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import { ComputeError } from '../../../src/compute/driver.ts'
 import { Bench, run, type Subject } from '../bench.ts'
+import { sharedServer } from './shared-server.ts'
 
 /** How a command runs. */
 export function commandTests(name: Subject): void {
   describe('a command', () => {
+    const server = sharedServer(name)
+
     test.each([
       ['true', 0],
       ['false', 1],
@@ -14,36 +17,31 @@ export function commandTests(name: Subject): void {
       ['kill -KILL $$', 137],
       ['kill -SEGV $$', 139],
     ])('%p exits with %p', async (command, exitCode) => {
-      await using bench = new Bench(name)
-      const result = await run(await bench.start(), command)
+      const result = await run(server(), command)
       expect(result).toMatchObject({ exitCode, timedOut: false, truncated: false })
     })
 
     test('has stdout and stderr apart', async () => {
-      await using bench = new Bench(name)
-      const result = await run(await bench.start(), 'echo out; echo err >&2')
+      const result = await run(server(), 'echo out; echo err >&2')
       expect(result).toMatchObject({ stdout: 'out\n', stderr: 'err\n' })
     })
 
     test('can open /dev/stdin, /dev/stdout and /dev/stderr', async () => {
-      await using bench = new Bench(name)
       const stdin = new TextEncoder().encode('in\n')
       const command = 'cat /dev/stdin; echo out >/dev/stdout; echo err >/dev/stderr'
-      const result = await run(await bench.start(), command, { stdin })
+      const result = await run(server(), command, { stdin })
       expect(result).toMatchObject({ exitCode: 0, stdout: 'in\nout\n', stderr: 'err\n' })
     })
 
     test('reads standard input of any size, and none where none was given', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const stdin = new Uint8Array(3_000_001).fill(120)
       expect((await run(sandbox, 'wc -c', { stdin })).stdout.trim()).toBe('3000001')
       expect((await run(sandbox, 'wc -c')).stdout.trim()).toBe('0')
     })
 
     test('reads a stream at its own pace, and sees its end', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const piece = new Uint8Array(100_000).fill(120)
       let sent = 0
       const endless = new ReadableStream<Uint8Array>({
@@ -68,15 +66,13 @@ export function commandTests(name: Subject): void {
     })
 
     test('may be longer than an argument of a program', async () => {
-      await using bench = new Bench(name)
       const command = `cat <<'END' | wc -c\n${'x'.repeat(1_000_000)}\nEND\nls -l /proc/self/fd | grep -c memfd; exit 5`
-      const result = await run(await bench.start(), command)
+      const result = await run(server(), command)
       expect(result).toMatchObject({ exitCode: 5, stdout: '1000001\n0\n' })
     })
 
     test('runs in the workspace, its home, or in a folder below', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const { stdout } = await run(sandbox, 'mkdir -p a/b; [ "$HOME" = "$PWD" ] && echo home')
       expect(stdout).toBe('home\n')
       const below = await run(sandbox, '[ "$HOME/a/b" = "$PWD" ] && echo below', { cwd: 'a/b' })
@@ -84,8 +80,7 @@ export function commandTests(name: Subject): void {
     })
 
     test('in a folder that does not exist is refused with that reason', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const attempt = run(sandbox, 'true', { cwd: 'nowhere' })
       expect(attempt).rejects.toThrow('"nowhere" does not exist')
       expect(attempt).rejects.toBeInstanceOf(ComputeError)
@@ -133,8 +128,7 @@ export function commandTests(name: Subject): void {
     })
 
     test('has a writable folder for temporary files', async () => {
-      await using bench = new Bench(name)
-      const result = await run(await bench.start(), 'f=$(mktemp) && echo x > "$f" && rm "$f"')
+      const result = await run(server(), 'f=$(mktemp) && echo x > "$f" && rm "$f"')
       expect(result).toMatchObject({ exitCode: 0, stderr: '' })
     })
 

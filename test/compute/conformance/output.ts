@@ -1,20 +1,21 @@
 import { describe, expect, test } from 'bun:test'
 import { Bench, run, type Subject, until } from '../bench.ts'
+import { sharedServer } from './shared-server.ts'
 
 /** How output arrives. */
 export function outputTests(name: Subject): void {
   describe('output', () => {
+    const server = sharedServer(name)
+
     test('is complete and in order, megabytes of it', async () => {
-      await using bench = new Bench(name)
-      const { stdout } = await run(await bench.start(), 'seq 1 400000')
+      const { stdout } = await run(server(), 'seq 1 400000')
       const lines = stdout.trimEnd().split('\n')
       expect(lines.length).toBe(400_000)
       expect(lines.every((line, index) => line === String(index + 1))).toBe(true)
     })
 
     test('does not wait for a background child that keeps the pipes open', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const began = performance.now()
       const result = await run(sandbox, 'sleep 30 & echo hi')
       expect(result).toMatchObject({ exitCode: 0, stdout: 'hi\n' })
@@ -38,16 +39,14 @@ export function outputTests(name: Subject): void {
     })
 
     test('beyond the limit of a stream is dropped and reported; the command goes on', async () => {
-      await using bench = new Bench(name)
       const command = 'head -c 300000 /dev/zero; head -c 500 /dev/zero >&2; exit 3'
-      const result = await run(await bench.start(), command, { outputLimit: 1000 })
+      const result = await run(server(), command, { outputLimit: 1000 })
       expect(result).toMatchObject({ exitCode: 3, truncated: true })
       expect([result.stdout.length, result.stderr.length]).toEqual([1000, 500])
     })
 
     test('of exactly the limit is not truncated', async () => {
-      await using bench = new Bench(name)
-      const result = await run(await bench.start(), 'head -c 1000 /dev/zero', { outputLimit: 1000 })
+      const result = await run(server(), 'head -c 1000 /dev/zero', { outputLimit: 1000 })
       expect(result).toMatchObject({ exitCode: 0, truncated: false })
       expect(result.stdout.length).toBe(1000)
     })
@@ -75,8 +74,7 @@ export function outputTests(name: Subject): void {
     })
 
     test('is delivered before the exit, however slowly it is taken', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       let text = ''
       const { exit } = sandbox.exec({
         command: 'echo one; echo two',

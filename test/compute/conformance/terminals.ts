@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { ComputeError } from '../../../src/compute/driver.ts'
 import { Bench, run, type Subject, until } from '../bench.ts'
 import { openTerminal, show } from '../terminal.ts'
+import { sharedServer } from './shared-server.ts'
 
 /** Ctrl-C, Ctrl-D, Ctrl-Z. */
 const [CTRL_C, CTRL_D, CTRL_Z] = ['\x03', '\x04', '\x1a']
@@ -10,9 +11,10 @@ const [CTRL_C, CTRL_D, CTRL_Z] = ['\x03', '\x04', '\x1a']
 /** How a command runs on a terminal. */
 export function terminalTests(name: Subject): void {
   describe('a terminal', () => {
+    const server = sharedServer(name)
+
     test('is one on stdin, stdout and stderr, the controlling one, and has the size and TERM', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const command = 'test -t 0 && test -t 1 && test -t 2 && stty size </dev/tty && echo "$TERM"'
       expect(await show(sandbox, command)).toEqual({ exitCode: 0, text: '40 120\r\nxterm-256color\r\n' })
     })
@@ -24,13 +26,11 @@ export function terminalTests(name: Subject): void {
       ['kill -TERM $$', 143],
       ['kill -KILL $$', 137],
     ])('%p on it exits with %p', async (command, exitCode) => {
-      await using bench = new Bench(name)
-      expect((await show(await bench.start(), command)).exitCode).toBe(exitCode)
+      expect((await show(server(), command)).exitCode).toBe(exitCode)
     })
 
     test('has the environment, working folder and limits of every command', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       await run(sandbox, 'mkdir below')
       const list =
         'env | grep -v -e INVOCATION_ID -e GIVEN -e TERM | sort; ulimit -a; pwd; cat /proc/self/limits'
@@ -43,8 +43,7 @@ export function terminalTests(name: Subject): void {
     })
 
     test('takes commands of any length, and refuses a folder that does not exist', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const long = `: '${'x'.repeat(300_000)}'; ls /proc/self/fd | tr '\\n' ' '; exit 5`
       expect(await show(sandbox, long)).toEqual({ exitCode: 5, text: '0 1 2 3 ' })
       expect(show(sandbox, 'true', { cwd: 'nowhere' })).rejects.toThrow('"nowhere" does not exist')
@@ -52,8 +51,7 @@ export function terminalTests(name: Subject): void {
     })
 
     test('hands on what is typed, and its end', async () => {
-      await using bench = new Bench(name)
-      const terminal = openTerminal(await bench.start(), 'read -r line; echo "got $line"; wc -c')
+      const terminal = openTerminal(server(), 'read -r line; echo "got $line"; wc -c')
       terminal.type('hello\n')
       await terminal.shows('got hello')
       terminal.type(`four\n${CTRL_D}`)
@@ -62,10 +60,9 @@ export function terminalTests(name: Subject): void {
     })
 
     test('can have a standard input of its own of any size beside it', async () => {
-      await using bench = new Bench(name)
       const stdin = new Uint8Array(1_000_001).fill(120)
       const command = `: '${'x'.repeat(200_000)}'; test -t 0 || wc -c; ls /proc/self/fd | wc -l; read -r a </dev/tty; echo "$a"`
-      const terminal = openTerminal(await bench.start(), command, { stdin })
+      const terminal = openTerminal(server(), command, { stdin })
       await terminal.shows('1000001\r\n4\r\n')
       terminal.type('typed\n')
       await terminal.exit
@@ -73,9 +70,8 @@ export function terminalTests(name: Subject): void {
     })
 
     test('keeps what is typed until a program reads it, 200 KB at once', async () => {
-      await using bench = new Bench(name)
       const terminal = openTerminal(
-        await bench.start(),
+        server(),
         'stty raw -echo; echo ready; sleep 0.3; head -c 200000 | tr -d x | wc -c',
       )
       await terminal.shows('ready')
@@ -114,9 +110,8 @@ export function terminalTests(name: Subject): void {
     })
 
     test('tells programs when its size changes', async () => {
-      await using bench = new Bench(name)
       const command = "trap 'stty size; exit 0' WINCH; echo up; while :; do sleep 0.05; done"
-      const terminal = openTerminal(await bench.start(), command)
+      const terminal = openTerminal(server(), command)
       await terminal.shows('up')
       terminal.resize({ columns: 200, rows: 50 })
       expect((await terminal.exit).exitCode).toBe(0)
@@ -153,8 +148,7 @@ export function terminalTests(name: Subject): void {
     })
 
     test('of a command is another than that of the next, of the same server too', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const one = openTerminal(sandbox, 'read -r a; echo "one $a"')
       const two = openTerminal(sandbox, 'read -r a; echo "two $a"')
       one.type('1\n')
@@ -168,9 +162,10 @@ export function terminalTests(name: Subject): void {
 /** How output of a terminal arrives. */
 export function terminalOutputTests(name: Subject): void {
   describe('output of a terminal', () => {
+    const server = sharedServer(name)
+
     test('is complete and in order, and all there when the command has ended', async () => {
-      await using bench = new Bench(name)
-      const { text } = await show(await bench.start(), '(trap "" HUP; sleep 300) & seq 1 100000')
+      const { text } = await show(server(), '(trap "" HUP; sleep 300) & seq 1 100000')
       const lines = text.trimEnd().split('\r\n')
       expect(lines.length).toBe(100_000)
       expect(lines.every((line, index) => line === String(index + 1))).toBe(true)
@@ -200,9 +195,8 @@ export function terminalOutputTests(name: Subject): void {
     })
 
     test('does not end with a command that closes it for a while', async () => {
-      await using bench = new Bench(name)
       const command = 'exec </dev/null >/dev/null 2>&1; sleep 0.2; exec >/dev/tty; echo back'
-      expect((await show(await bench.start(), command)).text).toBe('back\r\n')
+      expect((await show(server(), command)).text).toBe('back\r\n')
     })
 
     test('whose receiver fails ends the command with that failure', async () => {
