@@ -18,6 +18,7 @@ import dailyUsage from './migrations/0013_daily_usage.sql' with { type: 'text' }
 import eventRequest from './migrations/0014_event_request.sql' with { type: 'text' }
 import initPhases from './migrations/0015_init_phases.sql' with { type: 'text' }
 import attemptHeaders from './migrations/0016_attempt_headers.sql' with { type: 'text' }
+import serverLastUse from './migrations/0017_server_last_use.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -40,6 +41,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   eventRequest,
   initPhases,
   attemptHeaders,
+  serverLastUse,
 ]
 
 /** The number of the state's schema that this berth writes. */

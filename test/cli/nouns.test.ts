@@ -125,7 +125,7 @@ test('usage', async () => {
   expect(list).toContain(`${server}\n`)
   const { stdout } = await berth.run(['usage', 'get', server])
   expect(stdout).toMatch(/^Server +srv_\w+\nStatus +running\nCPU +[\d.]+ % of 2\nMemory +\S+ \w+ of 4.3 GB\n/)
-  expect(stdout).toMatch(/\nStorage +\S+ \w+ of 20.0 GB\nProcesses +0 of \d+\nPorts +none\n$/)
+  expect(stdout).toMatch(/\nStorage +\S+ \w+ of 20.0 GB\nProcesses +0 of \d+\nPorts +none\nLast used +\S+\n$/)
   const { stdout: json } = await berth.run(['usage', 'get', server, '--json'])
   expect(JSON.parse(json).usage).toMatchObject({ server_id: server, ports: [] })
   const { stdout: account } = await berth.run(['usage', 'account', '--days', '3'])

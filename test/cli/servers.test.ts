@@ -64,7 +64,7 @@ test('people get sentences and an aligned table, plain "berth servers" included'
   await berth.run(['servers', 'create', '--task', 'x'])
   const { stdout } = await berth.run(['servers'])
   const lines = stdout.trimEnd().split('\n')
-  expect(lines[0]).toMatch(/^ID +LABEL +TIER +STATUS +REGION +CREDITS +STORAGE +CREATED +URL$/)
+  expect(lines[0]).toMatch(/^ID +LABEL +TIER +STATUS +REGION +CREDITS +STORAGE +CREATED +LAST USED +URL$/)
   expect(lines.length).toBe(3)
   const columns = new Set(lines.slice(1).map((line) => Bun.stringWidth(line.slice(0, line.indexOf('small')))))
   expect([...columns]).toEqual([lines[0]?.indexOf('TIER') ?? -1])

@@ -53,6 +53,42 @@ describe.skipIf(browserPath === null)('servers on the dashboard (needs Chromium)
     expect(problems).toEqual([])
   })
 
+  test('the list and the page of a server say when it was used last', async () => {
+    const server = await tests.berth.server({ task: 'used' })
+    await using watched = await tests.open('/dashboard/servers')
+    const { page } = watched
+    const row = page.getByRole('listitem').filter({ hasText: 'used' })
+    await row.getByText('never').waitFor()
+    await tests.berth.exec(server, 'true')
+    await row.getByText('never').waitFor({ state: 'detached' })
+    const shown = await row.locator('time').getAttribute('datetime')
+    const { usage } = (await tests.berth.call('GET', `/servers/${server}/usage`)).body
+    expect(shown).toBe(usage.last_used_at)
+    await row.getByRole('link', { name: 'used' }).click()
+    await page.getByText('Last used').locator('..').locator(`time[datetime="${shown}"]`).waitFor()
+  })
+
+  test('a server without a label shows its id once', async () => {
+    const server = await tests.berth.server()
+    await using watched = await tests.open('/dashboard/servers')
+    const { page } = watched
+    const row = page.getByRole('listitem').filter({ hasText: server })
+    await row.waitFor()
+    const timesIn = async (text: Promise<string | null>) =>
+      ((await text) ?? '').split(server.slice(0, 8)).length - 1
+    expect(await timesIn(row.textContent())).toBe(1)
+    await row.getByRole('link', { name: server }).click()
+    const head = page.locator('.page-head')
+    await head.getByRole('button', { name: `Copy the id ${server}` }).waitFor()
+    expect(await timesIn(head.textContent())).toBe(1)
+    await page.getByRole('link', { name: 'Timeline' }).click()
+    const created = page
+      .locator('.entry')
+      .filter({ has: page.locator(`a[href$="${server}"]`), hasText: /^.*server / })
+    await created.first().waitFor()
+    expect(await timesIn(created.first().textContent())).toBe(1)
+  })
+
   for (const [look, options] of LOOKS)
     test(`${look}, the screens hinder nobody and fit`, async () => {
       await tests.berth.call('POST', '/servers', { task: 'with a <b>long</b> name, שלום and 🚢 '.repeat(3) })

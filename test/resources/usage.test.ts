@@ -1,4 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { ISOLATIONS } from '../../src/config/config.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
@@ -83,4 +86,45 @@ test('all servers are measured in one call, each by itself, and only those that 
   expect(mine).toHaveLength(1)
   const other = await berth.call('GET', `/servers/${busy}/usage`, undefined, { authorization })
   expect(other.status).toBe(404)
+})
+
+test('a server says when it was used last: now while it is in use, also after a restart; looking is no use', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'berth-test-'))
+  try {
+    const lastUse = async (berth: TestBerth, server: string) => (await usageOf(berth, server)).last_used_at
+    let server = ''
+    const at = (hour: number): string => `2030-01-01T${String(hour).padStart(2, '0')}:00:00.000Z`
+    const moveTo = (berth: TestBerth, hour: number) =>
+      berth.control('POST', '/clock', { set: at(hour), freeze: true })
+    {
+      await using berth = await testBerth({ dataDir })
+      await moveTo(berth, 1)
+      server = await berth.server()
+      expect(await lastUse(berth, server)).toBeNull()
+      await berth.exec(server, 'true')
+      await moveTo(berth, 2)
+      expect(await lastUse(berth, server)).toBe(at(1))
+      await berth.call('GET', `/servers/${server}`)
+      await berth.call('POST', `/servers/${server}/actions`, { action: 'stop' })
+      expect(await lastUse(berth, server)).toBe(at(1))
+      await berth.call('PUT', `/servers/${server}/files`, { path: 'go', content: '' })
+      expect(await lastUse(berth, server)).toBe(at(2))
+      const held = berth.exec(server, 'rm go; touch begun; until [ -e go ]; do sleep 0.02; done')
+      await until(
+        async () => (await berth.call('GET', `/servers/${server}/files`)).body.files.includes('begun'),
+        'it runs',
+      )
+      await moveTo(berth, 4)
+      expect(await lastUse(berth, server)).toBe(at(4))
+      await berth.call('PUT', `/servers/${server}/files`, { path: 'go', content: '' })
+      await held
+      const { servers } = (await berth.call('GET', '/usage/servers?quick=true')).body
+      expect(servers).toEqual([expect.objectContaining({ server_id: server, last_used_at: at(4) })])
+    }
+    await using berth = await testBerth({ dataDir })
+    await moveTo(berth, 6)
+    expect(await lastUse(berth, server)).toBe(at(4))
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
 })

@@ -25,7 +25,13 @@ const STATUS_STYLES: Record<Server['status'], Style> = {
   sleeping: 'dim',
 }
 
-const COLUMNS: readonly Column<Server>[] = [
+/** A server in the list. */
+interface ListedServer extends Server {
+  /** ISO 8601; null if it was not used yet. */
+  readonly lastUsedAt: string | null
+}
+
+const COLUMNS: readonly Column<ListedServer>[] = [
   { heading: 'ID', cell: (server) => server.id },
   { heading: 'LABEL', cell: (server) => server.task, elastic: true },
   { heading: 'TIER', cell: (server) => server.tier, minor: 2 },
@@ -34,8 +40,17 @@ const COLUMNS: readonly Column<Server>[] = [
   { heading: 'CREDITS', cell: (server) => server.creditsUsed.toFixed(2), right: true, minor: 4 },
   { heading: 'STORAGE', cell: (server) => storage(server.storageUsedGb), right: true, minor: 3 },
   { heading: 'CREATED', cell: (server) => server.createdAt ?? '', minor: 1 },
+  { heading: 'LAST USED', cell: (server) => server.lastUsedAt ?? 'never', minor: 4 },
   { heading: 'URL', cell: (server) => server.publicUrl ?? '' },
 ]
+
+const SERVER_ROWS = rows('servers', COLUMNS, 'No servers yet. Provision one with "berth servers create".\n')
+
+/** Returns when each server was last used, by id. */
+async function lastUsesOf(client: Client): Promise<[string, string | null][]> {
+  const { servers: used } = await client.call('usage.servers', { query: { quick: 'true' } })
+  return used.map(({ server_id, last_used_at }) => [server_id, last_used_at])
+}
 
 const serverFacts = ({ server }: { server: Server }): [string, string][] => [
   ['ID', server.id],
@@ -70,7 +85,13 @@ export const servers: Noun = {
     call('servers.list', {
       usage: 'list',
       description: 'list all servers, newest first',
-      show: rows('servers', COLUMNS, 'No servers yet. Provision one with "berth servers create".\n'),
+      async show({ servers: all }, context) {
+        const lastUses =
+          all.length === 0 || context.layout.quiet ? [] : await lastUsesOf(await context.connect())
+        const times = new Map(lastUses)
+        const listed = all.map((server) => ({ ...server, lastUsedAt: times.get(server.id) ?? null }))
+        return SERVER_ROWS({ servers: listed }, context)
+      },
     }),
     call('servers.create', {
       hints: { 'unknown option': 'A label is an argument: berth servers create LABEL\n' },

@@ -103,6 +103,7 @@ Examples:
         ['Storage', storage(usage)],
         ['Processes', processCount(usage)],
         ['Ports', usage.ports.join(' ') || 'none'],
+        ['Last used', usage.last_used_at ?? 'never'],
       ]),
     }),
     call('usage.account', {

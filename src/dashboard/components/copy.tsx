@@ -28,13 +28,20 @@ export function CopyButton({
   )
 }
 
-/** An id, shortened where it is long, with a button to copy the whole. */
-export const Id = ({ id }: { id: string }) => (
+/**
+ * An id, shortened where it is long, with a button to copy the whole.
+ *
+ * @param isShown whether the id stands beside it already, so that only the button is needed
+ */
+export const Id = ({ id, isShown = false }: { id: string; isShown?: boolean }) => (
   <span class="id">
-    <code title={id}>{shortId(id)}</code>
+    {!isShown && <code title={id}>{shortId(id)}</code>}
     <CopyButton text={id} label={`Copy the id ${id}`} />
   </span>
 )
+
+/** Returns the label of a server; its short id if it has none. */
+export const serverName = (id: string, label: string | null | undefined): string => label || shortId(id)
 
 /** Characters of an id after its prefix that are shown, as the command line shows them. */
 const SHOWN = 8

@@ -12,6 +12,10 @@ export function useUsage(serverId?: string): ReadonlyMap<string, ServerUsage> {
   return usage.all.value
 }
 
+/** Returns an amount of credits with two decimals: `1.25`. */
+export const formatCredits = (credits: number): string =>
+  credits > 0 && credits < 0.01 ? '< 0.01' : credits.toFixed(2)
+
 /** What a server uses of its processors, its memory and its storage, each as a small bar. */
 export function UsageMeters({ server, usage }: { server: Server; usage: ServerUsage | undefined }) {
   const isAsleep = server.status === 'sleeping'

@@ -5,22 +5,22 @@ import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 
-/** Milliseconds between two writes for a credential in constant use. */
+/** Milliseconds between two writes for what is in constant use. */
 const PACE_MS = 60_000
 
-/** A table of credentials that holds the time of last use in milliseconds since 1970. */
-type CredentialsTable = SQLiteTable & { id: SQLiteColumn; lastUsedAt: SQLiteColumn }
+/** A table of credentials or servers that holds the time of last use in milliseconds since 1970. */
+type UsedTable = SQLiteTable & { id: SQLiteColumn; lastUsedAt: SQLiteColumn }
 
 /** Dependencies of the times of last use. */
 interface LastUseDependencies {
   queries: Queries
   clock: Clock
   logger: Logger
-  table: CredentialsTable
+  table: UsedTable
 }
 
 /**
- * Records when each credential was last used. It writes at most once a minute for each, and never before a response.
+ * Records when each credential or server was last used. It writes at most once a minute for each, and never before a response.
  */
 export class LastUse {
   readonly #clock: Clock
@@ -38,12 +38,13 @@ export class LastUse {
         .update(table)
         .set({ lastUsedAt: sql`${sql.placeholder('at')}` })
         .where(eq(table.id, sql.placeholder('id')))
+        .returning({ id: table.id })
         .prepare(),
     )
   }
 
   /**
-   * Records a use of a credential.
+   * Records a use.
    *
    * @param stored its time in the database
    * @returns whether the time that `at` returns is another now
@@ -60,7 +61,7 @@ export class LastUse {
   }
 
   /**
-   * Returns when a credential was last used, to the minute.
+   * Returns when it was last used, to the minute.
    *
    * @param stored its time in the database
    */
@@ -68,20 +69,24 @@ export class LastUse {
     return this.#times.get(id) ?? stored
   }
 
-  /** Forgets a credential that was deleted. */
+  /** Forgets what was deleted. */
   forget(id: string): void {
     this.#times.delete(id)
     this.#pending.delete(id)
   }
 
-  /** Writes pending times. Errors are logged only: no request should fail because of them. */
+  /** Writes pending times. Errors are only logged, because no request should fail for them. */
   flush(): void {
     const ids = [...this.#pending]
     this.#pending.clear()
     try {
-      for (const id of ids) this.#write().run({ id, at: this.#times.get(id) ?? null })
+      for (const id of ids) {
+        const written = this.#write().get({ id, at: this.#times.get(id) ?? null })
+        // A use may end after the deletion.
+        if (written === undefined) this.#times.delete(id)
+      }
     } catch (error) {
-      this.#logger.warn('when a credential was used last could not be written', { error })
+      this.#logger.warn('the time of a last use could not be written', { error })
     }
   }
 }

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../../runtime/clock.ts'
 
 /**
- * Finds servers without calls and commands for the idle timeout. Background processes of a command do not count as
- * use.
+ * Knows which servers are in use, and finds those without calls and commands for the idle timeout. Background
+ * processes of a command do not count as use.
  */
 export class IdleWatch {
   readonly #clock: Clock
@@ -19,7 +19,6 @@ export class IdleWatch {
 
   /** Marks the server as used until the returned function is called. */
   hold(serverId: string): () => void {
-    if (this.#timeoutMs === null) return () => {}
     this.#uses.set(serverId, (this.#uses.get(serverId) ?? 0) + 1)
     this.#timers.get(serverId)?.cancel()
     return () => {
@@ -30,6 +29,11 @@ export class IdleWatch {
         this.touch(serverId)
       }
     }
+  }
+
+  /** Reports whether the server is held. */
+  isHeld(serverId: string): boolean {
+    return this.#uses.has(serverId)
   }
 
   /** Records a use, which restarts the timeout. */

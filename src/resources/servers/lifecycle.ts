@@ -4,6 +4,8 @@ import { BerthError, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
+import type { Queries } from '../../storage/database.ts'
+import { LastUse } from '../accounts/last-use.ts'
 import type { Metering } from '../accounts/metering.ts'
 import { limitsOf } from '../accounts/plan.ts'
 import type { Plans } from '../accounts/plans.ts'
@@ -12,13 +14,14 @@ import type { ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type { ServerNetworks } from './network.ts'
 import type { ServerRecords } from './records.ts'
 import type { StorageMeter } from './storage-meter.ts'
-import type { ServerRow } from './table.ts'
+import { type ServerRow, servers } from './table.ts'
 
 /** Number of servers that start in parallel when berth starts. */
 const RECOVERY_WIDTH = 8
 
 /** Dependencies of the lifecycle. */
 interface LifecycleDependencies {
+  queries: Queries
   records: ServerRecords
   networks: ServerNetworks
   meter: StorageMeter
@@ -47,13 +50,16 @@ export class ServerLifecycle {
   readonly #metering: Metering
   readonly #listeners: ServerLifecycleListeners
   readonly #sandboxes: SandboxRegistry
+  readonly #clock: Clock
   readonly #idle: IdleWatch
+  readonly #lastUse: LastUse
   readonly #turns = new KeyedMutex()
   #sweeping: Promise<void> = Promise.resolve()
   #reaped: Promise<void> | undefined
   #stopping = false
 
   constructor({
+    queries,
     records,
     networks,
     meter,
@@ -74,6 +80,8 @@ export class ServerLifecycle {
     this.#metering = metering
     this.#listeners = listeners
     this.#sandboxes = new SandboxRegistry(compute, logger, (serverId) => this.#markSleeping(serverId))
+    this.#clock = clock
+    this.#lastUse = new LastUse({ queries, clock, logger, table: servers })
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
   }
 
@@ -89,12 +97,23 @@ export class ServerLifecycle {
 
   /** Marks the server as used until the returned function is called, without starting it. */
   hold(serverId: string): () => void {
-    return this.#idle.hold(serverId)
+    this.#noteUse(serverId)
+    const release = this.#idle.hold(serverId)
+    return () => {
+      release()
+      this.#noteUse(serverId)
+    }
   }
 
   /** Records a call that does not need the sandbox. */
   touch(serverId: string): void {
+    this.#noteUse(serverId)
     if (this.#sandboxes.get(serverId)) this.#idle.touch(serverId)
+  }
+
+  /** Returns when a server was last used in milliseconds since 1970, to the minute: now if it is in use; null if never. */
+  lastUsedAt({ id, lastUsedAt }: ServerRow): number | null {
+    return this.#idle.isHeld(id) ? this.#clock.now() : this.#lastUse.at(id, lastUsedAt)
   }
 
   /** Returns the limits of a server by its account's current plan. A running sandbox keeps those of its start. */
@@ -151,6 +170,7 @@ export class ServerLifecycle {
   /** Ends the processes of a server whose record is deleted. */
   async end(serverId: string): Promise<void> {
     this.#idle.forget(serverId)
+    this.#lastUse.forget(serverId)
     this.#listeners.serverStopping(serverId)
     await this.#sandboxes.stop(serverId)
     await this.#listeners.serverDeleted(serverId)
@@ -187,9 +207,15 @@ export class ServerLifecycle {
   async shutDown(): Promise<void> {
     this.#stopping = true
     this.#idle.stop()
+    this.#lastUse.flush()
     await this.#sandboxes.close()
     this.#metering.close()
     await this.#meter.stop()
+  }
+
+  /** Records a use. What ends because berth stops is none. */
+  #noteUse(serverId: string): void {
+    if (!this.#stopping) this.#lastUse.note(serverId, null)
   }
 
   /** Resolves when the remains of an earlier berth have ended. The first call begins that. */

@@ -77,13 +77,11 @@ export class ServersService {
   readonly #rows: ReadCache<ServerRow | undefined>
 
   constructor(dependencies: ServersDependencies) {
-    const { database, clock, logger, compute, spares, newId, outbox, plans, metering, changes } = dependencies
-    const { network, idleTimeoutMs, repeatable } = dependencies
+    const { database, clock, logger, compute, spares, newId, plans, metering, changes } = dependencies
+    const { network, repeatable } = dependencies
     this.#records = new ServerRecords({
+      ...dependencies,
       queries: database.queries,
-      outbox,
-      metering,
-      changes,
       listeners: this.#listeners,
     })
     this.#lists = new ReadCache(database.version)
@@ -100,16 +98,12 @@ export class ServersService {
     this.meter = new StorageMeter({ queries: database.queries, compute, changes, logger })
     this.networks = new ServerNetworks({ ...network, records: this.#records, logger })
     this.#lifecycle = new ServerLifecycle({
+      ...dependencies,
+      queries: database.queries,
       records: this.#records,
       networks: this.networks,
       meter: this.meter,
-      clock,
-      logger,
-      compute,
-      plans,
-      metering,
       listeners: this.#listeners,
-      idleTimeoutMs,
     })
     sleepAtCap({ metering, records: this.#records, lifecycle: this.#lifecycle })
   }
@@ -249,6 +243,7 @@ export class ServersService {
   async act(caller: Caller, id: string, action: ServerAction): Promise<ServerStatus> {
     this.getRow(caller, id)
     return this.#lifecycle.turn(id, async () => {
+      if (action !== 'stop') this.#lifecycle.touch(id)
       if (action !== 'start') await this.#lifecycle.stop(this.getRow(caller, id))
       if (action !== 'stop') await this.#lifecycle.start(this.getRow(caller, id))
       return this.getRow(caller, id).status
@@ -299,6 +294,11 @@ export class ServersService {
   /** Returns the limits of a server by its account's current plan. A running sandbox keeps those of its start. */
   limits(row: ServerRow): Limits {
     return this.#lifecycle.limits(row)
+  }
+
+  /** Returns when a server was last used in milliseconds since 1970, to the minute: now if it is in use; null if never. */
+  lastUsedAt(row: ServerRow): number | null {
+    return this.#lifecycle.lastUsedAt(row)
   }
 
   /** Returns the files of a server, running or not; undefined if there is no such server. */

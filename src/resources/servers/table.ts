@@ -24,6 +24,8 @@ export const servers = sqliteTable('servers', {
   /** What is set for its network; null is the instance's default. */
   network: text('network', { mode: 'json' }).$type<NetworkChoice>(),
   ...meteredColumns(),
+  /** Milliseconds since 1970, up to a minute old: see `LastUse`; null if it was not used yet. */
+  lastUsedAt: integer('last_used_at'),
   /** Milliseconds since 1970. */
   createdAt: integer('created_at').notNull(),
 })

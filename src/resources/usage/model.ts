@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { integer } from '../../contract/schema.ts'
+import { integer, oneOf } from '../../contract/schema.ts'
 import type { ChangeMessage, StreamSignal } from '../changes/stream.ts'
 import { ServerStatus } from '../servers/model.ts'
 
@@ -19,6 +19,10 @@ export const ServerUsage = t.Object(
     processes: integer({ minimum: 0, description: 'Processes and threads.' }),
     processes_limit: integer(),
     credits_used: t.Number({ description: 'Credits that it has used since it was created.' }),
+    last_used_at: t.Nullable(t.String({ format: 'date-time' }), {
+      description:
+        'Last call, command, terminal, task, build or request to an app, to the minute; null if there was none.',
+    }),
     measured_at: t.String({ format: 'date-time' }),
   },
   { $id: 'ServerUsage', additionalProperties: true },
@@ -80,6 +84,19 @@ export const AccountUsage = t.Object(
   { $id: 'AccountUsage', additionalProperties: true },
 )
 export type AccountUsage = Static<typeof AccountUsage>
+
+/** How long a measurement may take. */
+export const MeasureQuery = t.Object(
+  {
+    quick: t.Optional(
+      oneOf(['true', 'false'], {
+        description:
+          'Respond at once. `cpu_percent` of a server that nobody has measured within 30 s is then its mean since the last measurement, or 0.',
+      }),
+    ),
+  },
+  { additionalProperties: true },
+)
 
 /** How far back to go. */
 export const UsageQuery = t.Object(

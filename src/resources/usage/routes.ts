@@ -7,7 +7,7 @@ import { wantsEventStream } from '../../http/sse.ts'
 import { wantsSocket } from '../../http/web-socket.ts'
 import type { ChangesService } from '../changes/service.ts'
 import type { StreamRequest } from '../changes/streams.ts'
-import { AccountUsage, ServerUsage, SingleServerUsage, UsageQuery } from './model.ts'
+import { AccountUsage, MeasureQuery, ServerUsage, SingleServerUsage, UsageQuery } from './model.ts'
 import type { UsageService } from './service.ts'
 
 const LIVE =
@@ -75,18 +75,22 @@ export const usageRoutes = (
         isStream(context.request)
           ? follow(context)
           : usage().then<{ servers: ServerUsage[] }>(async (service) => ({
-              servers: await service.list(context.caller),
+              servers: await service.list(context.caller, context.query.quick === 'true'),
             })),
-      operation('usage.servers', {
-        access: 'resource',
-        summary: 'Measure what all servers use',
-        description:
-          'The same for every server that the key reaches, newest first, without ports. `storage_bytes` is as of the last measurement. ' +
-          LIVE,
-        events: EVENTS,
-        success: { 200: t.Object({ servers: t.Array(ServerUsage) }) },
-        errors: [400, 401, 503],
-      }),
+      operation(
+        'usage.servers',
+        {
+          access: 'resource',
+          summary: 'Measure what all servers use',
+          description:
+            'The same for every server that the key reaches, newest first, without ports. `storage_bytes` is as of the last measurement. ' +
+            LIVE,
+          events: EVENTS,
+          success: { 200: t.Object({ servers: t.Array(ServerUsage) }) },
+          errors: [400, 401, 503],
+        },
+        { query: MeasureQuery },
+      ),
     )
     .get(
       '/usage',

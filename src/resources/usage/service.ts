@@ -78,10 +78,14 @@ export class UsageService {
     return accountUsage(caller, this.#dependencies, days)
   }
 
-  /** Returns what each server uses that the caller reaches, newest first. */
-  async list(caller: Caller): Promise<ServerUsage[]> {
+  /**
+   * Returns what each server uses that the caller reaches, newest first.
+   *
+   * @param isQuick whether to look only once: the use of processors is rough then if nobody has looked lately
+   */
+  async list(caller: Caller, isQuick = false): Promise<ServerUsage[]> {
     const rows = (await this.#servers.listMeasured(caller)).map(({ id }) => this.#servers.getRow(caller, id))
-    const measured = await this.#measure(rows)
+    const measured = await this.#measure(rows, isQuick)
     return rows.map((row) => this.#usageOf(row, measured.get(row.id) ?? NOTHING))
   }
 
@@ -105,6 +109,7 @@ export class UsageService {
 
   #usageOf(row: ServerRow, { cpuMs, inMs, memoryBytes, processes }: Measured): ServerUsage {
     const limits = this.#servers.limits(row)
+    const lastUsedAt = this.#servers.lastUsedAt(row)
     const share = inMs <= 0 ? 0 : Math.max(0, cpuMs) / inMs / limits.cpus
     return {
       server_id: row.id,
@@ -118,12 +123,13 @@ export class UsageService {
       processes,
       processes_limit: limits.processes,
       credits_used: toCredits(row.creditUnits),
+      last_used_at: lastUsedAt === null ? null : toIso(lastUsedAt),
       measured_at: toIso(this.#clock.now()),
     }
   }
 
   /** Measures servers that run; the others are not in the result. Looks twice at those not looked at lately. */
-  async #measure(rows: readonly ServerRow[]): Promise<Map<string, Measured>> {
+  async #measure(rows: readonly ServerRow[], isQuick = false): Promise<Map<string, Measured>> {
     const running = rows.flatMap(({ id }) => {
       const sandbox = this.#servers.sandbox(id)
       return sandbox === undefined || sandbox.ending ? [] : [{ id, sandbox }]
@@ -142,7 +148,7 @@ export class UsageService {
       measured.set(id, { cpuMs: now.cpuMs - (before?.cpuMs ?? now.cpuMs), inMs, memoryBytes, processes })
     }
     await inBatches(running, (one) => look(one, false))
-    if (unsure.length > 0) {
+    if (unsure.length > 0 && !isQuick) {
       await Bun.sleep(SHORTEST_MS)
       await inBatches(unsure, (one) => look(one, true))
     }

@@ -1,6 +1,6 @@
 import { useCallback } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { Id } from '../../components/copy.tsx'
+import { Id, serverName } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { titleOf } from '../../components/goal.ts'
 import { Failure, Loading } from '../../components/loaded.tsx'
@@ -47,7 +47,7 @@ export default function Build({ params }: ScreenProps) {
         <>
           <a href="/dashboard/builds">Builds</a> /{' '}
           <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{server?.task || serverId}</bdi>
+            <bdi>{serverName(serverId, server?.task)}</bdi>
           </a>
         </>
       }

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../client/client.ts'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
+import { serverName } from '../../components/copy.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Failure } from '../../components/loaded.tsx'
 import { useDashboard } from '../../dashboard.ts'
@@ -85,7 +86,8 @@ function Differences({ diff: { kinds, files } }: { diff: Diff }) {
         <details key={server.server_id} open={server.files.length <= 10}>
           <summary>
             <strong>
-              files of <bdi>{store.servers.open().get(server.server_id)?.task || server.server_id}</bdi>
+              files of{' '}
+              <bdi>{serverName(server.server_id, store.servers.open().get(server.server_id)?.task)}</bdi>
             </strong>{' '}
             <CountsOf of={server} />
           </summary>

@@ -1,6 +1,6 @@
 import { useCallback } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { Id } from '../../components/copy.tsx'
+import { Id, serverName } from '../../components/copy.tsx'
 import { CrashNotice } from '../../components/crash-notice.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
@@ -47,7 +47,7 @@ export default function Project({ params }: ScreenProps) {
         <>
           <a href="/dashboard/servers">Servers</a> /{' '}
           <a href={`/dashboard/servers/${project.server_id}`}>
-            <bdi>{server?.task || project.server_id}</bdi>
+            <bdi>{serverName(project.server_id, server?.task)}</bdi>
           </a>
         </>
       }

@@ -1,4 +1,4 @@
-import { Id } from '../../components/copy.tsx'
+import { Id, serverName } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Time } from '../../components/time.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
@@ -68,7 +68,7 @@ function ProjectRow({ project, isOfServer }: { project: Project; isOfServer: boo
       {!isOfServer && (
         <span class="cell">
           <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{server?.task || serverId}</bdi>
+            <bdi>{serverName(serverId, server?.task)}</bdi>
           </a>
         </span>
       )}

@@ -2,7 +2,7 @@ import { Fragment } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { curlLine } from '../../components/command-lines.tsx'
-import { CopyButton, Id } from '../../components/copy.tsx'
+import { CopyButton, Id, serverName } from '../../components/copy.tsx'
 import { Headers } from '../../components/headers.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'
 import { JsonView, LongText } from '../../components/json-view.tsx'
@@ -133,7 +133,7 @@ function Facts({ request }: { request: JournalRequest }) {
           <dt>Server</dt>
           <dd>
             <a href={`/dashboard/servers/${serverId}`}>
-              <bdi>{store.servers.open().get(serverId)?.task || serverId}</bdi>
+              <bdi>{serverName(serverId, store.servers.open().get(serverId)?.task)}</bdi>
             </a>
           </dd>
         </>

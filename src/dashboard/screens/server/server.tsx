@@ -1,12 +1,12 @@
 import type { ComponentType } from 'preact'
-import { Id } from '../../components/copy.tsx'
+import { Id, serverName } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { Page } from '../../components/page.tsx'
 import { State } from '../../components/state.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { Time } from '../../components/time.tsx'
-import { UsageMeters, useUsage } from '../../components/usage-meters.tsx'
+import { formatCredits, UsageMeters, useUsage } from '../../components/usage-meters.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Server as ServerValue } from '../../store/store.ts'
@@ -47,18 +47,23 @@ const PARTS: readonly Part[] = [
   { tab: 'requests', label: 'Requests', isAdmin: true, Content: ServerRequests },
 ]
 
-/** What the server uses now, what it has cost, and how old it is. */
+/** What the server uses now, what it has cost, when it was used, and how old it is. */
 function ServerUsage({ server }: { server: ServerValue }) {
   const usage = useUsage(server.id).get(server.id)
   return (
     <div class="server-usage">
       <UsageMeters server={server} usage={usage} />
-      <span>
-        <span class="quiet">Cost</span> {(usage?.credits_used ?? server.creditsUsed).toFixed(3)} credits
-      </span>
-      <span>
-        <span class="quiet">{server.tier}, created</span> <Time at={server.createdAt} />
-      </span>
+      <p class="server-facts">
+        <span>
+          <span class="quiet">Cost</span> {formatCredits(usage?.credits_used ?? server.creditsUsed)} credits
+        </span>
+        <span>
+          <span class="quiet">Last used</span> {usage ? <Time at={usage.last_used_at} /> : '–'}
+        </span>
+        <span>
+          <span class="quiet">{server.tier}, created</span> <Time at={server.createdAt} />
+        </span>
+      </p>
     </div>
   )
 }
@@ -89,13 +94,13 @@ export default function Server({ params }: ScreenProps) {
   const part = parts.find((one) => one.tab === tab) ?? parts[0]
   return (
     <Page
-      title={server.task || server.id}
+      title={serverName(server.id, server.task)}
       isFull
       above={<a href="/dashboard/servers">Servers</a>}
       beside={
         <>
           <State of={server.status} />
-          <Id id={server.id} />
+          <Id id={server.id} isShown={server.task === ''} />
         </>
       }
       actions={

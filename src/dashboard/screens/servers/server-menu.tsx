@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { serverName } from '../../components/copy.tsx'
 import { Confirm, FormDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/field.tsx'
 import { Menu, type MenuItem } from '../../components/menu.tsx'
@@ -10,7 +11,7 @@ export function ServerMenu({ server, onDeleted }: { server: Server; onDeleted?: 
   const { api, notices, store } = useDashboard()
   const [asked, setAsked] = useState<'rename' | 'delete' | null>(null)
   const { id, task, status } = server
-  const name = task || id
+  const name = serverName(id, task)
   const act =
     (action: 'start' | 'stop' | 'restart', done: string): MenuItem['run'] =>
     async () => {
@@ -35,7 +36,7 @@ export function ServerMenu({ server, onDeleted }: { server: Server; onDeleted?: 
         <Confirm
           title={`Delete ${name}?`}
           action="Delete the server"
-          typed={name}
+          typed={task || id}
           onClose={() => setAsked(null)}
           onConfirm={async () => {
             await api.call('servers.delete', { params: { serverId: id } })

@@ -7,7 +7,7 @@ import { Page } from '../../components/page.tsx'
 import { Search } from '../../components/search.tsx'
 import { State } from '../../components/state.tsx'
 import { Time } from '../../components/time.tsx'
-import { UsageMeters, useUsage } from '../../components/usage-meters.tsx'
+import { formatCredits, UsageMeters, useUsage } from '../../components/usage-meters.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ServerUsage } from '../../store/live-usage.ts'
@@ -54,7 +54,7 @@ export default function Servers() {
                 <span>Memory</span>
                 <span>Storage</span>
                 <span class="number">Cost</span>
-                <span>Created</span>
+                <span>Last use</span>
                 <span />
               </div>
               <VirtualList items={shown} rowHeight={48} keyOf={({ id }) => id} label="Servers">
@@ -73,7 +73,7 @@ const matches = ({ id, task, status, publicUrl }: Server, sought: string): boole
   `${id} ${task} ${status} ${publicUrl ?? ''}`.toLowerCase().includes(sought)
 
 function ServerRow({ server, usage }: { server: Server; usage: ServerUsage | undefined }) {
-  const { id, task, status, tier, publicUrl, createdAt } = server
+  const { id, task, status, tier, publicUrl } = server
   // It is charged by the second, and known when it is measured.
   const credits = usage?.credits_used ?? server.creditsUsed
   return (
@@ -82,7 +82,7 @@ function ServerRow({ server, usage }: { server: Server; usage: ServerUsage | und
         <a class="row-link" href={`/dashboard/servers/${id}`}>
           <bdi>{task || id}</bdi>
         </a>
-        <Id id={id} />
+        <Id id={id} isShown={task === ''} />
       </span>
       <span class="cell">
         <State of={status} />
@@ -98,10 +98,8 @@ function ServerRow({ server, usage }: { server: Server; usage: ServerUsage | und
         )}
       </span>
       <UsageMeters server={server} usage={usage} />
-      <span class="cell number">{credits.toFixed(3)}</span>
-      <span class="cell quiet">
-        <Time at={createdAt} />
-      </span>
+      <span class="cell number">{formatCredits(credits)}</span>
+      <span class="cell quiet">{usage ? <Time at={usage.last_used_at} /> : '–'}</span>
       <span class="cell end">
         <ServerMenu server={server} />
       </span>

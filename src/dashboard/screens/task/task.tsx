@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { Id } from '../../components/copy.tsx'
+import { Id, serverName } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { titleOf } from '../../components/goal.ts'
 import { Failure, Loading } from '../../components/loaded.tsx'
@@ -58,7 +58,7 @@ function Conversation({ task }: { task: TaskValue }) {
         <>
           <a href="/dashboard/tasks">Tasks</a> /{' '}
           <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{server?.task || serverId}</bdi>
+            <bdi>{serverName(serverId, server?.task)}</bdi>
           </a>
         </>
       }

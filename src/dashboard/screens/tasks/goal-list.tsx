@@ -1,4 +1,4 @@
-import { Id } from '../../components/copy.tsx'
+import { Id, serverName } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { titleOf } from '../../components/goal.ts'
 import { State } from '../../components/state.tsx'
@@ -47,7 +47,7 @@ export function GoalList({ noun, items, isOfServer = false }: GoalListProps) {
             {!isOfServer && (
               <span class="cell">
                 <a href={`/dashboard/servers/${serverId}`}>
-                  <bdi>{servers.get(serverId)?.task || serverId}</bdi>
+                  <bdi>{serverName(serverId, servers.get(serverId)?.task)}</bdi>
                 </a>
               </span>
             )}

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import { shortId } from '../../components/copy.tsx'
+import { serverName } from '../../components/copy.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'
 import { Icon, type IconName } from '../../components/icon.tsx'
 import { State } from '../../components/state.tsx'
@@ -52,7 +52,7 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
   const { subject, at, serverId } = entry
   const href = pathsOf(entry).find((path) => matchRoute(router.routes, path.split('?')[0] ?? '') !== null)
   const server = serverId === null ? undefined : store.servers.get(serverId)
-  const label = server?.task || (serverId === null ? '' : shortId(serverId))
+  const label = serverId === null ? '' : serverName(serverId, server?.task)
   const look = `entry level-${Math.min(level, LEVELS)} ${entry.isError ? 'bad' : ''} ${isOld ? 'old' : ''}`
   // Not by the class of the row: Chromium was seen to keep the style of what is in an element whose class changes.
   const style = {
@@ -96,7 +96,9 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
           <Outcome subject={subject} />
         </span>
         <span class="where quiet">
-          {level === 0 && serverId !== null && <bdi title={serverId}>{label}</bdi>}
+          {level === 0 && serverId !== null && subject.kind !== 'server' && (
+            <bdi title={serverId}>{label}</bdi>
+          )}
         </span>
       </div>
     ),

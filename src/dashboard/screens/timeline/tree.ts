@@ -1,3 +1,4 @@
+import { serverName } from '../../components/copy.tsx'
 import { titleOf } from '../../components/goal.ts'
 import { FOLLOWED, type FollowedType, type Step, stateOf } from '../../store/steps.ts'
 import type {
@@ -241,7 +242,7 @@ function thingsOf(input: TreeInput): { id: string; entry: Entry }[] {
 function nameOf(type: FollowedType, value: unknown): string {
   switch (type) {
     case 'server':
-      return (value as Server).task || (value as Server).id
+      return serverName((value as Server).id, (value as Server).task)
     case 'project':
       return (value as Project).name
     case 'task':

@@ -1,10 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../client/client.ts'
 import { messageOf } from '../../api/failure.ts'
+import { serverName, shortId } from '../../components/copy.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { Meter } from '../../components/meter.tsx'
 import { Page } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
+import { formatCredits } from '../../components/usage-meters.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
 type AccountUsage = ResponseOf<'usage.account'>['usage']
@@ -47,28 +49,28 @@ function Spending({ usage }: { usage: AccountUsage }) {
     <>
       <section class="panel spending">
         <p>
-          <strong>{used.toFixed(2)} credits</strong> this month{cap !== null && ` of ${cap}`}. It ends{' '}
+          <strong>{formatCredits(used)} credits</strong> this month{cap !== null && ` of ${cap}`}. It ends{' '}
           <Time at={ends} />.
         </p>
         {cap !== null && (
-          <Meter label="Budget" used={used} most={cap} text={`${used.toFixed(2)} of ${cap}`} />
+          <Meter label="Budget" used={used} most={cap} text={`${formatCredits(used)} of ${cap}`} />
         )}
         {cap === null && <p class="quiet">There is no cap.</p>}
       </section>
       <h2>By day</h2>
       <ol class="days">
         {days.map(({ day, credits }) => (
-          <li key={day} title={`${day}: ${credits.toFixed(3)} credits`}>
+          <li key={day} title={`${day}: ${formatCredits(credits)} credits`}>
             <span class="bar" style={{ height: `${most === 0 ? 0 : (credits / most) * 100}%` }} />
             <span class="visually-hidden">
-              {day}: {credits.toFixed(3)} credits
+              {day}: {formatCredits(credits)} credits
             </span>
           </li>
         ))}
       </ol>
       <p class="days-range quiet">
         {days[0]?.day}
-        {days.length > 1 && ` to ${days.at(-1)?.day}, at most ${most.toFixed(3)} credits a day`}
+        {days.length > 1 && ` to ${days.at(-1)?.day}, at most ${formatCredits(most)} credits a day`}
       </p>
       <h2>By server</h2>
       {servers.length === 0 ? (
@@ -89,17 +91,19 @@ function Spending({ usage }: { usage: AccountUsage }) {
               <tr key={id}>
                 <td>
                   {task === null ? (
-                    <span class="quiet">{id} (deleted)</span>
+                    <span class="quiet">
+                      <span title={id}>{shortId(id)}</span> (deleted)
+                    </span>
                   ) : (
                     <a href={`/dashboard/servers/${id}`}>
-                      <bdi>{task || id}</bdi>
+                      <bdi>{serverName(id, task)}</bdi>
                     </a>
                   )}
                 </td>
-                <td class="number">{running.toFixed(3)}</td>
-                <td class="number">{tasks.toFixed(3)}</td>
-                <td class="number">{builds.toFixed(3)}</td>
-                <td class="number">{credits.toFixed(3)}</td>
+                <td class="number">{formatCredits(running)}</td>
+                <td class="number">{formatCredits(tasks)}</td>
+                <td class="number">{formatCredits(builds)}</td>
+                <td class="number">{formatCredits(credits)}</td>
               </tr>
             ))}
           </tbody>

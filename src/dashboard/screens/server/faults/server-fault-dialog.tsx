@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { PartsOf } from '../../../../client/client.ts'
 import { CommandLines, quoted } from '../../../components/command-lines.tsx'
+import { serverName } from '../../../components/copy.tsx'
 import { FormDialog } from '../../../components/dialog.tsx'
 import { FieldError, SelectField, TextField } from '../../../components/field.tsx'
 import { useDashboard } from '../../../dashboard.ts'
@@ -98,7 +99,9 @@ export function ServerFaultDialog({ server, onClose }: { server: Server; onClose
     if (takes('times')) check('times', times, 'a whole number of commands, or nothing')
     if (takes('delay_ms')) check('delay_ms', delay || 'none', 'milliseconds, such as 2000')
     await api.call('control.serverFaults.add', { params: { serverId: server.id }, body })
-    notices.done(kind === 'crash' ? `${server.task || server.id} has crashed.` : `${label} is in effect.`)
+    notices.done(
+      kind === 'crash' ? `${serverName(server.id, server.task)} has crashed.` : `${label} is in effect.`,
+    )
   }
   return (
     <FormDialog
