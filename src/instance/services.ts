@@ -147,6 +147,7 @@ export function createServices(dependencies: ServiceDependencies) {
       server: (accountId, id) => servers.owns(accountId, id),
       project: (accountId, id) => state.ownsProject(accountId, id),
     },
+    onChanged: (id) => signIn.notifyOfKey(id),
   })
   const signIn = new SignIn({
     ...common,
@@ -258,9 +259,10 @@ export function createServices(dependencies: ServiceDependencies) {
   })
 
   const changeStreams = new Lazy(async () => {
-    const [{ ChangesService }, { AccountsService }] = await Promise.all([
+    const [{ ChangesService }, { AccountsService }, { programView, browserView }] = await Promise.all([
       import('../resources/changes/service.ts'),
       import('../resources/accounts/service.ts'),
+      import('../signin/access/views.ts'),
     ])
     return new ChangesService({
       ...common,
@@ -274,6 +276,15 @@ export function createServices(dependencies: ServiceDependencies) {
       secrets,
       keys,
       webhooks: webhooks.get,
+      program({ accountId }, id) {
+        const grant = signIn.grants.list(accountId).find((grant) => grant.id === id)
+        return grant && programView(grant)
+      },
+      async browser(caller, id) {
+        const sessions = (await signIn.sessions()).list(caller.accountId)
+        const session = sessions.find((session) => session.id === id)
+        return session && browserView(session, caller)
+      },
       accounts: new AccountsService({ ...common, keys, signIn, servers }),
     })
   })

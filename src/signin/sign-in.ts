@@ -1,4 +1,5 @@
 import type { CredentialChanges } from '../http/credential-changes.ts'
+import type { Changes } from '../resources/changes/types.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Ids } from '../runtime/ids.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -16,6 +17,7 @@ interface SignInDependencies {
   ids: Ids
   logger: Logger
   credentialChanges: CredentialChanges
+  changes: Changes
   /** The data directory. */
   dataDir: string
   links: SignInLinks
@@ -40,11 +42,12 @@ export class SignIn {
     ids,
     logger,
     credentialChanges,
+    changes,
     dataDir,
     links,
     isOwnerValid,
   }: SignInDependencies) {
-    this.grants = new Grants({ database, clock, logger, credentialChanges })
+    this.grants = new Grants({ database, clock, logger, credentialChanges, changes })
     this.links = links
     this.sessions = once(async () => {
       const { BrowserSessions } = await import('./session/sessions.ts')
@@ -52,8 +55,13 @@ export class SignIn {
       const random = systemRandom
       const { openSessionDatabase } = await import('../storage/session-database.ts')
       const database = openSessionDatabase(dataDir)
-      const onEnded = (id: string): void => credentialChanges.notify(id)
-      const sessions = new BrowserSessions({ database, clock, ids, random, isOwnerValid, onEnded })
+      const onChanged = (id: string, accountId: string): void => changes.notify('browser', id, accountId)
+      const onEnded = (id: string, accountId: string): void => {
+        credentialChanges.notify(id)
+        onChanged(id, accountId)
+      }
+      const dependencies = { database, clock, ids, random, isOwnerValid, onChanged, onEnded }
+      const sessions = new BrowserSessions(dependencies)
       this.#opened = { sessions, close: () => database.close() }
       return sessions
     })
@@ -64,6 +72,11 @@ export class SignIn {
     this.grants.revokeAll(accountId)
     // Without its account no session counts. Those that were not read began nothing that goes on.
     this.#opened?.sessions.endAll(accountId)
+  }
+
+  /** Notifies that a key was deleted or has another scope, which decides about the sessions that it began. */
+  notifyOfKey(keyId: string): void {
+    this.#opened?.sessions.notifyOfKey(keyId)
   }
 
   /** Writes pending changes and closes the database of sessions. */

@@ -67,6 +67,36 @@ describe.skipIf(browserPath === null)('access and usage on the dashboard (needs 
     expect(problems.filter((problem) => !/WebSocket|401/.test(problem))).toEqual([])
   })
 
+  test('what others do about access is shown as it happens', async () => {
+    const { berth } = tests
+    await using watched = await tests.open('/dashboard/access')
+    const { page, problems } = watched
+    const card = (text: string) => page.locator('.card', { hasText: text })
+    await card('this one').waitFor()
+    const { body: key } = await berth.call('POST', '/keys', { label: 'by another client' })
+    await card('by another client').waitFor()
+    await berth.call('DELETE', `/keys/${key.id}`)
+    await card('by another client').waitFor({ state: 'detached' })
+
+    const client = await registerClient(berth.info.base_url, { client_name: 'Newcomer' })
+    await accessToken(berth, { client })
+    await card('Newcomer').waitFor()
+    const { programs } = (await berth.call('GET', '/programs')).body
+    const { id } = programs.find((program: { name: string }) => program.name === 'Newcomer')
+    await berth.call('DELETE', `/programs/${id}`)
+    await card('Newcomer').waitFor({ state: 'detached' })
+
+    const browsers = page.getByRole('region', { name: 'Browsers' }).locator('.card')
+    const before = await browsers.count()
+    const other = await tests.open('/dashboard/access')
+    await browsers.nth(before).waitFor()
+    const [newest] = (await berth.call('GET', '/browsers')).body.browsers
+    await berth.call('DELETE', `/browsers/${newest.id}`)
+    await browsers.nth(before).waitFor({ state: 'detached' })
+    await other[Symbol.asyncDispose]()
+    expect(problems).toEqual([])
+  })
+
   test('processes of a server are listed with their owner, and ended', async () => {
     const serverId = await tests.berth.server()
     await tests.berth.call('POST', `/servers/${serverId}/terminals`, { command: 'sleep 4321' })

@@ -23,6 +23,8 @@ const API_TYPES: readonly string[] = [
   'secret',
   'key',
   'webhook',
+  'program',
+  'browser',
   'account',
 ]
 

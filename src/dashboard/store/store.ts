@@ -18,6 +18,10 @@ export type Deployment = ResponseOf<'deployments.list'>['deployments'][number]
 export type Terminal = ResponseOf<'terminals.list'>['terminals'][number]
 /** An API key, as the API shows it. */
 export type ApiKey = ResponseOf<'keys.list'>['keys'][number]
+/** A program that may use the account. */
+export type Program = ResponseOf<'programs.list'>['programs'][number]
+/** A browser that is signed in to the account. */
+export type Browser = ResponseOf<'browsers.list'>['browsers'][number]
 /** A webhook, as the API shows it. */
 export type Webhook = ResponseOf<'webhooks.list'>['webhooks'][number]
 /** A request with its response, as the journal shows it. */
@@ -58,6 +62,8 @@ export class Store {
   readonly builds: Collection<Build>
   readonly keys: Collection<ApiKey>
   readonly webhooks: Collection<Webhook>
+  readonly programs: Collection<Program>
+  readonly browsers: Collection<Browser>
   /** Of the instance's owner only: requests to the API, what was emitted and delivered, and what tests have set. */
   readonly requests: History<JournalRequest>
   readonly events: History<EmittedEvent>
@@ -108,6 +114,16 @@ export class Store {
       type: 'webhook',
       idOf,
       load: async () => (await api.call('webhooks.list')).webhooks,
+    })
+    this.programs = new Collection(changes, {
+      type: 'program',
+      idOf,
+      load: async () => (await api.call('programs.list')).programs,
+    })
+    this.browsers = new Collection(changes, {
+      type: 'browser',
+      idOf,
+      load: async () => (await api.call('browsers.list')).browsers,
     })
     this.requests = new History(changes, {
       type: 'request',

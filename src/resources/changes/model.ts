@@ -1,5 +1,6 @@
 import { t } from 'elysia'
 import { oneOf } from '../../contract/schema.ts'
+import type { Browser, Program } from '../accounts/access-model.ts'
 import type { AccountView } from '../accounts/service.ts'
 import type { Build } from '../builds/model.ts'
 import type { Deployment } from '../deployments/model.ts'
@@ -27,6 +28,8 @@ export const Change = t.Object(
       'secret',
       'key',
       'webhook',
+      'program',
+      'browser',
       'account',
     ]),
     id: t.Optional(t.String({ description: 'Of the object; `ready` and `gap` are about none.' })),
@@ -53,6 +56,9 @@ export interface ChangedObjects {
   secret: ServerSecrets | ProjectSecrets
   key: ApiKey
   webhook: Webhook
+  program: Program
+  /** As the reader of the stream sees it, who may be that browser. */
+  browser: Browser
   account: AccountView
 }
 

@@ -1,6 +1,7 @@
 import { BerthError } from '../../errors.ts'
 import { type Caller, isScoped, mayReachProject, mayReachServer } from '../../http/caller.ts'
 import type { Change } from '../../runtime/change-notifier.ts'
+import type { Browser, Program } from '../accounts/access-model.ts'
 import type { AccountsService } from '../accounts/service.ts'
 import type { BuildsService } from '../builds/service.ts'
 import type { DeploymentsService } from '../deployments/service.ts'
@@ -28,6 +29,9 @@ export interface ChangesDependencies extends StreamsDependencies {
   secrets: SecretsService
   keys: KeysService
   webhooks: () => Promise<WebhooksService>
+  /** Return a program or a browser as `GET /programs` and `GET /browsers` do, or nothing if it has no access. */
+  program: (caller: Caller, id: string) => Program | undefined
+  browser: (caller: Caller, id: string) => Promise<Browser | undefined>
   accounts: Pick<AccountsService, 'get'>
 }
 
@@ -51,7 +55,7 @@ export class ChangesService {
     this.#dependencies = dependencies
     this.streams = new ChangeStreams(dependencies)
     const { servers, projects, deployments, tasks, builds, terminals } = dependencies
-    const { secrets, keys, webhooks, accounts } = dependencies
+    const { secrets, keys, webhooks, program, browser, accounts } = dependencies
     this.#readers = {
       server: (caller, _, id) => servers.known(caller, id),
       project: async (caller, _, id) => (await projects()).get(caller, id),
@@ -69,6 +73,8 @@ export class ChangesService {
       },
       key: (caller, _, id) => keys.get(caller, id),
       webhook: async (caller, _, id) => (await webhooks()).get(caller, id),
+      program: (caller, _, id) => program(caller, id),
+      browser: (caller, _, id) => browser(caller, id),
       account: (_, __, id) => accounts.get(id),
     }
   }

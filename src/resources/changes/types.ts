@@ -11,6 +11,8 @@ export type AccountChangeType =
   | 'secret'
   | 'key'
   | 'webhook'
+  | 'program'
+  | 'browser'
   | 'account'
 
 /** The types of the objects of the instance, which only its operator sees. */

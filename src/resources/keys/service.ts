@@ -29,6 +29,8 @@ interface KeysDependencies {
   credentialChanges: CredentialChanges
   changes: Changes
   owners: ScopeOwners
+  /** Called when a key is deleted or its scope changes. */
+  onChanged: (id: string) => void
 }
 
 /** The prefix of keys (specification, "Authentication" 1). */
@@ -52,6 +54,7 @@ export class KeysService {
   readonly #lastUse: LastUse
   readonly #credentialChanges: CredentialChanges
   readonly #changes: Changes
+  readonly #onChanged: (id: string) => void
   readonly #authenticator: KeyAuthenticator
 
   constructor(dependencies: KeysDependencies) {
@@ -65,6 +68,7 @@ export class KeysService {
     this.#owners = owners
     this.#credentialChanges = dependencies.credentialChanges
     this.#changes = dependencies.changes
+    this.#onChanged = dependencies.onChanged
     this.#lastUse = new LastUse({ queries, clock, logger, table: apiKeys })
     this.#authenticator = new KeyAuthenticator(database, this.#lastUse, this.#changes)
   }
@@ -127,6 +131,7 @@ export class KeysService {
       this.#queries.delete(idempotency).where(eq(idempotency.apiKeyId, id)).run()
       this.#credentialChanges.notify(id)
       this.#changes.notify('key', id, caller.accountId)
+      this.#onChanged(id)
       return { id, allowed_server_ids: scope.allowedServerIds, allowed_project_ids: scope.allowedProjectIds }
     })
   }
@@ -294,6 +299,7 @@ export class KeysService {
     this.#lastUse.forget(id)
     this.#credentialChanges.notify(id)
     this.#changes.notify('key', id, accountId)
+    this.#onChanged(id)
   }
 
   #toKey(row: ApiKeyRow): ApiKey {

@@ -3,11 +3,10 @@ import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { notFound } from '../../errors.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { toIso } from '../../runtime/clock.ts'
+import { Browser, Program } from '../../resources/accounts/access-model.ts'
 import type { Grants } from '../oauth/grants.ts'
-import { type BrowserSessions, endOf } from '../session/sessions.ts'
-import { Browser, Program } from './model.ts'
-import { browserName } from './words.ts'
+import type { BrowserSessions } from '../session/sessions.ts'
+import { browserView, programView } from './views.ts'
 
 /** Dependencies of the routes. */
 interface AccessApiDependencies {
@@ -21,18 +20,7 @@ export const accessApiRoutes = (access: AccessControl, { grants, sessions }: Acc
     .use(access)
     .get(
       '/programs',
-      ({ caller }) => ({
-        programs: grants.list(caller.accountId).map((grant) => ({
-          id: grant.id,
-          name: grant.clientName,
-          client_id: grant.clientId,
-          redirect_uris: grant.redirectUris,
-          allowed_server_ids: grant.allowedServerIds,
-          allowed_project_ids: grant.allowedProjectIds,
-          created_at: toIso(grant.createdAt),
-          last_used_at: grant.lastUsedAt === null ? null : toIso(grant.lastUsedAt),
-        })),
-      }),
+      ({ caller }) => ({ programs: grants.list(caller.accountId).map(programView) }),
       operation('programs.list', {
         access: 'account',
         summary: 'List the programs that may use the account',
@@ -58,15 +46,7 @@ export const accessApiRoutes = (access: AccessControl, { grants, sessions }: Acc
     .get(
       '/browsers',
       async ({ caller }) => ({
-        browsers: (await sessions()).list(caller.accountId).map((session) => ({
-          id: session.id,
-          name: browserName(session.userAgent),
-          is_admin: session.isAdmin,
-          is_current: session.id === caller.credentialId,
-          created_at: toIso(session.createdAt),
-          last_used_at: toIso(session.seenAt),
-          expires_at: toIso(endOf(session)),
-        })),
+        browsers: (await sessions()).list(caller.accountId).map((session) => browserView(session, caller)),
       }),
       operation('browsers.list', {
         access: 'account',

@@ -153,6 +153,7 @@ export class Codes {
     }
     this.#queries.update(oauthCodes).set({ usedAt: now }).where(eq(oauthCodes.hash, hash)).run()
     for (const earlier of this.#earlierGrants(grant)) this.#grants.end(earlier)
+    this.#grants.notifyIssued(grant)
     return this.#tokens.issue(grant.id)
   }
 

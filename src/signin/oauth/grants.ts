@@ -3,6 +3,7 @@ import { notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { CredentialChanges } from '../../http/credential-changes.ts'
 import { LastUse } from '../../resources/accounts/last-use.ts'
+import type { Changes } from '../../resources/changes/types.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
@@ -41,6 +42,7 @@ interface GrantsDependencies {
   clock: Clock
   logger: Logger
   credentialChanges: CredentialChanges
+  changes: Changes
 }
 
 /** An access token, as read from the database. */
@@ -60,16 +62,18 @@ export class Grants {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #lastUse: LastUse
-  readonly #changes: CredentialChanges
+  readonly #credentialChanges: CredentialChanges
+  readonly #changes: Changes
   readonly #found: ReadCache<FoundToken | null>
   readonly #byHash
 
-  constructor({ database, clock, logger, credentialChanges }: GrantsDependencies) {
+  constructor({ database, clock, logger, credentialChanges, changes }: GrantsDependencies) {
     const { queries, version } = database
     this.#queries = queries
     this.#clock = clock
     this.#lastUse = new LastUse({ queries, clock, logger, table: oauthGrants })
-    this.#changes = credentialChanges
+    this.#credentialChanges = credentialChanges
+    this.#changes = changes
     this.#found = new ReadCache(version)
     this.#byHash = once(() =>
       queries
@@ -99,7 +103,9 @@ export class Grants {
     const hash = hashOf(token)
     const found = this.#found.get(hash.toString('base64'), () => this.#read(hash))
     if (!found || found.expiresAt <= this.#clock.now() || found.origin !== origin) return null
-    this.#lastUse.note(found.caller.credentialId, found.lastUsedAt)
+    const { credentialId, accountId } = found.caller
+    if (this.#lastUse.note(credentialId, found.lastUsedAt))
+      this.#changes.notify('program', credentialId, accountId)
     return found.caller
   }
 
@@ -145,6 +151,11 @@ export class Grants {
     return clientName(found.metadata)
   }
 
+  /** Notifies that a grant has tokens for the first time: it is listed from now on. */
+  notifyIssued({ id, accountId }: { id: string; accountId: string }): void {
+    this.#changes.notify('program', id, accountId)
+  }
+
   /** Revokes a grant of any account, with all its tokens. */
   end(id: string): void {
     this.#delete(eq(oauthGrants.id, id))
@@ -170,13 +181,18 @@ export class Grants {
   /** Deletes grants with all their tokens. Clients without grants start to expire. */
   #delete(which: SQL | undefined): void {
     const ended = this.#queries.transaction(() => {
-      const ended = this.#queries.delete(oauthGrants).where(which).returning({ id: oauthGrants.id }).all()
+      const ended = this.#queries
+        .delete(oauthGrants)
+        .where(which)
+        .returning({ id: oauthGrants.id, accountId: oauthGrants.accountId })
+        .all()
       removeExpired(this.#queries, this.#clock.now())
       return ended
     })
-    for (const { id } of ended) {
+    for (const { id, accountId } of ended) {
       this.#lastUse.forget(id)
-      this.#changes.notify(id)
+      this.#credentialChanges.notify(id)
+      this.#changes.notify('program', id, accountId)
     }
   }
 

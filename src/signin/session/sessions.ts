@@ -33,8 +33,10 @@ interface BrowserSessionsDependencies {
   random: Random
   /** Reports whether the account exists and, if a key began the session, that key. */
   isOwnerValid: (accountId: string, keyId: string | null) => boolean
+  /** Called when a session has begun, when it is used, once a minute, and when its key has changed. */
+  onChanged: (id: string, accountId: string) => void
   /** Called when a session was ended before its time. */
-  onEnded: (id: string) => void
+  onEnded: (id: string, accountId: string) => void
 }
 
 /** Who waits for the end of a session. */
@@ -72,16 +74,19 @@ export class BrowserSessions {
   readonly #ids: Ids
   readonly #random: Random
   readonly #isOwnerValid: BrowserSessionsDependencies['isOwnerValid']
+  readonly #onChanged: BrowserSessionsDependencies['onChanged']
   readonly #onEnded: BrowserSessionsDependencies['onEnded']
   /** By the session's id. */
   readonly #watches = new Map<string, ExpiryWatch>()
 
-  constructor({ database, clock, ids, random, isOwnerValid, onEnded }: BrowserSessionsDependencies) {
+  constructor(dependencies: BrowserSessionsDependencies) {
+    const { database, clock, ids, random, isOwnerValid, onChanged, onEnded } = dependencies
     this.#queries = database.queries
     this.#clock = clock
     this.#ids = ids
     this.#random = random
     this.#isOwnerValid = isOwnerValid
+    this.#onChanged = onChanged
     this.#onEnded = onEnded
   }
 
@@ -106,11 +111,12 @@ export class BrowserSessions {
       isAdmin,
     }
     const evicted = this.#queries.transaction((queries) => {
-      const ids = evictOldest(queries, accountId, now)
+      const evicted = evictOldest(queries, accountId, now)
       queries.insert(sessions).values(row).run()
-      return ids
+      return evicted
     })
-    for (const id of evicted) this.#onEnded(id)
+    for (const ended of evicted) this.#onEnded(ended.id, ended.accountId)
+    this.#onChanged(id, accountId)
     return secret
   }
 
@@ -128,6 +134,7 @@ export class BrowserSessions {
     } catch {
       // The page matters more than this time. The next request writes it.
     }
+    this.#onChanged(session.id, session.accountId)
     return { ...session, ...times }
   }
 
@@ -215,10 +222,16 @@ export class BrowserSessions {
     this.#end(eq(sessions.accountId, accountId))
   }
 
+  /** Notifies of the sessions that a key began. */
+  notifyOfKey(keyId: string): void {
+    const begun = this.#queries.select(OWNED).from(sessions).where(eq(sessions.keyId, keyId)).all()
+    for (const { id, accountId } of begun) this.#onChanged(id, accountId)
+  }
+
   /** @returns how many have ended */
   #end(which: SQL | undefined): number {
-    const ended = this.#queries.delete(sessions).where(which).returning({ id: sessions.id }).all()
-    for (const { id } of ended) this.#onEnded(id)
+    const ended = this.#queries.delete(sessions).where(which).returning(OWNED).all()
+    for (const { id, accountId } of ended) this.#onEnded(id, accountId)
     return ended.length
   }
 
@@ -235,17 +248,24 @@ export class BrowserSessions {
 export const endOf = ({ createdAt, seenAt }: Pick<BrowserSession, 'createdAt' | 'seenAt'>): number =>
   Math.min(createdAt + SESSION_MS, seenAt + IDLE_MS)
 
+/** What identifies a session and its account. */
+const OWNED = { id: sessions.id, accountId: sessions.accountId }
+
 /** The order in which sessions began. */
 const ROWID = sql`rowid`
 
 /**
  * Deletes ended sessions, and the account's least recently used ones to make room for another.
  *
- * @returns the ids of the deleted sessions
+ * @returns the deleted sessions
  */
-function evictOldest(queries: Pick<Queries, 'delete' | 'select'>, accountId: string, now: number): string[] {
+function evictOldest(
+  queries: Pick<Queries, 'delete' | 'select'>,
+  accountId: string,
+  now: number,
+): Pick<BrowserSession, 'id' | 'accountId'>[] {
   const over = or(lte(sessions.createdAt, now - SESSION_MS), lte(sessions.seenAt, now - IDLE_MS))
-  const expired = queries.delete(sessions).where(over).returning({ id: sessions.id }).all()
+  const expired = queries.delete(sessions).where(over).returning(OWNED).all()
   const own = eq(sessions.accountId, accountId)
   const kept = queries
     .select({ hash: sessions.hash })
@@ -256,7 +276,7 @@ function evictOldest(queries: Pick<Queries, 'delete' | 'select'>, accountId: str
   const evicted = queries
     .delete(sessions)
     .where(and(own, notInArray(sessions.hash, kept)))
-    .returning({ id: sessions.id })
+    .returning(OWNED)
     .all()
-  return [...expired, ...evicted].map(({ id }) => id)
+  return [...expired, ...evicted]
 }

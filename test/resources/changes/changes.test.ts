@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
 import { TestChanges } from '../../support/change-stream.ts'
+import { accessToken, registerClient, signedInBrowser } from '../../support/oauth.ts'
 
 let berth: TestBerth
 beforeAll(async () => {
@@ -169,6 +170,29 @@ test('keys, webhooks and the account are sent to a key of the whole account', as
   await changes.next('webhook', ({ value }) => value === null)
   expect(JSON.stringify(changes.messages)).not.toContain(secret)
   expect(JSON.stringify(changes.messages)).not.toContain(plaintext)
+})
+
+test('programs and browsers are sent when they get access, and when it ends', async () => {
+  using changes = await TestChanges.socket(berth)
+  await accessToken(berth, { client: await registerClient(berth.info.base_url) })
+  // The browser of the person who lets the program in.
+  const { id: browser } = await changes.next('browser')
+  const sent = await changes.next('program')
+  expect(sent.value).toEqual((await shown('/programs', 'programs'))[0])
+  expect((await shown('/browsers', 'browsers'))[0]).toEqual(
+    changes.messages.findLast(({ type }) => type === 'browser')?.value,
+  )
+  await berth.call('DELETE', `/programs/${sent.id}`)
+  await changes.next('program', ({ id, value }) => id === sent.id && value === null)
+  await berth.call('DELETE', `/browsers/${browser}`)
+  await changes.next('browser', ({ id, value }) => id === browser && value === null)
+
+  // Without its key, a session that it began is over.
+  const { id: key, key: plaintext } = (await berth.call('POST', '/keys', { label: 'signs in' })).body
+  await signedInBrowser(berth, { apiKey: plaintext })
+  const byKey = await changes.next('browser', ({ id, value }) => id !== browser && value !== null)
+  await berth.call('DELETE', `/keys/${key}`)
+  await changes.next('browser', ({ id, value }) => id === byKey.id && value === null)
 })
 
 const keyOf = async (id: string) =>

@@ -1,21 +1,20 @@
-import { useCallback } from 'preact/hooks'
-import type { ResponseOf } from '../../../client/client.ts'
 import { Button } from '../../components/button.tsx'
-import { Failure } from '../../components/loaded.tsx'
+import { Loaded } from '../../components/loaded.tsx'
 import { Section } from '../../components/section.tsx'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import { useList } from './use-list.ts'
-
-type Browser = ResponseOf<'browsers.list'>['browsers'][number]
+import type { Browser } from '../../store/store.ts'
 
 /** The browsers that are signed in, and the end of their sessions. */
 export function Browsers() {
-  const { api, notices } = useDashboard()
-  const { list, load } = useList(useCallback(async () => (await api.call('browsers.list')).browsers, [api]))
-  const browsers = list instanceof Error ? [] : (list ?? [])
-  const others = browsers.filter((browser) => !browser.is_current)
-  const signOut = (browserId: string) => api.call('browsers.delete', { params: { browserId } })
+  const { api, clock, notices, store } = useDashboard()
+  const others = store.browsers.open().list.value.filter((browser) => !browser.is_current)
+  const signOut = async ({ id, is_current: isCurrent }: Browser): Promise<void> => {
+    await api.call('browsers.delete', { params: { browserId: id } })
+    // The page of a session that has ended leads to the sign-in.
+    if (isCurrent) location.assign('/signin?done=signed-out')
+    else store.browsers.remove(id)
+  }
   return (
     <Section
       title="Browsers"
@@ -23,9 +22,8 @@ export function Browsers() {
         others.length > 1 && (
           <Button
             onClick={async () => {
-              for (const { id } of others) await signOut(id)
+              for (const browser of others) await signOut(browser)
               notices.done('All other browsers are signed out.')
-              await load()
             }}
           >
             Sign out all others
@@ -33,21 +31,18 @@ export function Browsers() {
         )
       }
     >
-      {list instanceof Error && <Failure error={list} retry={load} />}
-      <ul class="cards">
-        {browsers.map((browser) => (
-          <BrowserCard
-            key={browser.id}
-            browser={browser}
-            onSignOut={async () => {
-              await signOut(browser.id)
-              // The page of a session that has ended leads to the sign-in.
-              if (browser.is_current) location.assign('/signin?done=signed-out')
-              else await load()
-            }}
-          />
-        ))}
-      </ul>
+      <Loaded of={store.browsers}>
+        {(browsers) => (
+          <ul class="cards">
+            {browsers
+              // The age of a session ends it without a message.
+              .filter((browser) => Date.parse(browser.expires_at) > clock.now.value)
+              .map((browser) => (
+                <BrowserCard key={browser.id} browser={browser} onSignOut={() => signOut(browser)} />
+              ))}
+          </ul>
+        )}
+      </Loaded>
       <p class="quiet">
         <code>berth open</code> in a terminal signs another browser in; <code>berth open --print</code> prints
         its link, for one on another machine.

@@ -1,42 +1,40 @@
-import { useCallback, useState } from 'preact/hooks'
-import type { ResponseOf } from '../../../client/client.ts'
+import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
-import { Failure } from '../../components/loaded.tsx'
+import { Loaded } from '../../components/loaded.tsx'
 import { Section } from '../../components/section.tsx'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
+import type { Program } from '../../store/store.ts'
 import { Reach } from './reach.tsx'
-import { useList } from './use-list.ts'
-
-type Program = ResponseOf<'programs.list'>['programs'][number]
 
 /** The programs that may use the account by OAuth, and the end of their access. */
 export function Programs() {
-  const { api, context } = useDashboard()
-  const { list, load } = useList(useCallback(async () => (await api.call('programs.list')).programs, [api]))
+  const { context, store } = useDashboard()
   return (
     <Section title="Programs">
-      {list instanceof Error ? (
-        <Failure error={list} retry={load} />
-      ) : list?.length === 0 ? (
-        <p class="quiet">
-          No program was let in. Point an MCP host, such as an editor, at{' '}
-          <code>{`${context.base_url}/mcp`}</code>: it brings you to a page that asks what it may do.
-        </p>
-      ) : (
-        <ul class="cards">
-          {list?.map((program) => (
-            <ProgramCard key={program.id} program={program} onEnded={load} />
-          ))}
-        </ul>
-      )}
+      <Loaded of={store.programs}>
+        {(programs) =>
+          programs.length === 0 ? (
+            <p class="quiet">
+              No program was let in. Point an MCP host, such as an editor, at{' '}
+              <code>{`${context.base_url}/mcp`}</code>: it brings you to a page that asks what it may do.
+            </p>
+          ) : (
+            <ul class="cards">
+              {programs.map((program) => (
+                <ProgramCard key={program.id} program={program} />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
     </Section>
   )
 }
 
-function ProgramCard({ program, onEnded }: { program: Program; onEnded: () => Promise<void> }) {
-  const { api, notices } = useDashboard()
+function ProgramCard({ program }: { program: Program }) {
+  const { api, notices, store } = useDashboard()
   const [isAsked, setAsked] = useState(false)
   const { id, name, redirect_uris: uris, created_at: createdAt, last_used_at: lastUsedAt } = program
   return (
@@ -64,7 +62,7 @@ function ProgramCard({ program, onEnded }: { program: Program; onEnded: () => Pr
           onConfirm={async () => {
             await api.call('programs.delete', { params: { programId: id } })
             notices.done(`${name} is let in no more.`)
-            await onEnded()
+            store.programs.remove(id)
           }}
         >
           <p>All its tokens end at once. It has to ask you again.</p>

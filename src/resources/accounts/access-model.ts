@@ -1,4 +1,4 @@
-import { t } from 'elysia'
+import { type Static, t } from 'elysia'
 
 /** A program that may use the account: an OAuth client that a person has let in. */
 export const Program = t.Object(
@@ -14,6 +14,7 @@ export const Program = t.Object(
   },
   { $id: 'Program', additionalProperties: true },
 )
+export type Program = Static<typeof Program>
 
 /** A browser that is signed in to the account. */
 export const Browser = t.Object(
@@ -31,3 +32,4 @@ export const Browser = t.Object(
   },
   { $id: 'Browser', additionalProperties: true },
 )
+export type Browser = Static<typeof Browser>
