@@ -13,6 +13,9 @@ export async function compressed(request: Request, response: Response): Promise<
   const { status } = response
   if (!takesGzip(request)) return new Response(response.body, { status, headers })
   headers.set('content-encoding', 'gzip')
+  // A strong tag names these very bytes (RFC 9110, section 8.8.3).
+  const etag = headers.get('etag')
+  if (etag?.startsWith('"')) headers.set('etag', `W/${etag}`)
   return new Response(await compress(await response.arrayBuffer()), { status, headers })
 }
 

@@ -85,3 +85,38 @@ test('/llms.txt lists every page as Markdown, which is what the source of the gu
   expect(await page.text()).toStartWith('# Faults')
   expect((await guideIndex()).flatMap(({ entries }) => entries)).toHaveLength(guideNames().length)
 })
+
+test('all text is compressed for clients that take it, and the same as for others', async () => {
+  const page = await (await get('/docs/guide')).text()
+  const files = [...page.matchAll(/<link rel="(?:stylesheet|icon)"[^>]* href="([^"]+)"/g)].map(
+    ([, url = '']) => url,
+  )
+  expect(files.length).toBe(2)
+  const reference = await (await get('/docs')).text()
+  const [, script = ''] = /<script[^>]* src="([^"]+)"/.exec(reference) ?? []
+  for (const path of [
+    '/docs/guide',
+    '/docs/guide/api',
+    '/docs/guide/api.md',
+    '/llms.txt',
+    ...files,
+    script,
+  ]) {
+    const load = (coding: string, headers: Record<string, string> = {}): Promise<Response> =>
+      fetch(`${berth.info.base_url}${path}`, {
+        headers: { 'accept-encoding': coding, ...headers },
+        decompress: false,
+      })
+    const plain = await load('identity')
+    expect([path, plain.headers.get('content-encoding')]).toEqual([path, null])
+    expect(plain.headers.get('vary')).toContain('accept-encoding')
+    const whole = await plain.text()
+    const small = await load('gzip')
+    expect([path, small.headers.get('content-encoding')]).toEqual([path, 'gzip'])
+    const bytes = new Uint8Array(await small.arrayBuffer())
+    expect(bytes.length).toBeLessThan(whole.length)
+    expect(new TextDecoder().decode(Bun.gunzipSync(bytes))).toBe(whole)
+    const etag = small.headers.get('etag')
+    if (etag !== null) expect((await load('gzip', { 'if-none-match': etag })).status).toBe(304)
+  }
+})

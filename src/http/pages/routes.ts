@@ -17,10 +17,11 @@ export function assetRoutes(name: string, assets: readonly Asset[]) {
     }
     routes.get(
       path,
-      ({ request }) =>
-        isUnchanged(request, etag)
-          ? new Response(null, { status: 304, headers })
-          : new Response(content, { headers }),
+      async ({ request }) => {
+        if (isUnchanged(request, etag)) return new Response(null, { status: 304, headers })
+        const { compressed } = await import('../compressed.ts')
+        return compressed(request, new Response(content, { headers }))
+      },
       { detail: { hide: true } },
     )
   }

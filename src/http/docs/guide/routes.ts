@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { compressed } from '../../compressed.ts'
 import { Html, html } from '../../pages/html.ts'
 import { navigation, type Page, pageResponse } from '../../pages/page.ts'
 import {
@@ -27,14 +28,18 @@ export const guideRoutes = (referenceOf: ReferenceOf) =>
   new Elysia({ name: 'berth/guide' })
     .get(
       GUIDE_PATH,
-      ({ request }) => {
+      async ({ request }) => {
         const sought = new URL(request.url).searchParams.get('q')?.trim() ?? ''
-        return sought === '' ? indexPage() : searchPage(sought)
+        return compressed(request, await (sought === '' ? indexPage() : searchPage(sought)))
       },
       HIDDEN,
     )
-    .get(`${GUIDE_PATH}/*`, ({ params }) => below(params['*'], referenceOf), HIDDEN)
-    .get('/llms.txt', async () => text(await llmsText()), HIDDEN)
+    .get(
+      `${GUIDE_PATH}/*`,
+      async ({ request, params }) => compressed(request, await below(params['*'], referenceOf)),
+      HIDDEN,
+    )
+    .get('/llms.txt', async ({ request }) => compressed(request, text(await llmsText())), HIDDEN)
 
 /** Returns the titles of all pages by their names. */
 const guideTitles = async (): Promise<ReadonlyMap<string, string>> =>
