@@ -10,7 +10,7 @@ describe.skipIf(browserPath === null)('dialogs of the dashboard (needs Chromium)
   test('what a form got wrong is said at its field, which has the focus', async () => {
     await using watched = await tests.open('/dashboard/webhooks')
     const { page, problems } = watched
-    await page.getByRole('button', { name: 'Send an event …' }).click()
+    await page.getByRole('button', { name: 'Send an event' }).click()
     const dialog = page.getByRole('dialog', { name: 'Send an event' })
     await dialog.getByLabel('Event').selectOption('quota.threshold')
     const data = dialog.getByLabel('credits_used')
@@ -51,7 +51,7 @@ describe.skipIf(browserPath === null)('dialogs of the dashboard (needs Chromium)
     await page.getByRole('link', { name: 'asked about' }).waitFor()
     await page.keyboard.press('j')
     await page.keyboard.press('.')
-    await page.getByRole('menuitem', { name: 'Delete …' }).click()
+    await page.getByRole('menuitem', { name: 'Delete' }).click()
     const dialog = page.getByRole('dialog', { name: 'Delete asked about?' })
     await dialog.waitFor()
     const [over] = await dialog.evaluateAll((all) =>

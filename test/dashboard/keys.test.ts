@@ -37,7 +37,7 @@ describe.skipIf(browserPath === null)('the keys of the dashboard (needs Chromium
     for (const key of ['Space', 'Enter', 'j']) await page.keyboard.press(key)
     await page.locator('.menu:focus').waitFor()
     await page.keyboard.press('ArrowUp')
-    expect(await focused(page)).toBe('Delete …')
+    expect(await focused(page)).toBe('Delete')
     await page.keyboard.press('ArrowDown')
     expect(await focused(page)).toBe('Restart')
     await page.keyboard.press('Escape')

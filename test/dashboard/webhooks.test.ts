@@ -31,7 +31,7 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await dialog.getByText(/^berth trigger task\.failed --payload '.*The disk is full/).waitFor()
     await dialog.getByRole('button', { name: 'Send' }).click()
     const delivery = page.locator('.deliveries > li', { hasText: 'task.failed' })
-    await delivery.getByText(/the last one: The receiver answered with 503\., next try in/).waitFor()
+    await delivery.getByText(/the last one: The receiver answered with 503, next try in/).waitFor()
     await delivery.locator('summary').first().click()
     await delivery.getByText('503', { exact: true }).click()
     await delivery.getByText('The receiver answered with 503.', { exact: true }).waitFor()

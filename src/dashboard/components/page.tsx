@@ -16,6 +16,9 @@ interface PageProps {
   isFull?: boolean
 }
 
+/** Characters of a title that a narrow window may cut. */
+const LONG_TITLE = 80
+
 /** A screen with its title, which becomes the window's. */
 export function Page({ title, beside, actions, above, children, isFull }: PageProps) {
   const { router } = useDashboard()
@@ -33,10 +36,10 @@ export function Page({ title, beside, actions, above, children, isFull }: PagePr
       <header class="page-head">
         {above && <p class="above">{above}</p>}
         <div class="title-row">
-          <h1 ref={heading} tabIndex={-1}>
+          <h1 ref={heading} tabIndex={-1} title={title.length > LONG_TITLE ? title : undefined}>
             {title}
           </h1>
-          {beside}
+          {beside && <div class="beside">{beside}</div>}
           {actions && <div class="actions">{actions}</div>}
         </div>
       </header>

@@ -42,8 +42,11 @@ export function Outlet() {
 const NotFound = () => (
   <Page title="Nothing here">
     <Empty title="This address names nothing">
+      <p>It may have been removed, or belong to another account.</p>
       <p>
-        It may have been removed, or belong to another account. <a href="/dashboard/servers">Servers</a>
+        <a class="button" href="/dashboard/servers">
+          Go to the servers
+        </a>
       </p>
     </Empty>
   </Page>

@@ -94,7 +94,6 @@ export function ClockControl() {
             <p>
               <Button look={isNear ? 'primary' : 'plain'} onClick={() => move({ set: next.at })}>
                 Go to the next: {next.name}
-                {!isNear && ' …'}
               </Button>
             </p>
           )}

@@ -36,7 +36,7 @@ export function Faults() {
       actions={
         <>
           <Button icon="plus" onClick={() => setBegun(0)}>
-            Set a fault …
+            Set a fault
           </Button>
           {store.faults.list.value.length > 0 && (
             <Button

@@ -41,7 +41,7 @@ export function Scenarios() {
   const itemsOf = (scenario: Scenario, index: number): MenuItem[] =>
     scenario.source === CONTROL
       ? [
-          { label: 'Edit …', icon: 'file', run: () => setAsked({ edit: textOf(scenario), index }) },
+          { label: 'Edit', icon: 'file', run: () => setAsked({ edit: textOf(scenario), index }) },
           ...(index > 0
             ? [{ label: 'Try it earlier', icon: 'upload' as const, run: () => move(index, index - 1) }]
             : []),
@@ -49,7 +49,7 @@ export function Scenarios() {
             ? [{ label: 'Try it later', icon: 'download' as const, run: () => move(index, index + 1) }]
             : []),
           {
-            label: 'Delete …',
+            label: 'Delete',
             icon: 'trash',
             isDangerous: true,
             run: () => setAsked({ remove: scenario, index }),
@@ -57,7 +57,7 @@ export function Scenarios() {
         ]
       : [
           {
-            label: 'Put one before it …',
+            label: 'Put one before it',
             icon: 'plus',
             run: () => setAsked({ edit: textOf(scenario), index: null }),
           },

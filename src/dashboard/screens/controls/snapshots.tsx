@@ -48,7 +48,7 @@ export function Snapshots() {
       title="State"
       actions={
         <Button look="danger" onClick={() => setAsked({ action: 'reset' })}>
-          Reset …
+          Reset the state
         </Button>
       }
     >
@@ -153,8 +153,8 @@ function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: 
         </p>
       </div>
       <Button onClick={() => setAsked('diff')}>What differs</Button>
-      <Button onClick={() => setAsked('fork')}>Fork …</Button>
-      <Button onClick={onRestore}>Restore …</Button>
+      <Button onClick={() => setAsked('fork')}>Fork</Button>
+      <Button onClick={onRestore}>Restore</Button>
       <Button
         look="quiet"
         icon="trash"

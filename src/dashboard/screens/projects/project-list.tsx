@@ -61,7 +61,7 @@ function ProjectRow({ project, isOfServer }: { project: Project; isOfServer: boo
           <span class="quiet">not public</span>
         ) : (
           <a href={url} target="_blank" rel="noopener noreferrer">
-            {url.replace(/^https?:\/\//, '')}
+            {url.replace(/^https?:\/\/|\/$/g, '')}
           </a>
         )}
       </span>

@@ -34,7 +34,7 @@ export function ProjectMenu({ project, onDeleted }: { project: Project; onDelete
       icon: 'open',
       run: () => api.call('projects.update', { params, body: { visibility: other } }),
     },
-    { label: 'Delete …', icon: 'trash', isDangerous: true, run: () => setDeleting(true) },
+    { label: 'Delete', icon: 'trash', isDangerous: true, run: () => setDeleting(true) },
   ]
   return (
     <>

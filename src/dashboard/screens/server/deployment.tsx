@@ -116,7 +116,7 @@ function Published({ server, deployment, publish, isPublishing }: PublishedProps
           Publish again
         </Button>
         <Button look="danger" onClick={() => setRemoving(true)}>
-          Unpublish …
+          Unpublish
         </Button>
       </span>
       {isRemoving && (

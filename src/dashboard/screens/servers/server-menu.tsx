@@ -25,8 +25,8 @@ export function ServerMenu({ server, onDeleted }: { server: Server; onDeleted?: 
           { label: 'Restart', icon: 'restart' as const, run: act('restart', 'was restarted') },
           { label: 'Stop', icon: 'stop' as const, run: act('stop', 'sleeps') },
         ]),
-    { label: 'Rename …', icon: 'file', run: () => setAsked('rename') },
-    { label: 'Delete …', icon: 'trash', isDangerous: true, run: () => setAsked('delete') },
+    { label: 'Rename', icon: 'file', run: () => setAsked('rename') },
+    { label: 'Delete', icon: 'trash', isDangerous: true, run: () => setAsked('delete') },
   ]
   return (
     <>

@@ -53,7 +53,7 @@ export default function Servers() {
                 <span>CPU</span>
                 <span>Memory</span>
                 <span>Storage</span>
-                <span class="number">Cost</span>
+                <span class="number">Credits</span>
                 <span>Last use</span>
                 <span />
               </div>
@@ -93,7 +93,7 @@ function ServerRow({ server, usage }: { server: Server; usage: ServerUsage | und
           <span class="quiet">not published</span>
         ) : (
           <a href={publicUrl} target="_blank" rel="noopener noreferrer">
-            {publicUrl.replace(/^https?:\/\//, '')}
+            {publicUrl.replace(/^https?:\/\/|\/$/g, '')}
           </a>
         )}
       </span>

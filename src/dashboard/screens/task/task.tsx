@@ -89,7 +89,7 @@ function Conversation({ task }: { task: TaskValue }) {
                 setRecorded(await api.call('control.tasks.scenario', { params: { taskId: id } }))
               }
             >
-              Save as scenario …
+              Save as scenario
             </Button>
           )}
           {!isOpen && (

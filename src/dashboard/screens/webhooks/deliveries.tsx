@@ -52,7 +52,9 @@ function DeliveryView({ delivery }: { delivery: Delivery }) {
           <span class="cell">{url}</span>
           <span class="quiet">
             {attempts.length === 1 ? '1 attempt' : `${attempts.length} attempts`}, <Time at={createdAt} />
-            {last && status !== 'delivered' && <>, the last one: {last.error ?? last.status}</>}
+            {last && status !== 'delivered' && (
+              <>, the last one: {last.error?.replace(/\.$/, '') ?? last.status}</>
+            )}
             {nextAt !== null && (
               <>
                 , next try <Time at={nextAt} isDue />

@@ -20,15 +20,19 @@ export default function Webhooks() {
   const { context, store } = useDashboard()
   const [asked, setAsked] = useState<'create' | 'trigger' | null>(null)
   const summaries = useSummaries()
+  const isEmpty = store.webhooks.list.value.length === 0
+  const subscribe = (
+    <Button look="primary" icon="plus" onClick={() => setAsked('create')}>
+      Subscribe
+    </Button>
+  )
   return (
     <Page
       title="Webhooks"
       actions={
         <>
-          {context.is_admin && <Button onClick={() => setAsked('trigger')}>Send an event …</Button>}
-          <Button look="primary" icon="plus" onClick={() => setAsked('create')}>
-            Subscribe
-          </Button>
+          {context.is_admin && <Button onClick={() => setAsked('trigger')}>Send an event</Button>}
+          {!isEmpty && subscribe}
         </>
       }
     >
@@ -39,6 +43,7 @@ export default function Webhooks() {
               <p>
                 A webhook is an address that berth sends signed events to. An inbox of berth's own will do.
               </p>
+              <p>{subscribe}</p>
             </Empty>
           ) : (
             <ul class="cards">

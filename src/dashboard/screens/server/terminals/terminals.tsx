@@ -1,6 +1,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Button } from '../../../components/button.tsx'
+import { quoted } from '../../../components/command-lines.tsx'
 import { Empty } from '../../../components/empty.tsx'
 import { Icon } from '../../../components/icon.tsx'
 import { Loaded, Loading } from '../../../components/loaded.tsx'
@@ -84,7 +85,7 @@ const NoTerminal = ({ server, open }: { server: Server; open: () => Promise<void
       </Button>
     </p>
     <p class="quiet">
-      <Icon name="terminal" /> <code>berth shell {server.task || server.id}</code>
+      <Icon name="terminal" /> <code>berth shell {quoted(server.task || server.id)}</code>
     </p>
   </Empty>
 )
