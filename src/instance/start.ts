@@ -17,7 +17,7 @@ import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.
 import type { Logger } from '../runtime/logger.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/session/links.ts'
-import { takeDataDirectory } from '../storage/data-directory.ts'
+import { takeDataDirectory, untilGivenBack } from '../storage/data-directory.ts'
 import { makeEphemeral } from '../storage/ephemeral.ts'
 import { NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
 import { SCHEMA, schemaOf } from '../storage/migrate.ts'
@@ -130,6 +130,7 @@ async function compose(
   const temporaryDir = dependencies.temporaryDir ?? tmpdir()
   const ephemeral = config.ephemeral ? makeEphemeral(temporaryDir) : null
   if (ephemeral) releases.push(() => ephemeral.remove())
+  if (ephemeral === null) await untilGivenBack(config.dataDir)
   const dataDirectory = takeDataDirectory(ephemeral?.path ?? config.dataDir)
   let hasStarted = false
   releases.push(() => (hasStarted ? dataDirectory.release() : dataDirectory.discard()))
@@ -273,6 +274,7 @@ async function compose(
     network: selected.network,
     recovered,
     stop: () => {
+      if (stopping === undefined) dataDirectory.markEnding()
       stopping ??= release()
       return stopping
     },

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { StartupError } from '../errors.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { ifPresent } from '../runtime/if-present.ts'
+import { isBusy } from './busy.ts'
 import { makePrivate, remove, writePrivate } from './private-file.ts'
 import { finishSwap } from './state.ts'
 
@@ -13,6 +14,8 @@ export interface InstanceFile {
   base_url: string
   version: string
   isolation: string
+  /** Whether it is stopping. */
+  ending?: true
 }
 
 /** The secrets a person or a script reads from the data directory. */
@@ -28,6 +31,12 @@ const LOOK_MS = 100
 /** Milliseconds for the same on a very busy machine, or for the lock's owner to write its instance file. */
 const PATIENCE_MS = 2_000
 
+/** Milliseconds that a start waits for the berth before to stop. One that takes longer waits for its commands to end. */
+const ENDING_MS = 10_000
+
+/** Milliseconds between two looks whether it has. */
+const ENDING_POLL_MS = 20
+
 /** The data directory, locked by this process until it is released. */
 export interface DataDirectory {
   readonly path: string
@@ -35,6 +44,8 @@ export interface DataDirectory {
   readCredentials(): CredentialsFile | null
   writeCredentials(credentials: CredentialsFile): void
   writeInstance(instance: InstanceFile): void
+  /** Notes in the instance's entry that it is stopping, so that the next start waits for its end. */
+  markEnding(): void
   /** Returns the version of the berth that wrote here last, or null if none is recorded. */
   readVersion(): string | null
   /** Records the version of the berth that writes here. */
@@ -78,6 +89,10 @@ export function takeDataDirectory(path: string): DataDirectory {
     },
     writeCredentials: (credentials) => writePrivate(credentialsFile, toJson(credentials)),
     writeInstance: (instance) => writePrivate(instanceFile, toJson(instance)),
+    markEnding() {
+      const instance = readInstance(path)
+      if (instance !== null) writePrivate(instanceFile, toJson({ ...instance, ending: true }))
+    },
     readVersion: () => ifPresent(() => readFileSync(versionFile, 'utf8').trim()) ?? null,
     writeVersion: (version) => writePrivate(versionFile, `${version}\n`),
     readMasterKey: () => (existsSync(masterKeyFile) ? readFileSync(masterKeyFile, 'utf8') : null),
@@ -91,6 +106,15 @@ export function takeDataDirectory(path: string): DataDirectory {
       else removeCreated(path, created)
       lock.close()
     },
+  }
+}
+
+/** Resolves when a berth that is stopping has given a directory back; at once if none is, and at last after 10 seconds. */
+export async function untilGivenBack(path: string): Promise<void> {
+  for (const deadline = performance.now() + ENDING_MS; performance.now() < deadline; ) {
+    const instance = readInstance(path)
+    if (instance?.ending !== true || !isProcessAlive(instance) || !isInUse(path)) return
+    await Bun.sleep(ENDING_POLL_MS)
   }
 }
 
@@ -168,8 +192,6 @@ function begin(lock: Sqlite, path: string): void {
   }
 }
 
-const isBusy = (error: unknown): boolean => (codeOf(error) ?? '').startsWith('SQLITE_BUSY')
-
 /** Reports whether a process with the pid of this entry exists. */
 function isProcessAlive(instance: InstanceFile | null): boolean {
   if (instance === null) return false
@@ -203,6 +225,8 @@ function notWritable(path: string, error: unknown): StartupError {
 function inUse(path: string): string {
   const instance = readInstance(path)
   const where = instance ? ` at ${instance.base_url} (pid ${instance.pid})` : ''
+  if (instance?.ending)
+    return `The data folder ${path} is in use: the berth that ran on it${where} is still stopping. Start again when it has ended ("berth stop --force" kills it), or choose another folder with --data.`
   return `The data folder ${path} is in use: a berth runs on it${where}. Use that one, stop it, or choose another folder with --data.`
 }
 

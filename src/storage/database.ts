@@ -3,18 +3,13 @@ import { closeSync, openSync, statSync } from 'node:fs'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
 import { messageOf } from '../runtime/error-info.ts'
+import { BUSY_MS, databaseBusy, isBusy } from './busy.ts'
 import { emptyDatabase } from './migrate.ts' with { type: 'macro' }
 import { migrate } from './migrate.ts'
 import { writePrivate } from './private-file.ts'
 
 /** Made when berth is compiled. */
 const EMPTY_DATABASE = emptyDatabase()
-
-/**
- * Milliseconds that a write waits while another program, such as the `sqlite3` shell or a copy, holds the file.
- * Writes are synchronous, so berth does nothing else meanwhile.
- */
-export const BUSY_MS = 1_000
 
 /** Typed queries over the one SQLite file. Synchronous: a transaction cannot be interleaved. */
 export type Queries = BunSQLiteDatabase
@@ -76,6 +71,7 @@ export function openDatabase(path: string): Database {
     }
   } catch (error) {
     if (error instanceof StartupError) throw error
+    if (isBusy(error)) throw databaseBusy(path)
     const cause = messageOf(error)
     throw new StartupError(
       `The database ${path} cannot be used: ${cause}. See that its folder is writable and its disk has room, or choose another folder with --data.`,

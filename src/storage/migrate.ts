@@ -2,6 +2,7 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { closeSync, openSync, readSync } from 'node:fs'
 import { StartupError } from '../errors.ts'
 import { ifPresent } from '../runtime/if-present.ts'
+import { BUSY_MS, databaseBusy, isBusy } from './busy.ts'
 import servers from './migrations/0001_servers.sql' with { type: 'text' }
 import events from './migrations/0002_events.sql' with { type: 'text' }
 import keys from './migrations/0003_keys.sql' with { type: 'text' }
@@ -56,6 +57,8 @@ const USER_VERSION = 60
 /**
  * Returns the number of a database's schema; null if there is none yet. The header of the current schema is read
  * without opening the database, which a start would notice.
+ *
+ * @throws StartupError if another program holds the file
  */
 export function schemaOf(path: string): number | null {
   const header = Buffer.alloc(HEADER)
@@ -72,7 +75,12 @@ export function schemaOf(path: string): number | null {
   if (written === SCHEMA) return written
   // The write-ahead log of a killed berth may have a later one.
   using sqlite = new Sqlite(path, { readwrite: true, create: false })
-  return sqlite.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? null
+  try {
+    sqlite.run(`PRAGMA busy_timeout = ${BUSY_MS}`)
+    return sqlite.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? null
+  } catch (error) {
+    throw isBusy(error) ? databaseBusy(path) : error
+  }
 }
 
 /**

@@ -2,7 +2,8 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { join } from 'node:path'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
-import { BUSY_MS, type Queries } from './database.ts'
+import { BUSY_MS } from './busy.ts'
+import type { Queries } from './database.ts'
 import { migrate } from './migrate.ts'
 import sessions from './migrations/sessions/0001_sessions.sql' with { type: 'text' }
 import admin from './migrations/sessions/0002_admin.sql' with { type: 'text' }

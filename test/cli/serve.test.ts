@@ -132,6 +132,27 @@ test("a folder in use is told with the running instance's address", async () => 
   expect((await berth.run(['servers'])).exitCode).toBe(0)
 })
 
+test('a start on a folder whose berth is stopping waits for its end', async () => {
+  await using first = await serve()
+  const server = await first.server()
+  // Keeps the berth until it is killed.
+  const busy = start(['exec', server, '--', 'trap "" TERM; echo runs; sleep 60 & wait; sleep 60'], {
+    cwd: first.cwd,
+  })
+  await busy.stdout.getReader().read()
+  first.child.kill('SIGTERM')
+  const entry = join(first.info.data_dir, 'instance.json')
+  await until(
+    () => existsSync(entry) && readFileSync(entry, 'utf8').includes('"ending"'),
+    'the berth is stopping',
+  )
+  await using second = await serve([], { cwd: first.cwd })
+  expect(await first.child.exited).toBe(0)
+  expect(second.info.api_key).toBe(first.info.api_key)
+  expect(readFileSync(entry, 'utf8')).not.toContain('ending')
+  expect(await busy.exited).not.toBe(0)
+})
+
 test('settings come from berth.config.json of the working directory', async () => {
   using folder = temporaryFolder()
   writeFileSync(

@@ -83,6 +83,19 @@ describe('openDatabase', () => {
     expect(() => openDatabase(path)).toThrow(StartupError)
   })
 
+  test('a file that another program keeps is told as that', () => {
+    using folder = temporary()
+    const path = join(folder.path, 'berth.db')
+    openDatabase(path).close()
+    using other = new Sqlite(path)
+    other.run('PRAGMA journal_mode = DELETE')
+    other.run('BEGIN EXCLUSIVE')
+    expect(() => openDatabase(path)).toThrow(StartupError)
+    expect(() => openDatabase(path)).toThrow(/berth\.db is locked by another program.*End that program/)
+    other.run('ROLLBACK')
+    openDatabase(path).close()
+  })
+
   test('a write waits while another program has the file to itself', async () => {
     using folder = temporary()
     const path = join(folder.path, 'berth.db')
