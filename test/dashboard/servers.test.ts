@@ -11,6 +11,7 @@ describe.skipIf(browserPath === null)('servers on the dashboard (needs Chromium)
     await using watched = await tests.open('/dashboard/servers')
     const { page, problems } = watched
     await page.getByRole('button', { name: 'Create a server' }).click()
+    await page.getByRole('heading', { name: 'first', exact: true }).waitFor()
     const screen = page.locator('.xterm-accessibility-tree')
     await screen.getByText('$').first().waitFor()
     await page.keyboard.type('echo $((6*7)) > answer; cat answer\n')

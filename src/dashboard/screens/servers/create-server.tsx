@@ -47,7 +47,7 @@ export function CreateServer({ onClose }: { onClose: () => void }) {
 /** Creates a server, opens a terminal on it and goes there. */
 export async function createServer(
   dashboard: ReturnType<typeof useDashboard>,
-  body: { task?: string; tier?: (typeof TIERS)[number] } = {},
+  body: { task?: string; tier?: (typeof TIERS)[number] },
 ): Promise<void> {
   const { api, store, router } = dashboard
   const { id } = await api.call('servers.create', { body })
