@@ -135,7 +135,7 @@ export async function isSandboxdSafe(sandbox: Sandbox): Promise<boolean> {
 }
 
 /** Waits until a condition holds; fails with `what` when it does not in time. */
-export async function until(what: string, condition: () => unknown, ms = 10_000): Promise<void> {
+export async function until(what: string, condition: () => unknown, ms = 20_000): Promise<void> {
   const started = performance.now()
   while (!(await condition())) {
     const waited = performance.now() - started

@@ -49,7 +49,8 @@ export function holdForOrdinaryUser(suites: readonly Suite[]): void {
         rmSync(home, { recursive: true, force: true })
       }
     },
-    240_000,
+    // Minutes, where other work has the machine too.
+    480_000,
   )
 }
 

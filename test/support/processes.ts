@@ -35,11 +35,11 @@ export function killServer(dataDir: string, serverId: string): void {
  */
 export const nextLookMs = (waitedMs: number): number => Math.min(50, Math.max(10, waitedMs / 10))
 
-/** Waits until a condition holds, asking again and again. @throws where it does not within `ms` */
+/** Waits until a condition holds, asking again and again. @throws where it does not within `ms`, as long as a busy machine may take */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
-  ms = 12_000,
+  ms = 30_000,
 ): Promise<void> {
   const started = performance.now()
   while (!(await condition())) {
