@@ -16,7 +16,6 @@ import {
   signedInBrowser,
 } from '../support/oauth.ts'
 import { dumpTables } from '../support/state.ts'
-import { thorough } from '../support/thorough.ts'
 
 describe('registration of clients', () => {
   let berth: TestBerth
@@ -248,8 +247,8 @@ describe('registration of clients', () => {
   })
 })
 
-/** Of them 1,000 may be kept. */
-const REGISTRATIONS = thorough ? 10_000 : 3_000
+/** Three times as many as may be kept. */
+const REGISTRATIONS = 3_000
 
 describe(`${REGISTRATIONS} registrations in a row`, () => {
   test('neither fill the disk nor push out a client that was let in or is about to be', async () => {
