@@ -23,6 +23,7 @@ import type { eventsRoutes } from '../testing/api/events.ts'
 import type { faultsRoutes } from '../testing/api/faults.ts'
 import type { fixturesRoutes } from '../testing/api/fixtures.ts'
 import type { instanceRoutes } from '../testing/api/health.ts'
+import type { localWebhooksRoutes } from '../testing/api/local-webhooks.ts'
 import type { requestsRoutes } from '../testing/api/requests.ts'
 import type { scenariosRoutes } from '../testing/api/scenarios.ts'
 import type { serverFaultsRoutes } from '../testing/api/server-faults.ts'
@@ -63,6 +64,7 @@ type ControlRoutes = RoutesOf<typeof instanceRoutes> &
   RoutesOf<typeof controlChangesRoutes> &
   RoutesOf<typeof requestsRoutes> &
   RoutesOf<typeof eventsRoutes> &
+  RoutesOf<typeof localWebhooksRoutes> &
   RoutesOf<typeof deliveriesRoutes> &
   RoutesOf<typeof scenariosRoutes> &
   RoutesOf<typeof fixturesRoutes> &

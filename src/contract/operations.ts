@@ -97,6 +97,8 @@ export const CONTROL_OPERATIONS = {
   'control.requests.clear': 'DELETE /_berth/requests',
   'control.events.list': 'GET /_berth/events',
   'control.events.emit': 'POST /_berth/events',
+  'control.localWebhooks.get': 'GET /_berth/local-webhooks',
+  'control.localWebhooks.update': 'PATCH /_berth/local-webhooks',
   'control.deliveries.list': 'GET /_berth/deliveries',
   'control.deliveries.summary': 'GET /_berth/deliveries/summary',
   'control.deliveries.get': 'GET /_berth/deliveries/{deliveryId}',

@@ -92,6 +92,7 @@ const CONTROL_GROUPS = [
   ['Requests', 'The journal of requests to the API, with their answers.', ['requests'], 'journal'],
   ['Events', 'All that was emitted, and synthetic events.', ['events'], 'webhook-testing'],
   ['Deliveries', 'What was sent to webhooks, and what came back.', ['deliveries'], 'webhook-testing'],
+  ['Local webhooks', 'Whether webhooks may lead to this machine.', ['localWebhooks'], 'webhooks'],
   ['Inbox', 'Receivers to point webhooks at.', ['inbox'], 'webhook-testing'],
   ['Snapshots', 'The whole state, kept under a name.', ['snapshots'], 'snapshots'],
   ['Fixtures', 'What there is at the start.', ['fixtures'], 'fixtures'],

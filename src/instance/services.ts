@@ -23,6 +23,7 @@ import { lazyListener, ServerLifecycleListeners } from '../resources/servers/lif
 import { ServersService } from '../resources/servers/service.ts'
 import { TemplateCatalog } from '../resources/templates/catalog.ts'
 import { Deliveries, type WebhookOverrides } from '../resources/webhooks/deliveries.ts'
+import type { LocalWebhooks } from '../resources/webhooks/destination.ts'
 import { ChangeNotifier } from '../runtime/change-notifier.ts'
 import type { SteerableClock } from '../runtime/clock.ts'
 import type { Connection } from '../runtime/connection.ts'
@@ -59,6 +60,7 @@ export interface ServiceDependencies {
   /** Where the time of a kill is found; null if this system has no place for it. */
   heartbeat: Heartbeat | null
   webhooks: WebhookOverrides | undefined
+  localWebhooks: LocalWebhooks
   /** The variables that berth was started with. */
   environment: Readonly<Record<string, string | undefined>>
   /** Links that sign a browser in. */
@@ -83,7 +85,8 @@ export type Services = ReturnType<typeof createServices>
  * `startOrder` of start-order.ts defines when they start and stop.
  */
 export function createServices(dependencies: ServiceDependencies) {
-  const { config, version, logger, clock, randomFor, dataDir, database, cipher, route } = dependencies
+  const { config, version, logger, clock, randomFor, dataDir, database, cipher, route, localWebhooks } =
+    dependencies
   const { queries } = database
   const state = new StateLookup(queries)
   const repeatable = config.rngSeed !== null
@@ -164,7 +167,7 @@ export function createServices(dependencies: ServiceDependencies) {
     ...common,
     version,
     randomFor,
-    allowLocal: config.allowLocalWebhooks,
+    localWebhooks,
     overrides: dependencies.webhooks,
   })
   const webhooks = new Lazy(async () => {
@@ -335,6 +338,7 @@ export function createServices(dependencies: ServiceDependencies) {
     keys,
     signIn,
     deliveries,
+    localWebhooks,
     journal: new RequestJournal({ entries: config.journalSize, bytes: JOURNAL_BYTES }),
     webhooks: webhooks.get,
     changeStreams: changeStreams.get,

@@ -190,6 +190,7 @@ async function compose(
     heartbeat: ephemeral ? NO_HEARTBEAT : heartbeat,
     fixtures,
     webhooks,
+    localWebhooks: { allowed: config.allowLocalWebhooks },
     environment,
     randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
     baseUrl: () => (listener ? urlOf(config.host, listener) : ''),

@@ -24,6 +24,8 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.tasks.release': 'tasks release',
   'control.events.list': 'events list',
   'control.events.emit': 'trigger',
+  'control.localWebhooks.get': 'webhooks local',
+  'control.localWebhooks.update': 'webhooks local',
   'control.deliveries.list': 'deliveries list',
   'control.deliveries.summary': 'deliveries summary',
   'control.deliveries.get': 'deliveries get',

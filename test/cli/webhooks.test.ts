@@ -43,6 +43,15 @@ test('people get a table and, once, the secret', async () => {
   expect((await berth.run(['webhooks', 'rm', id])).stdout).toBe(`Deleted ${id}.\n`)
 })
 
+test('webhooks to this machine are admitted from the terminal, and no longer', async () => {
+  expect(await json('local')).toEqual({ allowed: false })
+  expect((await berth.run(['webhooks', 'local', 'on'])).stdout).toBe('Webhooks may lead to this machine.\n')
+  const { id } = await json('create', 'http://localhost:9000/')
+  await json('delete', id)
+  expect((await berth.run(['webhooks', 'local', 'off'])).stdout).toContain('public https addresses only')
+  expect((await berth.run(['webhooks', 'local', 'maybe'])).exitCode).toBe(2)
+})
+
 test('what is refused is told with the reason', async () => {
   const local = await berth.run(['webhooks', 'create', 'http://localhost:9000/'])
   expect(local).toMatchObject({ exitCode: 1, stdout: '' })

@@ -127,6 +127,32 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     expect((await last()).data.credits_used).toBe(12.5)
   })
 
+  test('what the instance refuses is said before, and is admitted without a restart, in every window', async () => {
+    const { berth } = tests
+    await berth.control('PATCH', '/local-webhooks', { allowed: false })
+    await using watched = await tests.open('/dashboard/webhooks')
+    await using other = await tests.open('/dashboard/webhooks')
+    const admit = { name: 'Admit local webhooks until the next start' }
+    for (const { page } of [watched, other]) {
+      await page.getByRole('button', { name: 'Subscribe' }).click()
+      await page.getByRole('button', admit).waitFor()
+      expect(await hindrances(page)).toEqual([])
+    }
+    const { page } = watched
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Address').fill('https://example.com/hook')
+    await page.getByRole('button', admit).waitFor({ state: 'detached' })
+    await dialog.getByLabel('Address').fill(`${berth.info.base_url}/_berth/inbox/admitted`)
+    await dialog.getByRole('button', { name: 'Subscribe' }).click()
+    await dialog.getByText(/berth webhooks local on/).waitFor()
+    await page.getByRole('button', admit).click()
+    for (const one of [watched, other])
+      await one.page.getByRole('button', admit).waitFor({ state: 'detached' })
+    expect(await page.evaluate('document.activeElement.name')).toBe('url')
+    await dialog.getByRole('button', { name: 'Subscribe' }).click()
+    await page.getByRole('dialog', { name: "The webhook's secret" }).waitFor()
+  })
+
   for (const [look, options] of LOOKS)
     test(`${look}, the screens hinder nobody and fit`, async () => {
       const url = `${tests.berth.info.base_url}/_berth/inbox/looked-at`

@@ -34,6 +34,7 @@ const CONTROL_TYPES: readonly string[] = [
   'event',
   'delivery',
   'inbox',
+  'local_webhooks',
   'fault',
   'server_fault',
   'clock',

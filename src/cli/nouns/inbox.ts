@@ -38,7 +38,7 @@ export const inbox: Noun = {
     'Looks at what was posted to the inboxes, with the verdict on each signature. Plain "berth inbox" lists them.',
   help: `
 An inbox is there as soon as something is posted to its URL, which takes no credential:
-  berth serve --allow-local-webhooks
+  berth webhooks local on
   berth webhooks create http://127.0.0.1:4747/_berth/inbox/mine
   berth trigger task.completed
   berth inbox show mine

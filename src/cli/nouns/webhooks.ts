@@ -4,7 +4,7 @@ import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
 import { text } from '../options.ts'
 import { facts } from '../output.ts'
-import { call, type Noun, rows } from '../runner.ts'
+import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 const eventsText = (events: readonly string[]): string =>
@@ -57,6 +57,30 @@ export const webhooks: Noun = {
           ['Events', eventsText(created.events)],
           ['Secret', created.secret],
         ])}\nKeep the secret: it verifies the signatures and is not shown again.\n`,
+    }),
+    action({
+      usage: 'local [STATE]',
+      operations: ['control.localWebhooks.get', 'control.localWebhooks.update'],
+      description: 'show or change whether webhooks may lead to this machine',
+      access: 'control',
+      arguments: { STATE: { description: 'what holds until berth stops', choices: ['on', 'off'] } },
+      help: `
+Webhooks go to public https addresses only. "on" also admits http and loopback, such as
+http://localhost:3000/hook and the inboxes of the instance. "berth serve --allow-local-webhooks"
+starts with it on.
+`,
+      async run({ args: [state], connect, print }) {
+        const client = await connect()
+        const response =
+          state === undefined
+            ? await client.call('control.localWebhooks.get')
+            : await client.call('control.localWebhooks.update', { body: { allowed: state === 'on' } })
+        await print(response, ({ allowed }) =>
+          allowed
+            ? 'Webhooks may lead to this machine.\n'
+            : 'Webhooks go to public https addresses only. "berth webhooks local on" admits this machine.\n',
+        )
+      },
     }),
     call('webhooks.delete', {
       usage: 'delete <WEBHOOK>',

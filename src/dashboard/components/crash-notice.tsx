@@ -13,7 +13,7 @@ export function CrashNotice({ crash, remedy }: { crash: Project['crash'] | undef
           `Nothing starts it again by itself: ${remedy}.`
         ) : (
           <>
-            Attempt {crash.attempt} of 5 begins <Time at={crash.restarts_at} />.
+            Attempt {crash.attempt} of 5 begins <Time at={crash.restarts_at} isDue />.
           </>
         )}
       </p>

@@ -41,6 +41,8 @@ export interface ServerFaults {
 export type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
 /** An inbox that has got something. */
 export type Inbox = ResponseOf<'control.inbox.list'>['inboxes'][number]
+/** Whether webhooks may lead to this machine. */
+export type LocalWebhooks = ResponseOf<'control.localWebhooks.get'>
 /** An account, as the control API shows it. */
 export type Account = Pick<ResponseOf<'control.accounts.list'>['accounts'][number], 'id' | 'label'>
 
@@ -74,6 +76,8 @@ export class Store {
   readonly budget: Collection<Budget>
   readonly snapshots: Collection<Snapshot>
   readonly inboxes: Collection<Inbox>
+  /** Of the instance: one object. */
+  readonly localWebhooks: Collection<LocalWebhooks>
   readonly #api: ApiClient
   readonly #changes: Changes
   readonly #terminals = new Map<string, Collection<Terminal>>()
@@ -157,6 +161,11 @@ export class Store {
       type: 'inbox',
       idOf: ({ name }: Inbox) => name,
       load: async () => (await api.call('control.inbox.list')).inboxes,
+    })
+    this.localWebhooks = new Collection<LocalWebhooks>(changes, {
+      type: 'local_webhooks',
+      idOf: () => 'local-webhooks',
+      load: async () => [await api.call('control.localWebhooks.get')],
     })
     this.budget = new Collection<Budget>(changes, {
       type: 'account',

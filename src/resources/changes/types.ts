@@ -27,6 +27,8 @@ export type InstanceChangeType =
   | 'snapshot'
   | 'scenario'
   | 'inbox'
+  /** Whether webhooks may lead to this machine. */
+  | 'local_webhooks'
   /** The state as a whole is about to be replaced. */
   | 'reset'
 

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm'
 import type { Random } from '../../runtime/random.ts'
 import type { Service } from '../../runtime/service.ts'
 import type { Outbox } from '../events/outbox.ts'
-import type { DestinationRules, Resolve } from './destination.ts'
+import type { DestinationRules, LocalWebhooks, Resolve } from './destination.ts'
 import type { DeliveryWorker, WorkerDependencies } from './worker.ts'
 
 /** Default limit of an attempt in milliseconds. */
@@ -24,8 +24,7 @@ interface DeliveriesDependencies
   outbox: Outbox
   /** Returns the randomness for a purpose. */
   randomFor: (purpose: string) => Random
-  /** Whether webhooks may use loopback addresses and plain HTTP. */
-  allowLocal: boolean
+  localWebhooks: LocalWebhooks
   overrides: WebhookOverrides | undefined
 }
 
@@ -49,7 +48,13 @@ export class Deliveries implements Service {
   constructor(dependencies: DeliveriesDependencies) {
     const { resolve = lookUp } = dependencies.overrides ?? {}
     this.#dependencies = dependencies
-    this.destinations = { allowLocal: dependencies.allowLocal, resolve }
+    const { localWebhooks } = dependencies
+    this.destinations = {
+      get allowLocal() {
+        return localWebhooks.allowed
+      },
+      resolve,
+    }
     this.#unsubscribeOutbox = dependencies.outbox.subscribe(() => this.#wake())
     this.#unsubscribeClock = dependencies.clock.onStep(() => this.#whenSent())
   }

@@ -28,8 +28,14 @@ export interface Destination {
 /** Decides which destinations are allowed. */
 export interface DestinationRules {
   /** Also allows http and loopback, for development. */
-  allowLocal: boolean
+  readonly allowLocal: boolean
   resolve: Resolve
+}
+
+/** The instance's setting for destinations on this machine. It holds until berth stops, also over a reset. */
+export interface LocalWebhooks {
+  /** Whether webhooks may use http and loopback addresses. */
+  allowed: boolean
 }
 
 const LOOPBACK = ['127.0.0.1', '::1']
@@ -99,4 +105,6 @@ const refused = (why: string): DestinationError =>
   new DestinationError(`The webhook's url is refused: ${why}.`)
 
 const localHint = (allowLocal: boolean): string =>
-  allowLocal ? '' : ' (berth serve --allow-local-webhooks admits http and loopback for development)'
+  allowLocal
+    ? ''
+    : ' (to admit http and loopback for development, run "berth webhooks local on", which holds until berth stops, or start it with "berth serve --allow-local-webhooks")'

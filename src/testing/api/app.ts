@@ -11,6 +11,7 @@ import { originOf } from '../../http/origin.ts'
 import type { AccountSignIn } from '../../resources/accounts/service.ts'
 import { AccountsService } from '../../resources/accounts/service.ts'
 import type { SecretsService } from '../../resources/secrets/service.ts'
+import type { LocalWebhooks } from '../../resources/webhooks/destination.ts'
 import type { SteerableClock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -32,6 +33,7 @@ import { eventsRoutes } from './events.ts'
 import { type FaultsRoutesOptions, faultsRoutes } from './faults.ts'
 import { fixturesRoutes } from './fixtures.ts'
 import { type InstanceStatus, instanceRoutes } from './health.ts'
+import { localWebhooksRoutes } from './local-webhooks.ts'
 import { documentRoutes } from './openapi.ts'
 import { requestsRoutes } from './requests.ts'
 import { scenariosRoutes } from './scenarios.ts'
@@ -59,6 +61,7 @@ export interface ControlServices
   /** For ids of requests for inboxes. */
   inboxIds: Ids
   journal: RequestJournal
+  localWebhooks: LocalWebhooks
   scenarios: ScenarioStore
   secrets: Pick<SecretsService, 'values'>
   signIn: AccountSignIn & SignInLinksRoutesOptions['signIn'] & Pick<SentSessionsOptions, 'sessions'>
@@ -125,6 +128,7 @@ export function createControlApp(options: ControlAppOptions): AnyElysia {
     .use(signInLinksRoutes(access, { ...services, host }))
     .use(requestsRoutes(access, { journal, changes, operations, masks, stopping }))
     .use(eventsRoutes(access, { queries, outbox, stopping }))
+    .use(localWebhooksRoutes(access, services.localWebhooks, changes))
     .use(deliveriesRoutes(access, { queries, deliveries }))
     .use(scenariosRoutes(access, scenarios, changes))
     .use(fixturesRoutes(access, services, states))

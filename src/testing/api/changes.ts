@@ -13,6 +13,7 @@ import { ChangeStreams, type StreamsDependencies } from '../../resources/changes
 import type { Changes } from '../../resources/changes/types.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
 import { events } from '../../resources/events/table.ts'
+import type { LocalWebhooks } from '../../resources/webhooks/destination.ts'
 import type { Change, Watcher } from '../../runtime/change-notifier.ts'
 import type { SteerableClock } from '../../runtime/clock.ts'
 import type { Masks } from '../../runtime/masks.ts'
@@ -49,6 +50,7 @@ interface ControlObjects {
   /** All scenarios: they are one list. */
   scenario: Scenarios
   inbox: InboxSummary
+  local_webhooks: LocalWebhooks
   account: Account
 }
 
@@ -71,6 +73,7 @@ const TYPES = [
   'snapshot',
   'scenario',
   'inbox',
+  'local_webhooks',
   'account',
 ] as const satisfies readonly ControlType[]
 
@@ -100,6 +103,7 @@ export interface ControlChangesOptions extends StreamsDependencies {
   scenarios: ScenarioStore
   states: Pick<StateOperations, 'snapshots'>
   inbox: InboxStore
+  localWebhooks: LocalWebhooks
   accounts: Pick<AccountsService, 'get'>
   operations: () => Promise<OperationIndex<DescribedOperation>>
   /** Returns the masks of known secret values. */
@@ -128,7 +132,7 @@ export const controlChangesRoutes = (access: ControlAccess, options: ControlChan
       access: 'admin',
       summary: 'Follow everything that happens',
       description:
-        'A WebSocket with a JSON text for each message, or an event stream with the same JSON, as with `changes.stream` of the API: first `{"type": "ready"}`, then `{"type", "id", "value"}` for each request that got its response, each event, delivery, fault, the faults inside a server, each snapshot, inbox and account that is added, has changed or was removed, the clock when it is moved, and the list of scenarios. `{"type": "reset"}` is the last message before the state is replaced by a reset or a snapshot: connect again, then load again.',
+        'A WebSocket with a JSON text for each message, or an event stream with the same JSON, as with `changes.stream` of the API: first `{"type": "ready"}`, then `{"type", "id", "value"}` for each request that got its response, each event, delivery, fault, the faults inside a server, each snapshot, inbox and account that is added, has changed or was removed, the clock when it is moved, whether webhooks may lead to this machine, and the list of scenarios. `{"type": "reset"}` is the last message before the state is replaced by a reset or a snapshot: connect again, then load again.',
       gives: 'text/event-stream',
       success: { 101: t.Void(), 200: ControlChange },
       errors: [426, 503],
@@ -208,7 +212,7 @@ type Readers = {
 
 function readersOf(options: ControlChangesOptions): Readers {
   const { queries, journal, faults, compute, clock, scenarios } = options
-  const { states, inbox, accounts, operations, masks } = options
+  const { states, inbox, localWebhooks, accounts, operations, masks } = options
   return {
     async request(id) {
       const [numbered] = journal.after(Number(id) - 1, 1)
@@ -236,6 +240,7 @@ function readersOf(options: ControlChangesOptions): Readers {
     snapshot: (name) => states.snapshots().find((one) => one.name === name),
     scenario: () => shownScenarios(scenarios),
     inbox: (name) => inbox.list().find((one) => one.name === name),
+    local_webhooks: () => ({ allowed: localWebhooks.allowed }),
     account(id) {
       try {
         return accounts.get(id)

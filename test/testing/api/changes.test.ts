@@ -95,6 +95,12 @@ test('faults are sent with live counts, and null once they are removed', async (
 
 test('the clock, snapshots, scenarios and accounts of all are sent when they change', async () => {
   using changes = await socket()
+  await berth.control('PATCH', '/local-webhooks', { allowed: true })
+  expect(await changes.next('local_webhooks')).toEqual({
+    type: 'local_webhooks',
+    id: 'local-webhooks',
+    value: { allowed: true },
+  })
   await berth.control('POST', '/clock', { freeze: true, advance: '2h' })
   const { value } = await changes.next('clock', (sent) => sent.value.frozen)
   const { body: clock } = await berth.control('GET', '/clock')

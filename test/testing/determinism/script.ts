@@ -209,5 +209,7 @@ export async function everyOperation(
   await allTried(berth)
   await control('GET', '/deliveries')
   await control('GET', '/deliveries/summary')
+  await control('GET', '/local-webhooks')
+  await control('PATCH', '/local-webhooks', { allowed: true })
   return { requests: recorder.all, secret }
 }
