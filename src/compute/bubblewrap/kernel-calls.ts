@@ -34,6 +34,7 @@ const SECBIT_NO_SETUID_FIXUP = 1 << 2
 
 const SIG_SETMASK = 2
 const SIGKILL = 9
+const WNOHANG = 1
 const WAIT_FOR_ALL_KINDS = 0x4000_0000
 const AF_UNIX = 1
 const SOCK_DGRAM = 2
@@ -48,6 +49,10 @@ const LIFE_US = 10_000
 /** Bytes of a stack for a process that only waits, and of a set of signals. */
 const STACK_BYTES = 65_536
 const SIGNALS_BYTES = 128
+
+/** Milliseconds between two looks whether killed processes have ended, and the most of them that nobody waits for. */
+const LOOK_MS = 10
+const MAX_ENDING = 16
 
 /** How often berth's main thread tries to leave a sandbox's mount namespace. */
 const RETURNS = 100
@@ -118,6 +123,27 @@ export function loadKernelCalls(): KernelCalls {
       libc.pthread_sigmask(SIG_SETMASK, ptr(before), null)
     }
   }
+  /** Killed processes that have not been waited for, with the stack that each may use until its end. */
+  const ending: { pid: number; stack: Uint8Array }[] = []
+  let looks: Timer | null = null
+  const reap = (): void => {
+    for (let first = ending[0]; first !== undefined; first = ending[0]) {
+      const waits = ending.length > MAX_ENDING
+      if (libc.waitpid(first.pid, null, WAIT_FOR_ALL_KINDS | (waits ? 0 : WNOHANG)) === 0) break
+      ending.shift()
+    }
+    if (ending.length > 0) return
+    clearInterval(looks ?? undefined)
+    looks = null
+  }
+  /** Kills a process. Does not wait for its end: that takes milliseconds while all processors are busy. */
+  const end = (pid: number, stack: Uint8Array): void => {
+    libc.kill(pid, SIGKILL)
+    ending.push({ pid, stack })
+    reap()
+    if (ending.length > 0) looks ??= setInterval(reap, LOOK_MS).unref()
+  }
+
   /** Calls a function whose thread is another user, but keeps its capabilities. */
   const asUser = <T>(user: number, run: () => T): T => {
     const dumpable = libc.prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)
@@ -149,10 +175,7 @@ export function loadKernelCalls(): KernelCalls {
           for (const file of ['gid_map', 'uid_map']) writeFileSync(`/proc/${pid}/${file}`, map)
           return openSync(`/proc/${pid}/ns/user`, 'r')
         } finally {
-          libc.kill(pid, SIGKILL)
-          libc.waitpid(pid, null, WAIT_FOR_ALL_KINDS)
-          // Until here the process used it.
-          stack.fill(0, 0, 1)
+          end(pid, stack)
         }
       })
     },
