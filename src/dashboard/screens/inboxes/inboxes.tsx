@@ -86,7 +86,7 @@ function Entries({ name, count }: { name: string; count: number }) {
             await store.inboxes.load()
           }}
         >
-          Empty it
+          Empty the inbox
         </Button>
       </p>
       <ul class="deliveries">

@@ -49,8 +49,8 @@ function Spending({ usage }: { usage: AccountUsage }) {
     <>
       <section class="panel spending">
         <p>
-          <strong>{formatCredits(used)} credits</strong> this month{cap !== null && ` of ${cap}`}. It ends{' '}
-          <Time at={ends} />.
+          <strong>{formatCredits(used)} credits</strong>
+          {cap !== null && ` of ${cap}`} used this month, which ends <Time at={ends} />.
         </p>
         {cap !== null && (
           <Meter label="Budget" used={used} most={cap} text={`${formatCredits(used)} of ${cap}`} />
