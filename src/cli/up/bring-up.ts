@@ -8,7 +8,7 @@ import { formatDuration, paint, printable } from '../output.ts'
 import { rememberProject } from '../projects/create.ts'
 import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
 import { missingVariablesText } from '../projects/missing-variables.ts'
-import { Pusher } from '../projects/push.ts'
+import { Pusher } from '../projects/pusher.ts'
 import { takenChange } from '../projects/watched-app.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
@@ -169,7 +169,8 @@ export class UpProjects {
     const { stdout, stderr } = session.context
     await repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
       try {
-        const { response, project, tookMs } = await pusher.push(signal)
+        const { response, project, tookMs, isBack } = await pusher.push(signal)
+        if (isBack) await stdout.write('Back at the version that runs.\n')
         if (response.written + response.removed === 0 && response.began === null) return
         const taken = response.began === null ? await takenChange(project, signal) : null
         if (taken) await (taken.isUp ? stdout : stderr).write(`${taken.text}\n`)
