@@ -235,6 +235,25 @@ test('Ctrl-C leaves the bring-up going and says how to look at it again', async 
   expect((await projects('logs', id)).stdout).toContain('install  over\n')
 })
 
+test('a folder that is too large for a request comes in parts, with the first variables', async () => {
+  const content = new Uint8Array(34 * 1024 * 1024)
+  for (let at = 0; at < content.length; at += 65_536)
+    crypto.getRandomValues(content.subarray(at, at + 65_536))
+  write('heavy', { 'index.ts': APP })
+  writeFileSync(join(berth.cwd, 'heavy/large.bin'), content)
+  const outcome = await projects('create', 'heavy', '--public', '--env', 'GIVEN=yes')
+  expect(outcome).toMatchObject({ exitCode: 0 })
+  expect(outcome.stderr).toMatch(/^Sending heavy: 2 files, 35\.7 MB, in 4 parts\.\n/)
+  const { id, url } = told(outcome)
+  expect(outcome.stdout).toEndWith(`heavy is ready at ${url}\n`)
+  expect(await (await fetch(`${url}GIVEN`)).text()).toBe('yes')
+  const { stdout } = await berth.run(['exec', server, 'sha256sum < projects/heavy/large.bin'])
+  expect(stdout).toStartWith(new Bun.CryptoHasher('sha256').update(content).digest('hex'))
+  // It is remembered as one that was pushed.
+  expect(await projects('push', 'heavy')).toMatchObject({ stdout: `Nothing has changed: heavy at ${url}\n` })
+  await projects('delete', id, '--yes')
+})
+
 test('a link that leads out and a folder that is not there are refused, and nothing is made', async () => {
   const before = (await json('list')).projects.length
   const absent = await projects('create', 'absent')

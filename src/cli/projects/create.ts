@@ -4,7 +4,7 @@ import { UsageError } from '../../errors.ts'
 import { BODY_LIMIT } from '../../http/body.ts'
 import type { Project, ProjectCreate } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
-import { FORM_OVERHEAD, packDirectory } from '../directory/pack.ts'
+import { FORM_OVERHEAD, inParts, packDirectory } from '../directory/pack.ts'
 import { leftOutText, sizeOf } from '../directory/report.ts'
 import { surveyDirectory } from '../directory/survey.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
@@ -18,6 +18,7 @@ import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
 import { parsePairs, readVariables, type Variables } from '../variables.ts'
 import { followBringUp } from './follow.ts'
+import { Pusher } from './pusher.ts'
 
 /** The options of `berth projects create`. */
 interface CreateOptions extends CommonOptions {
@@ -53,10 +54,14 @@ export async function createProject({
   const variables = await variablesOf(options, session.context)
   const client = await connect()
   const serverId = await serverOrNew(client, session.context, options, server)
-  const code = await prepareCode(source, session.context)
-  const created = await post(client, serverId, bodyOf(options, code, variables), code.archive)
-  if (source.from !== undefined)
-    await rememberProject(session.context, resolve(session.context.cwd, source.from), client, created.id)
+  const create = async (): Promise<Project> => {
+    const { context } = session
+    if (source.from !== undefined)
+      return createFrom(session, client, serverId, source.from, options, variables)
+    const code = await prepareCode(source, context)
+    return post(client, serverId, bodyOf(options, code, variables), code.archive)
+  }
+  const created = await create()
   const { id, slug, init_phase } = created
   const { json, detach } = options
   const head = createdText(created)
@@ -93,49 +98,57 @@ export async function rememberProject(
 }
 
 /**
- * Creates a project from a directory and follows its bring-up.
+ * Creates a project from a directory, whose bring-up begins with that. One that is too large for a request is sent in
+ * parts.
  *
- * @param directory an absolute path
- * @returns the new project and the exit code
+ * @param given the directory as a person names it
+ * @throws CommandError if nothing can be sent, or not all
  */
 export async function createFrom(
   session: CliSession,
   client: Client,
   serverId: string,
-  directory: string,
+  given: string,
   options: CreateOptions,
-): Promise<{ project: Project; exitCode: number }> {
-  const code = await packSource(directory, session.context)
-  const project = await post(client, serverId, bodyOf(options, code, {}), code.archive)
-  const { json } = options
-  await rememberProject(session.context, directory, client, project.id)
-  if (!json) await session.context.stdout.write(createdText(project))
-  return {
-    project,
-    exitCode: await followBringUp(session, client, project, {
-      json,
-      since: project.created_at,
-      remedy: 'berth projects push',
-    }),
+  variables: Variables = {},
+): Promise<Project> {
+  const { context } = session
+  const directory = resolve(context.cwd, given)
+  const survey = await surveyDirectory(directory)
+  const leftOut = leftOutText(survey, '--env-file')
+  const shown = printable(given)
+  if (survey.files.length === 0) throw new CommandError(`${shown} has no file to send. ${leftOut}`.trim())
+  const create = async (archive?: Uint8Array<ArrayBuffer>): Promise<Project> => {
+    const body = bodyOf(options, { body: {}, ...nameFromPath(directory) }, variables)
+    const project = await post(client, serverId, body, archive)
+    await rememberProject(context, directory, client, project.id)
+    return project
+  }
+  const parts = inParts(survey).length
+  if (parts === 1) {
+    const archive = await packDirectory(survey)
+    await context.stderr.write(
+      `Packed ${shown}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n${leftOut}`,
+    )
+    return create(archive)
+  }
+  await context.stderr.write(`Sending ${shown}: ${sizeOf(survey)}, in ${parts} parts.\n${leftOut}`)
+  const { id, slug } = await create()
+  const pusher = new Pusher(session, client, directory, id, { isQuiet: options.json ?? false })
+  try {
+    return (await pusher.send()).project
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    throw new CommandError(
+      `${error.message} The project ${slug} has no code yet: "berth projects push" sends it, "berth projects delete ${slug}" removes it.`,
+      error.exitCode,
+      error.code,
+    )
   }
 }
 
-/** Creates a project without code, to push a directory to. */
-export async function createBlank(
-  session: CliSession,
-  client: Client,
-  serverId: string,
-  directory: string,
-  options: CreateOptions,
-): Promise<Project> {
-  const body = bodyOf(options, { body: {}, ...nameFromPath(directory) }, {})
-  const project = await post(client, serverId, body, undefined)
-  await rememberProject(session.context, directory, client, project.id)
-  if (!options.json) await session.context.stdout.write(createdText(project))
-  return project
-}
-
-const createdText = ({ id, name, slug, server_id }: Project): string =>
+/** Says what was created. */
+export const createdText = ({ id, name, slug, server_id }: Project): string =>
   `Created ${id} (${printable(name)}, slug ${slug}) on ${server_id}.\n`
 
 async function variablesOf(
@@ -215,12 +228,12 @@ function checkSource({ ref, ...sources }: SourceOptions): void {
 }
 
 /**
- * Prepares the code to send: packs a directory or reads an archive.
+ * Prepares the code to send, unless it is a directory: reads an archive.
  *
  * @throws CommandError if it cannot be read or is too large for a request
  */
 async function prepareCode(options: SourceOptions, context: ProcessContext): Promise<ProjectCode> {
-  const { template, git, ref, archive, from } = options
+  const { template, git, ref, archive } = options
   if (template !== undefined) return { body: { template } }
   if (git !== undefined) {
     // A relative path is relative to the person's working directory.
@@ -230,25 +243,11 @@ async function prepareCode(options: SourceOptions, context: ProcessContext): Pro
       ...nameFromPath(url),
     }
   }
-  if (from !== undefined) return packSource(from, context)
   if (archive === undefined) return { body: {} }
   if (/^https?:\/\//i.test(archive)) {
     return { body: { source: { type: 'archive', url: archive } }, ...nameFromPath(new URL(archive).pathname) }
   }
   return { body: {}, archive: await readArchive(archive, context), ...nameFromPath(archive) }
-}
-
-async function packSource(from: string, { cwd, stderr }: ProcessContext): Promise<ProjectCode> {
-  const directory = resolve(cwd, from)
-  const survey = await surveyDirectory(directory)
-  const leftOut = leftOutText(survey, '--env-file')
-  if (survey.files.length === 0) throw new CommandError(`${from} has no file to send. ${leftOut}`.trim())
-  const archive = await packDirectory(survey)
-  await stderr.write(
-    `Packed ${printable(from)}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n`,
-  )
-  await stderr.write(leftOut)
-  return { body: {}, archive, ...nameFromPath(directory) }
 }
 
 async function readArchive(file: string, { cwd }: ProcessContext): Promise<Uint8Array<ArrayBuffer>> {
