@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'bun:test'
+import { browserPath } from '../support/browser.ts'
+import { dashboardTests } from '../support/dashboard.ts'
+import { accessToken, registerClient } from '../support/oauth.ts'
+
+if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
+
+/** Markup that would load something, run a script and link to one, if a page took it as markup. */
+const MARKUP =
+  '<img src=x onerror="document.title=1"><script>document.title=2</script><a href="javascript:1">'
+
+/** A label has 40 characters at most. */
+const SHORT = '<img src=x onerror=document.title=1>'
+
+describe.skipIf(browserPath === null)('content of others on the dashboard (needs Chromium)', () => {
+  const tests = dashboardTests({ 'allow-local-webhooks': true })
+
+  test('markup in names, bodies, errors and output is text on every screen that shows it', async () => {
+    const { berth } = tests
+    const server = await berth.server({ task: MARKUP })
+    await berth.call('POST', '/keys', { label: SHORT })
+    await berth.control('POST', '/accounts', { label: SHORT })
+    await berth.control('PUT', '/scenarios', {
+      scenarios: [{ name: MARKUP, match: MARKUP, steps: [{ say: MARKUP }] }],
+    })
+    await accessToken(berth, {
+      client: await registerClient(berth.info.base_url, { client_name: MARKUP }),
+    })
+    // A receiver that refuses with markup, and an inbox that got some.
+    using receiver = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: () => new Response(MARKUP, { status: 500, headers: { 'x-markup': MARKUP } }),
+    })
+    await berth.call('POST', '/webhooks', { url: `http://127.0.0.1:${receiver.port}/?${encodeURI(MARKUP)}` })
+    const data = { task_id: MARKUP, server_id: server, status: 'failed', result: MARKUP }
+    await berth.control('POST', '/events', { event: 'task.failed', data })
+    await berth.fetch('/_berth/inbox/markup', {
+      method: 'POST',
+      body: JSON.stringify({ event: MARKUP, data: [MARKUP] }),
+      headers: { 'content-type': 'application/json', 'x-markup': MARKUP },
+    })
+    const { body } = await berth.call('POST', `/servers/${server}/tasks`, { goal: MARKUP })
+    await berth.call('POST', `/servers/${server}/exec`, { command: `echo '${MARKUP}'; exit 3` })
+    const titled = '\\033]0;%s\\007\\033]8;;javascript:document.title=3\\033\\\\link\\033]8;;\\033\\\\ %s\\n'
+    await berth.call('POST', `/servers/${server}/terminals`, {
+      command: `printf '${titled}' '${MARKUP}' '${MARKUP}'; cat`,
+      name: 'markup',
+    })
+
+    await using watched = await tests.open('/', {
+      userAgent: `${SHORT.replaceAll(' ', '+')} Chrome/1`,
+    })
+    const { page, problems } = watched
+    const screens: readonly (readonly [string, string])[] = [
+      ['/', '<img src=x'],
+      ['/dashboard/requests?own=1', '/exec'],
+      ['/dashboard/servers', '<img src=x'],
+      [`/dashboard/servers/${server}/terminal`, '<img src=x'],
+      [`/dashboard/servers/${server}/tasks`, '<img src=x'],
+      ['/dashboard/tasks', '<img src=x'],
+      [`/dashboard/tasks/${body.task_id}`, '<img src=x'],
+      ['/dashboard/webhooks', 'task.failed'],
+      ['/dashboard/inboxes?inbox=markup', '<img src=x'],
+      ['/dashboard/controls', '<img src=x'],
+      ['/dashboard/access', '<img src=x'],
+      ['/dashboard/usage', '<img src=x'],
+    ]
+    for (const [path, text] of screens) {
+      await page.goto(`${berth.info.base_url}${path}`)
+      await page.getByText(text).filter({ visible: true }).first().waitFor()
+      // What is folded is drawn too.
+      for (const details of await page.locator('main details:not([open]) > summary').all())
+        if (await details.isVisible()) await details.click()
+      expect([path, await page.locator('img[src="x"], a[href^="javascript"], main script').count()]).toEqual([
+        path,
+        0,
+      ])
+      expect(await page.title()).toEndWith('berth')
+    }
+    expect(problems).toEqual([])
+  })
+})
