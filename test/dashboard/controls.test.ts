@@ -194,6 +194,40 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await tests.berth.control('DELETE', '/scenarios')
   })
 
+  test('an edit of a scenario that another client has moved changes nothing', async () => {
+    const { berth } = tests
+    const [first, second] = ['first', 'second'].map((name) => ({
+      name,
+      match: name,
+      steps: [{ complete: name }],
+    }))
+    const set = (...scenarios: unknown[]) => berth.control('PUT', '/scenarios', { scenarios })
+    const names = async () =>
+      (await berth.control('GET', '/scenarios')).body.scenarios.map(({ name }: { name: string }) => name)
+    await set(first, second)
+    await using watched = await tests.open('/dashboard/controls')
+    const { page } = watched
+    const section = page.getByRole('region', { name: 'Scenarios' })
+    const card = (n: number, text: string) =>
+      section.locator(`.cards > li:nth-child(${n})`, { hasText: text })
+    await page.getByRole('button', { name: 'Actions on the scenario first' }).click()
+    await page.getByRole('menuitem', { name: 'Edit …' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('textbox').getByText('"first"').first().waitFor()
+    await set(second, first)
+    await card(1, 'second').waitFor()
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.getByText('Another client has changed the scenarios meanwhile', { exact: false }).waitFor()
+    expect(await names()).toEqual(['second', 'first'])
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+
+    await page.getByRole('button', { name: 'Actions on the scenario first' }).click()
+    await page.getByRole('menuitem', { name: 'Try it earlier' }).click()
+    await card(1, 'first').waitFor()
+    expect(await names()).toEqual(['first', 'second'])
+    await berth.control('DELETE', '/scenarios')
+  })
+
   test('what a task did becomes a scenario, which the same goal then follows', async () => {
     const { berth } = tests
     const serverId = await berth.server()

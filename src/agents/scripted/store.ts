@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
 import { asc } from 'drizzle-orm'
+import { badRequest } from '../../errors.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ScenarioText } from './model.ts'
@@ -57,11 +59,17 @@ export class ScenarioStore {
   /**
    * Replaces the scenarios that the control API has set.
    *
-   * @throws ValidationError without changing anything
+   * @param expected those that it has set, as the caller knows them; undefined if it does not matter
+   * @throws ValidationError without changing anything; BerthError 400 if others than the expected ones are set
    */
-  async replace(given: JsonReader): Promise<void> {
+  async replace(given: JsonReader, expected?: readonly ScenarioText[]): Promise<void> {
     const read = (await loadReader()).readScenarios(given)
     this.#queries.transaction((transaction) => {
+      if (expected !== undefined && !isDeepStrictEqual(this.#listStored(), expected)) {
+        throw badRequest(
+          'The scenarios that were set are not those in "expected": another client has changed them. Nothing was changed. Read them again.',
+        )
+      }
       transaction.delete(scenarios).run()
       for (const [position, { text }] of read.entries()) {
         transaction.insert(scenarios).values({ position, scenario: text }).run()

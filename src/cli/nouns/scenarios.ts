@@ -80,8 +80,9 @@ Example:
         if (save) {
           const { scenarios: all } = await client.call('control.scenarios.list')
           const set = all.filter(({ source }) => source === 'control')
-          const scenarios = [recorded.scenario, ...set.map(({ source: _, ...scenario }) => scenario)]
-          await client.call('control.scenarios.replace', { body: { scenarios } })
+          const expected = set.map(({ source: _, ...scenario }) => scenario)
+          const scenarios = [recorded.scenario, ...expected]
+          await client.call('control.scenarios.replace', { body: { scenarios, expected } })
         }
         const { stringify } = await import('yaml')
         await print(recorded, ({ scenario }) =>

@@ -20,7 +20,16 @@ const Scenarios = t.Object({ scenarios: t.Array(Scenario) })
 export type Scenarios = Static<typeof Scenarios>
 
 const ScenariosPut = t.Object(
-  { scenarios: ScenarioTexts },
+  {
+    scenarios: ScenarioTexts,
+    expected: t.Optional(
+      t.Unsafe<Static<typeof ScenarioTexts>>({
+        ...ScenarioTexts,
+        description:
+          'The scenarios that this API has set so far, as they were read: if others are set by now, nothing changes.',
+      }),
+    ),
+  },
   { $id: 'ScenariosPut', additionalProperties: false },
 )
 
@@ -114,7 +123,8 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore, cha
     .put(
       '',
       async ({ body }) => {
-        await store.replace(new JsonReader(body.scenarios, ['scenarios'])).catch(refused('body'))
+        const { scenarios, expected } = body
+        await store.replace(new JsonReader(scenarios, ['scenarios']), expected).catch(refused('body'))
         return changed()
       },
       operation(
@@ -123,7 +133,7 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore, cha
           access: 'admin',
           summary: 'Set scenarios in place of those set before',
           description:
-            'Replaces all scenarios that were set before. If one has a mistake, none changes. They survive a restart.',
+            'Replaces all scenarios that were set before. If one has a mistake, none changes. They survive a restart. With `expected` no change of another client is lost: 400 if it has set others.',
           success: { 200: Scenarios },
         },
         { body: ScenariosPut },

@@ -55,6 +55,23 @@ async function settled(id: string, on = berth, where = server) {
 }
 
 describe('/_berth/scenarios', () => {
+  test('replaces what the client has read, and nothing if another has set others since', async () => {
+    const mine = { name: 'mine', match: { regex: '^a$' }, steps: [{ run: 'ls' }, { complete: 'done' }] }
+    const other = { match: 'b', steps: [{ complete: 'other' }] }
+    const replace = (scenarios: object[], expected: object[]) =>
+      berth.control('PUT', '/scenarios', { scenarios, expected })
+    expect((await replace([mine], [])).status).toBe(200)
+    expect((await replace([other, mine], [mine])).status).toBe(200)
+    const late = await replace([], [mine])
+    expect([late.status, late.body.message]).toEqual([
+      400,
+      'The scenarios that were set are not those in "expected": another client has changed them. Nothing was changed. Read them again.',
+    ])
+    expect(await all()).toEqual(
+      [other, mine].map((one) => ({ ...one, source: 'control' })).concat(FROM_FILES as never),
+    )
+  })
+
   test('lists those of files in their order, with where they stand', async () => {
     expect(await all()).toEqual(FROM_FILES)
     expect((await task('hello')).result).toBe('from the first file')

@@ -9,6 +9,7 @@ import { ScenarioDialog } from '../scenarios/scenario-dialog.tsx'
 import { StepList, writtenSteps } from '../scenarios/steps.tsx'
 import {
   CONTROL,
+  positionOf,
   type Scenario,
   type ScenarioText,
   textOf,
@@ -107,7 +108,9 @@ export function Scenarios() {
           title={`Delete the scenario ${titleOf(asked.remove)}?`}
           action="Delete"
           onClose={() => setAsked(null)}
-          onConfirm={() => replace((set) => set.toSpliced(asked.index, 1))}
+          onConfirm={() =>
+            replace((set) => set.toSpliced(positionOf(textOf(asked.remove), asked.index, set), 1))
+          }
         >
           <p>Goals that it takes go to the next one that matches, else to their own directives.</p>
         </Confirm>

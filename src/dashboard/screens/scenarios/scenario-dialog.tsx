@@ -7,7 +7,7 @@ import { LazyEditor } from '../../components/editor/lazy-editor.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import { DryRun } from './dry-run.tsx'
 import { type Mistakes, mistakesIn, parseText, TextError } from './mistakes.ts'
-import { CONTROL, type Scenarios, type ScenarioText, textOf } from './use-scenarios.ts'
+import { CONTROL, positionOf, type Scenarios, type ScenarioText, textOf } from './use-scenarios.ts'
 
 /** Properties of the dialog. */
 interface ScenarioDialogProps {
@@ -31,7 +31,7 @@ export function ScenarioDialog({ title, scenario, index, scenarios, notes, onClo
   const at = index ?? 0
   const placed = (set: readonly ScenarioText[]): readonly ScenarioText[] => {
     const edited = parseText(text.current) as ScenarioText
-    return index === null ? [edited, ...set] : set.with(index, edited)
+    return index === null ? [edited, ...set] : set.with(positionOf(scenario, index, set), edited)
   }
   /** Does something with the text; what is wrong with that is shown at its place. */
   const attempt = async (work: () => Promise<void>): Promise<boolean> => {

@@ -14,11 +14,27 @@ export const CONTROL = 'control'
 /** Returns a scenario without its source. */
 export const textOf = ({ source: _, ...text }: Scenario): ScenarioText => text
 
+/**
+ * Returns the position of a scenario, as it was when a person chose it.
+ *
+ * @throws Error if it is not there any more
+ */
+export function positionOf(chosen: ScenarioText, index: number, set: readonly ScenarioText[]): number {
+  if (JSON.stringify(set[index]) === JSON.stringify(chosen)) return index
+  throw new Error(
+    'Another client has changed the scenarios meanwhile, so nothing was changed. Close this, and choose the scenario again.',
+  )
+}
+
 /** The scenarios that hold, and what changes those that the control API has set. */
 export interface Scenarios {
   /** In the order in which they are tried; null until they are known. */
   readonly all: readonly Scenario[] | Error | null
-  /** Sets scenarios in place of those that were set: what `change` makes of them as they are then. */
+  /**
+   * Sets scenarios in place of those that `all` has: what `change` makes of them.
+   *
+   * @throws ApiFailure without a change, also if another client has set others since `all` was read
+   */
   readonly replace: (change: (set: readonly ScenarioText[]) => readonly ScenarioText[]) => Promise<void>
 }
 
@@ -40,11 +56,13 @@ export function useScenarios(): Scenarios {
   }, [api, changes])
   const replace = useCallback<Scenarios['replace']>(
     async (change) => {
-      const { scenarios } = await api.call('control.scenarios.list')
-      const set = scenarios.filter(({ source }) => source === CONTROL).map(textOf)
-      await api.call('control.scenarios.replace', { body: { scenarios: [...change(set)] } })
+      const isKnown = all !== null && !(all instanceof Error)
+      const known = isKnown ? all : (await api.call('control.scenarios.list')).scenarios
+      const expected = known.filter(({ source }) => source === CONTROL).map(textOf)
+      const body = { scenarios: [...change(expected)], expected }
+      setAll((await api.call('control.scenarios.replace', { body })).scenarios)
     },
-    [api],
+    [api, all],
   )
   return { all, replace }
 }
