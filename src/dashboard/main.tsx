@@ -8,6 +8,8 @@ import { ROUTES } from './routes.ts'
 const root = document.getElementById(ROOT_ID)
 if (!root) throw new Error('The page has no place for the dashboard.')
 const dashboard = new Dashboard(readContext(root), ROUTES)
+// Before anything is drawn: what the page shows is loaded when it hears of changes.
+dashboard.start()
 root.replaceChildren()
 render(
   <DashboardProvider value={dashboard}>
@@ -15,4 +17,3 @@ render(
   </DashboardProvider>,
   root,
 )
-dashboard.start()
