@@ -238,6 +238,8 @@ export class Store {
           type: 'server_fault',
           idOf: ({ server_id: id }) => id,
           load: async () => {
+            // One that was deleted meanwhile has none.
+            if (this.servers.state.peek() === 'ready' && this.servers.get(serverId) === undefined) return []
             const { faults } = await this.#api.call('control.serverFaults.list', { params: { serverId } })
             return [{ server_id: serverId, faults }]
           },

@@ -13,7 +13,7 @@ import type { Server as ServerValue } from '../../store/store.ts'
 import { ServerMenu } from '../servers/server-menu.tsx'
 import { Commands } from './commands/commands.tsx'
 import { Deployment } from './deployment.tsx'
-import { Faults } from './faults/faults.tsx'
+import { Faults, ServerFaultNotices } from './faults/faults.tsx'
 import { Files } from './files/files.tsx'
 import { ServerBuilds, ServerTasks } from './goals.tsx'
 import { Processes } from './processes/processes.tsx'
@@ -114,6 +114,7 @@ export default function Server({ params }: ScreenProps) {
         </>
       }
     >
+      {context.is_admin && part?.tab !== 'faults' && <ServerFaultNotices server={server} />}
       <ServerUsage server={server} />
       <Tabs
         label="Parts of the server"

@@ -18,6 +18,34 @@ export const Faults = ({ server }: { server: Server }) => (
   </div>
 )
 
+/** Says on every part of a server's screen what goes wrong inside it on purpose, and ends it. */
+export function ServerFaultNotices({ server: { id } }: { server: Server }) {
+  const { api, store } = useDashboard()
+  const faults = store
+    .serverFaults(id)
+    .open()
+    .list.value.flatMap((known) => known.faults)
+  return (
+    <>
+      {faults.map((fault) => {
+        const { label, about } = SERVER_FAULTS[fault.kind]
+        const params = { serverId: id, kind: fault.kind }
+        return (
+          <div class="notice fault-notice" role="status" key={fault.kind}>
+            <p>
+              <strong>{label} on purpose:</strong> {detailOf(fault) || about}
+            </p>
+            <span class="actions">
+              <a href={`/dashboard/servers/${id}/faults`}>Show</a>
+              <Button onClick={() => api.call('control.serverFaults.lift', { params })}>End it</Button>
+            </span>
+          </div>
+        )
+      })}
+    </>
+  )
+}
+
 /** The faults inside the server. */
 function Inside({ server }: { server: Server }) {
   const { api, store } = useDashboard()
