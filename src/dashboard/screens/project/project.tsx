@@ -12,12 +12,13 @@ import type { ScreenProps } from '../../routing/route.ts'
 import type { Project as ProjectValue } from '../../store/store.ts'
 import { ProjectMenu } from '../projects/project-menu.tsx'
 import { ProjectState } from '../projects/project-state.tsx'
+import { Files } from '../server/files/files.tsx'
 import { Detected } from './detected.tsx'
 import { MissingVariables } from './missing-variables.tsx'
 import { Phases } from './phases.tsx'
 import { Variables } from './variables.tsx'
 
-/** A project: how far its bring-up is, its log and its variables. */
+/** A project: how far its bring-up is, its log, its files and its variables. */
 export default function Project({ params }: ScreenProps) {
   const { api, store, router } = useDashboard()
   const { projectId = '', tab = '' } = params
@@ -65,12 +66,6 @@ export default function Project({ params }: ScreenProps) {
               Open
             </a>
           )}
-          <a
-            class="button plain"
-            href={`/dashboard/servers/${project.server_id}/files?folder=projects/${project.slug}`}
-          >
-            Files
-          </a>
           {project.init_phase === 'failed' && (
             <Button
               icon="play"
@@ -106,11 +101,14 @@ export default function Project({ params }: ScreenProps) {
         here={tab === '' ? base : `${base}/${tab}`}
         tabs={[
           { href: base, label: 'Log' },
+          { href: `${base}/files`, label: 'Files' },
           { href: `${base}/variables`, label: 'Variables' },
         ]}
       />
       {tab === 'variables' ? (
         <Variables project={project} />
+      ) : tab === 'files' ? (
+        <Files server={{ id: project.server_id }} root={`projects/${project.slug}`} />
       ) : project.init_phase === null ? (
         <NoCode project={project} />
       ) : (

@@ -13,8 +13,15 @@ import { FileView } from './file-view.tsx'
 import { NewFile } from './new-file.tsx'
 import { type TreeRow, treeRows } from './tree.ts'
 
+/** Properties of the files. */
+interface FilesProps {
+  server: Pick<Server, 'id'>
+  /** The directory that is shown, such as that of a project; by default the whole workspace. */
+  root?: string
+}
+
 /** The files of a server: a tree, and the one that the address names in an editor. Files that are dropped are uploaded. */
-export function Files({ server }: { server: Server }) {
+export function Files({ server, root = '' }: FilesProps) {
   const dashboard = useDashboard()
   const { api, router, notices } = dashboard
   const serverId = server.id
@@ -26,26 +33,32 @@ export function Files({ server }: { server: Server }) {
   const load = async (): Promise<void> => {
     try {
       const listed = await api.call('files.read', { params: { serverId } })
-      setPaths('files' in listed ? listed.files : [])
+      const all = 'files' in listed ? listed.files : []
+      setPaths(
+        root === ''
+          ? all
+          : all.flatMap((path) => (path.startsWith(`${root}/`) ? [path.slice(root.length + 1)] : [])),
+      )
       setFailure(null)
     } catch (error) {
       setFailure(new Error(messageOf(error)))
     }
   }
-  useEffect(() => void load(), [serverId])
+  useEffect(() => void load(), [serverId, root])
   // The folder that is worked in: that of the open file, else the one that the address names.
   const given = router.query.value.get('folder') ?? ''
   const folder = selected === '' ? given : selected.slice(0, Math.max(0, selected.lastIndexOf('/')))
+  const inServer = (path: string): string => [root, path].filter(Boolean).join('/')
   const drop = async (files: FileList | null | undefined): Promise<void> => {
     const dropped = [...(files ?? [])]
     await notices.attempt(async () => {
       for (const file of dropped)
-        await upload(api, serverId, folder === '' ? file.name : `${folder}/${file.name}`, file)
+        await upload(api, serverId, inServer(folder === '' ? file.name : `${folder}/${file.name}`), file)
     })
     await load()
   }
   const terminalHere = async (): Promise<void> => {
-    const terminal = await openTerminal(dashboard, serverId, folder)
+    const terminal = await openTerminal(dashboard, serverId, inServer(folder))
     router.go(`/dashboard/servers/${serverId}?terminal=${terminal.id}`)
   }
   if (failure) return <Failure error={failure} retry={load} />
@@ -60,7 +73,7 @@ export function Files({ server }: { server: Server }) {
   return (
     <section
       class="files"
-      aria-label="Files of the server"
+      aria-label={root === '' ? 'Files of the server' : 'Files of the project'}
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {
         event.preventDefault()
@@ -111,7 +124,7 @@ export function Files({ server }: { server: Server }) {
         <FileView
           key={selected}
           serverId={serverId}
-          path={selected}
+          path={inServer(selected)}
           onDeleted={async () => {
             router.setQuery('file', '')
             await load()
@@ -123,7 +136,7 @@ export function Files({ server }: { server: Server }) {
           folder={folder}
           onClose={() => setNaming(false)}
           onCreate={async (path) => {
-            await writeText(api, serverId, path, '')
+            await writeText(api, serverId, inServer(path), '')
             await load()
             router.setQuery('file', path)
           }}
