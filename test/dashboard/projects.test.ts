@@ -32,6 +32,9 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     await page.keyboard.type("throw new Error('broken on purpose')\n")
     await page.keyboard.press('Control+s')
     await page.getByText('edited').waitFor({ state: 'detached' })
+    await page.getByRole('heading', { level: 1, name: 'Counter' }).waitFor()
+    await page.getByRole('link', { name: 'Log', exact: true }).click()
+    await page.locator('.log-text').first().waitFor()
 
     const menu = page.getByRole('button', { name: 'Actions on Counter' })
     await page.getByRole('link', { name: 'Projects' }).first().click()
@@ -162,6 +165,9 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     await page.getByRole('rowheader', { name: 'API_KEY' }).waitFor()
     expect(await page.content()).not.toContain('hunter2hunter2')
     await page.getByRole('button', { name: 'Remove API_KEY' }).click()
+    await page.getByRole('dialog').getByText('The same from a terminal').click()
+    await page.getByRole('dialog').getByText('berth secrets unset API_KEY --project secretive').waitFor()
+    await page.getByRole('button', { name: 'Remove it' }).click()
     await page.getByRole('rowheader', { name: 'API_KEY' }).waitFor({ state: 'detached' })
   })
 

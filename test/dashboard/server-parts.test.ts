@@ -55,6 +55,8 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     await berth.call('POST', `/servers/${server}/actions`, { action: 'stop' })
     await head.locator('.state').getByText('sleeping').waitFor()
     await page.getByRole('button', { name: 'Unpublish' }).click()
+    await page.getByRole('dialog').getByText('The same from a terminal').click()
+    await page.getByRole('dialog').getByText(`berth deployments delete ${server}`).waitFor()
     await page.getByRole('dialog').getByRole('button', { name: 'Unpublish' }).click()
     await page.getByText('Nothing is published', { exact: true }).waitFor()
     expect((await berth.call('GET', `/servers/${server}/deployments`)).body).toEqual({ deployments: [] })
@@ -79,6 +81,42 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     await page.getByRole('button', { name: 'Remove it' }).click()
     await page.getByRole('rowheader', { name: 'TOKEN' }).waitFor({ state: 'detached' })
     expect((await berth.exec(server, 'echo "[$TOKEN]$MODE"')).stdout.trim()).toBe('[]test')
+  })
+
+  test('a new version that does not start is said once above the log, which has its output', async () => {
+    const { berth } = tests
+    const server = await berth.server()
+    const write = (start: string) =>
+      berth.call('PUT', `/servers/${server}/files`, {
+        path: 'berth.json',
+        content: JSON.stringify({ start }),
+      })
+    await write('exec bun -e "Bun.serve({ port: Number(process.env.PORT), fetch: () => new Response() })"')
+    expect((await berth.call('POST', `/servers/${server}/deployments`)).status).toBe(201)
+    await write('echo no database; exit 9')
+    await using watched = await tests.open(`/dashboard/servers/${server}/deployment`)
+    const { page } = watched
+    await page.getByRole('button', { name: 'Publish again' }).click()
+    await page.getByRole('alert').getByText('The app did not start').waitFor()
+    await page.locator('.log-text').getByText('no database', { exact: true }).waitFor()
+    expect(await page.getByRole('alert').textContent()).not.toContain('no database')
+  })
+
+  test('a fault inside it is said on each of its parts, and ended there', async () => {
+    const { berth } = tests
+    const server = await berth.server()
+    await using watched = await tests.open(`/dashboard/servers/${server}`)
+    const { page, problems } = watched
+    await berth.control('POST', `/servers/${server}/fault`, { kind: 'slow_exec', delay_ms: 1500 })
+    const notice = page.locator('.fault-notice')
+    await notice.getByText('Slow commands on purpose').waitFor()
+    await page.getByRole('link', { name: 'Files' }).click()
+    await notice.getByText('1.5 s each').waitFor()
+    expect(await hindrances(page)).toEqual([])
+    await notice.getByRole('button', { name: 'End it' }).click()
+    await notice.waitFor({ state: 'detached' })
+    expect((await berth.control('GET', `/servers/${server}/fault`)).body.faults).toEqual([])
+    expect(problems).toEqual([])
   })
 
   test('its faults are made, count as they strike, and are lifted; those that cannot strike it are not shown', async () => {

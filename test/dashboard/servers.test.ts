@@ -54,6 +54,31 @@ describe.skipIf(browserPath === null)('servers on the dashboard (needs Chromium)
     expect(problems).toEqual([])
   })
 
+  test('a server is stopped after a question, which says what ends, and started again by the notice', async () => {
+    const server = await tests.berth.server({ task: 'busy' })
+    await tests.berth.exec(server, 'sleep 1270 >/dev/null 2>&1 &')
+    const status = async () => (await tests.berth.call('GET', `/servers/${server}`)).body.server.status
+    await using watched = await tests.open(`/dashboard/servers/${server}`)
+    const { page, problems } = watched
+    const ask = async () => {
+      await page.getByRole('button', { name: 'Actions on busy' }).click()
+      await page.getByRole('menuitem', { name: 'Stop' }).click()
+    }
+    await ask()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('All that runs on it ends: 1 process now').waitFor()
+    expect(await hindrances(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    expect(await status()).toBe('running')
+    await ask()
+    await dialog.getByRole('button', { name: 'Stop the server' }).click()
+    await page.getByText('busy sleeps.').waitFor()
+    expect(await status()).toBe('sleeping')
+    await page.getByRole('button', { name: 'Start it' }).click()
+    await page.locator('.page-head .state').getByText('running').waitFor()
+    expect(problems).toEqual([])
+  })
+
   test('the list and the page of a server say when it was used last', async () => {
     const server = await tests.berth.server({ task: 'used' })
     await using watched = await tests.open('/dashboard/servers')

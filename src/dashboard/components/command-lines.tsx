@@ -21,13 +21,27 @@ export function CommandLines({ berth, method, path, body, isOpen }: CommandLines
       <summary>The same from a terminal</summary>
       {[berth, curl].map((line) => (
         <div class="line" key={line}>
-          <code>{line}</code>
+          <code>
+            <Breakable text={line} />
+          </code>
           <CopyButton text={line} label="Copy the line" />
         </div>
       ))}
     </details>
   )
 }
+
+/** A text whose addresses break after a slash in a narrow window, and not within an id. */
+const Breakable = ({ text }: { text: string }) => (
+  <>
+    {text.split(/(?<=\/)(?!\/)/).map((part, at) => (
+      <>
+        {at > 0 && <wbr />}
+        {part}
+      </>
+    ))}
+  </>
+)
 
 /** A request, as much of it as a line needs. */
 interface Line {

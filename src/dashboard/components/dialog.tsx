@@ -143,6 +143,8 @@ interface ConfirmProps {
   typed?: string | undefined
   onConfirm: () => Promise<unknown>
   onClose: () => void
+  /** Below the buttons: the lines for a terminal. */
+  commands?: ComponentChildren
 }
 
 /** Asks before something is destroyed. */

@@ -18,6 +18,9 @@ const DROPPED_LINES = 10_000
 /** Milliseconds within which lines are added together: a program may print thousands a second. */
 const BATCH_MS = 50
 
+/** Milliseconds after which a log that has sent no line counts as empty: the lines that are there come at once. */
+const EMPTY_MS = 1_000
+
 /** Milliseconds before a stream that has ended is opened again. */
 const RETRY_MS = 2_000
 
@@ -69,6 +72,9 @@ export class LogLines {
     const following = new AbortController()
     this.#following = following
     void this.#run(following.signal)
+    setTimeout(() => {
+      if (!following.signal.aborted) this.isLoaded.value = true
+    }, EMPTY_MS)
   }
 
   async #run(signal: AbortSignal): Promise<void> {

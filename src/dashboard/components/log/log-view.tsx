@@ -43,7 +43,8 @@ export function LogView({ label, open }: LogViewProps) {
           Follow
         </Button>
         <span class="quiet number">
-          {sought === '' ? `${all.length} lines` : `${lines.length} of ${all.length} lines`}
+          {sought === '' ? '' : `${lines.length} of `}
+          {all.length} {all.length === 1 ? 'line' : 'lines'}
         </span>
       </div>
       {log.failure.value !== null && <p class="notice failure">{log.failure.value}</p>}

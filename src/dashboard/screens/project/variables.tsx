@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
+import { CommandLines } from '../../components/command-lines.tsx'
+import { Confirm } from '../../components/dialog.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { VariableForm } from '../../components/variable-form.tsx'
 import { useDashboard } from '../../dashboard.ts'
@@ -11,6 +13,7 @@ export function Variables({ project }: { project: Project }) {
   const { api } = useDashboard()
   const known = useVariables(project)
   const [name, setName] = useState('')
+  const [removing, setRemoving] = useState<string | null>(null)
   const params = { projectId: project.id }
   const set = (secrets: Record<string, string | null>) =>
     api.call('projectSecrets.set', { params, body: { secrets } })
@@ -45,7 +48,7 @@ export function Variables({ project }: { project: Project }) {
                   setName(one)
                   document.querySelector<HTMLInputElement>('.pair input[type=password]')?.focus()
                 }}
-                onRemove={() => set({ [one]: null })}
+                onRemove={() => setRemoving(one)}
               />
             ))}
           </tbody>
@@ -59,6 +62,24 @@ export function Variables({ project }: { project: Project }) {
         option={`--project ${project.slug}`}
         path={`/projects/${project.id}/secrets`}
       />
+      {removing !== null && (
+        <Confirm
+          title={`Remove ${removing}?`}
+          action="Remove it"
+          onClose={() => setRemoving(null)}
+          onConfirm={() => set({ [removing]: null })}
+          commands={
+            <CommandLines
+              berth={`berth secrets unset ${removing} --project ${project.slug}`}
+              method="PUT"
+              path={`/projects/${project.id}/secrets`}
+              body={{ secrets: { [removing]: null } }}
+            />
+          }
+        >
+          <p>Its value is gone, and the app is restarted without it if it runs.</p>
+        </Confirm>
+      )}
     </div>
   )
 }
@@ -75,7 +96,7 @@ function Row({
   variable: AppVariable | undefined
   isSet: boolean
   onSet: () => void
-  onRemove: () => Promise<unknown>
+  onRemove: () => void
 }) {
   return (
     <tr>

@@ -76,10 +76,8 @@ export function CreateProject({ onClose, serverId }: { onClose: () => void; serv
           label="Template"
           value={template}
           onValue={setTemplate}
-          choices={templates.map(({ id, label, description }) => ({
-            value: id,
-            label: `${label}: ${description}`,
-          }))}
+          choices={templates.map(({ id, label }) => ({ value: id, label }))}
+          hint={templates.find(({ id }) => id === template)?.description}
         />
       )}
       {origin === 'git' && (

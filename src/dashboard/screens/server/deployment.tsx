@@ -30,11 +30,13 @@ export function Deployment({ server }: { server: Server }) {
     }
     setPublishing(false)
   }
-  const failed = failure !== null && (
-    <div class="notice failure" role="alert">
-      <pre>{failure}</pre>
-    </div>
-  )
+  /** Says why it failed. @param hasLog whether the log stands below, so that its end is not shown twice */
+  const failed = (hasLog: boolean) =>
+    failure !== null && (
+      <div class="notice failure" role="alert">
+        <pre>{hasLog ? failure.split('\n', 1) : failure}</pre>
+      </div>
+    )
   return (
     <Loaded of={store.deployment(id)}>
       {([deployment]) =>
@@ -46,13 +48,13 @@ export function Deployment({ server }: { server: Server }) {
               publish={publish}
               isPublishing={isPublishing}
             />
-            {failed}
+            {failed(true)}
             <CrashNotice crash={deployment.crash} remedy="mend it, then publish it again" />
             <DeploymentLog serverId={id} />
           </div>
         ) : (
           <div class="deployment">
-            {failed}
+            {failed(false)}
             {isPublishing ? (
               <>
                 <p class="deployment-head" role="status">
@@ -119,11 +121,19 @@ function Published({ server, deployment, publish, isPublishing }: PublishedProps
           Unpublish
         </Button>
       </span>
+      <CommandLines berth={`berth deploy --server ${server.id}`} method="POST" path={path(server.id)} />
       {isRemoving && (
         <Confirm
           title="Unpublish it?"
           action="Unpublish"
           onClose={() => setRemoving(false)}
+          commands={
+            <CommandLines
+              berth={`berth deployments delete ${server.id}`}
+              method="DELETE"
+              path={path(server.id)}
+            />
+          }
           onConfirm={async () => {
             await api.call('deployments.delete', { params: { serverId: server.id } })
             store.deployment(server.id).remove(server.id)

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
+import { CommandLines } from '../../components/command-lines.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { VariableForm } from '../../components/variable-form.tsx'
@@ -84,6 +85,14 @@ export function Secrets({ server }: { server: Server }) {
           action="Remove it"
           onClose={() => setRemoving(null)}
           onConfirm={() => set({ [removing]: null })}
+          commands={
+            <CommandLines
+              berth={`berth secrets unset ${removing} --server ${server.id}`}
+              method="PUT"
+              path="/secrets"
+              body={{ ...owner, secrets: { [removing]: null } }}
+            />
+          }
         >
           <p>Its value is gone. Apps that have it are restarted without it.</p>
         </Confirm>
