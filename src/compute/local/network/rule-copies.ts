@@ -12,7 +12,6 @@ const CREATE = 0x400
 const APPEND = 0x800
 const NFNL_SUBSYS_NFTABLES = 10
 const NFPROTO_INET = 1
-const NFTA_SET_ID = 10
 /** The bits of an attribute's type that name it. */
 const ATTRIBUTE_TYPE = 0x3fff
 
@@ -33,11 +32,9 @@ interface Kind {
 
 const TABLE: Kind = { make: 0, attributes: [1, 2, 6] }
 const CHAIN: Kind = { make: 3, attributes: [1, 3, 4, 5, 7, 12] }
-const SET: Kind = { make: 9, attributes: [1, 2, 3, 4, 5, 6, 7, 8, 9, 13] }
-const ELEMENTS: Kind = { make: 12, attributes: [1, 2, 3] }
 const RULE: Kind = { make: 6, attributes: [1, 2, 4, 7] }
 
-/** The rules of a network, as a batch of messages that makes the same in another. */
+/** The rules of a network, as a batch of messages that makes the same in another. Sets are left out, so no rule may use one. */
 export type RuleCopy = Uint8Array
 
 /**
@@ -47,17 +44,7 @@ export type RuleCopy = Uint8Array
  */
 export function readRules(calls: SocketCalls, socket: number): RuleCopy | null {
   try {
-    const list = (kind: Kind, attributes: readonly Uint8Array[] = []): Part[] =>
-      dump(calls, socket, kind, attributes)
-    const sets = list(SET)
-    const elements = sets.flatMap(({ attributes }) => {
-      const [table, name] = [1, 2].map((type) => attributes.get(type) ?? new Uint8Array())
-      return list(ELEMENTS, [attribute(1, table ?? []), attribute(2, name ?? [])])
-    })
-    for (const [index, { attributes }] of sets.entries()) {
-      attributes.set(NFTA_SET_ID, new Uint8Array([0, 0, 0, index + 1]))
-    }
-    const parts = [...list(TABLE), ...list(CHAIN), ...sets, ...elements, ...list(RULE)]
+    const parts = [TABLE, CHAIN, RULE].flatMap((kind) => dump(calls, socket, kind))
     const messages = parts.map(({ kind, attributes }, index) => {
       const acknowledge = index === parts.length - 1 ? ACKNOWLEDGE : 0
       const flags = REQUEST | CREATE | (kind === RULE ? APPEND : 0) | acknowledge
@@ -94,7 +81,7 @@ export function writeRules(calls: SocketCalls, socket: number, rules: RuleCopy):
   return accepted
 }
 
-/** A table, chain, set, or rule, or elements of a set. */
+/** A table, chain or rule. */
 interface Part {
   readonly kind: Kind
   /** Values by the numbers of their attributes. */
@@ -102,9 +89,9 @@ interface Part {
 }
 
 /** Lists all of a kind. Throws an `Error` if the kernel refuses that. */
-function dump(calls: SocketCalls, socket: number, kind: Kind, attributes: readonly Uint8Array[]): Part[] {
+function dump(calls: SocketCalls, socket: number, kind: Kind): Part[] {
   const type = (NFNL_SUBSYS_NFTABLES << 8) | (kind.make + 1)
-  if (!calls.sendToKernel(socket, message(type, REQUEST | DUMP, NFPROTO_INET, 0, attributes))) {
+  if (!calls.sendToKernel(socket, message(type, REQUEST | DUMP, NFPROTO_INET, 0))) {
     throw new Error('The kernel takes no request.')
   }
   const parts: Part[] = []

@@ -34,13 +34,13 @@ const PATIENCE_MS = 10_000
 
 /**
  * Rules for nft(8). Loopback is left alone, and not tracked: that costs time, and the kernel's memory. The rest is
- * redirected to berth, or refused.
+ * redirected to berth, or refused. Each packet passes the rules, so what most of them match comes first.
  */
 const RULES = `table inet berth {
   chain untracked {
     type filter hook output priority raw
-    ip daddr 127.0.0.0/8 notrack
-    ip6 daddr ::1 notrack
+    ip daddr 127.0.0.0/8 notrack accept
+    ip6 daddr ::1 notrack accept
   }
   chain redirected {
     type nat hook output priority -100
@@ -53,8 +53,10 @@ const RULES = `table inet berth {
   }
   chain refused {
     type filter hook output priority 0
-    ip daddr { 127.0.0.0/8, ${OWN_IPV4} } accept
-    ip6 daddr { ::1, ${OWN_IPV6} } accept
+    ip daddr 127.0.0.0/8 accept
+    ip6 daddr ::1 accept
+    ip daddr ${OWN_IPV4} accept
+    ip6 daddr ${OWN_IPV6} accept
     reject
   }
 }
@@ -68,6 +70,7 @@ const RULES = `table inet berth {
 const projectRules = ({ first, last }: PortRange): string => `table inet berth {
   chain projects {
     type filter hook prerouting priority mangle
+    tcp dport != ${first}-${last} accept
     meta mark ${OWN_MARK} accept
     tcp dport ${first}-${last} socket transparent 0 accept
     ip daddr 127.0.0.1 tcp dport ${first}-${last} tproxy ip to 127.0.0.1:${PROJECTS_PORT}
