@@ -15,6 +15,9 @@ describe.skipIf(browserPath === null)('access and usage on the dashboard (needs 
     const { page, problems } = watched
     await page.getByRole('button', { name: 'Create a key' }).click()
     await page.getByLabel('What is it for?').fill('CI')
+    await page.getByLabel('Only some servers').check()
+    // Without one it would reach everything.
+    expect(await page.getByRole('button', { name: 'Create', exact: true }).isDisabled()).toBe(true)
     await page.getByRole('checkbox', { name: 'reached', exact: true }).check()
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     const key = String(

@@ -9,9 +9,14 @@ import { useDashboard } from '../../dashboard.ts'
 export function CreateKey({ onClose }: { onClose: () => void }) {
   const { api, store } = useDashboard()
   const [label, setLabel] = useState('')
-  const [servers, setServers] = useState<ReadonlySet<string>>(new Set())
+  const [isLimited, setLimited] = useState(false)
+  const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set())
   const [text, setText] = useState<string | null>(null)
-  const body = { label, ...(servers.size > 0 && { allowed_server_ids: [...servers] }) }
+  const known = store.servers.open().list.value
+  const servers = isLimited ? [...ticked] : []
+  const body = { label, ...(isLimited && { allowed_server_ids: servers }) }
+  // An empty list would mean everything, here and in the lines for a terminal.
+  const isUnchosen = isLimited && servers.length === 0
   const create = async (): Promise<void> => {
     const { key, ...shown } = await api.call('keys.create', { body })
     store.keys.add(shown)
@@ -31,15 +36,18 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
       title="Create a key"
       action="Create"
       onSubmit={create}
+      isDisabled={isUnchosen}
       staysOpen
       onClose={onClose}
       commands={
-        <CommandLines
-          berth={`berth keys create ${quoted(label)}${[...servers].map((id) => ` --server ${id}`).join('')}`}
-          method="POST"
-          path="/keys"
-          body={body}
-        />
+        !isUnchosen && (
+          <CommandLines
+            berth={`berth keys create ${quoted(label)}${servers.map((id) => ` --server ${id}`).join('')}`}
+            method="POST"
+            path="/keys"
+            body={body}
+          />
+        )
       }
     >
       <TextField
@@ -52,23 +60,37 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
         placeholder="CI"
       />
       <fieldset class="choice">
-        <legend>Servers that it reaches: all, if none is ticked</legend>
-        {store.servers.open().list.value.map(({ id, task }) => (
-          <label key={id}>
-            <input
-              type="checkbox"
-              checked={servers.has(id)}
-              onChange={({ currentTarget }) => {
-                const next = new Set(servers)
-                if (currentTarget.checked) next.add(id)
-                else next.delete(id)
-                setServers(next)
-              }}
-            />
-            <bdi>{task || id}</bdi>
-          </label>
-        ))}
+        <legend>What does it reach?</legend>
+        <label>
+          <input type="radio" name="reach" checked={!isLimited} onChange={() => setLimited(false)} />
+          The whole account
+        </label>
+        <label>
+          <input type="radio" name="reach" checked={isLimited} onChange={() => setLimited(true)} />
+          Only some servers
+        </label>
       </fieldset>
+      {isLimited && (
+        <fieldset class="choice">
+          <legend>Servers that it reaches</legend>
+          {known.length === 0 && <p class="quiet">There is no server yet.</p>}
+          {known.map(({ id, task }) => (
+            <label key={id}>
+              <input
+                type="checkbox"
+                checked={ticked.has(id)}
+                onChange={({ currentTarget }) => {
+                  const next = new Set(ticked)
+                  if (currentTarget.checked) next.add(id)
+                  else next.delete(id)
+                  setTicked(next)
+                }}
+              />
+              <bdi>{task || id}</bdi>
+            </label>
+          ))}
+        </fieldset>
+      )}
     </FormDialog>
   )
 }
