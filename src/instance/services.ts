@@ -38,6 +38,7 @@ import type { Cipher } from '../storage/cipher.ts'
 import type { Database } from '../storage/database.ts'
 import type { Heartbeat } from '../storage/heartbeat.ts'
 import { FaultyCompute } from '../testing/faults/compute/compute.ts'
+import { deliveryFaults } from '../testing/faults/deliveries.ts'
 import { FaultStore } from '../testing/faults/store.ts'
 import { JOURNAL_BYTES, RequestJournal } from '../testing/journal/journal.ts'
 import { StateLookup } from './state-lookup.ts'
@@ -168,6 +169,7 @@ export function createServices(dependencies: ServiceDependencies) {
     version,
     randomFor,
     localWebhooks,
+    faults: deliveryFaults(faults),
     overrides: dependencies.webhooks,
   })
   const webhooks = new Lazy(async () => {

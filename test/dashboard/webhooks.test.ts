@@ -127,6 +127,33 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     expect((await last()).data.credits_used).toBe(12.5)
   })
 
+  test('the next deliveries to a webhook fail by a fault, once, whatever its receiver says', async () => {
+    const { berth } = tests
+    await using watched = await tests.open('/dashboard/webhooks')
+    const { page, problems } = watched
+    const url = `${berth.info.base_url}/_berth/inbox/struck`
+    const { body } = await berth.call('POST', '/webhooks', { url, events: ['server.deleted'] })
+    const card = page.locator('.card', { hasText: 'inbox/struck' })
+    await card.getByRole('button', { name: /Fail the next/ }).click()
+    const dialog = page.getByRole('dialog', { name: 'Fail the next deliveries' })
+    expect(await dialog.getByText('Compute fails').count()).toBe(0)
+    expect(await dialog.getByLabel('503 unavailable').isChecked()).toBe(true)
+    await dialog.getByText('The same from a terminal').click()
+    await dialog.getByText(`berth faults add --webhook ${body.id} --error 503 --times 1`).waitFor()
+    expect(await hindrances(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Set the fault' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await berth.control('POST', '/events', { event: 'server.deleted' })
+    await page.getByText(/The fault flt_\w+, which a test has set, answered with 503/).first().waitFor()
+    await page.getByRole('link', { name: 'Test controls' }).click()
+    const fault = page.locator('.card', { hasText: `deliveries to ${body.id}` })
+    await fault.getByRole('link', { name: 'Struck once' }).click()
+    await page.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor()
+    expect(problems).toEqual([])
+    await berth.control('DELETE', '/faults')
+    await berth.call('DELETE', `/webhooks/${body.id}`)
+  })
+
   test('what the instance refuses is said before, and is admitted without a restart, in every window', async () => {
     const { berth } = tests
     await berth.control('PATCH', '/local-webhooks', { allowed: false })

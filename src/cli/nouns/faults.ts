@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { OWN_CLIENTS } from '../../http/own-client.ts'
+import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { SERVER_FAULT_KINDS } from '../../testing/faults/compute/active.ts'
 import type { Client } from '../client.ts'
 import type { Named, NameWords } from '../names.ts'
@@ -28,8 +29,20 @@ const SERVER_FAULT_COLUMNS: readonly Column<ServerFault>[] = [
 ]
 
 /** Returns the requests that a fault matches: `exec.run`, `POST /servers/*`, `all`. */
-function matchText({ operation, method, path, account_id, client }: Fault['match']): string {
-  const parts = [operation, method, path, account_id && `of ${account_id}`, client && `from the ${client}`]
+function matchText({ operation, method, path, account_id, client, deliveries }: Fault['match']): string {
+  const sent = deliveries && [
+    'deliveries',
+    deliveries.event && `of ${deliveries.event}`,
+    deliveries.webhook_id && `to ${deliveries.webhook_id}`,
+  ]
+  const parts = [
+    ...(sent ?? []),
+    operation,
+    method,
+    path,
+    account_id && `of ${account_id}`,
+    client && `from the ${client}`,
+  ]
   return parts.filter(Boolean).join(' ') || 'all'
 }
 
@@ -76,6 +89,9 @@ const matches = {
   method: choice('METHOD', 'a method', ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']),
   path: text('PATH', 'a path, or a glob of paths such as "/servers/*/exec"'),
   account: text('ACCOUNT', 'the requests of one account'),
+  deliveries: flag('attempts to deliver events to webhooks, in place of requests'),
+  webhook: text('WEBHOOK', 'the deliveries to one webhook'),
+  event: choice('EVENT', 'the deliveries of one kind of event', EVENT_NAMES),
   client: choice('CLIENT', "the requests of one of berth's own clients", OWN_CLIENTS),
 }
 
@@ -204,13 +220,19 @@ Examples:
   berth faults add --path '/servers/*/files' --delay 500ms
   berth faults add --respond 502 --content-type text/html --body '<h1>502</h1>'
   berth faults add --operation tasks.create --lose-response --times 1
+  berth faults add --webhook wh_… --error 503 --times 2
   berth faults add --error 503 --probability 0.3 --seed 7
   berth faults add --operation projects.init --backend-fail --times 1
 `,
       request: async (_, options, { idOf }) => {
         const { operation, method, path, client, times, after, probability, seed } = options
         const effect = effectOf(options)
-        const match = { operation, method, path, client, account_id: await idOf('ACCOUNT', options.account) }
+        const { webhook, event } = options
+        const isOfDeliveries = options.deliveries || webhook !== undefined || event !== undefined
+        const match = {
+          ...{ operation, method, path, client, account_id: await idOf('ACCOUNT', options.account) },
+          ...(isOfDeliveries && { deliveries: { webhook_id: webhook, event } }),
+        }
         return { body: { match, effect, times, after, probability, seed } }
       },
       show: (made) => {

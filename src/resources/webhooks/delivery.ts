@@ -1,8 +1,10 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { orAborted } from '../../runtime/abort.ts'
 import { type Clock, machineNow } from '../../runtime/clock.ts'
 import type { Cipher } from '../../storage/cipher.ts'
+import type { EventName } from '../events/names.ts'
 import { type EventRow, toPayload } from '../events/table.ts'
 import { checkDestination, type Destination, DestinationError, type DestinationRules } from './destination.ts'
 import { signatureHeaders } from './signature.ts'
@@ -11,8 +13,29 @@ import type { AttemptRow, WebhookRow } from './table.ts'
 /** The record of an attempt. */
 export type Attempt = Omit<AttemptRow, 'deliveryId' | 'number'>
 
+/** What faults make of an attempt. */
+export interface DeliveryStrike {
+  /** Milliseconds that it waits first. */
+  readonly delayMs: number
+  /** Null to go on. */
+  readonly outcome: {
+    /** Whether the request is sent, and its response lost. */
+    readonly isSent: boolean
+    /** Why the attempt failed, unless the response in place of the receiver's is a success. */
+    readonly error: string
+    readonly response?: WebhookResponse
+  } | null
+}
+
+/** The faults that tests have set for deliveries. */
+export interface DeliveryFaults {
+  /** Decides about an attempt, and counts it; null if there are no faults. */
+  strike(event: EventName, webhook: WebhookRow): DeliveryStrike | null
+}
+
 /** Dependencies of an attempt. */
 export interface DeliveryOptions {
+  faults: DeliveryFaults
   clock: Clock
   cipher: Cipher
   destinations: DestinationRules
@@ -63,11 +86,23 @@ export async function attemptDelivery(
       // Uses the machine's calendar, as receivers do to verify, even if this instance's clock was moved.
       ...signatureHeaders(secret, event.id, machineNow(), body),
     }
-    const response = await send(webhook.url, attempt, options, ending.signal)
-    attempt.status = response.status
-    attempt.response = response.text
-    attempt.responseHeaders = response.headers
-    attempt.error = statusError(response)
+    const { delayMs, outcome } = options.faults.strike(event.event, webhook) ?? NO_STRIKE
+    if (delayMs > 0) {
+      const { signal } = ending
+      await sleep(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted())
+    }
+    const sent =
+      outcome === null || outcome.isSent
+        ? await send(webhook.url, attempt, options, ending.signal)
+        : undefined
+    const response = outcome === null ? sent : outcome.response
+    if (response) {
+      attempt.status = response.status
+      attempt.response = response.text
+      attempt.responseHeaders = { ...response.headers }
+    }
+    const failure = response ? statusError(response) : ''
+    attempt.error = failure === null || outcome === null ? failure : outcome.error
   } catch (error) {
     attempt.error = describe(error)
   } finally {
@@ -77,6 +112,8 @@ export async function attemptDelivery(
   attempt.ms = Math.round((performance.now() - started) * 10) / 10
   return attempt
 }
+
+const NO_STRIKE: DeliveryStrike = { delayMs: 0, outcome: null }
 
 async function send(
   url: string,
@@ -119,7 +156,7 @@ const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'E
 /** A receiver's response. */
 interface WebhookResponse {
   status: number
-  headers: Record<string, string>
+  headers: Readonly<Record<string, string>>
   /** The first KiB of its body. */
   text: string
 }

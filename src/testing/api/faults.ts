@@ -1,7 +1,9 @@
+import { eq } from 'drizzle-orm'
 import { Elysia, type Static, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { inPart } from '../../contract/request.ts'
-import { notFound } from '../../errors.ts'
+import { badRequest, notFound } from '../../errors.ts'
+import { webhooks } from '../../resources/webhooks/table.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import { FaultEffect, FaultMatch, FaultText, normalizeFault } from '../faults/fault.ts'
@@ -53,7 +55,8 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
       '',
       ({ body }) => {
         const fault = inPart('body', () => normalizeFault(body))
-        // A fault for an unknown account would never strike.
+        // A fault for an unknown account or webhook would never strike.
+        checkWebhook(queries, fault.match.deliveries?.webhook_id)
         checkAccount(queries, fault.match.account_id, '"match.account_id" in the body')
         return status(201, shownFault(store.add(fault)))
       },
@@ -61,9 +64,9 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
         'control.faults.add',
         {
           access: 'admin',
-          summary: 'Have requests fail, wait or be cut off',
+          summary: 'Have requests, or deliveries to webhooks, fail, wait or be cut off',
           description:
-            'Matching requests get an error or a response of any kind, wait, lose their connection or their response, or meet a compute backend that fails. One fault has one effect. The control API itself has no faults, and requests of the dashboard meet only those that name it by `match.client`.',
+            'Matching requests get an error or a response of any kind, wait, lose their connection or their response, or meet a compute backend that fails. One fault has one effect. With `match.deliveries` it is attempts to deliver events that meet it, in place of requests. The control API itself has no faults, and requests of the dashboard meet only those that name it by `match.client`.',
           success: { 201: Fault },
         },
         { body: FaultText },
@@ -94,6 +97,14 @@ export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: 
         errors: [404],
       }),
     )
+
+/** @throws BerthError 400 if a webhook does not exist; undefined passes */
+function checkWebhook(queries: Queries, id: string | undefined): void {
+  if (id === undefined) return
+  const known = queries.select({ id: webhooks.id }).from(webhooks).where(eq(webhooks.id, id)).get()
+  if (!known)
+    throw badRequest(`"match.deliveries.webhook_id" in the body: there is no webhook ${JSON.stringify(id)}.`)
+}
 
 /** Converts a row to the control API's fault. */
 export const shownFault = ({ id, fault, matched, hits, createdAt }: FaultRow): Fault => ({

@@ -2,6 +2,7 @@ import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { API_OPERATION_IDS } from '../../contract/operations.ts'
 import { inAnyCase, integer, oneOf, worded } from '../../contract/schema.ts'
 import { OWN_CLIENTS, type OwnClient } from '../../http/own-client.ts'
+import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 
 /** Most requests that are counted before a fault strikes, or that it strikes. */
@@ -74,6 +75,18 @@ const MATCH_FIELDS = {
         description: 'A path or a glob: `*` or `{id}` is what stands between two slashes, `**` anything.',
       }),
       'a path without a query that begins with "/" or "*", such as "/servers/*/exec"',
+    ),
+  ),
+  deliveries: Type.Optional(
+    closed(
+      {
+        webhook_id: Type.Optional(filled('the id of a webhook', 'Those to one webhook.')),
+        event: Type.Optional(oneOf([...EVENT_NAMES], { description: 'Those of one kind of event.' })),
+      },
+      {
+        description:
+          'Attempts to deliver events to webhooks, in place of requests; `{}` for all. Of the other fields only the account goes with it.',
+      },
     ),
   ),
   client: Type.Optional(
@@ -219,9 +232,26 @@ export function normalizeFault(fault: FaultText, path: JsonPath = []): FaultText
       'the control API itself has no faults; expected a path of the API.',
     )
   }
+  if (match.deliveries !== undefined) checkDeliveries(fault, path)
   checkResponse(effect, [...path, 'effect'])
   const method = match.method?.toUpperCase()
   return { match: { ...match, ...(method === undefined ? {} : { method }) }, effect, ...rule }
+}
+
+/** Checks a fault of deliveries, which are no requests to the API. @throws ValidationError */
+function checkDeliveries({ match, effect }: FaultText, path: JsonPath): void {
+  for (const field of ['operation', 'method', 'path', 'client'] as const)
+    if (match[field] !== undefined)
+      throw new ValidationError(
+        [...path, 'match', field],
+        'is of requests to the API; "deliveries" are none.',
+      )
+  const [kind = ''] = Object.keys(effect)
+  if (kind === 'truncate' || kind === 'backend')
+    throw new ValidationError(
+      [...path, 'effect', kind],
+      'is for requests to the API; deliveries take "error", "respond", "delay_ms", "disconnect" and "lose_response".',
+    )
 }
 
 /** @throws ValidationError */
@@ -253,4 +283,6 @@ export interface RequestFacts {
   readonly client: OwnClient | null
   /** Whether only a fault with its very path matches it, as one that carries requests which are matched by themselves. */
   readonly needsPath: boolean
+  /** The delivery that is attempted, if it is no request to the API. */
+  readonly delivery?: { readonly webhookId: string; readonly event: EventName }
 }

@@ -5,10 +5,11 @@ import { globMatcher, isLiteral } from './glob.ts'
 export type Matcher = (request: RequestFacts) => boolean
 
 /** Returns the matcher of a fault. */
-export function matcherOf({ operation, method, path, account_id, client }: FaultMatch): Matcher {
+export function matcherOf({ operation, method, path, account_id, client, deliveries }: FaultMatch): Matcher {
   const isPath = path === undefined ? () => true : pathMatcher(path)
   const writtenOut = path !== undefined && isLiteral(path)
   return (request) =>
+    isOf(deliveries, request.delivery) &&
     (writtenOut || !request.needsPath) &&
     (operation === undefined || operation === request.operation) &&
     (method === undefined || method === request.method) &&
@@ -17,6 +18,13 @@ export function matcherOf({ operation, method, path, account_id, client }: Fault
     (account_id === undefined || account_id === request.accountId) &&
     isPath(request.path)
 }
+
+/** Reports whether a fault is of deliveries if one is attempted, and of that one. */
+const isOf = (meant: FaultMatch['deliveries'], attempted: RequestFacts['delivery']): boolean =>
+  meant === undefined || attempted === undefined
+    ? meant === attempted
+    : (meant.webhook_id === undefined || meant.webhook_id === attempted.webhookId) &&
+      (meant.event === undefined || meant.event === attempted.event)
 
 function pathMatcher(path: string): (given: string) => boolean {
   const meant = withoutEndSlash(path)

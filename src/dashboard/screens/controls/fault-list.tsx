@@ -20,7 +20,13 @@ export function FaultList({ faults }: { faults: readonly Fault[] }) {
               {fault.hits === 0 ? (
                 'Has not struck yet'
               ) : (
-                <a href={`/dashboard/requests?fault=${fault.id}&own=1`}>
+                <a
+                  href={
+                    fault.match.deliveries
+                      ? '/dashboard/webhooks'
+                      : `/dashboard/requests?fault=${fault.id}&own=1`
+                  }
+                >
                   {fault.hits === 1 ? 'Struck once' : `Struck ${fault.hits} times`}
                 </a>
               )}
@@ -60,8 +66,13 @@ const givenOf = ({ match, effect, times, after, probability, seed }: Fault): Fau
 
 /** Which requests a fault matches. */
 function matchOf({ match }: Fault): string {
-  const { operation, method, path, account_id: account, client } = match
-  const parts = [operation, method, path, account, client && `from the ${client}`].filter(
+  const { operation, method, path, account_id: account, client, deliveries } = match
+  const sent = deliveries && [
+    'deliveries',
+    deliveries.event && `of ${deliveries.event}`,
+    deliveries.webhook_id && `to ${deliveries.webhook_id}`,
+  ]
+  const parts = [...(sent ?? []), operation, method, path, account, client && `from the ${client}`].filter(
     (part) => part !== undefined,
   )
   return parts.length === 0 ? 'every request' : parts.join(' ')

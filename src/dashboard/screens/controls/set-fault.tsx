@@ -4,6 +4,9 @@ import { SelectField } from '../../components/field.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import { FaultDialog, type FaultMatch } from '../requests/fault-dialog.tsx'
 
+/** The choice of deliveries among the operations. */
+const DELIVERIES = 'deliveries'
+
 /** Asks which requests are to fail, how and how often, and sets that fault. */
 export function SetFault({ initial, onClose }: { initial: number; onClose: () => void }) {
   const { store } = useDashboard()
@@ -11,7 +14,7 @@ export function SetFault({ initial, onClose }: { initial: number; onClose: () =>
   const [operation, setOperation] = useState('')
   const [accountId, setAccountId] = useState('')
   const match = {
-    ...(operation !== '' && { operation }),
+    ...(operation === DELIVERIES ? { deliveries: {} } : operation !== '' && { operation }),
     ...(accountId !== '' && { account_id: accountId }),
   } as FaultMatch
   return (
@@ -24,6 +27,7 @@ export function SetFault({ initial, onClose }: { initial: number; onClose: () =>
         onValue={setOperation}
         choices={[
           { value: '', label: 'all requests' },
+          { value: DELIVERIES, label: 'deliveries to webhooks' },
           ...[...API_OPERATION_IDS].map((id) => ({ value: id, label: id })),
         ]}
       />

@@ -28,6 +28,10 @@ export const EFFECTS: readonly { readonly label: string; readonly effect: FaultE
   { label: 'Compute fails', effect: { backend: 'fail' } },
 ]
 
+/** Reports whether a delivery to a webhook can meet an effect, as a request to the API can. */
+export const isForDeliveries = (effect: FaultEffect): boolean =>
+  !('truncate' in effect || 'backend' in effect)
+
 /** Returns what an effect is, in words: `429 too_many_requests`, `5000 ms later`. */
 export function effectText(effect: FaultEffect): string {
   if ('error' in effect) return `${effect.error.status} ${effect.error.code ?? ''}`.trim()
@@ -40,12 +44,13 @@ export function effectText(effect: FaultEffect): string {
 
 /** Returns the line for a terminal that sets a fault. */
 export function faultLine({ match, effect, times, after, probability, seed }: FaultCreate): string {
-  const { operation, method, path, account_id: account, client } = match
+  const { operation, method, path, account_id: account, client, deliveries } = match
   return [
     'berth faults add',
     ...flag('operation', operation),
     ...flag('method', method),
     ...flag('path', path),
+    ...deliveryFlags(deliveries),
     ...flag('account', account),
     ...flag('client', client),
     ...effectFlags(effect),
@@ -54,6 +59,13 @@ export function faultLine({ match, effect, times, after, probability, seed }: Fa
     ...flag('probability', probability),
     ...flag('seed', seed),
   ].join(' ')
+}
+
+function deliveryFlags(deliveries: FaultCreate['match']['deliveries']): string[] {
+  if (deliveries === undefined) return []
+  const { webhook_id: webhook, event } = deliveries
+  if (webhook === undefined && event === undefined) return ['--deliveries']
+  return [...flag('webhook', webhook), ...flag('event', event)]
 }
 
 function effectFlags(effect: FaultEffect): string[] {

@@ -4,7 +4,7 @@ import { CommandLines } from '../../components/command-lines.tsx'
 import { CopyButton } from '../../components/copy.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import { EFFECTS, type FaultCreate, faultLine } from './effects.ts'
+import { EFFECTS, type FaultCreate, faultLine, isForDeliveries } from './effects.ts'
 
 /** Which requests a fault is for. */
 export type FaultMatch = FaultCreate['match']
@@ -52,18 +52,27 @@ export function FaultDialog({ title, match, initial, children, onClose }: FaultD
       title={title}
       action="Set the fault"
       onSubmit={set}
+      isDisabled={match.deliveries !== undefined && !isForDeliveries(effect.effect)}
       onClose={onClose}
       commands={<FaultLines fault={body} />}
     >
       {children}
       <fieldset class="choice column">
         <legend>What happens to them</legend>
-        {EFFECTS.map(({ label }, index) => (
-          <label key={label}>
-            <input type="radio" name="effect" checked={chosen === index} onChange={() => setChosen(index)} />
-            {label}
-          </label>
-        ))}
+        {EFFECTS.map(
+          ({ label, effect: one }, index) =>
+            (match.deliveries === undefined || isForDeliveries(one)) && (
+              <label key={label}>
+                <input
+                  type="radio"
+                  name="effect"
+                  checked={chosen === index}
+                  onChange={() => setChosen(index)}
+                />
+                {label}
+              </label>
+            ),
+        )}
       </fieldset>
       <fieldset class="choice">
         <legend>How often</legend>

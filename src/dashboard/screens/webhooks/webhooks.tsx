@@ -9,6 +9,8 @@ import { Page } from '../../components/page.tsx'
 import { Section } from '../../components/section.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Webhook } from '../../store/store.ts'
+import { EFFECTS } from '../requests/effects.ts'
+import { FaultDialog } from '../requests/fault-dialog.tsx'
 import { CreateWebhook } from './create-webhook.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { Trigger } from './trigger.tsx'
@@ -65,12 +67,16 @@ export default function Webhooks() {
   )
 }
 
+/** The place of the effect that receivers fail with most. */
+const UNAVAILABLE = EFFECTS.findIndex(({ effect }) => 'error' in effect && effect.error.status === 503)
+
 /** Most events of a webhook that are named in its card. */
 const NAMED = 5
 
 function WebhookCard({ webhook, summary }: { webhook: Webhook; summary: Summary | undefined }) {
-  const { api, store } = useDashboard()
+  const { api, context, store } = useDashboard()
   const [isDeleting, setDeleting] = useState(false)
+  const [isFailing, setFailing] = useState(false)
   const { id, url, events } = webhook
   return (
     <li class="card">
@@ -85,9 +91,23 @@ function WebhookCard({ webhook, summary }: { webhook: Webhook; summary: Summary 
           {summary && <Success of={summary} />}
         </p>
       </div>
+      {context.is_admin && <Button onClick={() => setFailing(true)}>Fail the next …</Button>}
       <Button look="danger" onClick={() => setDeleting(true)}>
         Delete
       </Button>
+      {isFailing && (
+        <FaultDialog
+          title="Fail the next deliveries"
+          match={{ deliveries: { webhook_id: id } }}
+          initial={UNAVAILABLE}
+          onClose={() => setFailing(false)}
+        >
+          <p>
+            To <code>{url}</code>, which works with any receiver. The next try of each comes by the{' '}
+            <a href="/dashboard/controls">clock</a>.
+          </p>
+        </FaultDialog>
+      )}
       {isDeleting && (
         <Confirm
           title="Delete the webhook?"

@@ -1,0 +1,35 @@
+import type { DeliveryFaults, DeliveryStrike } from '../../resources/webhooks/delivery.ts'
+import type { FaultStore, Strike } from './store.ts'
+
+/** Returns what applies the faults of deliveries to the attempts at them. */
+export const deliveryFaults = (store: FaultStore): DeliveryFaults => ({
+  strike(event, { id: webhookId, accountId }) {
+    if (!store.any) return null
+    const delivery = { webhookId, event }
+    const { delayMs, effect } = store.strike({
+      ...{ operation: undefined, method: 'POST', path: '', accountId, client: null, needsPath: false },
+      delivery,
+    })
+    return { delayMs, outcome: outcomeOf(effect) }
+  },
+})
+
+/** Returns what a fault makes of an attempt; null if it goes on. */
+function outcomeOf(strike: Strike['effect']): DeliveryStrike['outcome'] {
+  if (strike === null) return null
+  const { faultId, effect } = strike
+  const who = `The fault ${faultId}, which a test has set,`
+  if ('lose_response' in effect) return { isSent: true, error: `${who} lost the response.` }
+  if ('error' in effect) {
+    const { status, message = '', headers = {} } = effect.error
+    const error = `${who} answered with ${status} in place of the receiver.`
+    return { isSent: false, error, response: { status, headers, text: message } }
+  }
+  if ('respond' in effect) {
+    const { status, content_type: type, headers = {}, body = '' } = effect.respond
+    const error = `${who} answered with ${status} in place of the receiver.`
+    const all = type === undefined ? headers : { 'content-type': type, ...headers }
+    return { isSent: false, error, response: { status, headers: all, text: body } }
+  }
+  return { isSent: false, error: `${who} cut the connection: nothing was sent.` }
+}
