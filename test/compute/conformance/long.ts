@@ -11,6 +11,7 @@ import {
 import type { Isolation } from '../../../src/config/config.ts'
 import { BufferedWriter } from '../../../src/hosting/sites/buffered-writer.ts'
 import { Bench, run, SELF, type Subject, until } from '../bench.ts'
+import { sharedServer } from './shared-server.ts'
 
 /** Commands that run until they are told to end: servers of apps. */
 export function longTests(name: Subject): void {
@@ -36,7 +37,7 @@ export function longTests(name: Subject): void {
       await until('output', () => received > 2 ** 25, 30_000)
       Bun.gc(true)
       const before = process.memoryUsage.rss()
-      await until('much more output', () => received > 2 ** 28, 30_000)
+      await until('much more output', () => received > 2 ** 27, 30_000)
       Bun.gc(true)
       expect(process.memoryUsage.rss() - before).toBeLessThan(2 ** 26)
       cancel()
@@ -78,14 +79,15 @@ export function longTests(name: Subject): void {
 /** Which ports of a command are found. */
 export function portTests(name: Subject): void {
   describe('ports', () => {
+    const server = sharedServer(name)
+
     test.each([
       ['127.0.0.1', ['127.0.0.1']],
       ['0.0.0.0', ['127.0.0.1']],
       ['::1', ['::1']],
       ['::', ['127.0.0.1', '::1']],
     ])('of a server on %s are found', async (hostname, hosts) => {
-      await using bench = new Bench(name)
-      const { execution, port } = await listen(name, await bench.start(), hostname)
+      const { execution, port } = await listen(name, server(), hostname)
       expect(await execution.listening()).toEqual(hosts.map((host) => ({ host, port }) as LoopbackAddress))
       execution.cancel(0)
       await execution.exit
@@ -93,8 +95,7 @@ export function portTests(name: Subject): void {
     })
 
     test('are those of the command’s own processes, children in other sessions too', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const first = await listen(name, sandbox, '127.0.0.1', 'setsid -w')
       const second = await listen(name, sandbox, '127.0.0.1')
       const idle = begin(sandbox, 'sleep 300').execution
@@ -104,8 +105,7 @@ export function portTests(name: Subject): void {
     })
 
     test('are dialed: bytes pass both ways, whatever the size, until either side closes', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const reversed = `import socket; s = socket.socket(); s.setsockopt(1, 2, 1); s.bind(("127.0.0.1", 0)); s.listen()
 print(s.getsockname()[1], flush=True)
 while True:
@@ -150,8 +150,7 @@ while True:
     })
 
     test('that cannot be reached on 127.0.0.1 are left out', async () => {
-      await using bench = new Bench(name)
-      const { execution } = await listen(name, await bench.start(), '127.0.0.2')
+      const { execution } = await listen(name, server(), '127.0.0.2')
       expect(await execution.listening()).toEqual([])
     })
   })

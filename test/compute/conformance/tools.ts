@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Sandbox } from '../../../src/compute/driver.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, LIMITS, type Result, run, type Subject, TEST_PATH } from '../bench.ts'
+import { sharedServer } from './shared-server.ts'
 
 /** Runs a command with berth's own tools in front: they come last in the PATH, and a machine may have its own. */
 const runWithTools = (sandbox: Sandbox, command: string): Promise<Result> =>
@@ -12,17 +13,17 @@ const runWithTools = (sandbox: Sandbox, command: string): Promise<Result> =>
 /** The tools that every sandbox has. */
 export function toolTests(name: Subject): void {
   describe('a sandbox has Bun', () => {
+    const server = sharedServer(name)
+
     test('as bun and bunx, whether the machine has it or not', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       const command = 'bun --version && bunx --version && bun -e "console.log(6 * 7)"'
       const { stdout } = await runWithTools(sandbox, command)
       expect(stdout).toBe(`${Bun.version}\n${Bun.version}\n42\n`)
     })
 
     test('as node, with its version, a script, an expression, standard input and arguments', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       await write(sandbox, 'server.js', 'console.log(process.argv.slice(2).join())')
       const commands = [
         'node --version',
@@ -38,8 +39,7 @@ export function toolTests(name: Subject): void {
     })
 
     test('behind #! of env, and a script of package.json', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       for (const tool of ['bun', 'node']) {
         await write(sandbox, tool, `#!/usr/bin/env ${tool}\nconsole.log(typeof process.version)`)
       }
@@ -49,8 +49,7 @@ export function toolTests(name: Subject): void {
     })
 
     test('that installs a package, bundles, and starts itself again', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       await write(sandbox, 'part/package.json', '{"name":"part","version":"1.0.0"}')
       await write(sandbox, 'part/index.js', 'module.exports = "of the package"')
       await write(sandbox, 'package.json', '{"dependencies":{"part":"file:./part"}}')
@@ -63,8 +62,7 @@ export function toolTests(name: Subject): void {
     })
 
     test('whose exit code and signals are its own', async () => {
-      await using bench = new Bench(name)
-      const sandbox = await bench.start()
+      const sandbox = server()
       for (const tool of ['bun', 'node']) {
         expect((await runWithTools(sandbox, `${tool} -e "process.exit(7)"`)).exitCode).toBe(7)
         const killed = `${tool} -e "process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1e3)"`
@@ -73,11 +71,7 @@ export function toolTests(name: Subject): void {
     })
 
     test('and no variable that makes a berth into Bun, outside of Bun', async () => {
-      await using bench = new Bench(name)
-      const { stdout } = await run(
-        await bench.start(),
-        'bun -e "" && env; tr "\\0" "\\n" < /proc/$PPID/environ',
-      )
+      const { stdout } = await run(server(), 'bun -e "" && env; tr "\\0" "\\n" < /proc/$PPID/environ')
       expect(stdout).not.toContain('BUN_BE_BUN')
     })
   })
