@@ -39,6 +39,22 @@ test('a manifest tells which files, modes and links differ, and what only the ot
 test('a hash is taken of the whole of a large file', async () => {
   const content = Buffer.alloc(9_000_001, 'berth')
   writeFileSync(at('large'), content)
-  const { files } = new ManifestReader().read(await surveyDirectory(folder.path))
+  const { files } = await new ManifestReader().read(await surveyDirectory(folder.path))
   expect(files[0]?.sha256).toBe(new Bun.CryptoHasher('sha256').update(content).digest('hex'))
+})
+
+test('a timer fires while much is read, and what was read is told', async () => {
+  const sizes = [40_000_000, 9_000_000, 4_000_000]
+  for (const [index, size] of sizes.entries()) writeFileSync(at(`large${index}`), Buffer.alloc(size, 'berth'))
+  const survey = await surveyDirectory(folder.path)
+  let told = 0
+  const seen: number[] = []
+  const timer = setInterval(() => seen.push(told), 1)
+  const { files } = await new ManifestReader().read(survey, (bytes) => {
+    told += bytes
+  })
+  clearInterval(timer)
+  expect(files).toHaveLength(sizes.length)
+  expect(told).toBe(53_000_000)
+  expect(seen.some((bytes) => bytes > 0 && bytes < told)).toBe(true)
 })

@@ -51,7 +51,7 @@ export class Synchronizer {
   async run(shell: RemoteShell, listener: UploadListener): Promise<SyncOutcome> {
     const survey = await surveyDirectory(this.#directory)
     this.#survey = survey
-    const manifest = this.#reader.read(survey)
+    const manifest = await this.#reader.read(survey)
     const { changed, extra } = compareManifests(manifest, await this.#describe(shell, manifest))
     const removed = this.#deletes ? await keptApart(survey, extra) : []
     const at = quotePath(this.#path)

@@ -57,7 +57,7 @@ export class DirectoryUpload {
     const leftOut = leftOutText(survey, 'berth secrets import')
     if (survey.files.length === 0)
       throw new CommandError(`${this.given} has no file to send. ${leftOut}`.trim())
-    const manifest = this.#reader.read(survey)
+    const manifest = await this.#describe(survey)
     const paths = [...manifest.files, ...manifest.links].map(({ path }) => path)
     const params = { serverId: this.serverId }
     const present = await this.client.call('files.manifest', { params, body: { paths } })
@@ -83,7 +83,7 @@ export class DirectoryUpload {
    */
   async sendChanges(): Promise<{ sent: number; removed: number }> {
     const survey = await surveyDirectory(this.directory)
-    const manifest = this.#reader.read(survey)
+    const manifest = await this.#describe(survey)
     if (this.#refused !== null && Bun.deepEquals(manifest, this.#refused)) return { sent: 0, removed: 0 }
     const { changed, extra } = compareManifests(manifest, this.#sent)
     await this.#keep(true, this.#sent, changed, extra)
@@ -92,6 +92,16 @@ export class DirectoryUpload {
     this.#survey = survey
     this.#sent = manifest
     return { sent: changed.length, removed: extra.length }
+  }
+
+  /** Reads the files, and shows how far that is. */
+  async #describe(survey: DirectorySurvey): Promise<FileManifest> {
+    using status = new StatusLine(this.context.stderr)
+    let read = 0
+    status.show('', (elapsed) => `comparing ${sizeOf(survey)}: ${formatBytes(read)} read … ${elapsed}`)
+    return await this.#reader.read(survey, (bytes) => {
+      read += bytes
+    })
   }
 
   /** Reports whether `putBack` can put back what was there before the last call. */

@@ -4,7 +4,7 @@ import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { ManifestReader } from '../directory/manifest.ts'
 import { inParts, packPart } from '../directory/pack.ts'
-import { leftOutText } from '../directory/report.ts'
+import { leftOutText, sizeOf } from '../directory/report.ts'
 import { type DirectorySurvey, partOf, surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
 import type { LogLine } from '../log.ts'
@@ -122,7 +122,21 @@ export class Pusher {
       const leftOut = leftOutText(survey, 'berth secrets import')
       throw new CommandError(`${this.directory} has no file to send. ${leftOut}`.trim())
     }
-    return { survey, manifest: this.#reader.read(survey) }
+    using own = new StatusLine(this.session.context.stderr)
+    const { status = own, label = '', isQuiet } = this.view
+    let read = 0
+    if (!isQuiet) {
+      const before = `${label === '' ? '' : `${label}: `}comparing ${sizeOf(survey)}: `
+      status.show(label, (elapsed) => `${before}${formatBytes(read)} read … ${elapsed}`)
+    }
+    try {
+      const manifest = await this.#reader.read(survey, (bytes) => {
+        read += bytes
+      })
+      return { survey, manifest }
+    } finally {
+      status.end(label)
+    }
   }
 
   async #send(survey: DirectorySurvey, manifest: FileManifest): Promise<PushResponse> {
