@@ -144,7 +144,10 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await dialog.getByRole('button', { name: 'Set the fault' }).click()
     await dialog.waitFor({ state: 'detached' })
     await berth.control('POST', '/events', { event: 'server.deleted' })
-    await page.getByText(/The fault flt_\w+, which a test has set, answered with 503/).first().waitFor()
+    await page
+      .getByText(/The fault flt_\w+, which a test has set, answered with 503/)
+      .first()
+      .waitFor()
     await page.getByRole('link', { name: 'Test controls' }).click()
     const fault = page.locator('.card', { hasText: `deliveries to ${body.id}` })
     await fault.getByRole('link', { name: 'Struck once' }).click()
