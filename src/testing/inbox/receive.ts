@@ -36,7 +36,7 @@ export async function receive(
   const headers = headersOf(request)
   const { verified, reason, webhookId } = verifySignature({ inbox: name, headers, body }, verification)
   const messageId = headers['webhook-id'] ?? null
-  const status = statusOf(reply, () => store.attempts(name, messageId))
+  const status = statusOf(reply, () => store.attempts(name, query, messageId))
   const kept = { name, query, headers, body, messageId, webhookId, verified, reason, status }
   const { id } = store.add(kept)
   await delay(reply.delayMs, [stopping, request.signal])

@@ -75,13 +75,16 @@ export class InboxStore {
     return this.#count().get({ name, after })?.n ?? 0
   }
 
-  /** Returns the number of an inbox's entries with a `webhook-id`, or without one for null. */
-  attempts(name: string, messageId: string | null): number {
+  /**
+   * Returns the number of an inbox's entries with a `webhook-id`, or without one for null, that were sent with the same
+   * query: two webhooks may lead to one inbox.
+   */
+  attempts(name: string, query: string, messageId: string | null): number {
     const same = messageId === null ? sql`${inbox.messageId} IS NULL` : eq(inbox.messageId, messageId)
     const found = this.#queries
       .select({ n: count() })
       .from(inbox)
-      .where(and(eq(inbox.name, name), same))
+      .where(and(eq(inbox.name, name), eq(inbox.query, query), same))
     return found.get()?.n ?? 0
   }
 

@@ -99,6 +99,10 @@ describe('POST /_berth/inbox/{name}', () => {
     // Another event begins anew.
     expect((await post('flaky?respond=503,200', '', { 'webhook-id': 'other' })).status).toBe(503)
     expect((await post('flaky?respond=204')).status).toBe(204)
+    // Another webhook to the same inbox counts its own attempts.
+    expect((await post('flaky', '', { 'webhook-id': 'shared' })).status).toBe(200)
+    expect((await post('flaky?respond=503,200', '', { 'webhook-id': 'shared' })).status).toBe(503)
+    expect((await post('flaky?respond=503,200', '', { 'webhook-id': 'shared' })).status).toBe(200)
   })
 
   test('an answer that is put off holds up neither the entry nor the end of berth', async () => {
