@@ -52,7 +52,8 @@ export function GoalDialog({ title, example, noun, serverId, onRun, onClose }: G
           health.value.value?.agent === 'scripted' && (
             <>
               The scripted agent obeys lines such as <code>run: npm test</code>, <code>ask: Which one?</code>,{' '}
-              <code>write: …</code>; other goals follow a <a href="/docs/guide/scenarios">scenario</a>
+              <code>{'write: a.txt <<< text'}</code>; other goals follow a{' '}
+              <a href="/docs/guide/scenarios">scenario</a>
               {context.is_admin && (
                 <>
                   {' '}
