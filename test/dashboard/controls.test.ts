@@ -211,7 +211,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     const card = (n: number, text: string) =>
       section.locator(`.cards > li:nth-child(${n})`, { hasText: text })
     await page.getByRole('button', { name: 'Actions on the scenario first' }).click()
-    await page.getByRole('menuitem', { name: 'Edit …' }).click()
+    await page.getByRole('menuitem', { name: 'Edit' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('textbox').getByText('"first"').first().waitFor()
     await set(second, first)
