@@ -253,7 +253,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
         source: 'control',
       },
     ])
-    await page.getByRole('button', { name: 'Run again' }).click()
+    await page.getByRole('button', { name: 'Run again', exact: true }).click()
     await page.getByText('Follows the scenario').waitFor()
     await berth.control('DELETE', '/scenarios')
   })

@@ -33,11 +33,32 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     await page.getByText('hello from the agent', { exact: true }).waitFor()
 
     const first = page.url()
-    await page.getByRole('button', { name: 'Run again' }).click()
+    await page.getByRole('button', { name: 'Run again', exact: true }).click()
+    await page.getByText('Started again: this is the new task.').waitFor()
     await page.getByLabel(/The agent waits for your response/).waitFor()
     expect(page.url()).not.toBe(first)
     await page.getByRole('button', { name: 'Cancel' }).click()
     await page.locator('.state').getByText('cancelled').waitFor()
+    expect(problems).toEqual([])
+  })
+
+  test('a task that failed by its goal is run again with another one', async () => {
+    const serverId = await tests.berth.server({ task: 'mended' })
+    const { body } = await tests.berth.call('POST', `/servers/${serverId}/tasks`, {
+      goal: 'write: a.txt blue',
+    })
+    await using watched = await tests.open(`/dashboard/tasks/${body.task_id}`)
+    const { page, problems } = watched
+    await page.locator('.state').getByText('failed').waitFor()
+    await page.getByRole('button', { name: 'Edit and run again' }).click()
+    const goal = page.getByLabel('Goal', { exact: true })
+    expect(await goal.inputValue()).toBe('write: a.txt blue')
+    expect(await page.getByLabel('Server').inputValue()).toBe(serverId)
+    await goal.fill('write: a.txt <<< blue')
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByText('Started again: this is the new task.').waitFor()
+    await page.locator('.state').getByText('completed').waitFor()
+    expect(page.url()).not.toEndWith(body.task_id)
     expect(problems).toEqual([])
   })
 

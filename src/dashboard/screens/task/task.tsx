@@ -10,7 +10,8 @@ import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Task as TaskValue } from '../../store/store.ts'
-import { runTask } from '../tasks/run-task.ts'
+import { GoalDialog } from '../tasks/goal-dialog.tsx'
+import { runTaskAgain } from '../tasks/run-task.ts'
 import { EntryView } from './entry-view.tsx'
 import { followTask } from './follow.ts'
 import { Reply } from './reply.tsx'
@@ -44,6 +45,7 @@ function Conversation({ task }: { task: TaskValue }) {
   const { id, serverId, goal, status, question, createdAt } = task
   const transcript = useMemo(() => new Transcript(), [id])
   const [failure, setFailure] = useState<string | null>(null)
+  const [isEditing, setEditing] = useState(false)
   const [recorded, setRecorded] = useState<RecordedScenario | null>(null)
   useEffect(() => followTask(api, task, transcript, setFailure), [id])
   const server = store.servers.open().get(serverId)
@@ -93,9 +95,12 @@ function Conversation({ task }: { task: TaskValue }) {
             </Button>
           )}
           {!isOpen && (
-            <Button icon="restart" onClick={() => runTask(dashboard, serverId, goal)}>
-              Run again
-            </Button>
+            <>
+              <Button onClick={() => setEditing(true)}>Edit and run again</Button>
+              <Button icon="restart" onClick={() => runTaskAgain(dashboard, serverId, goal)}>
+                Run again
+              </Button>
+            </>
           )}
         </>
       }
@@ -117,6 +122,17 @@ function Conversation({ task }: { task: TaskValue }) {
           </p>
         )}
       </section>
+      {isEditing && (
+        <GoalDialog
+          title="Run a task"
+          example=""
+          noun="tasks"
+          serverId={serverId}
+          goal={goal}
+          onRun={(server, changed) => runTaskAgain(dashboard, server, changed)}
+          onClose={() => setEditing(false)}
+        />
+      )}
       {recorded && <SaveScenario recorded={recorded} onClose={() => setRecorded(null)} />}
     </Page>
   )

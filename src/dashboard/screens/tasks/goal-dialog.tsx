@@ -13,15 +13,25 @@ interface GoalDialogProps {
   noun: 'tasks' | 'builds'
   /** The server to begin with. */
   serverId?: string | undefined
+  /** The goal to begin with. */
+  goal?: string
   onRun: (serverId: string, goal: string) => Promise<void>
   onClose: () => void
 }
 
 /** Asks for a goal in plain words, and for the server that it is reached on. */
-export function GoalDialog({ title, example, noun, serverId, onRun, onClose }: GoalDialogProps) {
+export function GoalDialog({
+  title,
+  example,
+  noun,
+  serverId,
+  goal: first = '',
+  onRun,
+  onClose,
+}: GoalDialogProps) {
   const { store, context, health } = useDashboard()
   const servers = store.servers.open().list.value
-  const [goal, setGoal] = useState('')
+  const [goal, setGoal] = useState(first)
   const [chosen, setChosen] = useState(serverId ?? '')
   const server = chosen || servers[0]?.id || ''
   return (

@@ -11,3 +11,9 @@ export async function runTask(
   store.tasks.add(task)
   router.go(`/dashboard/tasks/${taskId}`)
 }
+
+/** Does as `runTask`, and says so: the screen of a task with the same goal looks like that of the one before. */
+export async function runTaskAgain(dashboard: Dashboard, serverId: string, goal: string): Promise<void> {
+  await runTask(dashboard, serverId, goal)
+  dashboard.notices.done('Started again: this is the new task.')
+}
