@@ -61,6 +61,32 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     expect(problems.filter((problem) => !problem.includes('WebSocket'))).toEqual([])
   })
 
+  test('that a reset and a restore empty the journal is said, and a fault leads to no request that is gone', async () => {
+    const { berth } = tests
+    await using watched = await tests.open('/dashboard/controls')
+    const { page } = watched
+    const fault = { match: { operation: 'templates.list' }, effect: { error: { status: 503 } }, times: 1 }
+    await berth.control('POST', '/faults', fault)
+    expect((await berth.call('GET', '/templates')).status).toBe(503)
+    await page.getByRole('link', { name: 'Struck once' }).waitFor()
+    await berth.control('POST', '/snapshots', { name: 'struck' })
+    const dialog = page.getByRole('dialog')
+    const card = page.locator('.card', { hasText: 'struck' }).filter({ hasText: 'saved' })
+    for (const button of [
+      page.getByRole('button', { name: 'Reset the state' }),
+      card.getByRole('button', { name: 'Restore' }),
+    ]) {
+      await button.click()
+      await dialog.getByText('The journal of requests is emptied, and an undo does not').waitFor()
+      await dialog.getByRole('button', { name: 'Cancel' }).click()
+    }
+    await berth.control('POST', '/snapshots/struck/restore')
+    await page.getByText('Struck once, of which the journal has no request, at most 1').waitFor()
+    expect(await page.getByRole('link', { name: 'Struck once' }).count()).toBe(0)
+    await berth.control('DELETE', '/faults')
+    await berth.control('DELETE', '/snapshots/struck')
+  })
+
   test('a template becomes a fault of chosen requests, with its JSON and its lines', async () => {
     const { berth } = tests
     await using watched = await tests.open('/dashboard/controls')

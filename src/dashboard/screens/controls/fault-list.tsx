@@ -17,19 +17,7 @@ export function FaultList({ faults }: { faults: readonly Fault[] }) {
               <strong>{effectText(fault.effect)}</strong> on <code>{matchOf(fault)}</code>
             </p>
             <p class="quiet">
-              {fault.hits === 0 ? (
-                'Has not struck yet'
-              ) : (
-                <a
-                  href={
-                    fault.match.deliveries
-                      ? '/dashboard/webhooks'
-                      : `/dashboard/requests?fault=${fault.id}&own=1`
-                  }
-                >
-                  {fault.hits === 1 ? 'Struck once' : `Struck ${fault.hits} times`}
-                </a>
-              )}
+              <Hits of={fault} />
               {fault.times !== null && `, at most ${fault.times}`}
             </p>
             <CommandLines
@@ -51,6 +39,27 @@ export function FaultList({ faults }: { faults: readonly Fault[] }) {
         </li>
       ))}
     </ul>
+  )
+}
+
+/** How often a fault has struck, with the way to what it struck as far as that is still known. */
+function Hits({ of: { id, hits, match } }: { of: Fault }) {
+  const { store } = useDashboard()
+  if (hits === 0) return <>Has not struck yet</>
+  const text = hits === 1 ? 'Struck once' : `Struck ${hits} times`
+  if (match.deliveries) return <a href="/dashboard/webhooks">{text}</a>
+  const { state, list, hasOlder } = store.requests.open()
+  // The journal is shorter than the life of a fault: a restart, a reset and a restore empty it.
+  const isKnown =
+    state.value !== 'ready' ||
+    hasOlder.value ||
+    list.value.some(({ faults }) => faults.some(({ fault_id: one }) => one === id))
+  return isKnown ? (
+    <a href={`/dashboard/requests?fault=${id}&own=1`}>{text}</a>
+  ) : (
+    <span title="A restart, a reset and a restore empty the journal of requests.">
+      {text}, of which the journal has no request
+    </span>
   )
 }
 

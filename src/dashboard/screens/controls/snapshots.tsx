@@ -17,6 +17,9 @@ type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
 const BEFORE_RESET = 'before-reset'
 const BEFORE_RESTORE = 'before-restore'
 
+/** What a reset and a restore lose for good: the journal is in memory, and in no snapshot. */
+const JOURNAL_IS_LOST = 'The journal of requests is emptied, and an undo does not bring it back.'
+
 /** Reports whether the dashboard saved a snapshot by itself. */
 const isForUndo = ({ name }: Snapshot): boolean => name === BEFORE_RESET || name === BEFORE_RESTORE
 
@@ -108,7 +111,7 @@ export function Snapshots() {
         >
           <p>
             All servers, projects, tasks and keys but the first are gone. The state is saved as{' '}
-            <code>{BEFORE_RESET}</code> first, so this can be undone.
+            <code>{BEFORE_RESET}</code> first, so this can be undone. {JOURNAL_IS_LOST}
           </p>
         </Confirm>
       )}
@@ -127,7 +130,8 @@ export function Snapshots() {
               <>
                 It is saved as <code>{BEFORE_RESTORE}</code> first, so this can be undone.
               </>
-            )}
+            )}{' '}
+            {JOURNAL_IS_LOST}
           </p>
         </Confirm>
       )}
