@@ -87,6 +87,34 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await berth.control('DELETE', '/snapshots/struck')
   })
 
+  test('a spent fault stands below those that may strike, and strikes again once it is armed again', async () => {
+    const { berth } = tests
+    const status = async () => (await berth.call('GET', '/templates')).status
+    const effect = { error: { status: 503 } }
+    await berth.control('POST', '/faults', { match: { operation: 'templates.list' }, effect, times: 1 })
+    await berth.control('POST', '/faults', { match: { operation: 'keys.list' }, effect, times: 1 })
+    expect([await status(), await status()]).toEqual([503, 200])
+    await using watched = await tests.open('/dashboard/controls')
+    const { page } = watched
+    const cards = page.getByRole('region', { name: 'Faults' }).locator('.cards > li')
+    const spent = cards.filter({ has: page.getByText('spent', { exact: true }) })
+    await spent.first().waitFor()
+    expect(await cards.locator('p > code').allTextContents()).toEqual(['keys.list', 'templates.list'])
+    expect(await spent.locator('p > code').allTextContents()).toEqual(['templates.list'])
+    expect(await hindrances(page)).toEqual([])
+    await spent.getByRole('button', { name: 'Arm again' }).click()
+    await spent.waitFor({ state: 'detached' })
+    const { faults } = (await berth.control('GET', '/faults')).body
+    expect(faults).toMatchObject([
+      { match: { operation: 'keys.list' }, hits: 0 },
+      { match: { operation: 'templates.list' }, effect, times: 1, hits: 0 },
+    ])
+    expect([await status(), await status()]).toEqual([503, 200])
+    await spent.getByRole('button', { name: 'Remove' }).click()
+    await spent.waitFor({ state: 'detached' })
+    await berth.control('DELETE', '/faults')
+  })
+
   test('a template becomes a fault of chosen requests, with its JSON and its lines', async () => {
     const { berth } = tests
     await using watched = await tests.open('/dashboard/controls')

@@ -3,6 +3,7 @@ import { useId, useState } from 'preact/hooks'
 import { Button } from '../components/button.tsx'
 import { span } from '../components/time.tsx'
 import { type Dashboard, useDashboard } from '../dashboard.ts'
+import { isSpent } from '../store/store.ts'
 
 /** Most that are shown each in a line of its own. */
 const MOST = 2
@@ -158,8 +159,7 @@ function clockBanners({ api, clock, context }: Dashboard): Banner[] {
 
 function faultBanners({ api, context, notices, store }: Dashboard): Banner[] {
   const set = context.is_admin ? store.faults.open().list.value : []
-  // One whose times are used up strikes no more.
-  const faults = set.filter(({ hits, times }) => times === null || hits < times).length
+  const faults = set.filter((fault) => !isSpent(fault)).length
   if (faults === 0) return []
   const short = faults === 1 ? 'A fault is set' : `${faults} faults are set`
   return [

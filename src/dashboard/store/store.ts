@@ -32,6 +32,8 @@ export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 export type Delivery = ResponseOf<'control.deliveries.list'>['deliveries'][number]
 /** A fault of requests. */
 export type Fault = ResponseOf<'control.faults.list'>['faults'][number]
+/** Reports whether a fault has struck as often as it may, so that it strikes no more. */
+export const isSpent = ({ hits, times }: Fault): boolean => times !== null && hits >= times
 /** The faults inside a server. */
 export interface ServerFaults {
   readonly server_id: string

@@ -1,20 +1,25 @@
 import { Button } from '../../components/button.tsx'
 import { CommandLines } from '../../components/command-lines.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import type { Fault } from '../../store/store.ts'
+import { type Fault, isSpent } from '../../store/store.ts'
 import { effectText, type FaultCreate, faultLine } from '../requests/effects.ts'
 
-/** Faults of requests, with how often each has struck. */
+/** Faults of requests, with how often each has struck: those that still may, then those that are spent. */
 export function FaultList({ faults }: { faults: readonly Fault[] }) {
   const { api, router, store } = useDashboard()
   const chosen = router.query.value.get('fault')
+  const remove = async ({ id }: Fault): Promise<void> => {
+    await api.call('control.faults.delete', { params: { faultId: id } })
+    store.faults.remove(id)
+  }
   return (
     <ul class="cards">
-      {faults.map((fault) => (
+      {[...faults.filter((fault) => !isSpent(fault)), ...faults.filter(isSpent)].map((fault) => (
         <li class={`card${chosen === fault.id ? ' current' : ''}`} key={fault.id}>
           <div class="card-main">
-            <p>
-              <strong>{effectText(fault.effect)}</strong> on <code>{matchOf(fault)}</code>
+            <p class={isSpent(fault) ? 'quiet' : ''}>
+              <strong>{effectText(fault.effect)}</strong> on <code>{matchOf(fault)}</code>{' '}
+              {isSpent(fault) && <span class="chip">spent</span>}
             </p>
             <p class="quiet">
               <Hits of={fault} />
@@ -27,13 +32,18 @@ export function FaultList({ faults }: { faults: readonly Fault[] }) {
               body={givenOf(fault)}
             />
           </div>
-          <Button
-            look="danger"
-            onClick={async () => {
-              await api.call('control.faults.delete', { params: { faultId: fault.id } })
-              store.faults.remove(fault.id)
-            }}
-          >
+          {isSpent(fault) && (
+            <Button
+              icon="restart"
+              onClick={async () => {
+                store.faults.add(await api.call('control.faults.add', { body: givenOf(fault) }))
+                await remove(fault)
+              }}
+            >
+              Arm again
+            </Button>
+          )}
+          <Button look="danger" onClick={() => remove(fault)}>
             Remove
           </Button>
         </li>
