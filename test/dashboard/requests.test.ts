@@ -43,6 +43,36 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     expect(problems).toEqual([])
   })
 
+  test('a fault gives the same response as the request that it is made of, and the list tells them apart', async () => {
+    const { berth } = tests
+    const refused = await berth.call('POST', '/servers', { tier: 'huge' })
+    expect(refused.status).toBe(400)
+    await using watched = await tests.open('/dashboard/requests?operation=servers.create&status=4xx')
+    const { page } = watched
+    await rows(page).first().getByRole('link').click()
+    await page.getByRole('button', { name: 'Make a fault of it' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Make a fault of it' })
+    expect(await dialog.getByRole('radio', { name: 'The same response: 400' }).isChecked()).toBe(true)
+    await dialog.getByRole('button', { name: 'Set the fault' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    const struck = await berth.call('POST', '/servers', {})
+    expect([struck.status, struck.body]).toEqual([400, refused.body])
+    expect(struck.headers.get('content-type')).toBe(refused.headers.get('content-type'))
+    await rows(page).nth(1).waitFor()
+    const given = page.getByTitle('A fault gave this response.')
+    expect([await given.count(), await rows(page).first().locator(given).textContent()]).toEqual([1, 'fault'])
+    expect(await hindrances(page)).toEqual([])
+
+    // What was refused on purpose is no less a response; one that went well is offered too, but not first.
+    await berth.control('DELETE', '/faults')
+    await berth.call('GET', '/templates?well')
+    await page.goto(`${berth.info.base_url}/dashboard/requests?operation=templates.list&q=well`)
+    await rows(page).first().getByRole('link').click()
+    await page.getByRole('button', { name: 'Make a fault of it' }).click()
+    expect(await dialog.getByRole('radio', { name: '500 internal error' }).isChecked()).toBe(true)
+    await dialog.getByRole('radio', { name: 'The same response: 200' }).waitFor()
+  })
+
   test('a request whose response was lost shows what was done, and its fault leads to all that it struck', async () => {
     const { berth } = tests
     const lost = { match: { operation: 'servers.create' }, effect: { lose_response: true } }

@@ -11,8 +11,14 @@ export type FaultEffect = FaultCreate['effect']
 const GATEWAY_PAGE =
   '<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>'
 
+/** An effect as dialogs offer it. */
+export interface OfferedEffect {
+  readonly label: string
+  readonly effect: FaultEffect
+}
+
 /** What a fault may do. */
-export const EFFECTS: readonly { readonly label: string; readonly effect: FaultEffect }[] = [
+export const EFFECTS: readonly OfferedEffect[] = [
   { label: '429 too many requests', effect: { error: { status: 429, retry_after: 30 } } },
   { label: '500 internal error', effect: { error: { status: 500 } } },
   { label: '502 bad gateway', effect: { error: { status: 502 } } },

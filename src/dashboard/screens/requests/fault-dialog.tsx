@@ -4,7 +4,7 @@ import { CommandLines } from '../../components/command-lines.tsx'
 import { CopyButton } from '../../components/copy.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import { EFFECTS, type FaultCreate, faultLine, isForDeliveries } from './effects.ts'
+import { EFFECTS, type FaultCreate, faultLine, isForDeliveries, type OfferedEffect } from './effects.ts'
 
 /** Which requests a fault is for. */
 export type FaultMatch = FaultCreate['match']
@@ -19,7 +19,9 @@ const TIMES = [
 interface FaultDialogProps {
   title: string
   match: FaultMatch
-  /** The effect to begin with, by its place in `EFFECTS`. */
+  /** What is offered; `EFFECTS` if it is missing. */
+  effects?: readonly OfferedEffect[]
+  /** The effect to begin with, by its place among those that are offered. */
   initial: number
   /** How the match is chosen. */
   children: ComponentChildren
@@ -27,11 +29,18 @@ interface FaultDialogProps {
 }
 
 /** Asks how requests are to fail and how often, and sets that fault. */
-export function FaultDialog({ title, match, initial, children, onClose }: FaultDialogProps) {
+export function FaultDialog({
+  title,
+  match,
+  effects = EFFECTS,
+  initial,
+  children,
+  onClose,
+}: FaultDialogProps) {
   const { api, notices, store } = useDashboard()
   const [chosen, setChosen] = useState(initial)
   const [often, setOften] = useState(0)
-  const effect = EFFECTS[chosen] ?? EFFECTS[0]
+  const effect = effects[chosen] ?? effects[0]
   const times = TIMES[often]?.times
   if (!effect) return null
   const body: FaultCreate = { match, effect: effect.effect, ...(times !== undefined && { times }) }
@@ -59,7 +68,7 @@ export function FaultDialog({ title, match, initial, children, onClose }: FaultD
       {children}
       <fieldset class="choice column">
         <legend>What happens to them</legend>
-        {EFFECTS.map(
+        {effects.map(
           ({ label, effect: one }, index) =>
             (match.deliveries === undefined || isForDeliveries(one)) && (
               <label key={label}>

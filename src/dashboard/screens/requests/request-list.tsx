@@ -104,7 +104,7 @@ function RequestRow({
   isCurrent: boolean
   href: string
 }) {
-  const { method, path, operation, status, ms, at, near_misses: misses, aborted } = request
+  const { method, path, operation, status, ms, at, near_misses: misses, aborted, faults } = request
   // The same element is not compared again, which is most of the work of scrolling.
   return useMemo(
     () => (
@@ -123,6 +123,11 @@ function RequestRow({
               <span class="visually-hidden">near miss</span>
             </span>
           )}
+          {faults.length > 0 && (
+            <span class="chip" title={faultTitle(faults)}>
+              fault
+            </span>
+          )}
         </span>
         <span class="cell operation quiet">{operation ?? 'no operation'}</span>
         <span class="cell who quiet">
@@ -137,6 +142,12 @@ function RequestRow({
     [request, isCurrent, href],
   )
 }
+
+/** Says whether the response of a request that faults struck is theirs. */
+const faultTitle = (faults: JournalRequest['faults']): string =>
+  faults.some(({ effect }) => 'error' in effect || 'respond' in effect)
+    ? 'A fault gave this response.'
+    : 'A fault struck this request.'
 
 /** What the list shows without a request. */
 const Nothing = ({ isFiltered, hasOwn, path }: { isFiltered: boolean; hasOwn: boolean; path: string }) =>
