@@ -23,12 +23,13 @@ import { down, up } from './commands/up.ts'
 import { use } from './commands/use.ts'
 import { version } from './commands/version.ts'
 import { addGuideHints, groupItems, reflow } from './help.ts'
-import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES, NOUNS } from './nouns/index.ts'
+import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES } from './nouns/index.ts'
 import { reset } from './nouns/snapshots.ts'
 import { paint } from './output.ts'
 import type { ProcessContext } from './process-context.ts'
 import { addCommand, addNoun, type Noun, type RunnableCommand } from './runner.ts'
 import type { CliSession } from './session.ts'
+import { rewriteUsageError } from './usage-errors.ts'
 
 const EXAMPLES = `
 Examples:
@@ -74,7 +75,7 @@ export function createProgram(session: CliSession, word?: string): Command {
       writeErr: (text) => void stderr.write(text),
       getOutHasColors: () => stdout.hasColors,
       getErrHasColors: () => stderr.hasColors,
-      outputError: (text, write) => write(rewriteUsageError(text)),
+      outputError: (text, write) => write(rewriteUsageError(text, word)),
     })
     .configureHelp({
       groupItems,
@@ -117,24 +118,6 @@ export function createProgram(session: CliSession, word?: string): Command {
 
 /** Returns the width of help texts. Without a terminal the library reports none. */
 const helpWidth = (program: Command): number => program.configureOutput().getOutHelpWidth?.() ?? 80
-
-/** Rewrites the library's usage errors in berth's style. */
-const rewriteUsageError = (text: string): string =>
-  text
-    .replace(
-      /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/m,
-      'error: $2: expected one of $3, got "$1".',
-    )
-    .replace(/unknown command '([^']*)'(?:\n\(Did you mean [^)]*\))?/, (text, word: string) => {
-      const nouns = NOUNS.filter(({ commands }) => commands.some(({ usage }) => usage.split(' ')[0] === word))
-      const meant = nouns.map(({ name }) => `"berth ${name} ${word}"`)
-      return meant.length === 0 || meant.length > 3
-        ? text
-        : `unknown command '${word}'\n(Did you mean ${meant.join(' or ')}?)`
-    })
-    // The library suggests an alias as if it were another command.
-    .replace(/\(Did you mean one of list, ls\?\)/, '(Did you mean list?)')
-    .replace(/^error: /, 'berth: ')
 
 /** Adds the sentence after a usage error that names the help. */
 function addHelpHints(parent: Command, path: string): void {

@@ -97,6 +97,12 @@ const WRONG: [args: string[], message: string][] = [
   [['help', 'servrs'], "unknown command 'servrs'\n(Did you mean servers?)"],
   [['faults', 'ad', '--help'], "unknown command 'ad'"],
   [['push'], 'unknown command \'push\'\n(Did you mean "berth projects push"?)'],
+  [['server', 'create'], 'unknown command \'server\'\n(Did you mean "berth servers"?)'],
+  [['ssh'], 'unknown command \'ssh\'\n(Did you mean "berth shell"?)'],
+  [['destroy'], '(Did you mean "berth servers delete" or "berth projects delete"?)'],
+  [['create'], '(Did you mean "berth servers create" or "berth projects create"?)'],
+  [['help', 'status'], '(Did you mean "berth servers" or "berth doctor"?)'],
+  [['watch'], '(Did you mean "berth deploy --watch" or "berth projects push --watch"?)'],
   [['servers', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
   [['serve', '--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
   [['--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
@@ -127,6 +133,25 @@ test.each(WRONG)('wrong usage exits with 2 and says on stderr what is wrong: %j'
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
   expect(stderr).toStartWith('berth: ')
   expect(stderr).toContain(message)
+})
+
+/** What a wrong command line prints. */
+async function errorOf(word: string): Promise<string> {
+  const parts: string[] = []
+  const context = contextFor((part) => void parts.push(part))
+  expect(await runProgram([word], context)).toBe(2)
+  return parts.join('')
+}
+
+test('every command that a synonym leads to exists, and no mistyped word leads to one that removes', async () => {
+  for (const word of ['resett', 'rset', 'preset']) expect(await errorOf(word)).not.toMatch(/mean.*reset/)
+  const words = 'attach delete dev download info init kill ls publish start tail upload'.split(' ')
+  for (const word of words) {
+    const [, meant = ''] = (await errorOf(word)).split('Did you mean ')
+    const lines = [...(meant.split('?)')[0] ?? '').matchAll(/"berth ([^"]+)"/g)]
+    expect({ word, count: lines.length }).not.toEqual({ word, count: 0 })
+    for (const [, line = ''] of lines) expect(await helpOf(line.split(' '))).toStartWith('Usage: berth ')
+  }
 })
 
 test('a refused API key is not repeated', async () => {
