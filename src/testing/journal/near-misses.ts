@@ -65,9 +65,7 @@ function unreadFields(shape: FieldSchema | undefined, value: unknown, place: str
     const at = place === '' ? name : `${place}.${name}`
     const inside = known.flatMap(([one, of]) => (one === name ? [of] : []))
     if (inside.length > 0) return unreadFields(union(inside), inner, at)
-    return [
-      missOf('field', at, 'Nothing read this field', names.length === 0 ? [] : similarNames(name, names)),
-    ]
+    return [unreadOf('field', at, 'Nothing read this field', name, names)]
   })
 }
 
@@ -92,9 +90,7 @@ function unreadParameters({ query: shape }: DescribedOperation, query: URLSearch
   const names = alternativesOf(shape).flatMap(({ properties }) => Object.keys(properties ?? {}))
   return [...new Set(query.keys())]
     .filter((name) => !names.includes(name))
-    .map((name) =>
-      missOf('query', name, 'Nothing read this parameter of the query', similarNames(name, names)),
-    )
+    .map((name) => unreadOf('query', name, 'Nothing read this parameter of the query', name, names))
 }
 
 /** Kinds of ids by prefix, as path parameters name them. */
@@ -187,6 +183,23 @@ function similarNames(name: string, names: readonly string[]): string[] {
   const plain = (text: string): string => text.replace(/[_-]/g, '').toLowerCase()
   const same = names.filter((known) => plain(known) === plain(name))
   return same.length > 0 ? same : nearest(name, names)
+}
+
+/** Most known names that are listed where none is similar. */
+const MOST_KNOWN = 12
+
+/** Describes a name that nothing read, with the similar ones that are known, or else all of them. */
+function unreadOf(
+  kind: NearMiss['kind'],
+  at: string,
+  what: string,
+  name: string,
+  names: readonly string[],
+): NearMiss {
+  const miss = missOf(kind, at, what, similarNames(name, names))
+  if (miss.suggestions.length > 0 || names.length === 0) return miss
+  const rest = names.length > MOST_KNOWN ? ` and ${names.length - MOST_KNOWN} more` : ''
+  return { ...miss, message: `${miss.message} Known: ${names.slice(0, MOST_KNOWN).join(', ')}${rest}.` }
 }
 
 const missOf = (kind: NearMiss['kind'], at: string, what: string, suggestions: string[]): NearMiss => ({

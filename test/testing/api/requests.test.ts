@@ -459,6 +459,19 @@ describe('near misses', () => {
     ])
   })
 
+  test('name what is known where nothing similar is', async () => {
+    const messages = async (...request: Parameters<typeof missesOf>) => {
+      await missesOf(...request)
+      return (await last()).near_misses.map(({ message }: { message: string }) => message)
+    }
+    expect(await messages('POST', `/servers/${server}/tasks`, { goal: '', nmae: 'y' })).toEqual([
+      'Nothing read this field. Known: goal.',
+    ])
+    expect(await messages('GET', '/usage?wholly=1')).toEqual([
+      'Nothing read this parameter of the query. Known: days.',
+    ])
+  })
+
   test('are paths and methods that lead nowhere, with those that nearly matched', async () => {
     expect(await missesOf('GET', '/server')).toEqual([
       { kind: 'path', at: '/server', suggestions: ['GET /servers', 'POST /servers'] },
