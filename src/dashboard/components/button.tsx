@@ -14,6 +14,8 @@ export interface ButtonProps {
   icon?: IconName
   /** Name for screen readers, and on hover, of a button without text. */
   label?: string
+  /** What is shown on hover, beside the text. */
+  title?: string | undefined
   disabled?: boolean | undefined
   type?: 'button' | 'submit'
   children?: ComponentChildren
@@ -27,6 +29,7 @@ export function Button({
   look = 'plain',
   icon,
   label,
+  title = label,
   disabled,
   type = 'button',
   pressed,
@@ -51,7 +54,7 @@ export function Button({
       aria-busy={isBusy}
       aria-label={label}
       aria-pressed={pressed}
-      title={label}
+      title={title}
       onClick={onClick && (() => void run())}
     >
       {icon && <Icon name={icon} />}

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiFailure, messageOf } from '../api/failure.ts'
 import { Button } from './button.tsx'
 import { FieldError, RefusedField } from './field.tsx'
+import { isSubmit, SubmitKeys, submitKeysTitle } from './submit-keys.tsx'
 
 /** Properties of a dialog. */
 export interface DialogProps {
@@ -60,7 +61,10 @@ interface FormDialogProps extends DialogProps {
   commands?: ComponentChildren
 }
 
-/** A dialog with a form: its fields, what it does, and the way out. */
+/**
+ * A dialog with a form: its fields, what it does, and the way out. Ctrl+Enter sends one that has a field of several
+ * lines.
+ */
 export function FormDialog({
   action,
   onSubmit,
@@ -81,6 +85,9 @@ export function FormDialog({
     const first = field ?? place?.querySelector<HTMLElement>('select, input, .actions button[type="button"]')
     first?.focus()
   }, [])
+  const [hasLines, setHasLines] = useState(false)
+  useLayoutEffect(() => setHasLines(form.current?.querySelector('textarea') != null))
+  const isBlocked = isBusy || isDisabled
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     setBusy(true)
@@ -100,7 +107,17 @@ export function FormDialog({
   const refused = failure instanceof FieldError ? failure : null
   return (
     <Dialog isKept {...dialog}>
-      <form ref={form} onSubmit={(event) => void submit(event)}>
+      <form
+        ref={form}
+        onSubmit={(event) => void submit(event)}
+        onKeyDown={(event) => {
+          if (hasLines && !isBlocked && isSubmit(event)) {
+            // Else the browser presses the button that has the focus, too.
+            event.preventDefault()
+            event.currentTarget.requestSubmit()
+          }
+        }}
+      >
         <RefusedField.Provider value={refused}>{children}</RefusedField.Provider>
         {failure !== null && refused === null && (
           <p class="notice failure" role="alert">
@@ -108,8 +125,14 @@ export function FormDialog({
           </p>
         )}
         <div class="actions">
-          <Button type="submit" look={isDangerous ? 'danger' : 'primary'} disabled={isBusy || isDisabled}>
+          <Button
+            type="submit"
+            look={isDangerous ? 'danger' : 'primary'}
+            disabled={isBlocked}
+            title={hasLines ? submitKeysTitle() : undefined}
+          >
             {action}
+            {hasLines && <SubmitKeys />}
           </Button>
           <Button onClick={dialog.onClose}>Cancel</Button>
         </div>

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
+import { isSubmit, SubmitKeys, submitKeysTitle } from '../../components/submit-keys.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Task } from '../../store/store.ts'
 
@@ -36,12 +37,13 @@ export function Reply({ task, question }: { task: Task; question: string }) {
           value={answer}
           onInput={({ currentTarget }) => setAnswer(currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void notices.attempt(send)
+            if (isSubmit(event)) void notices.attempt(send)
           }}
         />
       </label>
-      <Button type="submit" look="primary">
+      <Button type="submit" look="primary" title={submitKeysTitle()}>
         Send
+        <SubmitKeys />
       </Button>
       <CommandLines
         berth={`berth tasks answer ${taskId} ${quoted(answer)}`}

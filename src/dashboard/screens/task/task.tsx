@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { Id, serverName } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
@@ -48,6 +48,15 @@ function Conversation({ task }: { task: TaskValue }) {
   const [isEditing, setEditing] = useState(false)
   const [recorded, setRecorded] = useState<RecordedScenario | null>(null)
   useEffect(() => followTask(api, task, transcript, setFailure), [id])
+  const conversation = useRef<HTMLElement>(null)
+  const isAsking = status === 'awaiting_input'
+  useEffect(() => {
+    if (!isAsking) return
+    // The place for the response is gone when it was sent: the keyboard goes on at what the agent does with it.
+    return () => {
+      if (document.activeElement === document.body) conversation.current?.focus({ preventScroll: true })
+    }
+  }, [isAsking])
   const server = store.servers.open().get(serverId)
   const entries = transcript.entries.value
   const usage = transcript.usage.value
@@ -105,7 +114,7 @@ function Conversation({ task }: { task: TaskValue }) {
         </>
       }
     >
-      <section class="conversation" aria-label="Conversation">
+      <section ref={conversation} class="conversation" aria-label="Conversation" tabIndex={-1}>
         <div class="said answer">
           <p class="speaker">Goal</p>
           <p class="words">{goal}</p>
@@ -114,7 +123,7 @@ function Conversation({ task }: { task: TaskValue }) {
           <EntryView key={entry.key} entry={entry} />
         ))}
         {failure !== null && <p class="notice failure">{failure}</p>}
-        {status === 'awaiting_input' && <Reply task={task} question={question ?? ''} />}
+        {isAsking && <Reply task={task} question={question ?? ''} />}
         {usage && (
           <p class="quiet">
             {usage.inputTokens} tokens read, {usage.outputTokens} written
