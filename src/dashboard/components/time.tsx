@@ -32,6 +32,13 @@ export const TimeOfDay = ({ at }: { at: number }) => {
   )
 }
 
+/** A time by the second, in UTC: of what was kept while the clock may have been moved. */
+export const DateAndTime = ({ at }: { at: string }) => (
+  <time dateTime={at} title={at}>
+    {new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC
+  </time>
+)
+
 /** Returns how far away a time is that something is due at, down to its last second: `in 4.2 s`, then `now`. */
 const dueIn = (at: number, now: number): string => (at > now ? `in ${span(at - now)}` : 'now')
 

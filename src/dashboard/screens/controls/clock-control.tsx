@@ -57,6 +57,7 @@ export function ClockControl() {
   // A millisecond may come from the machine's calendar.
   const isAhead = Math.abs(clock.offset_ms) >= 1_000
   const next = clock.next.find(({ id }) => id !== context.session_id)
+  const own = clock.next.find(({ id }) => id === context.session_id)
   const nextAt = next === undefined ? 0 : Date.parse(next.at)
   const isNear = nextAt - time.now.value <= FAR_MS
   /** Steers the clock without a question. */
@@ -95,6 +96,12 @@ export function ClockControl() {
               <Button look={isNear ? 'primary' : 'plain'} onClick={() => move({ set: next.at })}>
                 Go to the next: {next.name}
               </Button>
+              {own !== undefined && Date.parse(own.at) < nextAt && (
+                <span class="quiet">
+                  {' '}
+                  The end of your own session (session.end) is left out: you would have to sign in again.
+                </span>
+              )}
             </p>
           )}
           <table class="plain">

@@ -6,7 +6,7 @@ import { CommandLines, quoted } from '../../components/command-lines.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Section } from '../../components/section.tsx'
-import { Time } from '../../components/time.tsx'
+import { DateAndTime } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import { Fork } from './fork.tsx'
 import { SnapshotDiff } from './snapshot-diff.tsx'
@@ -153,7 +153,7 @@ function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: 
           {isForUndo(snapshot) && <span class="chip">saved to undo</span>}
         </p>
         <p class="quiet">
-          {formatBytes(bytes)}, saved <Time at={createdAt} />
+          {formatBytes(bytes)}, saved <DateAndTime at={createdAt} />
         </p>
       </div>
       <Button onClick={() => setAsked('diff')}>What differs</Button>
