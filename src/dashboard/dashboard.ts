@@ -53,6 +53,7 @@ export class Dashboard {
   /** Connects to the instance and listens to the browser. */
   start(): void {
     this.router.start()
+    this.router.path.subscribe(() => this.notices.leaveScreen())
     this.health.start(this.api, this.changes, this.clock)
     this.changes.start()
     this.clock.start(this.changes)

@@ -64,6 +64,10 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     await page.getByText('Started again: this is the new task.').waitFor()
     await page.locator('.state').getByText('completed').waitFor()
     expect(page.url()).not.toEndWith(body.task_id)
+    await page.getByRole('link', { name: 'The one before' }).click()
+    await page.waitForURL((url) => url.pathname.endsWith(body.task_id))
+    // A notice goes with its screen.
+    await page.getByText('Started again: this is the new task.').waitFor({ state: 'detached' })
     expect(problems).toEqual([])
   })
 

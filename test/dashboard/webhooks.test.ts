@@ -125,6 +125,13 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await dialog.getByRole('button', { name: 'Send' }).click()
     await page.getByText('quota.threshold was emitted.').waitFor()
     expect((await last()).data.credits_used).toBe(12.5)
+    await page
+      .locator('.notice', { hasText: 'quota.threshold' })
+      .getByRole('link', { name: 'Show it' })
+      .click()
+    await page.locator('main').getByText('quota.threshold').first().waitFor()
+    expect(new URL(page.url()).searchParams.get('q')).toBe((await last()).id)
+    await page.locator('.notice').waitFor({ state: 'detached' })
   })
 
   test('the next deliveries to a webhook fail by a fault, once, whatever its receiver says', async () => {

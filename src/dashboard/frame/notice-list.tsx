@@ -3,13 +3,16 @@ import { useDashboard } from '../dashboard.ts'
 
 /** Shows what was done or failed, in the corner. */
 export function NoticeList() {
-  const { notices } = useDashboard()
+  const { notices, router } = useDashboard()
   return (
     <ul class="notices" aria-live="polite">
       {notices.all.value.map(({ id, text, isFailure, action }) => (
         <li key={id} class={`notice${isFailure ? ' failure' : ''}`}>
           <p>{text}</p>
-          {action && (
+          {action && 'href' in action && action.href !== router.path.value && (
+            <a href={action.href}>{action.label}</a>
+          )}
+          {action && 'run' in action && (
             <Button
               look="quiet"
               onClick={() => {

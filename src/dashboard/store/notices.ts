@@ -6,8 +6,10 @@ export interface Notice {
   readonly id: number
   readonly text: string
   readonly isFailure: boolean
-  /** What a person may do about it. */
-  readonly action?: { readonly label: string; readonly run: () => void }
+  /** What a person may do about it: undo it, mostly. Or where the thing is that it is about. */
+  readonly action?:
+    | { readonly label: string; readonly run: () => void }
+    | { readonly label: string; readonly href: string }
 }
 
 /** Milliseconds for which a notice of a success is shown. Failures stay until they are dismissed. */
@@ -43,6 +45,11 @@ export class Notices {
       this.failed(error)
       return false
     }
+  }
+
+  /** Removes the notices of a screen that is left. Those stay that offer to undo what was done. */
+  leaveScreen(): void {
+    this.#all.value = this.#all.peek().filter(({ action }) => action !== undefined && 'run' in action)
   }
 
   /** Removes a notice. */

@@ -17,7 +17,10 @@ export function ProjectMenu({ project, onDeleted }: { project: Project; onDelete
       icon: 'restart',
       run: async () => {
         await api.call('projects.restart', { params })
-        notices.done(`The app of ${name} starts again.`)
+        notices.done(`The app of ${name} starts again.`, {
+          label: 'Show it',
+          href: `/dashboard/projects/${id}`,
+        })
       },
     },
     ...(phase === null
@@ -48,8 +51,8 @@ export function ProjectMenu({ project, onDeleted }: { project: Project; onDelete
           onConfirm={async () => {
             await api.call('projects.delete', { params })
             store.projects.remove(id)
-            notices.done(`${name} was deleted.`)
             onDeleted?.()
+            notices.done(`${name} was deleted.`)
           }}
         >
           <p>Its app ends, and its files and variables are gone. They cannot be brought back.</p>

@@ -16,7 +16,7 @@ export function ServerMenu({ server, onDeleted }: { server: Server; onDeleted?: 
   const name = serverName(id, task)
   const start = async (): Promise<void> => {
     await api.call('servers.act', { params: { serverId: id }, body: { action: 'start' } })
-    notices.done(`${name} runs.`)
+    notices.done(`${name} runs.`, { label: 'Show it', href: `/dashboard/servers/${id}` })
   }
   const items: MenuItem[] = [
     ...(status === 'sleeping'
@@ -47,8 +47,8 @@ export function ServerMenu({ server, onDeleted }: { server: Server; onDeleted?: 
           onConfirm={async () => {
             await api.call('servers.delete', { params: { serverId: id } })
             store.servers.remove(id)
-            notices.done(`${name} was deleted.`)
             onDeleted?.()
+            notices.done(`${name} was deleted.`)
           }}
         >
           <p>Its files, projects, tasks and builds are gone with it. They cannot be brought back.</p>

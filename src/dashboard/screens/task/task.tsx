@@ -106,7 +106,7 @@ function Conversation({ task }: { task: TaskValue }) {
           {!isOpen && (
             <>
               <Button onClick={() => setEditing(true)}>Edit and run again</Button>
-              <Button icon="restart" onClick={() => runTaskAgain(dashboard, serverId, goal)}>
+              <Button icon="restart" onClick={() => runTaskAgain(dashboard, task)}>
                 Run again
               </Button>
             </>
@@ -138,7 +138,7 @@ function Conversation({ task }: { task: TaskValue }) {
           noun="tasks"
           serverId={serverId}
           goal={goal}
-          onRun={(server, changed) => runTaskAgain(dashboard, server, changed)}
+          onRun={(server, changed) => runTaskAgain(dashboard, task, changed, server)}
           onClose={() => setEditing(false)}
         />
       )}

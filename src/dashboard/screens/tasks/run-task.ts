@@ -1,4 +1,5 @@
 import type { Dashboard } from '../../dashboard.ts'
+import type { Task } from '../../store/store.ts'
 
 /** Gives an agent a goal on a server, and goes to the task. */
 export async function runTask(
@@ -12,8 +13,17 @@ export async function runTask(
   router.go(`/dashboard/tasks/${taskId}`)
 }
 
-/** Does as `runTask`, and says so: the screen of a task with the same goal looks like that of the one before. */
-export async function runTaskAgain(dashboard: Dashboard, serverId: string, goal: string): Promise<void> {
+/**
+ * Gives an agent a goal in place of a task that is over, and goes to the new task. It says so: the screen of a task with
+ * the same goal looks like that of the one before.
+ */
+export async function runTaskAgain(
+  dashboard: Dashboard,
+  before: Task,
+  goal = before.goal,
+  serverId = before.serverId,
+): Promise<void> {
   await runTask(dashboard, serverId, goal)
-  dashboard.notices.done('Started again: this is the new task.')
+  const href = `/dashboard/tasks/${before.id}`
+  dashboard.notices.done('Started again: this is the new task.', { label: 'The one before', href })
 }

@@ -51,8 +51,10 @@ function EventForm({ document, onClose }: { document: EventsDocument; onClose: (
       title="Send an event"
       action="Send"
       onSubmit={async () => {
-        await api.call('control.events.emit', { body: { ...body, data: dataOf(fields, values) } })
-        notices.done(`${event} was emitted.`)
+        const { id } = await api.call('control.events.emit', {
+          body: { ...body, data: dataOf(fields, values) },
+        })
+        notices.done(`${event} was emitted.`, { label: 'Show it', href: `/?q=${id}` })
       }}
       onClose={onClose}
       commands={
