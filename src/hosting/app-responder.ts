@@ -24,6 +24,8 @@ export interface StartOptions {
   spawned: () => void
   /** Stops the program, and an earlier version too, if aborted before it responds. */
   signal: AbortSignal
+  /** Stops the program if aborted before it responds. An earlier version goes on. */
+  withdrawn: AbortSignal
   /** Called if an earlier version that had to end first is started again. */
   beforeFallback: () => Promise<void>
 }
@@ -112,14 +114,14 @@ export class AppResponder {
   async startProgram(
     sandbox: Sandbox,
     { plan, environment }: AppVersion,
-    { spawned, signal, beforeFallback }: Partial<StartOptions>,
+    { spawned, signal, withdrawn, beforeFallback }: Partial<StartOptions>,
   ): Promise<void> {
     const { exposure } = this.#options
     const supervisor = this.#superviseIn(sandbox)
     if (!this.isUp) exposure.setUpstream({ kind: 'starting' })
     signal?.throwIfAborted()
     const drained = (port: number) => exposure.drained({ server: sandbox, port })
-    const started = supervisor.replace(plan, environment, drained, beforeFallback)
+    const started = supervisor.replace(plan, environment, drained, beforeFallback, withdrawn)
     const stop = () => void supervisor.stop()
     signal?.addEventListener('abort', stop)
     try {

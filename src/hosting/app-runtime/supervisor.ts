@@ -75,18 +75,23 @@ export class AppSupervisor {
    * a fixed port cannot run twice: the old one is ended first, and started again if the new one fails.
    *
    * @param beforeFallback called before the old one is started again
-   * @throws as `start`
+   * @param withdrawn ends the new one if aborted before it responds. The old one goes on as after a failure
+   * @throws as `start`; the reason of `withdrawn`
    */
   replace(
     plan: AppPlan,
     env: Readonly<Record<string, string>>,
     drained: Drained,
     beforeFallback: () => Promise<void> = async () => {},
+    withdrawn?: AbortSignal,
   ): Promise<void> {
     const program = toProgram(plan, env)
     // The restart of a version that is replaced need not finish.
     if (this.#current?.kind === 'restart') this.#current.abort.abort(stopped())
-    return this.#enqueue('start', (signal) => this.#replace(program, drained, beforeFallback, signal))
+    return this.#enqueue('start', (signal) => {
+      withdrawn?.throwIfAborted()
+      return this.#replace(program, drained, beforeFallback, signal, withdrawn)
+    })
   }
 
   /** Stops the app. Resolves when none of its processes is left. Calls under way fail. */
@@ -107,6 +112,7 @@ export class AppSupervisor {
     drained: Drained,
     beforeFallback: () => Promise<void>,
     signal: AbortSignal,
+    withdrawn?: AbortSignal,
   ): Promise<void> {
     this.#cancelRestart()
     const old = this.#running
@@ -118,14 +124,19 @@ export class AppSupervisor {
     }
     this.#replaced = inTheWay ? null : old
     try {
-      const next = await this.#processes.launch(program, signal)
+      const ends = withdrawn === undefined ? signal : AbortSignal.any([signal, withdrawn])
+      const next = await this.#processes.launch(program, ends)
       this.#replaced = null
       this.#restarts.reset()
       this.#switchTo(next)
       if (old !== null && !inTheWay) void this.#processes.retire(old, drained)
     } catch (error) {
       this.#replaced = null
-      await this.#afterFailure(inTheWay ? old : null, error, beforeFallback, signal)
+      if (old === null && withdrawn?.aborted) this.#setState({ kind: 'stopped' })
+      else {
+        const reason = withdrawn?.aborted ? WITHDRAWN : summaryOf(error)
+        await this.#afterFailure(inTheWay ? old : null, reason, beforeFallback, signal)
+      }
       throw error
     }
   }
@@ -133,12 +144,11 @@ export class AppSupervisor {
   /** After a failed start, keeps or restarts the version that ran before. */
   async #afterFailure(
     before: RunningProcess | null,
-    error: unknown,
+    reason: string,
     beforeFallback: () => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
     if (signal.aborted || this.#options.sandbox.ending) return
-    const reason = summaryOf(error)
     const old = this.#running
     if (old !== null) {
       this.#log(`${reason} The version before goes on.`)
@@ -275,6 +285,9 @@ const summaryOf = (error: unknown): string => (error instanceof AppFailure ? err
 /** Returns how the process of a failed start ended, or what failed instead. */
 const endOf = (error: unknown): ProcessEnd =>
   (error instanceof AppFailure ? error.end : null) ?? { reason: summaryOf(error), exitCode: null }
+
+/** Why a version does not start that is withdrawn, for a person. */
+const WITHDRAWN = 'The start was given up, because another one follows.'
 
 const stopped = (): AppError => new AppError('The app was stopped.')
 

@@ -148,9 +148,12 @@ export class ProjectApps implements ServerLifecycleListener {
     this.#startBringUp(id, previous)
   }
 
-  /** Ends a bring-up that runs, because another one follows. Resolves when nothing of it runs. */
+  /**
+   * Ends a bring-up that runs, because another one follows. Resolves when nothing of it runs; the version before it
+   * responds again.
+   */
   async supersede(id: string): Promise<void> {
-    await this.#bringUp.abort(id, 'dropped')
+    await this.#bringUp.supersede(id)
   }
 
   /** Resolves when no bring-up of the project runs. */

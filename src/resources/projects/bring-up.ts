@@ -35,6 +35,8 @@ interface BringUpDependencies {
 
 /** The code that a version had which a bring-up is to replace. */
 export interface PreviousVersion {
+  /** Whether a version that was to replace it was built, over its build. */
+  readonly isBuiltOver: boolean
   /** Forgets it, because the new version responds. */
   discard(): Promise<void>
   /** Puts it back; later calls do nothing more. Reports whether there was any to put back. */
@@ -60,8 +62,22 @@ interface BringUpContext {
   server: ServerRow
   sandbox: Sandbox
   app: HostedApp
+  /** Aborted for any reason. */
   signal: AbortSignal
+  /** Aborted if the version before is to end as well. */
+  aborted: AbortSignal
+  /** Aborted if another bring-up follows. */
+  superseded: AbortSignal
   previous: PreviousVersion | null
+}
+
+/** A bring-up that runs. */
+interface Run {
+  /** Ends it, and the version before too. */
+  abort: AbortController
+  /** Ends it, and leaves the version before. */
+  superseded: AbortController
+  done: Promise<void>
 }
 
 /**
@@ -70,7 +86,7 @@ interface BringUpContext {
  */
 export class BringUp {
   readonly #dependencies: BringUpDependencies
-  readonly #runs = new Map<string, { abort: AbortController; done: Promise<void> }>()
+  readonly #runs = new Map<string, Run>()
 
   constructor(dependencies: BringUpDependencies) {
     this.#dependencies = dependencies
@@ -78,7 +94,8 @@ export class BringUp {
 
   /** Reports whether a bring-up of a project runs and was not aborted. */
   isRunning(projectId: string): boolean {
-    return this.#runs.get(projectId)?.abort.signal.aborted === false
+    const run = this.#runs.get(projectId)
+    return run !== undefined && !run.abort.signal.aborted && !run.superseded.signal.aborted
   }
 
   /** Resolves when no bring-up of the project runs. */
@@ -94,12 +111,13 @@ export class BringUp {
   start(projectId: string, previous: PreviousVersion | null = null): void {
     if (this.#runs.has(projectId)) return
     const abort = new AbortController()
-    const done = this.#run(projectId, abort.signal, previous)
+    const superseded = new AbortController()
+    const done = this.#run(projectId, abort.signal, superseded.signal, previous)
       .catch((error) =>
         this.#dependencies.logger.error('a bring-up could not be followed to its end', { projectId, error }),
       )
       .finally(() => this.#runs.delete(projectId))
-    this.#runs.set(projectId, { abort, done })
+    this.#runs.set(projectId, { abort, superseded, done })
   }
 
   /** Aborts a running bring-up. Resolves when nothing of it runs. */
@@ -109,12 +127,25 @@ export class BringUp {
     await run?.done
   }
 
+  /** Ends a running bring-up before another one. The version before goes on. Resolves when nothing of it runs. */
+  async supersede(projectId: string): Promise<void> {
+    const run = this.#runs.get(projectId)
+    run?.superseded.abort('dropped' satisfies AbortReason)
+    await run?.done
+  }
+
   /** Aborts all bring-ups. The next start continues them. */
   async stop(): Promise<void> {
     await Promise.all([...this.#runs.keys()].map((id) => this.abort(id, 'dropped')))
   }
 
-  async #run(id: string, signal: AbortSignal, previous: PreviousVersion | null): Promise<void> {
+  async #run(
+    id: string,
+    aborted: AbortSignal,
+    superseded: AbortSignal,
+    previous: PreviousVersion | null,
+  ): Promise<void> {
+    const signal = AbortSignal.any([aborted, superseded])
     const { records, servers, appOf, logger } = this.#dependencies
     const row = records.find(id)
     if (!row) return
@@ -128,7 +159,7 @@ export class BringUp {
       const used = await servers.use(accountCaller(row.accountId), row.serverId)
       done = used.done
       signal.throwIfAborted()
-      work = { server: used.row, sandbox: used.sandbox, app, signal, previous }
+      work = { server: used.row, sandbox: used.sandbox, app, signal, aborted, superseded, previous }
       const complete = await this.#runSteps(row, work)
       if (complete) {
         await previous?.discard()
@@ -171,7 +202,6 @@ export class BringUp {
     const { records, servers, secrets, code, preparation, appOf, logger } = this.#dependencies
     const { log } = await appOf(row)
     try {
-      const wasBuilt = row.initPhase === 'install' || row.initPhase === 'build'
       if (previous === null || !(await previous.putBack()) || work === null) return
       log.append('berth', 'The files of the version before are back in place.')
       const restored = records.find(row.id)
@@ -185,7 +215,7 @@ export class BringUp {
         await preparation.install(location, plan, environment)
         records.setInstalled(row.id, fingerprint)
       }
-      if (wasBuilt) await preparation.build(location, plan, environment)
+      if (previous.isBuiltOver) await preparation.build(location, plan, environment)
       previous.markRestored()
     } catch (error) {
       logger.warn('the version before of a project is not restored', {
@@ -210,7 +240,9 @@ export class BringUp {
       records.setPhase(row.id, step)
       if (step !== 'build' || now.plan?.build !== null) work.app.log.appendPhase(step, runOf(row))
       await this.#runStep(step, now, work)
-      work.signal.throwIfAborted()
+      // A version that responds already is no longer superseded: it is the version before of what follows.
+      const ends = step === 'start' ? work.aborted : work.signal
+      ends.throwIfAborted()
     }
     return true
   }
@@ -244,7 +276,8 @@ export class BringUp {
   }
 
   /** Starts the app with the current variables, and again if they change meanwhile. */
-  async #startApp(row: ProjectRow, plan: AppPlan, { app, signal, previous }: BringUpContext): Promise<void> {
+  async #startApp(row: ProjectRow, plan: AppPlan, work: BringUpContext): Promise<void> {
+    const { app, signal, aborted, superseded, previous } = work
     const { records, secrets } = this.#dependencies
     const spawned = () => {
       records.setPhase(row.id, 'healthcheck')
@@ -255,7 +288,10 @@ export class BringUp {
       const environment = secrets.environment(row.serverId, row.id)
       const isOld = () => !Bun.deepEquals(environment, secrets.environment(row.serverId, row.id))
       try {
-        await app.start(plan, environment, { spawned, signal, beforeFallback })
+        await app.start(plan, environment, {
+          ...{ spawned, signal: aborted, withdrawn: superseded },
+          beforeFallback,
+        })
         if (!isOld()) return
       } catch (error) {
         if (signal.aborted || !isOld()) throw error

@@ -20,6 +20,8 @@ export interface PreviousRecord {
  */
 export class PreviousCode {
   readonly record: PreviousRecord
+  /** Whether a version that was to replace it was built, over its build. */
+  isBuiltOver = false
   readonly #workspace: Workspace
   readonly #directory: string
   readonly #staging: Staging

@@ -240,6 +240,7 @@ export class ProjectPushes {
   #previousVersion(id: string): PreviousVersion {
     let putBack: Promise<boolean> | undefined
     return {
+      isBuiltOver: this.#previous.get(id)?.isBuiltOver ?? false,
       discard: () => this.#discardPrevious(id),
       putBack: () => {
         putBack ??= this.#putBack(id)
@@ -298,7 +299,11 @@ export class ProjectPushes {
       servers.meter.changed(server)
       const began = await this.#next(before, server, workspace)
       if (began === null) await this.#discardPrevious(row.id)
-      else apps.begin(before, began, before.proceed, this.#previousVersion(row.id))
+      else {
+        const previous = this.#previous.get(row.id)
+        if (previous !== undefined && began !== 'start') previous.isBuiltOver = true
+        apps.begin(before, began, before.proceed, this.#previousVersion(row.id))
+      }
       return began
     } finally {
       void apps.waitForBringUp(row.id).then(resume)

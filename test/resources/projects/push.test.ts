@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { pack } from 'tar-stream'
 import { type Answer, type TestBerth, testBerth } from '../../support/berth.ts'
-import { archiveOf, created, logged, ready, settled } from '../../support/projects.ts'
+import { until } from '../../support/processes.ts'
+import { archiveOf, created, logged, ready, settled, shown } from '../../support/projects.ts'
 
 let berth: TestBerth
 let serverId: string
@@ -256,6 +257,58 @@ describe('POST /projects/{projectId}/push', () => {
     expect(await push(id, { ...APP, 'src/index.ts': server('two') })).toMatchObject({ began: 'start' })
     expect(await text(url)).toBe('two')
     expect(performance.now() - began).toBeLessThan(30_000)
+  })
+
+  describe('beside a bring-up that goes on leaves the version that runs', () => {
+    const mute = 'setInterval(() => {}, 1000)'
+
+    /** Pushes an app that never responds, waits until berth checks its health, and pushes one that fails. */
+    async function pushTwice(id: string, good: Files, meanwhile: () => Promise<void>): Promise<void> {
+      const first = { ...good, 'index.ts': mute, a: 'mute' }
+      await pushWith(id, first, { 'index.ts': mute, a: 'mute' })
+      const isChecked = async () => (await shown(berth, id)).init_phase === 'healthcheck'
+      await until(isChecked, 'the check of the first')
+      await meanwhile()
+      const second = { ...good, 'index.ts': 'process.exit(5)', a: 'fails' }
+      expect(await push(id, second)).toMatchObject({ missing: [], began: expect.any(String) })
+      await settled(berth, id)
+      expect(await shown(berth, id)).toMatchObject({ init_phase: 'failed', runtime_status: 'running' })
+    }
+
+    test('with its files, its build and what it keeps in memory', async () => {
+      const remembering = `const memory = crypto.randomUUID()
+        Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response(memory) })`
+      const good = {
+        'berth.json': '{"start":"bun index.ts","build":"cp a built"}',
+        'index.ts': remembering,
+        a: 'good',
+      }
+      const { id, slug, url } = await ready(berth, serverId, {
+        visibility: 'public',
+        source: await archiveOf(good),
+      })
+      const memory = await text(url)
+      await pushTwice(id, good, async () => expect(await text(url)).toBe(memory))
+      expect(await text(url)).toBe(memory)
+      const { stdout } = await berth.exec(serverId, `cd projects/${slug} && cat a built index.ts`)
+      expect(stdout).toBe(`goodgood${remembering}`)
+      expect(await push(id, good)).toMatchObject({ asked: [], written: 0, began: null })
+      expect(await text(url)).toBe(memory)
+    })
+
+    test('an app with a port of its own is started again', async () => {
+      const port = 20_000 + Math.floor(Math.random() * 10_000)
+      const good = {
+        'berth.json': JSON.stringify({ start: 'bun index.ts', port }),
+        'index.ts': server('one').replace('process.env.PORT', String(port)),
+        a: 'good',
+      }
+      const source = await archiveOf(good)
+      const { id, slug, url } = await ready(berth, serverId, { visibility: 'public', source })
+      await pushTwice(id, good, async () => {})
+      expect(await text(url)).toBe('one')
+      expect((await berth.exec(serverId, `cat projects/${slug}/a`)).stdout).toBe('good')
+    })
   })
 
   test('gives a blank project its code, with links', async () => {
