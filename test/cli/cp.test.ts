@@ -104,6 +104,19 @@ test('what is there decides: a new name, or into it; /. is what is in a director
   )
 })
 
+test('a directory that is not here is not made on the way to the target', async () => {
+  await onServer('mkdir -p d; echo x > d/f')
+  for (const source of ['d/f', 'd'])
+    for (const target of ['no/where', 'no/where/']) {
+      const { exitCode, stderr } = await cp(at(source), target)
+      expect({ exitCode, stderr }).toEqual({
+        exitCode: 1,
+        stderr: expect.stringContaining(`There is no directory ${join(dir, 'no')} on this machine.`),
+      })
+    }
+  expect(readdirSync(dir)).toEqual([])
+})
+
 test('- is standard input and output of a single file, byte for byte', async () => {
   const bytes = new Uint8Array(300_000).map((_, index) => index * 7)
   expect((await cp('-', at('deep/in.bin'), bytes)).stdout).toMatch(

@@ -5,6 +5,7 @@ import type { UnpackListener } from '../../compute/local/unpack-tree.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 import type { OutputStream } from '../process-context.ts'
+import { shellQuote } from '../quote.ts'
 import { lastName, meansContent, remotePath } from './place.ts'
 import { lookAt, quotePath, type RemoteEntry, type RemoteShell, runRemote } from './remote.ts'
 
@@ -41,6 +42,7 @@ export async function download(
       throw new CommandError(`${target} is no directory, and ${source || 'the workspace'} is one.`)
     const isBelow = present !== null && !meansContent(source)
     const directory = isBelow ? join(target, lastName(source)) : target
+    await requireDirectory(dirname(directory))
     await downloadDirectory(shell, path, directory, listener)
     return directory
   }
@@ -49,9 +51,19 @@ export async function download(
   if (present !== null && endsWithSlash && !present.isDirectory())
     throw new CommandError(`${target} is a file, no directory.`)
   const file = endsWithSlash || present?.isDirectory() ? join(target, lastName(source)) : target
+  // A name that ends with a slash is made, but nothing above it.
+  await requireDirectory(dirname(target))
   await downloadFile(readRemote(shell, path, listener), file, mode)
   listener.packed()
   return file
+}
+
+/** @throws CommandError if there is no such directory here, which a mistyped target would otherwise make */
+async function requireDirectory(path: string): Promise<void> {
+  if ((await stat(path).catch(orNull))?.isDirectory()) return
+  throw new CommandError(
+    `There is no directory ${path} on this machine. Make it first: mkdir -p ${shellQuote([path])}`,
+  )
 }
 
 /** Writes a file of a server to a stream. @throws CommandError */
