@@ -27,6 +27,19 @@ export function expandDefaults(args: readonly string[]): readonly string[] {
   return isOptionOrMissing(first) ? ['serve', ...args] : args
 }
 
+/**
+ * Makes what follows the short name of a noun the server of its list, unless it is a command: `berth ps web` is `berth
+ * ps list web`, since it reads as a command of its own.
+ */
+export function expandShortNoun(program: Command, args: readonly string[]): readonly string[] {
+  const [first = '', second] = args
+  if (second === undefined || second.startsWith('-')) return args
+  const noun = program.commands.find((one) => one.aliases().includes(first))
+  const isCommand = noun?.commands.some((one) => one.name() === second || one.aliases().includes(second))
+  const list = noun?.commands.find((one) => one.name() === 'list')
+  return list && takesServer(list) && !isCommand ? [first, 'list', ...args.slice(1)] : args
+}
+
 const isOptionOrMissing = (arg: string | undefined): boolean =>
   arg === undefined || (arg.startsWith('-') && arg !== '-h' && arg !== '--help')
 
@@ -95,6 +108,34 @@ export const findOption = (command: Command, name: string): Option | undefined =
 export function splitOption(word: string): [name: string, value?: string] {
   const at = word.indexOf('=')
   return at < 0 ? [word] : [word.slice(0, at), word.slice(at + 1)]
+}
+
+/**
+ * Puts `--` before the command of an `exec` whose own options are not behind one, as in `berth exec ls -la` and `berth
+ * exec SERVER ls -la`: an option that `exec` does not know is the command's.
+ */
+export function separateCommand(program: Command, words: readonly string[]): readonly string[] {
+  if (words[0] !== 'exec') return words
+  const { command } = parseWords(program, words.slice(0, 1))
+  const isNamed = words.some((word) => word === '--server' || word === '-s' || word.startsWith('--server='))
+  /** Where the operands are that may be the server and the beginning of the command. */
+  const operands: number[] = []
+  for (let at = 1; at < words.length; at++) {
+    const word = words[at] ?? ''
+    if (word === '--') return words
+    if (!word.startsWith('-') || word === '-') {
+      operands.push(at)
+      continue
+    }
+    const [name, value] = splitOption(word)
+    const option = findOption(command, name)
+    if (option?.required && value === undefined) at++
+    if (option || ['-h', '--help'].includes(name)) continue
+    const [first, second] = operands
+    const begin = isNamed ? first : (second ?? first)
+    return begin === undefined ? words : [...words.slice(0, begin), '--', ...words.slice(begin)]
+  }
+  return words
 }
 
 /**

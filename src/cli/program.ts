@@ -1,6 +1,12 @@
 import { type Argument, Command, CommanderError } from 'commander'
 import { guideNames } from '../http/docs/guide/pages.ts'
-import { expandDefaults, markLeftOutServer, truncateAtUnknownCommand } from './arguments.ts'
+import {
+  expandDefaults,
+  expandShortNoun,
+  markLeftOutServer,
+  separateCommand,
+  truncateAtUnknownCommand,
+} from './arguments.ts'
 import { changes } from './commands/changes.ts'
 import { COMPLETE, completion, registerCompletion } from './commands/completion.ts'
 import { cp } from './commands/cp.ts'
@@ -160,7 +166,8 @@ export async function runProgram(args: readonly string[], context: ProcessContex
   const session = newSession(context)
   try {
     const program = createProgram(session, nounWord(args))
-    const words = truncateAtUnknownCommand(program, expandDefaults(helpArguments(program, args)))
+    const expanded = expandShortNoun(program, expandDefaults(helpArguments(program, args)))
+    const words = separateCommand(program, truncateAtUnknownCommand(program, expanded))
     await program.parseAsync(markLeftOutServer(program, words), { from: 'user' })
     return session.exitCode
   } catch (error) {

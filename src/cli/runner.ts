@@ -241,7 +241,9 @@ const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = { list: ['ls'],
 
 /** Returns the default command of a noun; undefined if it has none without arguments. */
 export const defaultOf = ({ commands }: Noun): string | undefined =>
-  commands.find(({ usage }) => usage === 'list' || usage === 'get')?.usage
+  commands.find(({ usage }) => DEFAULT_USAGES.has(usage))?.usage.split(' ')[0]
+
+const DEFAULT_USAGES: ReadonlySet<string> = new Set(['list', 'list [SERVER]', 'get'])
 
 /** Adds a command to the program, or to a noun. */
 export function addCommand(parent: Command, session: CliSession, spec: RunnableCommand): void {

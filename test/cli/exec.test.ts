@@ -26,6 +26,25 @@ test('several words arrive as they were given, one word is shell text', async ()
   expect((await exec('--', 'echo a | tr a b')).stdout).toBe('b\n')
 })
 
+test("an option that exec does not know is the command's own", async () => {
+  for (const words of [[server], ['--server', server], []]) {
+    const { stdout, stderr } = await berth.run(['exec', ...words, 'echo', '-la', '--json'])
+    expect({ stdout, stderr }).toEqual({ stdout: '-la --json\n', stderr: '' })
+  }
+})
+
+test('a server without a command is told apart from a command without a server', async () => {
+  await using other = await serve()
+  await other.run(['servers', 'create', 'web'])
+  await other.run(['servers', 'create', 'docs'])
+  const missing = await other.run(['exec', 'web'])
+  expect({ code: missing.exitCode, text: missing.stderr }).toEqual({
+    code: 2,
+    text: expect.stringContaining('"web" is a server, and the command is missing: berth exec web -- COMMAND'),
+  })
+  expect((await other.run(['exec', 'ls'])).stderr).toContain('There are 2 servers')
+})
+
 test('bytes that are not text come through unchanged', async () => {
   const { bytes } = await exec("printf '\\377\\000\\342\\202'; printf '\\254\\n'")
   expect([...bytes]).toEqual([0xff, 0, 0xe2, 0x82, 0xac, 0x0a])

@@ -2,8 +2,10 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import { NOUNS } from '../../src/cli/nouns/index.ts'
 import type { ProcessContext } from '../../src/cli/process-context.ts'
 import { createProgram, newSession, runProgram } from '../../src/cli/program.ts'
+import { defaultOf } from '../../src/cli/runner.ts'
 import { CONFIG_OPTIONS, environmentName } from '../../src/config/config.ts'
 import { run, temporaryFolder } from './command.ts'
 
@@ -122,7 +124,7 @@ const WRONG: [args: string[], message: string][] = [
   [['servers', 'update', 'srv_1'], 'Say what to change: --task or --region.'],
   [['servers', '--base-url', 'nonsense'], 'The base URL must look like http://'],
   [['exec', 'srv_1'], "missing required argument 'COMMAND'"],
-  [['exec', 'srv_1', 'ls', '-la'], "unknown option '-la'\nPut the command behind --: berth exec SERVER -- "],
+  [['exec', '-la', 'ls'], "unknown option '-la'\nPut the command behind --: berth exec SERVER -- "],
   [['exec', 'srv_1', '--timeout', 'soon', '--', 'ls'], '--timeout: expected a duration such as 30s'],
   [['exec', 'srv_1', '--env', 'NAME', '--', 'ls'], '--env: expected NAME=VALUE, got "NAME".'],
   [['completion', 'tcsh'], 'expected one of bash, zsh, fish, got "tcsh".'],
@@ -159,10 +161,11 @@ test('a refused API key is not repeated', async () => {
   expect(stderr).not.toContain('very-secret')
 })
 
-test('a group without a command shows its help on stderr', async () => {
-  const { exitCode, stdout, stderr } = await run(['files'])
-  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
-  expect(stderr).toContain('read|cat [SERVER] <PATH>')
+test('every group without a command runs a default one', async () => {
+  expect(NOUNS.filter((noun) => defaultOf(noun) === undefined)).toEqual([])
+  using folder = temporaryFolder()
+  const { exitCode, stderr } = await run(['files'], { cwd: folder.path })
+  expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining('No berth runs') })
 })
 
 test('a bad variable and a bad config file exit with 1 and are named', async () => {

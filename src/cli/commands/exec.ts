@@ -6,11 +6,12 @@ import { parseDuration } from '../../runtime/duration.ts'
 import type { Client, ErrorBody } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
+import type { ServerPlace } from '../names.ts'
 import { flag, type OptionsOf, repeated, text } from '../options.ts'
 import { printJson } from '../output.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
 import { shellQuote } from '../quote.ts'
-import { action } from '../runner.ts'
+import { action, type Invocation } from '../runner.ts'
 
 type ExecRequest = PartsOf<'exec.run'>['body']
 type ExecEnd = Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
@@ -49,7 +50,14 @@ Several words after -- reach the command unchanged; a single one is shell text:
 By the name of a project it is its server, and the command runs in the project's directory.
 The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.
 `,
-  async run({ session: { context }, args: [words], options, connect, place }) {
+  async run(invocation) {
+    const {
+      session: { context },
+      args: [words],
+      options,
+      connect,
+    } = invocation
+    const place = () => findPlace(invocation, words)
     if (options.tty) {
       const { command, cwd, env } = requestBody(words, options)
       if (options.json || options.timeout !== undefined)
@@ -78,6 +86,27 @@ The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctr
     })
   },
 })
+
+/**
+ * Returns where the command runs.
+ *
+ * @throws UsageError if the only word is the name of a server, so that the command is missing
+ */
+async function findPlace(
+  { place, idOf }: Pick<Invocation<unknown, unknown>, 'place' | 'idOf'>,
+  [only, ...more]: readonly string[],
+): Promise<ServerPlace> {
+  try {
+    return await place()
+  } catch (error) {
+    if (only === undefined || more.length > 0 || !(error instanceof CommandError)) throw error
+    const serverId = await idOf('SERVER', only).catch(() => null)
+    if (serverId === null) throw error
+    throw new UsageError(
+      `${JSON.stringify(only)} is a server, and the command is missing: berth exec ${shellQuote([only])} -- COMMAND`,
+    )
+  }
+}
 
 const exitCodeOf = ({ timedOut, exitCode }: Pick<ResponseOf<'exec.run'>, 'timedOut' | 'exitCode'>): number =>
   timedOut ? TIMED_OUT : exitCode

@@ -23,11 +23,10 @@ export const deployments: Noun = {
     'Lists what a server publishes. "berth deploy" also writes the files of a directory first. A deployment ends with its server, or with "berth deployments delete".',
   commands: [
     action({
-      usage: 'list',
+      usage: 'list [SERVER]',
       operations: ['deployments.list'],
       description: 'list what a server publishes',
       access: 'api',
-      options: { server },
       async run({ connect, server, print }) {
         const client = await connect()
         const serverId = await server()

@@ -19,7 +19,8 @@ const output: OptionSpec<string> = {
 export const files: Noun = {
   name: 'files',
   summary: "read and write a server's files",
-  description: "Reads and writes a server's files. Paths are relative to its workspace.",
+  description:
+    'Reads and writes a server\'s files. Paths are relative to its workspace. Plain "berth files" lists them all.',
   commands: [
     action({
       usage: 'list [SERVER]',

@@ -26,14 +26,13 @@ export const processes: Noun = {
   aliases: ['ps'],
   summary: 'what runs on a server',
   description:
-    'Lists the processes of a server, and ends them. Plain "berth ps" lists those of the only server, or of the one of "berth use".',
+    'Lists the processes of a server, and ends them. Plain "berth ps" lists those of the only server, or of the one of "berth use"; "berth ps SERVER" those of another.',
   commands: [
     action({
-      usage: 'list',
+      usage: 'list [SERVER]',
       operations: ['processes.list'],
       description: 'list what runs on a server, with its use of processors and memory, and its ports',
       access: 'api',
-      options: { server },
       async run({ connect, server, print }) {
         const client = await connect()
         const serverId = await server()
