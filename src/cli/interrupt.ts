@@ -25,3 +25,20 @@ export async function untilInterrupted(run: (signal: AbortSignal) => Promise<num
   }
   return interrupted
 }
+
+/**
+ * Runs a function to its end, though Ctrl-C comes. A second Ctrl-C ends this process.
+ *
+ * @param tell called at the first Ctrl-C
+ */
+export async function despiteInterrupt<Result>(
+  tell: () => void,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  process.once('SIGINT', tell)
+  try {
+    return await run()
+  } finally {
+    process.off('SIGINT', tell)
+  }
+}

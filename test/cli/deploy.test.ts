@@ -221,6 +221,28 @@ test('a version that does not come up leaves the one before in place, files incl
   await until(async () => (await (await fetch(url)).text()) === 'one', 'the version before')
 })
 
+test('Ctrl-C says what goes on, and the files are put back if the version does not come up', async () => {
+  write({ 'index.ts': serving('one') })
+  await berth.run(['deploy', 'app'])
+  const waiting = `import { existsSync, writeFileSync } from 'node:fs'
+    writeFileSync('begun', '')
+    setInterval(() => existsSync('enough') && process.exit(5), 20)`
+  write({ 'index.ts': waiting })
+  const child = start(['deploy', 'app'], { cwd: berth.cwd, env: bareEnvironment() })
+  let said = ''
+  const reading = (async () => {
+    for await (const chunk of child.stderr) said += new TextDecoder().decode(chunk)
+  })()
+  await until(async () => (await exec('ls')).includes('begun'), 'the start of the new version')
+  child.kill('SIGINT')
+  await until(() => said.includes('The publication goes on.'), 'what Ctrl-C says')
+  await exec('touch enough')
+  await reading
+  expect(await child.exited).toBe(1)
+  expect(said).toEndWith('The version before goes on, with its files.\n')
+  expect(await exec('cat index.ts')).toBe(serving('one'))
+})
+
 test('a version that fails under --watch is told once, and the next is compared with what was put back', async () => {
   write({ 'index.ts': serving('one') })
   const child = start(['deploy', 'app', '--watch'], { cwd: berth.cwd, env: bareEnvironment() })

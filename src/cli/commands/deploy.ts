@@ -5,6 +5,7 @@ import type { Client } from '../client.ts'
 import type { DirectoryUpload } from '../directory/upload-changes.ts'
 import { CommandError } from '../errors.ts'
 import { POLL_INTERVAL_MS } from '../follow.ts'
+import { despiteInterrupt } from '../interrupt.ts'
 import { deploymentLog, followLog } from '../log.ts'
 import { flag, text } from '../options.ts'
 import { count, formatDuration, printable, printResult } from '../output.ts'
@@ -54,11 +55,20 @@ Examples:
     const upload = new DirectoryUpload(session.context, client, serverId, directory)
     if (options.watch) return deployOnChange(session.context, client, serverId, upload, options)
     const files = await upload.sendAll(options.clean ?? false, await isPublished(client, serverId))
-    const published = await publishUpload(session.context, client, serverId, upload, options.json)
+    const tell = () => void session.context.stderr.write(interruptedText(upload.canPutBack))
+    const published = await despiteInterrupt(tell, () =>
+      publishUpload(session.context, client, serverId, upload, options.json),
+    )
     const hint = await projectHint(session.context, client, directory)
     return print({ ...published, files }, ({ url }) => `Published ${serverId} at ${url}\n${hint}`)
   },
 })
+
+/** Returns what Ctrl-C says during a publication, which the server does not give up. */
+const interruptedText = (canPutBack: boolean): string =>
+  canPutBack
+    ? '\nThe publication goes on. If it fails, the files of the version before are put back. Ctrl-C again ends this now, and leaves the new files on the server.\n'
+    : '\nThe publication goes on. Ctrl-C again ends this now.\n'
 
 /** Says that a directory is a project too, which stays as it is; empty for one that is not. */
 async function projectHint(context: ProcessContext, client: Client, directory: string): Promise<string> {
