@@ -115,6 +115,17 @@ describe.skipIf(browserPath === null)('servers on the dashboard (needs Chromium)
     expect(await timesIn(created.first().textContent())).toBe(1)
   })
 
+  test('a list does not wait for the connection that brings nothing to it', async () => {
+    const serverId = await tests.berth.server({ task: 'early' })
+    await using watched = await tests.open('/dashboard/usage')
+    const { page } = watched
+    // A connection that never says that it is ready.
+    await page.routeWebSocket(/_berth\/changes/, () => {})
+    await page.goto(new URL('/dashboard/servers', page.url()).href)
+    await page.locator(`a[href="/dashboard/servers/${serverId}"]`).first().waitFor()
+    expect(await page.locator('.connection').first().textContent()).toBe('Connecting')
+  })
+
   for (const [look, options] of LOOKS)
     test(`${look}, the screens hinder nobody and fit`, async () => {
       await tests.berth.call('POST', '/servers', { task: 'with a <b>long</b> name, שלום and 🚢 '.repeat(3) })

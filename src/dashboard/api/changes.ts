@@ -19,6 +19,27 @@ type Listener = (change: Change) => void
 /** Milliseconds before the attempts to connect again: after the first ones, always the last. */
 const RETRY_MS = [250, 500, 1_000, 2_000, 5_000] as const
 
+/** The streams of the API and of the control API, each with a connection of its own. */
+const API = '/changes'
+const CONTROL = '/_berth/changes'
+
+/** Types of changes that the stream of the control API has. The others are on that of the API. */
+const CONTROL_TYPES: ReadonlySet<string> = new Set([
+  'request',
+  'event',
+  'delivery',
+  'fault',
+  'server_fault',
+  'clock',
+  'snapshot',
+  'scenario',
+  'inbox',
+  'local_webhooks',
+])
+
+/** Types that both streams have. */
+const SHARED_TYPES: ReadonlySet<string> = new Set(['account'])
+
 /** The close code of a session that is over (docs/terminals.md). */
 const SESSION_OVER = 4001
 
@@ -30,14 +51,17 @@ export class Changes {
   readonly #paths: readonly string[]
   readonly #base: string
   readonly #live = new Set<string>()
+  /** Those whose first connection is there or has failed. */
+  readonly #tried = new Set<string>()
   readonly #state = signal<ConnectionState>('connecting')
   readonly #listeners = new Map<string, Set<Listener>>()
-  readonly #reloaders = new Set<() => void>()
+  /** With the paths of what each loads again. */
+  readonly #reloaders = new Map<() => void, readonly string[]>()
   #isStarted = false
 
   constructor({ base_url: baseUrl, is_admin: isAdmin }: Pick<PageContext, 'base_url' | 'is_admin'>) {
     this.#base = baseUrl.replace(/^http/, 'ws')
-    this.#paths = ['/changes', ...(isAdmin ? ['/_berth/changes'] : [])]
+    this.#paths = [API, ...(isAdmin ? [CONTROL] : [])]
   }
 
   /** Whether changes are heard. */
@@ -63,13 +87,19 @@ export class Changes {
     return () => void listeners.delete(listener)
   }
 
+  /** Reports whether changes of a type are to be heard soon: its first connection is neither there nor has failed. */
+  isConnecting(type: string): boolean {
+    return this.#pathsOf(type).some((path) => !this.#tried.has(path))
+  }
+
   /**
    * Calls `reload` when changes may have been missed, and once the first connection is there or has failed.
    *
+   * @param type the type of the changes; without it those of any
    * @returns a function that ends the subscription
    */
-  onGap(reload: () => void): () => void {
-    this.#reloaders.add(reload)
+  onGap(reload: () => void, type?: string): () => void {
+    this.#reloaders.set(reload, this.#pathsOf(type))
     return () => void this.#reloaders.delete(reload)
   }
 
@@ -81,26 +111,34 @@ export class Changes {
       if (change.type === 'ready') {
         wasReady = true
         this.#live.add(path)
-        if (this.#live.size < this.#paths.length) return
-        this.#state.value = 'live'
+        this.#tried.add(path)
+        if (this.#live.size === this.#paths.length) this.#state.value = 'live'
         // Also the first time: what was opened before waits for it.
-        this.#reload()
-      } else if (change.type === 'gap' || change.type === 'reset') this.#reload()
+        this.#reload(path)
+      } else if (change.type === 'gap' || change.type === 'reset') this.#reload(path)
       else for (const listener of this.#listeners.get(change.type) ?? []) listener(change)
     }
     socket.onclose = ({ code }) => {
       this.#live.delete(path)
       if (code === SESSION_OVER) return location.reload()
       if (!wasReady) void leaveIfSignedOut()
-      const isFirst = this.#state.peek() === 'connecting'
+      const isFirst = !this.#tried.has(path)
+      this.#tried.add(path)
       this.#state.value = 'lost'
-      if (isFirst) this.#reload()
+      if (isFirst) this.#reload(path)
       const wait = RETRY_MS[Math.min(wasReady ? 0 : attempt, RETRY_MS.length - 1)]
       setTimeout(() => this.#connect(path, wasReady ? 0 : attempt + 1), wait)
     }
   }
 
-  #reload(): void {
-    for (const reload of [...this.#reloaders]) reload()
+  /** Loads again what comes by a connection, unless another that it comes by too is still awaited. */
+  #reload(path: string): void {
+    for (const [reload, paths] of [...this.#reloaders])
+      if (paths.includes(path) && paths.every((one) => this.#tried.has(one))) reload()
+  }
+
+  #pathsOf(type?: string): readonly string[] {
+    if (type === undefined || SHARED_TYPES.has(type)) return this.#paths
+    return CONTROL_TYPES.has(type) && this.#paths.includes(CONTROL) ? [CONTROL] : [API]
   }
 }

@@ -52,7 +52,7 @@ export class Collection<Value> implements Loadable<Value> {
     })
     changes.onGap(() => {
       if (this.#state.peek() !== 'idle') void this.load()
-    })
+    }, options.type)
   }
 
   /** How far it is loaded. */
@@ -64,7 +64,7 @@ export class Collection<Value> implements Loadable<Value> {
   open(): this {
     if (this.#state.peek() !== 'idle') return this
     // The first connection loads it: what was loaded before it would have to be loaded again.
-    if (this.#options.type !== undefined && this.#changes.state.peek() === 'connecting')
+    if (this.#options.type !== undefined && this.#changes.isConnecting(this.#options.type))
       this.#state.value = 'loading'
     else void this.load()
     return this

@@ -45,7 +45,7 @@ export class History<Value> implements Loadable<Value> {
     })
     changes.onGap(() => {
       if (this.#state.peek() !== 'idle') void this.load()
-    })
+    }, options.type)
   }
 
   /** All values, the newest first. Does not load them: see `open`. */
@@ -73,7 +73,7 @@ export class History<Value> implements Loadable<Value> {
   open(): this {
     if (this.#state.peek() !== 'idle') return this
     // The first connection loads it: what was loaded before it would have to be loaded again.
-    if (this.#changes.state.peek() === 'connecting') this.#state.value = 'loading'
+    if (this.#changes.isConnecting(this.#options.type)) this.#state.value = 'loading'
     else void this.load()
     return this
   }
