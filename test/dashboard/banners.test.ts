@@ -1,11 +1,26 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath, hindrances } from '../support/browser.ts'
-import { dashboardTests, LOOKS } from '../support/dashboard.ts'
+import { dashboardTests, LOOKS, live } from '../support/dashboard.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
 describe.skipIf(browserPath === null)('banners of the dashboard (needs Chromium)', () => {
   const tests = dashboardTests()
+
+  test('a screen comes with the banners, which do not push it down later', async () => {
+    await using watched = await tests.open('/dashboard/servers')
+    const { page } = watched
+    const { promise: isAllowed, resolve: allow } = Promise.withResolvers<void>()
+    await page.route('**/_berth/health', async (route) => {
+      await isAllowed
+      await route.continue()
+    })
+    await page.reload()
+    await live(page)
+    expect(await page.getByRole('heading', { level: 1 }).count()).toBe(0)
+    allow()
+    await page.getByRole('heading', { level: 1, name: 'Servers' }).waitFor()
+  })
 
   test('a frozen or moved clock is named at once, and the banner ends it', async () => {
     await using watched = await tests.open('/dashboard/servers')

@@ -12,9 +12,9 @@ interface LoadedScreen {
   readonly Screen: ComponentType<ScreenProps>
 }
 
-/** The screen of the address. While its code loads, the one before stays. */
+/** The screen of the address. While its code loads, the one before stays. The first comes with the banners above it. */
 export function Outlet() {
-  const { router, context } = useDashboard()
+  const { router, context, health } = useDashboard()
   const [loaded, setLoaded] = useState<LoadedScreen | null>(null)
   const [failure, setFailure] = useState<Error | null>(null)
   const match = router.match.value
@@ -30,6 +30,7 @@ export function Outlet() {
       isCurrent = false
     }
   }, [route])
+  if (!health.isRead.value) return null
   if (!match || (match.route.isAdmin && !context.is_admin)) return <NotFound />
   // After an upgrade of berth the names of the scripts are others.
   if (failure)

@@ -7,26 +7,38 @@ import type { Clock } from './clock.ts'
 /** What runs, and what holds on its machine. */
 export type InstanceHealth = ResponseOf<'control.health'>
 
-/** What is known of the instance as a whole: read whenever the page has connected, since another one may run then. */
+/**
+ * What is known of the instance as a whole: read at first, and whenever the page has connected, since another one may
+ * run then.
+ */
 export class Health {
   readonly #value = signal<InstanceHealth | null>(null)
+
+  readonly #isRead = signal(false)
+
+  /** Whether it was read, or could not be. */
+  get isRead(): ReadonlySignal<boolean> {
+    return this.#isRead
+  }
 
   /** Null until it is known. */
   get value(): ReadonlySignal<InstanceHealth | null> {
     return this.#value
   }
 
-  /** Reads it at each connection, and sets the page's clock by it. */
+  /** Reads it now and at each connection, and sets the page's clock by it. */
   start(api: ApiClient, changes: Changes, clock: Clock): void {
-    changes.onGap(() => {
-      api.call('control.health').then(
-        (health) => {
-          this.#value.value = health
-          clock.set(health.clock)
-        },
+    const read = async (): Promise<void> => {
+      try {
+        const health = await api.call('control.health')
+        this.#value.value = health
+        clock.set(health.clock)
+      } catch {
         // The page that cannot read it shows what else it knows.
-        () => {},
-      )
-    })
+      }
+      this.#isRead.value = true
+    }
+    void read()
+    changes.onGap(() => void read())
   }
 }
