@@ -34,9 +34,9 @@ const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: {
 } })
 console.log(listener.port)`
 
-/** An app by its project's port against the app's own port. */
+/** An app by its project's port against the app's own port, which only a server without a network of its own shows. */
 export async function benchProxy(): Promise<void> {
-  await using berth = await startInstance(undefined, ['--project-ports', '6400-6499'])
+  await using berth = await startInstance(undefined, ['--project-ports', '6400-6499', '--isolation', 'none'])
   const { id: server } = await berth.call('POST', '/servers', { tier: 'large' })
   await berth.call('PUT', `/servers/${server}/files`, { path: 'index.ts', content: APP })
   const { url } = await berth.call('POST', `/servers/${server}/deployments`)
