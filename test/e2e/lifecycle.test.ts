@@ -1,7 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  utimesSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { dataMarkerOf } from '../../src/compute/local/server-directories.ts'
 import { readEvents } from '../support/events.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
@@ -295,6 +305,10 @@ describe('kill -9', () => {
     await first.child.exited
     // With berth its listening socket and its lock are gone, whatever it was just starting.
     expect(await Promise.race([all.then(() => 'ended'), Bun.sleep(8_000)])).toBe('ended')
+
+    // A sandbox that was just starting is named by its command line alone.
+    const marker = dataMarkerOf(realpathSync(data()))
+    await until(() => processesOf(marker).length === 0, 'the end of half-started sandboxes')
 
     const again = await start().ready
     const { body } = await call(again, 'GET', '/servers')

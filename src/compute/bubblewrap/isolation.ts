@@ -163,7 +163,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     this.#etc?.refresh()
     const path = this.#tools.extend(plan.env.PATH ?? '')
     const commandEnv = baseEnvironment(WORKSPACE, USER, path, '/tmp')
-    const descriptors = plan.reports ? { descriptors: 'sockets' as const } : {}
+    const descriptors = plan.reports !== undefined ? { descriptors: 'sockets' as const } : {}
     return {
       ...plan,
       ...descriptors,
@@ -227,7 +227,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       env: { PATH: path },
       // Passed through a descriptor, because every process of the sandbox can read the command line.
       input: new TextEncoder().encode(all.map((argument) => `${argument}\0`).join('')),
-      reports: ownNetwork,
+      ...(ownNetwork ? { reports: () => this.#calls().pair() } : {}),
       files: settings.map(([, contents]) => contents),
       ...(user === null ? {} : { userNamespace: user.namespace }),
     }

@@ -1,12 +1,14 @@
 import { closeSync, writeSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
+import { REPORT_READER_FD } from '../sandboxd/protocol.ts'
+import type { SocketPair } from './network/socket-calls.ts'
 
 /** Most characters kept of a start's error output. */
 const MAX_SAID = 2000
 
 /** The descriptor on which a process reports the namespaces that it has made, and the first one of `SpawnPlan.files`. */
 export const REPORT_FD = 6
-export const FILES_FD = 7
+export const FILES_FD = REPORT_READER_FD + 1
 
 /**
  * A process to start. It has a socket to berth on descriptor 3, `input` to read on descriptor 4, and, if `descriptors`
@@ -18,8 +20,8 @@ export interface SpawnPlan {
   input?: Uint8Array
   /** What passes: terminals, from berth, or sockets of the sandbox's own network, to berth. */
   descriptors?: 'terminals' | 'sockets'
-  /** Whether the process reports on `REPORT_FD`. */
-  reports?: boolean
+  /** Makes the sockets for what the process reports on `REPORT_FD`; absent if it reports nothing. */
+  reports?: () => SocketPair
   /** More to read: the first on `FILES_FD`, each of the others on the next descriptor. */
   files?: readonly Uint8Array[]
   /** Descriptor of a user namespace, the next one after those of `files`; stays the caller's to close. */
@@ -46,23 +48,21 @@ export function spawnWithSocket({
   env,
   input,
   descriptors,
-  reports = false,
+  reports,
   files = [],
   userNamespace,
 }: SpawnPlan): Spawned {
-  const wanted = [true, input !== undefined, descriptors !== undefined, reports, ...files.map(() => true)]
-  const more = wanted.slice(0, wanted.lastIndexOf(true) + 1)
-  const process = Bun.spawn([...argv], {
-    cwd: '/',
-    env: { ...env },
-    stdio: [
-      ...(['ignore', 'ignore', 'pipe'] as const),
-      ...more.map((isPipe) => (isPipe ? ('pipe' as const) : ('ignore' as const))),
-      ...(userNamespace === undefined ? [] : [userNamespace]),
-    ],
-    // Ctrl-C on berth's terminal reaches berth only, which then stops its servers in order.
-    detached: true,
-  }) as Bun.Subprocess<'ignore', 'ignore', 'pipe'>
+  const report = reports?.() ?? null
+  const pipe = (isWanted: boolean) => (isWanted ? ('pipe' as const) : ('ignore' as const))
+  const more = [
+    ...[pipe(true), pipe(input !== undefined), pipe(descriptors !== undefined)],
+    // A process that lost its reader would end halfway, and leave one waiting that it has made. So it has a copy of
+    // berth's end, and goes on if berth is killed, until its socket tells it.
+    ...[report?.theirs ?? pipe(false), report?.ours ?? pipe(false)],
+    ...files.map(() => pipe(true)),
+    ...(userNamespace === undefined ? [] : [userNamespace]),
+  ]
+  const process = startProcess(argv, env, more, report)
   const ends = process.stdio as unknown as Array<number | null | undefined>
   const end = (descriptor: number): number => ends[descriptor] ?? -1
   for (const [index, bytes] of files.entries()) writeAndClose(end(FILES_FD + index), bytes)
@@ -71,7 +71,31 @@ export function spawnWithSocket({
     process,
     socket: end(3),
     descriptors: descriptors === undefined ? null : end(5),
-    report: reports ? end(REPORT_FD) : null,
+    report: report?.ours ?? null,
+  }
+}
+
+/** Starts a process with further descriptors, from number 3 on. Closes berth's copy of the process's end of the report. */
+function startProcess(
+  argv: readonly string[],
+  env: Readonly<Record<string, string>>,
+  descriptors: readonly ('pipe' | 'ignore' | number)[],
+  report: SocketPair | null,
+): Bun.Subprocess<'ignore', 'ignore', 'pipe'> {
+  const last = descriptors.findLastIndex((one) => one !== 'ignore')
+  try {
+    return Bun.spawn([...argv], {
+      cwd: '/',
+      env: { ...env },
+      stdio: ['ignore', 'ignore', 'pipe', ...descriptors.slice(0, last + 1)],
+      // Ctrl-C on berth's terminal reaches berth only, which then stops its servers in order.
+      detached: true,
+    }) as Bun.Subprocess<'ignore', 'ignore', 'pipe'>
+  } catch (error) {
+    if (report !== null) closeSync(report.ours)
+    throw error
+  } finally {
+    if (report !== null) closeSync(report.theirs)
   }
 }
 

@@ -1,15 +1,16 @@
 import { closeSync } from 'node:fs'
 import { loadDescriptorCalls } from './descriptors.ts'
 import { openLibc } from './libc.ts'
-import { BLANK_SOCKETS, DESCRIPTORS_FD, NETLINK_SOCKETS } from './protocol.ts'
+import { BLANK_SOCKETS, DESCRIPTORS_FD, NETLINK_SOCKETS, REPORT_READER_FD } from './protocol.ts'
 
 const SOCK_CLOEXEC = 0o2000000
 const SOCK_NONBLOCK = 0o4000
 
 /**
  * Makes `BLANK_SOCKETS` and `NETLINK_SOCKETS` in the network of this process and sends them to berth over
- * `DESCRIPTORS_FD`, which it then closes. A socket belongs to the network that it was made in, whoever uses it. Leaves out those of IPv6 if the
- * kernel has none. Must be called before the first command, so that nothing on the server ever has a copy.
+ * `DESCRIPTORS_FD`, which it then closes, and `REPORT_READER_FD` too. A socket belongs to the network that it was made
+ * in, whoever uses it. Leaves out those of IPv6 if the kernel has none. Must be called before the first command, so that
+ * nothing on the server ever has a copy.
  */
 export function sendBlankSockets(): void {
   const { socket } = openLibc({ socket: { args: ['int', 'int', 'int'], returns: 'int' } })
@@ -20,6 +21,6 @@ export function sendBlankSockets(): void {
   try {
     loadDescriptorCalls().send(DESCRIPTORS_FD, open)
   } finally {
-    for (const descriptor of [...open, DESCRIPTORS_FD]) closeSync(descriptor)
+    for (const descriptor of [...open, DESCRIPTORS_FD, REPORT_READER_FD]) closeSync(descriptor)
   }
 }

@@ -89,6 +89,12 @@ export const DESCRIPTORS_FD = 5
 /** The descriptor of sandboxd's own `oom_score_adj`, if its launcher opened it because sandboxd may not. */
 export const OOM_SCORE_FD = 6
 
+/**
+ * The descriptor that sandboxd inherits from the process that isolates it, if that has its own network: a copy of
+ * berth's end of that process's report.
+ */
+export const REPORT_READER_FD = 7
+
 const AF_INET = 2
 const AF_INET6 = 10
 const SOCK_STREAM = 1

@@ -4,6 +4,7 @@ import { openLibc } from '../../sandboxd/libc.ts'
 
 /** The numbers of socket(7), ip(7) and ipv6(7), the same on x86-64 and arm64. */
 const AF_UNSPEC = 0
+const AF_UNIX = 1
 const AF_INET = 2
 const AF_INET6 = 10
 const AF_NETLINK = 16
@@ -32,6 +33,7 @@ const IPV6_TRANSPARENT = 75
 /** Requests of ioctl_ns(2) and of sockets for their network namespace. */
 const NS_GET_USERNS = 0xb701
 const SIOCGSKNS = 0x894c
+const SOCK_STREAM = 1
 const SOCK_DGRAM = 2
 const SOCK_CLOEXEC = 0o2000000
 const SOCK_NONBLOCK = 0o4000
@@ -53,6 +55,12 @@ export interface SocketFacts {
   readonly connected: boolean
   /** Identifies its network namespace; 0 if the kernel does not tell (before Linux 5.14). */
   readonly network: bigint
+}
+
+/** The descriptors of two connected sockets. */
+export interface SocketPair {
+  readonly ours: number
+  readonly theirs: number
 }
 
 /** The system calls for sockets whose number is known, which Bun has no functions for. None of them blocks. */
@@ -90,6 +98,8 @@ export interface SocketCalls {
   receive(fd: number, buffer: Uint8Array): number
   /** Has a netlink socket receive what the kernel tells a group, or no more of it. @returns the error's number, 0 for none */
   setMembership(fd: number, group: number, isMember: boolean): number
+  /** Makes two sockets that are connected with each other. @throws Error if the process may open no more */
+  pair(): SocketPair
   /** Returns the `network` of new sockets of this process. */
   network(): bigint
   /** Calls ioctl(2) with a structure. @returns the error's number, 0 for none */
@@ -104,6 +114,7 @@ export interface SocketCalls {
 export function loadSocketCalls(): SocketCalls {
   const calls = openLibc({
     socket: { args: ['int', 'int', 'int'], returns: 'int' },
+    socketpair: { args: ['int', 'int', 'int', 'ptr'], returns: 'int' },
     connect: { args: ['int', 'ptr', 'u32'], returns: 'int' },
     bind: { args: ['int', 'ptr', 'u32'], returns: 'int' },
     listen: { args: ['int', 'int'], returns: 'int' },
@@ -190,6 +201,13 @@ export function loadSocketCalls(): SocketCalls {
       calls.bind(fd, ptr(kernel), kernel.length)
       const option = isMember ? NETLINK_ADD_MEMBERSHIP : NETLINK_DROP_MEMBERSHIP
       return errorOf(calls.setsockopt(fd, SOL_NETLINK, option, ptr(new Int32Array([group])), 4))
+    },
+    pair() {
+      const pair = new Int32Array(2)
+      const error = errorOf(calls.socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ptr(pair)))
+      if (error !== 0) throw new Error(`socketpair failed with error ${error}`)
+      const [ours = -1, theirs = -1] = pair
+      return { ours, theirs }
     },
     network() {
       const fd = calls.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)
