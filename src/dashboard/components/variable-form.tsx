@@ -2,9 +2,19 @@ import { useState } from 'preact/hooks'
 import { useDashboard } from '../dashboard.ts'
 import { Button } from './button.tsx'
 import { CommandLines } from './command-lines.tsx'
+import { Confirm } from './dialog.tsx'
+
+/** Whose a variable is, as the command line and the API are told. */
+interface VariableOwner {
+  /** The option of the command line that names the owner: `--server srv_…` or `--project SLUG`. */
+  option: string
+  path: string
+  /** Fields of the request's body beside `secrets`. */
+  body?: Readonly<Record<string, string>>
+}
 
 /** Properties of a form for a variable. */
-interface VariableFormProps {
+interface VariableFormProps extends VariableOwner {
   /** The name as it is typed. */
   name: string
   onName: (name: string) => void
@@ -12,11 +22,6 @@ interface VariableFormProps {
   names: readonly string[]
   /** Sets the variable. */
   onSet: (name: string, value: string) => Promise<unknown>
-  /** The option of the command line that names the owner: `--server srv_…` or `--project SLUG`. */
-  option: string
-  path: string
-  /** Fields of the request's body beside `secrets`. */
-  body?: Readonly<Record<string, string>>
 }
 
 /** Asks for the name and the value of an environment variable, and sets it. */
@@ -72,3 +77,41 @@ export function VariableForm({ name, onName, names, onSet, option, path, body }:
     </>
   )
 }
+
+/** Properties of the question before a variable is removed. */
+interface RemoveVariableProps extends VariableOwner {
+  name: string
+  /** Removes the variable. */
+  onRemove: () => Promise<unknown>
+  onClose: () => void
+  /** What the removal does to apps, a sentence. */
+  children: string
+}
+
+/** Asks whether a variable is to be removed, and removes it. */
+export const RemoveVariable = ({
+  name,
+  onRemove,
+  onClose,
+  option,
+  path,
+  body,
+  children,
+}: RemoveVariableProps) => (
+  <Confirm
+    title={`Remove ${name}?`}
+    action="Remove it"
+    onClose={onClose}
+    onConfirm={onRemove}
+    commands={
+      <CommandLines
+        berth={`berth secrets unset ${name} ${option}`}
+        method="PUT"
+        path={path}
+        body={{ ...body, secrets: { [name]: null } }}
+      />
+    }
+  >
+    <p>{children}</p>
+  </Confirm>
+)

@@ -1,9 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { CommandLines } from '../../components/command-lines.tsx'
-import { Confirm } from '../../components/dialog.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
-import { VariableForm } from '../../components/variable-form.tsx'
+import { RemoveVariable, VariableForm } from '../../components/variable-form.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Project } from '../../store/store.ts'
 import { type AppVariable, useVariables } from './use-variables.ts'
@@ -63,22 +61,15 @@ export function Variables({ project }: { project: Project }) {
         path={`/projects/${project.id}/secrets`}
       />
       {removing !== null && (
-        <Confirm
-          title={`Remove ${removing}?`}
-          action="Remove it"
+        <RemoveVariable
+          name={removing}
+          onRemove={() => set({ [removing]: null })}
           onClose={() => setRemoving(null)}
-          onConfirm={() => set({ [removing]: null })}
-          commands={
-            <CommandLines
-              berth={`berth secrets unset ${removing} --project ${project.slug}`}
-              method="PUT"
-              path={`/projects/${project.id}/secrets`}
-              body={{ secrets: { [removing]: null } }}
-            />
-          }
+          option={`--project ${project.slug}`}
+          path={`/projects/${project.id}/secrets`}
         >
-          <p>Its value is gone, and the app is restarted without it if it runs.</p>
-        </Confirm>
+          Its value is gone, and the app is restarted without it if it runs.
+        </RemoveVariable>
       )}
     </div>
   )

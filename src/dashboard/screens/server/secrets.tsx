@@ -1,9 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { CommandLines } from '../../components/command-lines.tsx'
-import { Confirm } from '../../components/dialog.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
-import { VariableForm } from '../../components/variable-form.tsx'
+import { RemoveVariable, VariableForm } from '../../components/variable-form.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Server } from '../../store/store.ts'
 
@@ -80,22 +78,16 @@ export function Secrets({ server }: { server: Server }) {
         body={owner}
       />
       {removing !== null && (
-        <Confirm
-          title={`Remove ${removing}?`}
-          action="Remove it"
+        <RemoveVariable
+          name={removing}
+          onRemove={() => set({ [removing]: null })}
           onClose={() => setRemoving(null)}
-          onConfirm={() => set({ [removing]: null })}
-          commands={
-            <CommandLines
-              berth={`berth secrets unset ${removing} --server ${server.id}`}
-              method="PUT"
-              path="/secrets"
-              body={{ ...owner, secrets: { [removing]: null } }}
-            />
-          }
+          option={`--server ${server.id}`}
+          path="/secrets"
+          body={owner}
         >
-          <p>Its value is gone. Apps that have it are restarted without it.</p>
-        </Confirm>
+          Its value is gone. Apps that have it are restarted without it.
+        </RemoveVariable>
       )}
     </div>
   )
