@@ -22,6 +22,29 @@ describe.skipIf(browserPath === null)('banners of the dashboard (needs Chromium)
     await page.getByRole('heading', { level: 1, name: 'Servers' }).waitFor()
   })
 
+  test('a clock that is frozen while the page loads is named', async () => {
+    await using watched = await tests.open('/dashboard/servers')
+    const { page } = watched
+    const { promise: isFrozen, resolve: frozen } = Promise.withResolvers<void>()
+    page.on('websocket', (socket) =>
+      socket.on('framereceived', ({ payload }) => {
+        if (String(payload).includes('"type":"clock"')) frozen()
+      }),
+    )
+    const { promise: isAsked, resolve: asked } = Promise.withResolvers<void>()
+    await page.route('**/_berth/health', async (route) => {
+      const response = await route.fetch()
+      asked()
+      await isFrozen
+      await route.fulfill({ response })
+    })
+    await page.reload()
+    await Promise.all([isAsked, live(page)])
+    await tests.berth.control('POST', '/clock', { freeze: true })
+    await page.locator('.banners').getByText('The clock stands', { exact: false }).waitFor()
+    await tests.berth.control('POST', '/clock', { freeze: false })
+  })
+
   test('a frozen or moved clock is named at once, and the banner ends it', async () => {
     await using watched = await tests.open('/dashboard/servers')
     const { page, problems } = watched

@@ -28,11 +28,15 @@ export class Health {
 
   /** Reads it now and at each connection, and sets the page's clock by it. */
   start(api: ApiClient, changes: Changes, clock: Clock): void {
+    let reads = 0
     const read = async (): Promise<void> => {
+      const number = ++reads
+      const steering = clock.steering.peek()
       try {
         const health = await api.call('control.health')
-        this.#value.value = health
-        clock.set(health.clock)
+        if (number === reads) this.#value.value = health
+        // What was heard of the clock meanwhile is newer.
+        if (clock.steering.peek() === steering) clock.set(health.clock)
       } catch {
         // The page that cannot read it shows what else it knows.
       }
