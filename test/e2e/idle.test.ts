@@ -54,15 +54,29 @@ function counters(pid: number): { read: number; written: number; toDisk: number;
   return { read: field('rchar'), written: field('wchar'), toDisk: field('write_bytes'), woken }
 }
 
+/** Those of a process that has ended meanwhile are none. */
 function descendantsOf(pid: number): number[] {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
-  )
+  const threads = ifThere(() => readdirSync(`/proc/${pid}/task`)) ?? []
+  const children = threads.flatMap((thread) => {
+    const pids = ifThere(() => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8')) ?? ''
+    return pids.split(' ').filter(Boolean).map(Number)
+  })
   return children.flatMap((child) => [child, ...descendantsOf(child)])
 }
 
-/** How often a process has gone to sleep. */
+/** How often a process has gone to sleep; 0 if it has ended. */
 function switchesOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1])
+  const status = ifThere(() => readFileSync(`/proc/${pid}/status`, 'utf8')) ?? ''
+  return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0)
+}
+
+/** Returns what is read of a process, or null if it has ended: ENOENT before, ESRCH while it is read. */
+function ifThere<Value>(read: () => Value): Value | null {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && ['ENOENT', 'ESRCH'].includes(String(error.code)))
+      return null
+    throw error
+  }
 }

@@ -6,6 +6,8 @@ import { testBerth } from '../support/berth.ts'
 const HOLD = `
   const { Database } = require('bun:sqlite')
   const other = new Database(process.argv[1])
+  // Berth may write just then.
+  other.run('PRAGMA busy_timeout = 10000')
   other.run('BEGIN IMMEDIATE')
   console.log('held')
   setInterval(() => {}, 1000)
@@ -15,7 +17,8 @@ test('where another program keeps the database, answers say so, and all is well 
   await using berth = await testBerth()
   const other = Bun.spawn([process.execPath, '-e', HOLD, join(berth.dataDir, 'berth.db')], { stdout: 'pipe' })
   try {
-    await other.stdout.getReader().read()
+    const { value } = await other.stdout.getReader().read()
+    expect(new TextDecoder().decode(value)).toBe('held\n')
     const refused = await berth.call('POST', '/keys', { label: 'one' })
     expect(refused).toMatchObject({ status: 503, body: { error: 'service_unavailable' } })
     expect(refused.body.message).toContain('berth.db')
