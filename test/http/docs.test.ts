@@ -201,7 +201,8 @@ describe.skipIf(browserPath === null)('the page in a browser (needs Chromium)', 
     await using watched = await watchedPage(browser, { viewport: { width: 1280, height: 900 } })
     const { page } = watched
     await page.goto(`${berth.info.base_url}/docs`)
-    expect(await hindrances(page)).toEqual([])
+    // The contrast of its 6,000 texts takes as long as all else, and those of each kind are in its parts above.
+    expect(await hindrances(page, ['color-contrast'])).toEqual([])
   })
 
   test('without JavaScript everything is there to read, and nothing is offered that needs it', async () => {

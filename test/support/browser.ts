@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { AxeResults } from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
@@ -22,10 +25,13 @@ export interface WatchedPage extends AsyncDisposable {
  *
  * @param hasScrollbars whether scrollbars take room, as with a mouse on Linux and Windows
  */
-export function launchBrowser(hasScrollbars = false): Promise<Browser> {
+export async function launchBrowser(hasScrollbars = false): Promise<Browser> {
   if (browserPath === null) throw new Error('No Chromium is installed.')
-  return chromium.launch({
+  // A browser that is killed, as after a test that takes too long, leaves its own temporary files.
+  const temporary = mkdtempSync(join(tmpdir(), 'berth-browser-'))
+  const browser = await chromium.launch({
     executablePath: browserPath,
+    env: { ...process.env, TMPDIR: temporary },
     ignoreDefaultArgs: hasScrollbars ? ['--hide-scrollbars'] : [],
     args: [
       '--no-sandbox',
@@ -40,6 +46,8 @@ export function launchBrowser(hasScrollbars = false): Promise<Browser> {
       '--disable-site-isolation-trials',
     ],
   })
+  browser.on('disconnected', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 5 }))
+  return browser
 }
 
 /** Opens a page in a profile of its own and notes all that it does. */
@@ -71,12 +79,17 @@ export async function watchedPage(
 /**
  * What hinders people on a page, by the rules of axe-core (WCAG 2.2, A and AA, and best practices): a line for each, with
  * where it is.
+ *
+ * @param without rules to leave out, such as those that take long on a large page and hold for parts of it
  */
-export async function hindrances(page: Page): Promise<string[]> {
+export async function hindrances(page: Page, without: readonly string[] = []): Promise<string[]> {
   const { source } = await import('axe-core')
   // Through the browser's own tools: no policy of the page is loosened for it.
   await page.evaluate(source)
-  const { violations } = (await page.evaluate('axe.run(document)')) as AxeResults
+  const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]))
+  const { violations } = (await page.evaluate(
+    `axe.run(document, ${JSON.stringify({ rules })})`,
+  )) as AxeResults
   return violations.flatMap(({ id, help, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${help}: ${html} ${failureSummary ?? ''}`),
   )
