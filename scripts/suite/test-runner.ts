@@ -30,6 +30,12 @@ export interface TestRun {
   readonly processorSeconds: number
 }
 
+/**
+ * What a test may take. It is long because after one that takes longer, the runner ends all processes that the file has
+ * started, and the file's other tests fail too.
+ */
+const TIMEOUT_MS = 120_000
+
 /** Lines of a failed test's report that are kept. */
 const REPORT_LINES = 60
 
@@ -68,7 +74,7 @@ export async function runTests(
   const command = [
     process.execPath,
     'test',
-    ...['--timeout', '60000', '--reporter=junit', `--reporter-outfile=${report}`],
+    ...['--timeout', String(TIMEOUT_MS), '--reporter=junit', `--reporter-outfile=${report}`],
     ...(alone ? [] : parallel),
     ...files.map((file) => `./${file}`),
   ]
