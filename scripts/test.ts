@@ -16,7 +16,7 @@ import { everyCombination, everyFileOnce, filesAt, type TestFiles } from './suit
 import { runTests, type TestResult, type TestRun, WORKERS } from './suite/test-runner.ts'
 
 /** In CI, where files run side by side and other work may have the machine too, failures in at most this many files are tried once more, alone. */
-const SECOND_LOOKS = process.env.CI ? 4 : 0
+const SECOND_LOOKS = process.env.CI ? 8 : 0
 
 /** Rows of the table of slow files. */
 const SLOWEST = 12
