@@ -1,0 +1,115 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { LocalDriverOptions } from '../local/isolation.ts'
+import {
+  hiddenDirectories,
+  type SystemPath,
+  systemDirectories,
+  toolDirectories,
+} from '../local/system-files.ts'
+import { ToolsDirectory } from '../local/tools-directory.ts'
+import { selfFiles } from '../self.ts'
+import { EtcDirectory } from './etc.ts'
+
+/** Paths inside the sandbox of sandboxd's executable and, when berth runs from source, of its source files. */
+export const PROGRAM = '/berth'
+export const SOURCES = '/run/berth/src'
+
+/** Path inside the sandbox of the tools that berth provides. */
+export const TOOLS = '/opt/berth'
+
+/** The user's name inside; its number is 1000, since a root without powers breaks programs such as tar. */
+export const USER = 'berth'
+
+/** Absolute paths of what every sandbox has mounted. */
+export interface SharedMounts {
+  /** Directories beside /usr, or links into it. */
+  systemDirectories: SystemPath[]
+  /** Becomes /etc. */
+  etc: string
+  /** Directories of the system to mount inside /etc. */
+  etcDirectories: SystemPath[]
+  /** Directories outside the system's own that PATH leads to. */
+  toolDirectories: SystemPath[]
+  /** The directory with the tools that berth provides; becomes `TOOLS`. */
+  tools: string
+  /** Becomes `PROGRAM`. */
+  program: string
+  /** Becomes `SOURCES`; null if the program contains them. */
+  sources: string | null
+  /** Files of /proc that a sandbox whose user is root to the kernel may not see. */
+  rootsFiles: string[]
+  /** The PATH inside, without the tools that berth provides. */
+  path: string
+}
+
+/** The files of this machine and of berth that every sandbox sees. */
+export class SharedFiles {
+  readonly #options: LocalDriverOptions
+  readonly #tools: ToolsDirectory
+  #etc: EtcDirectory | null = null
+  #mounts: SharedMounts | null = null
+
+  constructor(options: LocalDriverOptions) {
+    this.#options = options
+    this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
+  }
+
+  /** Returns mounts to try an isolation with: of what is there already, since a start of berth waits for it. */
+  forProbe(): SharedMounts {
+    return this.#find({ etc: '/etc', etcDirectories: [], tools: this.#options.dataDir })
+  }
+
+  /**
+   * Returns the mounts of a server. The first call writes berth's files, later ones update what has changed since.
+   *
+   * @param nameServer the address of the name server that programs ask; null for those of the machine
+   */
+  forServer(nameServer: string | null): SharedMounts {
+    this.#mounts ??= this.#find(this.#write(nameServer))
+    this.#etc?.refresh()
+    return this.#mounts
+  }
+
+  /** The PATH of commands. */
+  commandPath({ path }: SharedMounts): string {
+    return this.#tools.extend(path)
+  }
+
+  #write(nameServer: string | null): Pick<SharedMounts, 'etc' | 'etcDirectories' | 'tools'> {
+    this.#etc = new EtcDirectory(join(this.#options.dataDir, 'sandbox', 'etc'), nameServer)
+    const etcDirectories = this.#etc.prepare({
+      passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
+      group: `${USER}:x:1000:\n`,
+    })
+    this.#tools.prepare()
+    return { etc: this.#etc.path, etcDirectories, tools: this.#tools.path }
+  }
+
+  #find(written: Pick<SharedMounts, 'etc' | 'etcDirectories' | 'tools'>): SharedMounts {
+    const { dataDir, self, path } = this.#options
+    const kept = toolDirectories(path, hiddenDirectories(dataDir))
+    return {
+      ...written,
+      ...selfFiles(self),
+      systemDirectories: systemDirectories(),
+      toolDirectories: kept.directories,
+      rootsFiles: process.getuid?.() === 0 ? findRootsFiles() : [],
+      path: kept.path,
+    }
+  }
+}
+
+/**
+ * Returns the files right below /proc that only root may read, such as the kernel's addresses in vmallocinfo. A
+ * sandbox that root started could read them without any capability.
+ */
+function findRootsFiles(): string[] {
+  return readdirSync('/proc', { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => `/proc/${name}`)
+    .filter((path) => {
+      const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0o077
+      return (mode & 0o077) === 0
+    })
+}
