@@ -50,6 +50,7 @@ export const ROUTES: readonly Route[] = [
   },
   { path: '/dashboard/access', title: 'Access', load: () => import('./screens/access/access.tsx') },
   { path: '/dashboard/usage', title: 'Usage', load: () => import('./screens/usage/usage.tsx') },
+  { path: '/dashboard/mcp', title: 'MCP tools', load: () => import('./screens/mcp/mcp.tsx') },
   { path: '/dashboard/webhooks', title: 'Webhooks', load: () => import('./screens/webhooks/webhooks.tsx') },
   {
     path: '/dashboard/inboxes',

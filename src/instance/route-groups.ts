@@ -145,7 +145,7 @@ const UNDOCUMENTED: ReadonlySet<Group> = new Set(['signIn', 'mcp'])
 export const NOT_JOURNALED: ReadonlySet<Group> = new Set(['documents', ...UNDOCUMENTED])
 
 /** Groups that do not take the session of a browser as a credential of the API. */
-export const WITHOUT_SESSION: ReadonlySet<AppGroup> = NOT_JOURNALED
+export const WITHOUT_SESSION: ReadonlySet<AppGroup> = new Set(['documents', 'signIn'])
 
 /**
  * Paths that faults strike only if they name them. `/mcp` carries requests to the API, which faults strike by

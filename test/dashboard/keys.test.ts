@@ -76,6 +76,22 @@ describe.skipIf(browserPath === null)('the keys of the dashboard (needs Chromium
     await page.waitForURL((url) => url.pathname !== '/')
   })
 
+  test('create one of what the screen lists, and go to the pages beside the dashboard', async () => {
+    await using watched = await tests.open('/dashboard/tasks')
+    const { page } = watched
+    await page.getByRole('button', { name: 'Run a task' }).first().waitFor()
+    await page.keyboard.press('n')
+    await page.getByRole('dialog', { name: 'Run a task' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').getByText('Create one of what the screen lists').waitFor()
+    await page.getByRole('dialog').getByText('API reference').waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('g')
+    await page.keyboard.press('d')
+    await page.waitForURL((url) => url.pathname === '/docs')
+  })
+
   test('search, and lead from the search into the list; what is typed there is no shortcut', async () => {
     await tests.berth.server({ task: 'jig' })
     await using watched = await tests.open('/dashboard/servers')

@@ -300,13 +300,33 @@ describe('the session of a browser', () => {
     expect((await send(right, 'GET', '/servers')).status).toBe(200)
   })
 
-  test('is no credential of the MCP endpoint', async () => {
-    const headers = {
-      ...(await ownHeaders(await Visitor.of(berth))),
-      accept: 'application/json, text/event-stream',
+  test('is a credential of the MCP endpoint, from its own page and with its token alone', async () => {
+    const browser = await Visitor.of(berth)
+    const headers = { ...(await ownHeaders(browser)), accept: 'application/json, text/event-stream' }
+    const call = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'keys_create', arguments: { label: 'by a tool' } },
     }
-    const call = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+    const made = async (): Promise<number> =>
+      (await berth.call('GET', '/keys')).body.keys.filter(
+        ({ label }: { label: string }) => label === 'by a tool',
+      ).length
+    expect((await send(headers, 'POST', '/mcp', call)).status).toBe(200)
+    expect(await made()).toBe(1)
+    const other = await ownHeaders(await Visitor.of(berth))
+    for (const [wrong, status] of [
+      [without(headers, 'x-berth-csrf'), 401],
+      [{ ...headers, 'x-berth-csrf': other['x-berth-csrf'] ?? '' }, 403],
+      [{ ...headers, origin: 'http://127.0.0.1:1' }, 403],
+      [{ ...without(headers, 'origin'), 'sec-fetch-site': 'same-site' }, 403],
+      [{ ...headers, authorization: 'Bearer sk_live_wrong' }, 401],
+    ] as const)
+      expect((await send(wrong, 'POST', '/mcp', call)).status).toBe(status)
+    await browser.submit('/signout')
     expect((await send(headers, 'POST', '/mcp', call)).status).toBe(401)
+    expect(await made()).toBe(1)
   })
 
   test('ends at once for the API too, by signing out and with its key', async () => {

@@ -1,3 +1,4 @@
+import type { EventSourceMessage } from 'eventsource-parser'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import {
   type ArgumentsOf,
@@ -41,10 +42,7 @@ export class ApiClient {
     ...given: ArgumentsOf<Id>
   ): AsyncGenerator<StreamEventOf<Id>> {
     const response = await this.send(requestOf(id, ...given), { accept: 'text/event-stream' })
-    const text = response.body?.pipeThrough(
-      new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>,
-    )
-    for await (const { event, data } of text?.pipeThrough(new EventSourceParserStream()) ?? [])
+    for await (const { event, data } of eventsOf(response))
       yield { event, data: JSON.parse(data) } as StreamEventOf<Id>
   }
 
@@ -85,4 +83,10 @@ export class ApiClient {
       throw new ApiFailure(0, 'unreachable', 'berth does not respond. It may have been stopped.')
     })
   }
+}
+
+/** Reads the events of a response that is an event stream. */
+export async function* eventsOf({ body }: Response): AsyncGenerator<EventSourceMessage> {
+  const text = body?.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
+  yield* text?.pipeThrough(new EventSourceParserStream()) ?? []
 }

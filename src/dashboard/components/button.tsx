@@ -21,7 +21,12 @@ export interface ButtonProps {
   children?: ComponentChildren
   pressed?: boolean | undefined
   role?: 'menuitem'
+  /** Whether it creates one of what the screen lists: the key `n` presses it. */
+  isNew?: boolean
 }
+
+/** The key that presses the button which creates one of what the screen lists. */
+export const NEW_KEY = 'n'
 
 /** A button. */
 export function Button({
@@ -34,6 +39,7 @@ export function Button({
   type = 'button',
   pressed,
   role,
+  isNew = false,
   children,
 }: ButtonProps) {
   const { notices } = useDashboard()
@@ -54,6 +60,7 @@ export function Button({
       aria-busy={isBusy}
       aria-label={label}
       aria-pressed={pressed}
+      aria-keyshortcuts={isNew ? NEW_KEY : undefined}
       title={title}
       onClick={onClick && (() => void run())}
     >

@@ -3,23 +3,25 @@ import { CopyButton } from './copy.tsx'
 
 /** A request, as the lines that do the same. */
 interface CommandLinesProps {
-  /** The line for a terminal: `berth servers create`. */
-  berth: string
+  /** The line for a terminal: `berth servers create`. Left out where only a program does it. */
+  berth?: string
   method: string
   path: string
   body?: unknown
+  /** The header `accept`, where the endpoint asks for it. */
+  accept?: string
   /** Whether the lines are shown at first. */
   isOpen?: boolean
 }
 
 /** Shows how a terminal or a program does the same. The key stays a variable. */
-export function CommandLines({ berth, method, path, body, isOpen }: CommandLinesProps) {
+export function CommandLines({ berth, isOpen, ...request }: CommandLinesProps) {
   const { context } = useDashboard()
-  const curl = curlLine(context.base_url, { method, path, body })
+  const curl = curlLine(context.base_url, request)
   return (
     <details class="command-lines" open={isOpen}>
       <summary>The same from a terminal</summary>
-      {[berth, curl].map((line) => (
+      {[...(berth === undefined ? [] : [berth]), curl].map((line) => (
         <div class="line" key={line}>
           <code>
             <Breakable text={line} />
@@ -48,14 +50,16 @@ interface Line {
   readonly method: string
   readonly path: string
   readonly body?: unknown
+  readonly accept?: string | undefined
 }
 
 /** Returns the line for curl that sends a request. */
-export function curlLine(baseUrl: string, { method, path, body }: Line): string {
+export function curlLine(baseUrl: string, { method, path, body, accept }: Line): string {
+  const accepted = accept === undefined ? '' : ` -H ${quoted(`Accept: ${accept}`)}`
   const data =
     body === undefined ? '' : ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`
   const url = quoted(`${baseUrl}${path}`)
-  return `curl${method === 'GET' ? '' : ` -X ${method}`} ${url} -H "Authorization: Bearer $${tokenOf(path)}"${data}`
+  return `curl${method === 'GET' ? '' : ` -X ${method}`} ${url} -H "Authorization: Bearer $${tokenOf(path)}"${accepted}${data}`
 }
 
 /** Returns the variable with the credential that a path takes. */

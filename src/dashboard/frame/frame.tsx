@@ -1,6 +1,6 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Button } from '../components/button.tsx'
+import { Button, NEW_KEY } from '../components/button.tsx'
 import { Icon } from '../components/icon.tsx'
 import { listKeys, selectedAddress } from '../components/list-keys.ts'
 import { useDashboard } from '../dashboard.ts'
@@ -26,9 +26,16 @@ export function Frame() {
   useEffect(() => {
     const jumps = navigationFor(context.is_admin, router.routes).flatMap((group) =>
       group.flatMap(({ keys, label, path, isOther }) =>
-        keys === undefined || isOther
+        keys === undefined
           ? []
-          : [{ keys, label, group: 'go' as const, run: () => router.go(path) }],
+          : [
+              {
+                keys,
+                label,
+                group: 'go' as const,
+                run: () => (isOther ? location.assign(path) : router.go(path)),
+              },
+            ],
       ),
     )
     return shortcuts.add(
@@ -44,6 +51,12 @@ export function Frame() {
         label: 'Search',
         isUsable: () => searchField(main.current) !== null,
         run: () => searchField(main.current)?.focus(),
+      },
+      {
+        keys: NEW_KEY,
+        label: 'Create one of what the screen lists',
+        isUsable: () => newButton() !== null,
+        run: () => newButton()?.click(),
       },
       ...listKeys(router),
       ...jumps,
@@ -112,6 +125,10 @@ function LazyDrawer() {
 
 const searchField = (place: HTMLElement | null): HTMLInputElement | null =>
   place?.querySelector<HTMLInputElement>('input[type="search"]') ?? null
+
+/** Returns the button that creates one of what the screen lists; null where there is none, or it waits. */
+const newButton = (): HTMLButtonElement | null =>
+  document.querySelector(`#main button[aria-keyshortcuts="${NEW_KEY}"]:not(:disabled)`)
 
 /** Says whether the page is up to date. */
 function Connection() {

@@ -35,8 +35,9 @@ export const NAVIGATION: readonly (readonly Entry[])[] = [
   [
     { path: '/dashboard/access', label: 'Access', icon: 'access', keys: 'g a' },
     { path: '/dashboard/usage', label: 'Usage', icon: 'usage', keys: 'g u' },
-    { path: '/docs', label: 'API reference', icon: 'api', isOther: true },
-    { path: '/docs/guide', label: 'Guide', icon: 'guide', isOther: true },
+    { path: '/dashboard/mcp', label: 'MCP tools', icon: 'tools', keys: 'g m' },
+    { path: '/docs', label: 'API reference', icon: 'api', keys: 'g d', isOther: true },
+    { path: '/docs/guide', label: 'Guide', icon: 'guide', keys: 'g e', isOther: true },
   ],
 ]
 

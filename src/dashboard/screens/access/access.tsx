@@ -22,7 +22,7 @@ export default function Access() {
     <Page
       title="Access"
       actions={
-        <Button look="primary" icon="plus" onClick={() => setCreating(true)}>
+        <Button isNew look="primary" icon="plus" onClick={() => setCreating(true)}>
           Create a key
         </Button>
       }

@@ -13,7 +13,7 @@ export default function Projects() {
   const { store } = useDashboard()
   const [isCreating, setCreating] = useState(false)
   const create = (
-    <Button look="primary" icon="plus" onClick={() => setCreating(true)}>
+    <Button isNew look="primary" icon="plus" onClick={() => setCreating(true)}>
       Create a project
     </Button>
   )

@@ -19,7 +19,7 @@ export function FirstRun() {
     <Empty title="No servers yet">
       <p>A server is a machine of its own: files, processes, ports and a URL.</p>
       <p>
-        <Button look="primary" icon="plus" onClick={() => createServer(dashboard, { task: 'first' })}>
+        <Button isNew look="primary" icon="plus" onClick={() => createServer(dashboard, { task: 'first' })}>
           Create a server and open its terminal
         </Button>
       </p>

@@ -31,7 +31,7 @@ export default function Servers() {
         list.value.length > 0 && (
           <>
             <Search label="Search servers" />
-            <Button look="primary" icon="plus" onClick={() => setCreating(true)}>
+            <Button isNew look="primary" icon="plus" onClick={() => setCreating(true)}>
               Create a server
             </Button>
           </>

@@ -15,7 +15,7 @@ export default function Tasks() {
   const { store } = dashboard
   const [isAsking, setAsking] = useState(false)
   const run = (
-    <Button look="primary" icon="plus" onClick={() => setAsking(true)}>
+    <Button isNew look="primary" icon="plus" onClick={() => setAsking(true)}>
       Run a task
     </Button>
   )

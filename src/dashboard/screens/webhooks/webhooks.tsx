@@ -24,7 +24,7 @@ export default function Webhooks() {
   const summaries = useSummaries()
   const isEmpty = store.webhooks.list.value.length === 0
   const subscribe = (
-    <Button look="primary" icon="plus" onClick={() => setAsked('create')}>
+    <Button isNew look="primary" icon="plus" onClick={() => setAsked('create')}>
       Subscribe
     </Button>
   )
