@@ -159,7 +159,7 @@ export class Generation {
 
   /** Resolves when the removal of directories without a server is complete, if one is under way. */
   swept(): Promise<void> {
-    return this.services.servers.swept()
+    return this.services.servers.lifecycle.swept()
   }
 
   /** The ids of the first account, and of its first key if that exists. */

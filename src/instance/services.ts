@@ -118,7 +118,7 @@ export function createServices(dependencies: ServiceDependencies) {
 
   // Deterministic ids repeat, and a new server must not get one that a credential's scope names, even of a deleted one.
   const isTaken = (id: string): boolean =>
-    servers.find(id) !== undefined || keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id)
+    servers.records.find(id) !== undefined || keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id)
   const newId = (): string => ids.next('srv', isTaken)
   const spares = new SpareServers(dependencies.compute, {
     // Ids of a repeatable run follow from its requests only.
@@ -191,7 +191,15 @@ export function createServices(dependencies: ServiceDependencies) {
     const hosting = new Hosting({
       clock,
       logger,
-      servers,
+      servers: {
+        sandbox: (id) => servers.lifecycle.sandbox(id),
+        findWorkspace(id) {
+          const row = servers.records.find(id)
+          return row && servers.workspace(row)
+        },
+        isSleeping: (id) => servers.records.find(id)?.status === 'sleeping',
+        hold: (id) => servers.lifecycle.hold(id),
+      },
       recordedPorts: () => state.sitePorts(),
       host: config.host,
       publicHost: config.publicHost,
@@ -202,7 +210,7 @@ export function createServices(dependencies: ServiceDependencies) {
       async mayReadLogs(serverId, cookies) {
         const secrets = sessionsIn(cookies)
         if (secrets.length === 0) return false
-        const owner = servers.find(serverId)?.accountId
+        const owner = servers.records.find(serverId)?.accountId
         const sessions = await signIn.sessions()
         return secrets.some((secret) => owner !== undefined && sessions.find(secret)?.accountId === owner)
       },

@@ -125,7 +125,7 @@ export class InstanceState implements StateOperations {
     return this.#exclusively(() =>
       this.#whileClosed(async () => {
         const { version, clock } = this.#dependencies
-        const resume = await this.#generation.services.servers.pause()
+        const resume = await this.#generation.services.servers.lifecycle.pause()
         try {
           this.#generation.services.metering.writeAll()
           const created_at = toIso(clock.now())

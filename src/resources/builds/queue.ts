@@ -113,7 +113,7 @@ export class BuildQueue {
     } finally {
       done()
       await logs.close(row)
-      const server = servers.find(row.serverId)
+      const server = servers.records.find(row.serverId)
       if (server) servers.meter.changed(server)
     }
   }

@@ -16,7 +16,7 @@ export interface RecordsDependencies {
   metering: Metering
   /** Notified of every change. */
   changes: Changes
-  servers: Pick<ServersService, 'setBuilding'>
+  servers: Pick<ServersService, 'records'>
 }
 
 /** What a phase adds to the record. */
@@ -110,7 +110,7 @@ export class BuildRecords {
     return this.#queries.transaction(() => {
       if (this.find(id)?.status !== 'queued') return false
       this.#update(row, { status: 'running' })
-      this.#dependencies.servers.setBuilding(serverId, true)
+      this.#dependencies.servers.records.setBuilding(serverId, true)
       return true
     })
   }
@@ -148,7 +148,7 @@ export class BuildRecords {
         return step.status === 'running' ? { ...step, status: 'pending' as const, endedAt } : step
       })
       this.#update(row, { ...progress, status: 'completed', url, steps })
-      if (row.status === 'running') this.#dependencies.servers.setBuilding(serverId, false)
+      if (row.status === 'running') this.#dependencies.servers.records.setBuilding(serverId, false)
     })
   }
 

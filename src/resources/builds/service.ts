@@ -54,13 +54,15 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   async recover(): Promise<void> {
     for (const row of this.#records.listUnfinished()) {
       if (row.status !== 'running') continue
-      const workspace = this.#servers.findWorkspace(row.serverId)
-      const artifacts = workspace ? await filterExisting({ workspace }, row.artifacts) : row.artifacts
+      const server = this.#servers.records.find(row.serverId)
+      const artifacts = server
+        ? await filterExisting({ workspace: this.#servers.workspace(server) }, row.artifacts)
+        : row.artifacts
       this.#readLog.appendLast(row, 'berth ended unexpectedly while the build ran.')
       await this.#readLog.close(row)
       this.#records.markCompleted(row, null, { artifacts })
     }
-    await this.#readLog.removeOrphans((serverId) => this.#servers.find(serverId) !== undefined)
+    await this.#readLog.removeOrphans((serverId) => this.#servers.records.find(serverId) !== undefined)
   }
 
   /** Continues with the waiting builds, after the servers have started. */
@@ -188,11 +190,11 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   }
 
   #reasonOf(serverId: string): string {
-    const row = this.#servers.find(serverId)
+    const row = this.#servers.records.find(serverId)
     if (row !== undefined && this.#dependencies.metering.isCapped(row.accountId)) {
       return 'The budget of the account was used up, and its servers were put to sleep,'
     }
-    if (this.#servers.sandbox(serverId) === undefined)
+    if (this.#servers.lifecycle.sandbox(serverId) === undefined)
       return 'The server ended by itself, or did not come up again,'
     return 'The server was stopped'
   }

@@ -113,7 +113,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       const url = hosting.urlOf(row.port)
       this.#queries.transaction((tx) => {
         tx.delete(deployments).where(eq(deployments.serverId, serverId)).run()
-        servers.setPublicUrl(serverId, null)
+        servers.records.setPublicUrl(serverId, null)
         outbox.emit(accountId, 'deployment.removed', { server_id: serverId, url })
         this.#notify(serverId, accountId)
       })
@@ -200,7 +200,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   async open(): Promise<void> {
     const rows = this.#queries.select().from(deployments).all()
     // No deployment runs yet, even if a killed berth has recorded one as running.
-    for (const { serverId } of rows) this.#dependencies.servers.setPublicUrl(serverId, null)
+    for (const { serverId } of rows) this.#dependencies.servers.records.setPublicUrl(serverId, null)
     await Promise.all(rows.map(async (row) => (await this.#app(row.serverId, row.port)).expose()))
   }
 
@@ -281,7 +281,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         .values(values)
         .onConflictDoUpdate({ target: deployments.serverId, set: { plan, createdAt: values.createdAt } })
         .run()
-      servers.setPublicUrl(server.id, url)
+      servers.records.setPublicUrl(server.id, url)
       outbox.emit(server.accountId, 'deployment.live', { server_id: server.id, url })
       this.#notify(server.id, server.accountId)
     })
@@ -291,7 +291,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   #app(serverId: string, port: number): Promise<HostedApp> {
     const { servers, hosting } = this.#dependencies
     const notify = (): void => {
-      if (this.#find(serverId)) this.#notify(serverId, servers.find(serverId)?.accountId)
+      if (this.#find(serverId)) this.#notify(serverId, servers.records.find(serverId)?.accountId)
     }
     return hosting.app({
       owner: OWNER,
@@ -303,7 +303,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       hasRun: this.#find(serverId) !== undefined,
       isHidden: (names) => isInProject(this.#queries, serverId, names),
       onRunning: (running) => {
-        if (this.#find(serverId)) servers.setPublicUrl(serverId, running ? hosting.urlOf(port) : null)
+        if (this.#find(serverId)) servers.records.setPublicUrl(serverId, running ? hosting.urlOf(port) : null)
         notify()
       },
       onState: notify,
@@ -318,7 +318,7 @@ export class DeploymentsService implements ServerLifecycleListener {
 
   #isLive({ serverId }: DeploymentRow): boolean {
     const { hosting, servers } = this.#dependencies
-    return servers.sandbox(serverId) !== undefined && (hosting.find(serverId)?.isUp ?? false)
+    return servers.lifecycle.sandbox(serverId) !== undefined && (hosting.find(serverId)?.isUp ?? false)
   }
 
   #find(serverId: string): DeploymentRow | undefined {

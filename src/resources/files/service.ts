@@ -109,7 +109,7 @@ export class FilesService {
 
   #touch(caller: Caller, serverId: string): ServerRow {
     const row = this.#servers.getRow(caller, serverId)
-    this.#servers.touch(serverId)
+    this.#servers.lifecycle.touch(serverId)
     return row
   }
 
@@ -126,7 +126,7 @@ export class FilesService {
 
   /** The recorded size suffices if it leaves room. Near the limit the workspace is measured. */
   async #checkRoom(row: ServerRow, path: string, bytes: number): Promise<void> {
-    const limit = this.#servers.limits(row).storageBytes
+    const limit = this.#servers.lifecycle.limits(row).storageBytes
     if ((await this.#servers.meter.current(row)) + bytes <= limit) return
     const replaced = await this.#workspace(row)
       .stat(path)

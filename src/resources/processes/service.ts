@@ -23,7 +23,7 @@ export class ProcessesService {
    */
   async list(caller: Caller, serverId: string): Promise<ServerProcess[]> {
     const { id } = this.#servers.getRow(caller, serverId)
-    const sandbox = this.#servers.sandbox(id)
+    const sandbox = this.#servers.lifecycle.sandbox(id)
     if (sandbox === undefined || sandbox.ending) return []
     try {
       const found = await sandbox.processes()
@@ -54,10 +54,10 @@ export class ProcessesService {
    */
   async signal(caller: Caller, serverId: string, pid: string, signal: ProcessSignal): Promise<SignalResult> {
     const { id } = this.#servers.getRow(caller, serverId)
-    const sandbox = this.#servers.sandbox(id)
+    const sandbox = this.#servers.lifecycle.sandbox(id)
     const number = /^[1-9]\d{0,9}$/.test(pid) ? Number(pid) : null
     if (sandbox === undefined || sandbox.ending || number === null) throw noProcess(pid)
-    this.#servers.touch(id)
+    this.#servers.lifecycle.touch(id)
     try {
       const outcome = await sandbox.signal(number, signal)
       if (outcome === 'missing') throw noProcess(pid)

@@ -185,7 +185,7 @@ export class BringUp {
     } finally {
       app.log.endRun()
       done()
-      const server = servers.find(row.serverId)
+      const server = servers.records.find(row.serverId)
       if (server) servers.meter.changed(server)
     }
   }

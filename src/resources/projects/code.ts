@@ -161,7 +161,7 @@ export class ProjectCode {
   /** Returns where a project's code goes, and the room for it. */
   async destination(row: ProjectRow, server: ServerRow, signal: AbortSignal) {
     const { servers } = this.#dependencies
-    const room = servers.limits(server).storageBytes - (await servers.meter.current(server))
+    const room = servers.lifecycle.limits(server).storageBytes - (await servers.meter.current(server))
     return {
       workspace: servers.workspace(server),
       path: projectDirectory(row),

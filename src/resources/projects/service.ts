@@ -363,7 +363,7 @@ export class ProjectsService {
 
   async #remove(row: ProjectRow): Promise<void> {
     const { servers } = this.#dependencies
-    const server = servers.find(row.serverId)
+    const server = servers.records.find(row.serverId)
     await this.apps.shutDown(row.id)
     await this.#pushes.forget(row.id)
     if (server) {

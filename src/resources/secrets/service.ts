@@ -150,7 +150,7 @@ export class SecretsService {
   }
 
   #notify(serverId: string, projectId: string): void {
-    const accountId = this.#servers.find(serverId)?.accountId
+    const accountId = this.#servers.records.find(serverId)?.accountId
     if (accountId !== undefined) this.#changes.notify('secret', projectId || serverId, accountId, serverId)
   }
 

@@ -1,4 +1,4 @@
-import type { Compute, Handle, Limits, Sandbox } from '../../compute/driver.ts'
+import type { Compute, Handle, Sandbox } from '../../compute/driver.ts'
 import type { SpareServers } from '../../compute/spare-servers.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { notFound } from '../../errors.ts'
@@ -61,6 +61,13 @@ const DEFAULTS: Required<ServerCreate> = { task: '', tier: 'small', region: 'us-
 export class ServersService {
   readonly meter: StorageMeter
   readonly networks: ServerNetworks
+  /** The records, for code that works for no caller. */
+  readonly records: Pick<ServerRecords, 'find' | 'setPublicUrl' | 'setBuilding'>
+  /** The sandboxes, for code that works for no caller. */
+  readonly lifecycle: Pick<
+    ServerLifecycle,
+    'sandbox' | 'hold' | 'touch' | 'limits' | 'lastUsedAt' | 'pause' | 'swept'
+  >
   readonly #records: ServerRecords
   readonly #clock: Clock
   readonly #spares: SpareServers
@@ -92,7 +99,7 @@ export class ServersService {
     this.#logger = logger
     this.#compute = compute
     this.#plans = plans
-    this.#admission = new Admission(plans, (accountId) => this.count(accountId))
+    this.#admission = new Admission(plans, (accountId) => this.#records.count(accountId))
     this.#metering = metering
     this.#repeatable = repeatable
     this.meter = new StorageMeter({ queries: database.queries, compute, changes, logger })
@@ -105,6 +112,8 @@ export class ServersService {
       meter: this.meter,
       listeners: this.#listeners,
     })
+    this.records = this.#records
+    this.lifecycle = this.#lifecycle
     sleepAtCap({ metering, records: this.#records, lifecycle: this.#lifecycle })
   }
 
@@ -291,52 +300,6 @@ export class ServersService {
     return this.#compute.workspace(row.handle)
   }
 
-  /** Returns the limits of a server by its account's current plan. A running sandbox keeps those of its start. */
-  limits(row: ServerRow): Limits {
-    return this.#lifecycle.limits(row)
-  }
-
-  /** Returns when a server was last used in milliseconds since 1970, to the minute: now if it is in use; null if never. */
-  lastUsedAt(row: ServerRow): number | null {
-    return this.#lifecycle.lastUsedAt(row)
-  }
-
-  /** Returns the files of a server, running or not; undefined if there is no such server. */
-  findWorkspace(id: string): Workspace | undefined {
-    const row = this.find(id)
-    return row && this.workspace(row)
-  }
-
-  /** Reports whether a server sleeps. */
-  isSleeping(id: string): boolean {
-    return this.find(id)?.status === 'sleeping'
-  }
-
-  /** Returns a server of any account. */
-  find(id: string): ServerRow | undefined {
-    return this.#records.find(id)
-  }
-
-  /** Returns the sandbox of a server, if it runs. */
-  sandbox(id: string): Sandbox | undefined {
-    return this.#lifecycle.sandbox(id)
-  }
-
-  /** Marks the server as used until the returned function is called, without starting it as `use` does. */
-  hold(id: string): () => void {
-    return this.#lifecycle.hold(id)
-  }
-
-  /** Records the URL of a server's published workspace; null for none. */
-  setPublicUrl(id: string, publicUrl: string | null): void {
-    this.#records.setPublicUrl(id, publicUrl)
-  }
-
-  /** Records that a build begins or ends on a server that runs. */
-  setBuilding(id: string, building: boolean): void {
-    this.#records.setBuilding(id, building)
-  }
-
   /** Returns the number of an account's servers. */
   count(accountId: string): number {
     return this.#records.count(accountId)
@@ -350,11 +313,6 @@ export class ServersService {
     )
   }
 
-  /** Records a call that does not need the sandbox. */
-  touch(id: string): void {
-    this.#lifecycle.touch(id)
-  }
-
   /** Ends the remains of an earlier berth, and starts the servers that ran when it ended. */
   async recover(): Promise<void> {
     await this.#lifecycle.recover()
@@ -363,18 +321,8 @@ export class ServersService {
 
   /** Measures the files of a server soon, if it exists. */
   measure(serverId: string): void {
-    const row = this.find(serverId)
+    const row = this.#records.find(serverId)
     if (row) this.meter.changed(row)
-  }
-
-  /** Freezes every process of every server, and so their files, until the returned function is called. */
-  pause(): Promise<() => void> {
-    return this.#lifecycle.pause()
-  }
-
-  /** Resolves when the removal of directories that no server owns has ended. */
-  swept(): Promise<void> {
-    return this.#lifecycle.swept()
   }
 
   /** Ends every process. The records stay, so the next start brings the servers up again. */

@@ -53,7 +53,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
   serverStopping(serverId: string): void {
     // Looking up the reason costs a query, which most stops do not need.
     if (!this.#runner.runsOnServer(serverId)) return
-    const row = this.#servers.find(serverId)
+    const row = this.#servers.records.find(serverId)
     const result = row && this.#dependencies.metering.isCapped(row.accountId) ? CAPPED : STOPPED
     this.#runner.endOnServer(
       serverId,
@@ -109,7 +109,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     if (this.#stopping) throw new BerthError('service_unavailable', 'berth is being stopped.')
     const row = this.#records.add(caller.accountId, serverId, goal)
     const awake = this.#runner.start(row)
-    if (!this.#servers.sandbox(serverId)) await awake
+    if (!this.#servers.lifecycle.sandbox(serverId)) await awake
     return { task_id: row.id, status: this.#records.find(row.id)?.status ?? 'failed' }
   }
 

@@ -242,10 +242,10 @@ export class TerminalsService implements ServerLifecycleListener {
         const now = clock.elapsed()
         if (now - touchedAt < TOUCH_MS) return
         touchedAt = now
-        servers.touch(row.id)
+        servers.lifecycle.touch(row.id)
       },
       onWatched: (watched) => {
-        if (watched) release ??= servers.hold(row.id)
+        if (watched) release ??= servers.lifecycle.hold(row.id)
         else {
           release?.()
           release = null
@@ -279,7 +279,7 @@ export class TerminalsService implements ServerLifecycleListener {
   #handleEnd(terminal: LiveTerminal): void {
     const { servers, clock } = this.#dependencies
     const { id, serverId } = terminal.facts
-    const row = servers.find(serverId)
+    const row = servers.records.find(serverId)
     if (row) servers.meter.changed(row)
     if (!this.#terminals.has(id)) return
     this.#timers.get(id)?.cancel()

@@ -88,7 +88,7 @@ function toDay(day: string, sums: DaySums, servers: ServersService): AccountUsag
   const used = [...sums].map(([id, { running, task, build }]) => ({
     units: running + task + build,
     server_id: id,
-    task: servers.find(id)?.task ?? null,
+    task: servers.records.find(id)?.task ?? null,
     running: toCredits(running),
     tasks: toCredits(task),
     builds: toCredits(build),

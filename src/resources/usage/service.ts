@@ -56,12 +56,12 @@ export class UsageService {
   /** Measures the servers that run, of those that the caller reaches. */
   async running(caller: Caller): Promise<Map<string, ServerUsage>> {
     const rows = this.#servers.list(caller).flatMap(({ id }) => {
-      const row = this.#servers.sandbox(id) && this.#servers.find(id)
+      const row = this.#servers.lifecycle.sandbox(id) && this.#servers.records.find(id)
       return row ? [row] : []
     })
     const measured = await this.#measure(rows)
     const usages = rows.flatMap(({ id }): [string, ServerUsage][] => {
-      const [found, row] = [measured.get(id), this.#servers.find(id)]
+      const [found, row] = [measured.get(id), this.#servers.records.find(id)]
       return found && row ? [[id, this.#usageOf(row, found)]] : []
     })
     return new Map(usages)
@@ -69,7 +69,7 @@ export class UsageService {
 
   /** Returns the usage of a server that does not run; undefined if there is no such server. */
   atRest(serverId: string): ServerUsage | undefined {
-    const row = this.#servers.find(serverId)
+    const row = this.#servers.records.find(serverId)
     return row && this.#usageOf(row, NOTHING)
   }
 
@@ -96,7 +96,7 @@ export class UsageService {
    */
   async get(caller: Caller, serverId: string): Promise<SingleServerUsage> {
     const row = this.#servers.getRow(caller, serverId)
-    const sandbox = this.#servers.sandbox(serverId)
+    const sandbox = this.#servers.lifecycle.sandbox(serverId)
     const [measured, ports] = await Promise.all([
       this.#measure([row]),
       sandbox === undefined ? [] : portsOf(sandbox),
@@ -108,8 +108,8 @@ export class UsageService {
   }
 
   #usageOf(row: ServerRow, { cpuMs, inMs, memoryBytes, processes }: Measured): ServerUsage {
-    const limits = this.#servers.limits(row)
-    const lastUsedAt = this.#servers.lastUsedAt(row)
+    const limits = this.#servers.lifecycle.limits(row)
+    const lastUsedAt = this.#servers.lifecycle.lastUsedAt(row)
     const share = inMs <= 0 ? 0 : Math.max(0, cpuMs) / inMs / limits.cpus
     return {
       server_id: row.id,
@@ -131,7 +131,7 @@ export class UsageService {
   /** Measures servers that run; the others are not in the result. Looks twice at those not looked at lately. */
   async #measure(rows: readonly ServerRow[], isQuick = false): Promise<Map<string, Measured>> {
     const running = rows.flatMap(({ id }) => {
-      const sandbox = this.#servers.sandbox(id)
+      const sandbox = this.#servers.lifecycle.sandbox(id)
       return sandbox === undefined || sandbox.ending ? [] : [{ id, sandbox }]
     })
     const measured = new Map<string, Measured>()

@@ -121,7 +121,7 @@ export const serverFaultsRoutes = (
   { servers, compute }: ServerFaultsRoutesOptions,
 ) => {
   const rowOf = (id: string): ServerRow => {
-    const row = servers.find(id)
+    const row = servers.records.find(id)
     if (row) return row
     throw notFound(`The server "${id}"`)
   }

@@ -53,7 +53,7 @@ const ServerNetworkUpdate = t.Object(
 /** Serves `/_berth/servers/{id}/network`: what a server may reach. */
 export const serverNetworkRoutes = (access: ControlAccess, servers: ServersService) => {
   const rowOf = (id: string): ServerRow => {
-    const row = servers.find(id)
+    const row = servers.records.find(id)
     if (row) return row
     throw notFound(`The server "${id}"`)
   }
@@ -63,7 +63,7 @@ export const serverNetworkRoutes = (access: ControlAccess, servers: ServersServi
       '',
       ({ params }) => {
         const row = rowOf(params.serverId)
-        return shown(row.id, servers.networks.show(row, servers.sandbox(row.id)))
+        return shown(row.id, servers.networks.show(row, servers.lifecycle.sandbox(row.id)))
       },
       operation('control.serverNetwork.get', {
         access: 'admin',
@@ -85,7 +85,7 @@ export const serverNetworkRoutes = (access: ControlAccess, servers: ServersServi
           ...(hosts === undefined ? {} : { hosts }),
         }
         try {
-          return shown(row.id, await servers.networks.change(row, changes, servers.sandbox(row.id)))
+          return shown(row.id, await servers.networks.change(row, changes, servers.lifecycle.sandbox(row.id)))
         } catch (error) {
           if (!(error instanceof ComputeError)) throw error
           throw new BerthError('compute_backend_error', error.message)

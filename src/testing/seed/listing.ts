@@ -38,7 +38,7 @@ export async function listFixtures(services: ListingServices): Promise<ListedFix
     listed.push({ kind: 'account', name, id, account_id: id, api_key: key ? keys.plaintext(key.id) : null })
   }
   for (const { name, id } of all('server')) {
-    const row = servers.find(id)
+    const row = servers.records.find(id)
     if (row) listed.push({ kind: 'server', name, id, account_id: row.accountId, url: row.publicUrl })
   }
   const made = all('project')

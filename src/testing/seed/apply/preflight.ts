@@ -43,7 +43,7 @@ function planOf(context: ApplyContext, name: string): AccountPlan {
 function present(context: ApplyContext, one: FixtureEntry<ServerFixture>): string | undefined {
   const { records, services } = context
   const id = records.find('server', one.name)?.id
-  const row = id === undefined ? undefined : services.servers.find(id)
+  const row = id === undefined ? undefined : services.servers.records.find(id)
   if (!row) return undefined
   const { account, tier } = one.value
   const remedy = 'Delete it, give it another name in the file, or start on another data folder.'
@@ -155,7 +155,7 @@ async function projectsOf(
   serverId: string,
 ): Promise<string[]> {
   const projects = await services.projects()
-  const { accountId = '' } = services.servers.find(serverId) ?? {}
+  const { accountId = '' } = services.servers.records.find(serverId) ?? {}
   const all = await server.run(() => projects.list(accountCaller(accountId), serverId))
   return all.map(({ id }) => id)
 }

@@ -31,7 +31,7 @@ export async function applyProjects(context: ApplyContext): Promise<void> {
   const projects = await context.services.projects()
   for (const one of context.fixtures.projects) {
     const serverId = context.idOf('server', one.value.server)
-    const caller = accountCaller(context.services.servers.find(serverId)?.accountId ?? '')
+    const caller = accountCaller(context.services.servers.records.find(serverId)?.accountId ?? '')
     const work = { context, projects, caller, serverId }
     const known = context.records.find('project', one.name)?.id
     const present = known !== undefined && projects.owns(caller.accountId, known) ? known : undefined
