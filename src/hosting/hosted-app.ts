@@ -2,19 +2,19 @@ import { ComputeError } from '../compute/driver.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { messageOf } from '../runtime/error-info.ts'
+import { LatestOnly } from '../runtime/latest-only.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
 import { type AppEnvironment, AppResponder, type AppVersion, type StartOptions } from './app-responder.ts'
 import { AppLog } from './app-runtime/log/log.ts'
-import { AppFailure, type AppPlan } from './app-runtime/plan.ts'
+import type { AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
 import { type AppCrash, describeCrash, type FailedChange } from './app-runtime/supervision.ts'
 import type { AppServers } from './app-servers.ts'
 import { Exposure } from './exposure.ts'
 import type { Preparation } from './preparation.ts'
+import { Rebuilder } from './rebuilder.ts'
 import type { SiteHost, Upstream } from './sites/upstream.ts'
-import { PausableWatch } from './source-watch.ts'
 import { LiveReload } from './static/reload.ts'
 import { serveFiles } from './static/serve.ts'
 import { serveStatus } from './status-page.ts'
@@ -71,8 +71,8 @@ const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started 
 const ASLEEP = 'Its server sleeps. Start the server, and it runs again.'
 
 /**
- * An app of a server with its own site: the version that is wanted, what responds for it, its log, and the watch on
- * its sources. What responds follows from `start`, `stop` and the server, see `AppResponder`; the version stays when
+ * An app of a server with its own site: the version that is wanted, what responds for it, its log, and what builds it
+ * again. What responds follows from `start`, `stop` and the server, see `AppResponder`; the version stays when
  * the server stops, to run again with it.
  */
 export class HostedApp {
@@ -84,15 +84,12 @@ export class HostedApp {
   readonly #reload = new LiveReload()
   readonly #exposure: Exposure
   readonly #responder: AppResponder
-  readonly #watch = new PausableWatch()
+  readonly #rebuilder: Rebuilder
+  readonly #restarts = new LatestOnly((environment: AppEnvironment) => this.#restart(environment))
   /** The version that starts, runs or ran last; null if none ever did, or the app was stopped. */
   #version: AppVersion | null = null
   /** The command that starts or failed last, for a person; null if none is known. */
   #command: string | null = null
-  /** The last change of its files that did not come up; null if a later one did. */
-  #failedChange: FailedChange | null = null
-  /** The restart under way, with the variables of the one that follows it. */
-  #restarting: { next: AppEnvironment | null; done: Promise<void> } | null = null
 
   /** Opens the app's log. Starts nothing. */
   static async open(options: HostedAppOptions, dependencies: HostedAppDependencies): Promise<HostedApp> {
@@ -112,8 +109,8 @@ export class HostedApp {
     this.log = log
     this.#options = options
     this.#dependencies = dependencies
-    const { port, slug, serverId, hasRun } = options
-    const { servers, sites } = dependencies
+    const { owner, directory, port, slug, serverId, hasRun, onRunning, onState, onRecovered } = options
+    const { clock, servers, sites, appPorts, preparation } = dependencies
     const asleep = servers.isSleeping(serverId)
     const first: Upstream = !hasRun
       ? NOT_STARTED
@@ -130,17 +127,30 @@ export class HostedApp {
     const site = { port, slug, onUse: () => servers.hold(serverId) }
     this.#exposure = new Exposure(sites, site, first, (reason) => serveStatus(status, reason))
     this.#responder = new AppResponder({
-      owner: options.owner,
+      ...{ owner, directory, clock, appPorts, log, onRunning },
       exposure: this.#exposure,
-      directory: options.directory,
-      clock: dependencies.clock,
-      appPorts: dependencies.appPorts,
-      log,
-      onRunning: options.onRunning,
       onState: (hasRecovered) => {
-        if (hasRecovered) this.#changeCameUp()
-        options.onState()
+        if (hasRecovered) {
+          this.#rebuilder.forgetFailure()
+          onRecovered()
+        }
+        onState()
       },
+    })
+    this.#rebuilder = new Rebuilder({
+      app: {
+        ...{ owner, serverId, directory, log },
+        sandbox: () => servers.sandbox(serverId),
+        workspace: () => this.#workspace(),
+      },
+      ...{ preparation, clock },
+      version: () => this.#version,
+      restart: async (version) => {
+        if (version.plan.start.kind === 'files') this.#reload.changed()
+        else await this.#startProgram(version)
+      },
+      onUp: onRecovered,
+      onFailed: onState,
     })
   }
 
@@ -156,7 +166,7 @@ export class HostedApp {
 
   /** The last change of its files that did not come up, while the version before responds; null if there is none. */
   get failedChange(): FailedChange | null {
-    return this.isUp && this.crash === null ? this.#failedChange : null
+    return this.isUp && this.crash === null ? this.#rebuilder.failedChange : null
   }
 
   /** Masks these values in the log from now on. */
@@ -224,8 +234,8 @@ export class HostedApp {
       if (this.#version === version) this.#version = before ?? (this.#options.hasRun ? version : null)
       throw error
     }
-    this.#failedChange = null
-    await this.#watchSources()
+    this.#rebuilder.forgetFailure()
+    await this.#rebuilder.watch()
   }
 
   /**
@@ -235,29 +245,7 @@ export class HostedApp {
    * @throws AppError if the app does not respond with them
    */
   restart(environment: AppEnvironment): Promise<void> {
-    if (this.#restarting !== null) {
-      this.#restarting.next = environment
-      return this.#restarting.done
-    }
-    const restarting = { next: null, done: Promise.resolve() }
-    this.#restarting = restarting
-    restarting.done = this.#restartToLast(restarting, environment).finally(() => {
-      this.#restarting = null
-    })
-    return restarting.done
-  }
-
-  async #restartToLast(restarting: { next: AppEnvironment | null }, first: AppEnvironment): Promise<void> {
-    let environment: AppEnvironment | null = first
-    while (environment !== null) {
-      restarting.next = null
-      try {
-        await this.#restart(environment)
-      } catch (error) {
-        if (restarting.next === null) throw error
-      }
-      environment = restarting.next
-    }
+    return this.#restarts.run(environment)
   }
 
   async #restart(environment: AppEnvironment): Promise<void> {
@@ -270,29 +258,25 @@ export class HostedApp {
   /** Stops the app. Requests get the reason. */
   async stop(reason: string): Promise<void> {
     this.#version = null
-    await this.#watch.stop()
+    await this.#rebuilder.stop()
     await this.#responder.stop(reason)
   }
 
   /** Stops watching the app's files until the returned function is called, which may be called once. */
-  async pauseWatch(): Promise<() => Promise<void>> {
-    const resume = await this.#watch.pause()
-    return async () => {
-      resume()
-      if (this.#dependencies.servers.sandbox(this.serverId) !== undefined) await this.#watchSources()
-    }
+  pauseWatch(): Promise<() => Promise<void>> {
+    return this.#rebuilder.pause()
   }
 
   /** Notes that the server stops, and the app's processes with it. */
   serverStopping(): void {
     this.#responder.serverStopping(ASLEEP)
-    void this.#watch.stop()
+    void this.#rebuilder.stop()
   }
 
   /** Releases the app because berth stops. Its server ends the processes. */
   async close(): Promise<void> {
     this.#responder.release()
-    await this.#watch.stop()
+    await this.#rebuilder.stop()
     await this.log.close()
   }
 
@@ -339,11 +323,6 @@ export class HostedApp {
     await this.#responder.startProgram(sandbox, version, options)
   }
 
-  #changeCameUp(): void {
-    this.#failedChange = null
-    this.#options.onRecovered()
-  }
-
   #crashText(): string | null {
     const { crash } = this
     return crash && describeCrash(crash, this.#dependencies.clock.now())
@@ -353,47 +332,5 @@ export class HostedApp {
     const workspace = this.#dependencies.servers.findWorkspace(this.serverId)
     if (workspace === undefined) throw new ComputeError('The server is gone.')
     return workspace
-  }
-
-  /** Watches the sources of the current version, if its plan says so and the watch is not paused. */
-  async #watchSources(): Promise<void> {
-    const plan = this.#version?.plan
-    if (!plan?.watch || this.#watch.isPaused) return this.#watch.stop()
-    const { directory } = this.#options
-    const onChange = (paths: ReadonlySet<string>) => this.#sourcesChanged(paths)
-    await this.#watch.start({ workspace: this.#workspace(), directory, plan, onChange }).catch((error) => {
-      this.log.append('berth', `Its files are not watched: ${messageOf(error)}`)
-    })
-  }
-
-  /** Builds and starts the app again, or reloads its pages. If that fails, the earlier version keeps running. */
-  async #sourcesChanged(paths: ReadonlySet<string>): Promise<void> {
-    const version = this.#version
-    const sandbox = this.#dependencies.servers.sandbox(this.serverId)
-    if (version === null || sandbox === undefined) return
-    const { plan, environment } = version
-    const [first, ...others] = paths
-    this.log.append('berth', `Changed: ${first}${others.length > 0 ? ` and ${others.length} more` : ''}.`)
-    try {
-      const location = {
-        owner: this.#options.owner,
-        sandbox,
-        serverId: this.serverId,
-        workspace: this.#workspace(),
-        directory: this.#options.directory,
-      }
-      await this.#dependencies.preparation.build({ ...location, log: this.log }, plan, environment)
-      // The app may have been stopped meanwhile, or got other variables.
-      const now = this.#version
-      if (now === null) return
-      if (now.plan.start.kind === 'files') this.#reload.changed()
-      else await this.#startProgram(now)
-      this.#changeCameUp()
-    } catch (error) {
-      this.log.append('berth', messageOf(error))
-      const reason = error instanceof AppFailure ? error.summary : messageOf(error)
-      this.#failedChange = { reason, at: this.#dependencies.clock.now() }
-      this.#options.onState()
-    }
   }
 }
