@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm'
+import { NameResolver } from '../../runtime/name-resolver.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Service } from '../../runtime/service.ts'
 import type { Outbox } from '../events/outbox.ts'
@@ -46,7 +47,9 @@ export class Deliveries implements Service {
   #stopped = false
 
   constructor(dependencies: DeliveriesDependencies) {
-    const { resolve = lookUp } = dependencies.overrides ?? {}
+    const names = new NameResolver()
+    const overrides: WebhookOverrides = dependencies.overrides ?? {}
+    const { resolve = (name) => names.lookUp(name, { search: true }) } = overrides
     this.#dependencies = dependencies
     const { localWebhooks } = dependencies
     this.destinations = {
@@ -123,10 +126,4 @@ export class Deliveries implements Service {
     const { queries } = this.#dependencies
     return queries.values(sql`SELECT 1 FROM webhooks LIMIT 1`).length > 0
   }
-}
-
-/** Looks up all addresses of a name with the machine's resolver. */
-async function lookUp(name: string): Promise<string[]> {
-  const { lookup } = await import('node:dns/promises')
-  return (await lookup(name, { all: true })).map(({ address }) => address)
 }

@@ -1,95 +1,11 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import { join } from 'node:path'
 import { ReceivedBytes } from '../../../src/compute/local/network/outbound/received-bytes.ts'
 import type { OutboundSettings } from '../../../src/compute/outbound-control.ts'
-import type { Step } from './world.ts'
+import { endWorlds, hasWorlds, openWorld } from './open-world.ts'
 
 const PUBLIC: OutboundSettings = { mode: 'public', hosts: [] }
-const NEEDED = ['unshare', 'nsenter', 'ip', 'nft', 'curl', 'mount']
-const UNSHARE = ['unshare', '--user', '--map-root-user', '--net', '--mount', '--kill-child']
 
-/** Whether a world can be made here: programs, user namespaces and nf_tables. */
-const hasWorlds =
-  NEEDED.every((program) => Bun.which(program, { PATH: `${process.env.PATH}:/usr/sbin:/sbin` }) !== null) &&
-  Bun.spawnSync([...UNSHARE, 'sh', '-c', 'mount --make-rprivate / && nft add table inet probe'], {
-    env: { PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
-    stdout: 'ignore',
-    stderr: 'ignore',
-  }).exitCode === 0
-
-if (!hasWorlds) console.error('SKIP what leaves a server: no network can be made here to try it')
-
-const worlds: World[] = []
-afterEach(async () => {
-  for (const world of worlds.splice(0)) await world.end()
-})
-
-/** Opens a world; see world.ts. It ends with the test. */
-async function openWorld(): Promise<World> {
-  const child = Bun.spawn([...UNSHARE, process.execPath, join(import.meta.dir, 'world.ts')], {
-    env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'inherit',
-  })
-  const world = new World(child)
-  worlds.push(world)
-  expect(await world.line()).toBe('ready')
-  return world
-}
-
-class World {
-  readonly #child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>
-  readonly #reader
-  #text = ''
-
-  constructor(child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>) {
-    this.#child = child
-    this.#reader = child.stdout.getReader()
-  }
-
-  async line(): Promise<string> {
-    const decoder = new TextDecoder()
-    while (!this.#text.includes('\n')) {
-      const { done, value } = await this.#reader.read()
-      if (done) throw new Error(`The world ended: ${this.#text}`)
-      this.#text += decoder.decode(value, { stream: true })
-    }
-    const at = this.#text.indexOf('\n')
-    const line = this.#text.slice(0, at)
-    this.#text = this.#text.slice(at + 1)
-    return line
-  }
-
-  async step(step: Step): Promise<unknown> {
-    this.#child.stdin.write(`${JSON.stringify(step)}\n`)
-    this.#child.stdin.flush()
-    const { value, error } = JSON.parse(await this.line())
-    if (error !== undefined) throw new Error(error)
-    return value
-  }
-
-  /** Runs a command on the server, and returns what it wrote. */
-  async run(command: string): Promise<string> {
-    return String(await this.step({ do: 'run', command }))
-  }
-
-  /** Gets a URL on the server. Returns the first word of the response, or curl's exit code as `failed N`. */
-  async get(url: string, options = ''): Promise<string> {
-    return this.run(
-      `curl -sS -m 8 ${options} ${url} >/tmp/o.$$ 2>/dev/null; c=$?; [ $c = 0 ] && cut -d' ' -f1 /tmp/o.$$ || echo failed $c; rm -f /tmp/o.$$`,
-    )
-  }
-
-  async refused(): Promise<{ told: { destination: string; remedy: string }[] }> {
-    return (await this.step({ do: 'refused' })) as { told: { destination: string; remedy: string }[] }
-  }
-
-  async end(): Promise<void> {
-    this.#child.stdin.end()
-    await this.#child.exited
-  }
-}
+afterEach(endWorlds)
 
 describe.skipIf(!hasWorlds)('outbound by redirect', () => {
   test('public reaches the internet by address and by name over both protocols, and nothing inner', async () => {

@@ -6,8 +6,10 @@
  * It is started by `openWorld` in a user namespace of its own.
  */
 import { dlopen, ptr } from 'bun:ffi'
-import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readQuestion } from '../../../src/compute/local/network/outbound/dns-message.ts'
 import { OutboundRelay } from '../../../src/compute/local/network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from '../../../src/compute/local/network/rules.ts'
 import type { NetworkFault, OutboundSettings } from '../../../src/compute/outbound-control.ts'
@@ -29,6 +31,14 @@ export type Step =
   | { readonly do: 'refused' }
   | { readonly do: 'close' }
   | { readonly do: 'end the relay' }
+  /** Replaces the machine's resolv.conf(5) or hosts(5). */
+  | { readonly do: 'configure'; readonly file: 'resolv.conf' | 'hosts'; readonly text: string }
+  /** Opens a name server at 127.0.0.9 that answers nothing. */
+  | { readonly do: 'open a mute name server' }
+  /** Waits until it was asked for several names, and returns their number. */
+  | { readonly do: 'await questions'; readonly names: number }
+  /** Reads a file of the machine in berth's process; says whether what was begun still runs then. */
+  | { readonly do: 'read a file' }
 
 const RELAY_PORT = 65_535
 
@@ -94,8 +104,11 @@ function socketsIn(pid: number, family: 4 | 6, port: number, kind: 'stream' | 'd
 async function main(): Promise<void> {
   must('mount', '--make-rprivate', '/')
   must('mount', '-t', 'tmpfs', 'none', '/mnt')
-  writeFileSync('/mnt/resolv.conf', `nameserver ${NAME_SERVER}\noptions timeout:1 attempts:1\n`)
-  writeFileSync('/mnt/hosts', '127.0.0.1 localhost\n')
+  for (const directory of ['/mnt', '/mnt/inside']) {
+    mkdirSync(directory, { recursive: true })
+    writeFileSync(`${directory}/resolv.conf`, `nameserver ${NAME_SERVER}\noptions timeout:1 attempts:1\n`)
+    writeFileSync(`${directory}/hosts`, '127.0.0.1 localhost\n')
+  }
   must('mount', '--bind', '/mnt/resolv.conf', '/etc/resolv.conf')
   must('mount', '--bind', '/mnt/hosts', '/etc/hosts')
   must('ip', 'link', 'set', 'lo', 'up')
@@ -152,10 +165,14 @@ async function main(): Promise<void> {
   const seen: unknown[] = []
   let outbound: Awaited<ReturnType<OutboundRelay['open']>> | null = null
   let begun: Promise<string> = Promise.resolve('')
+  let isRunning = false
+  const asked = new Set<string>()
+  let onQuestion = (): void => {}
   let env: Readonly<Record<string, string>> = {}
 
   const run = async (command: string): Promise<string> => {
-    const child = Bun.spawn(inside(server.pid, 'sh', '-c', `{ ${command}; } 2>&1`), {
+    const own = 'for f in resolv.conf hosts; do mount --bind /mnt/inside/$f /etc/$f; done'
+    const child = Bun.spawn(inside(server.pid, 'unshare', '-m', 'sh', '-c', `${own}; { ${command}; } 2>&1`), {
       env: { PATH: process.env.PATH ?? '', HOME: '/tmp', ...env },
       stdout: 'pipe',
       stderr: 'ignore',
@@ -197,10 +214,38 @@ async function main(): Promise<void> {
     }
     if (step.do === 'run') return run(step.command)
     if (step.do === 'begin') {
-      begun = run(step.command)
+      isRunning = true
+      begun = run(step.command).finally(() => {
+        isRunning = false
+      })
       return null
     }
     if (step.do === 'await') return begun
+    if (step.do === 'configure') {
+      writeFileSync(`/mnt/${step.file}`, step.text)
+      return null
+    }
+    if (step.do === 'open a mute name server') {
+      await Bun.udpSocket({
+        hostname: '127.0.0.9',
+        port: 53,
+        socket: {
+          data(_, query) {
+            asked.add(readQuestion(query)?.name ?? '')
+            onQuestion()
+          },
+        },
+      })
+      return null
+    }
+    if (step.do === 'await questions') {
+      while (asked.size < step.names) await new Promise<void>((resolve) => (onQuestion = resolve))
+      return asked.size
+    }
+    if (step.do === 'read a file') {
+      await readFile('/mnt/hosts')
+      return isRunning
+    }
     if (outbound === null) throw new Error('Nothing is open.')
     if (step.do === 'end the relay') {
       const said = new Promise<string>((resolve) => {

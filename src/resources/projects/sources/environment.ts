@@ -4,12 +4,6 @@ export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 /** Looks up all addresses of a name; rejects or gives none if it does not resolve. */
 export type ResolveHost = (name: string) => Promise<string[]>
 
-/** Returns all addresses of a name, as this machine resolves it. */
-export async function resolveHost(name: string): Promise<string[]> {
-  const { lookup } = await import('node:dns/promises')
-  return (await lookup(name, { all: true })).map(({ address }) => address)
-}
-
 /**
  * Reports whether the environment's variables name a proxy for https URLs of a host. `no_proxy` lists exempt hosts and
  * domains, `*` for all, as in curl.

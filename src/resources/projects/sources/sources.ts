@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../../errors.ts'
+import { NameResolver } from '../../../runtime/name-resolver.ts'
 import type { TemplateFile } from '../../templates/files.ts'
-import { type ProcessEnvironment, type ResolveHost, resolveHost } from './environment.ts'
+import type { ProcessEnvironment, ResolveHost } from './environment.ts'
 import { SourceError } from './errors.ts'
 import type { HostRules } from './hosts.ts'
 import { SOURCE_LIMITS, type SourceLimits } from './limits.ts'
@@ -48,7 +49,9 @@ export class Sources {
   constructor(options: SourcesOptions) {
     this.#options = options
     this.#limits = { ...SOURCE_LIMITS, ...options.limits }
-    this.#hosts = { allowLocal: options.allowLocal, resolve: options.resolve ?? resolveHost }
+    const names = new NameResolver()
+    const { allowLocal, resolve = (name) => names.lookUp(name, { search: true }) } = options
+    this.#hosts = { allowLocal, resolve }
   }
 
   /**

@@ -1,9 +1,7 @@
-import { getServers } from 'node:dns'
-import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import { addressKind, isAddress } from '../../../../runtime/address.ts'
-import { codeOf } from '../../../../runtime/error-info.ts'
+import type { NameResolver } from '../../../../runtime/name-resolver.ts'
 import { type Question, RCODE, RECORD, readQuestion, writeResponse } from './dns-message.ts'
 import { isLoopbackName } from './policy.ts'
 import { ReceivedBytes } from './received-bytes.ts'
@@ -14,8 +12,12 @@ const FORWARD_MS = 5_000
 /** Addresses whose names are kept of a server; the oldest are forgotten. */
 const MOST_ADDRESSES = 10_000
 
-/** Codes of look-ups that found no such name, or no address of it. */
-const NO_SUCH_NAME: readonly unknown[] = ['ENOTFOUND', 'ENODATA', 'DNS_ENOTFOUND', 'DNS_ENODATA']
+/**
+ * Names that are looked up for a server at a time, and queries of other types that are passed on. Those that are more
+ * fail, so a server cannot fill berth's memory while the machine's name servers are silent.
+ */
+const MOST_LOOK_UPS = 250
+const MOST_FORWARDED = 32
 
 /** Decides about names for the name server of one server. */
 export interface NameRules {
@@ -29,11 +31,21 @@ export interface NameRules {
  */
 export class NameServer {
   readonly #rules: NameRules
+  readonly #resolver: NameResolver
+  readonly #admit: () => (() => void) | null
   readonly #names = new Map<string, Set<string>>()
   readonly #underWay = new Map<string, Promise<string[]>>()
+  #forwarding = 0
 
-  constructor(rules: NameRules) {
+  /**
+   * @param resolver the machine's, shared by all servers
+   * @param admit takes the room of a connection for a query that is passed on, and returns a function that gives it
+   *   back; null if there is none
+   */
+  constructor(rules: NameRules, resolver: NameResolver, admit: () => (() => void) | null) {
     this.#rules = rules
+    this.#resolver = resolver
+    this.#admit = admit
   }
 
   /** Returns the names that were resolved to an address. */
@@ -44,13 +56,17 @@ export class NameServer {
   /**
    * Looks up the addresses of a name. The result is empty if there is no such name.
    *
-   * @throws Error if the machine's resolver fails
+   * @param options `search`: also looks in the machine's search domains
+   * @throws Error if the machine's name servers fail, or too many names are being looked up
    */
-  resolve(name: string): Promise<string[]> {
-    const underWay = this.#underWay.get(name)
+  resolve(name: string, { search }: { search: boolean }): Promise<string[]> {
+    const key = `${name} ${search}`
+    const underWay = this.#underWay.get(key)
     if (underWay) return underWay
-    const found = this.#resolve(name).finally(() => this.#underWay.delete(name))
-    this.#underWay.set(name, found)
+    if (this.#underWay.size >= MOST_LOOK_UPS)
+      return Promise.reject(new Error('Too many names are looked up.'))
+    const found = this.#resolve(name, search).finally(() => this.#underWay.delete(key))
+    this.#underWay.set(key, found)
     return found
   }
 
@@ -74,9 +90,9 @@ export class NameServer {
     if (refusal !== null) return writeResponse(question, RCODE[refusal])
     // Hints of addresses would hide from berth which name a connection is for.
     if (type === RECORD.HTTPS || type === RECORD.ANY) return writeResponse(question, RCODE.NOERROR)
-    if (!isOfAddresses) return await forward(question, stream)
+    if (!isOfAddresses) return await this.#forward(question, stream)
     try {
-      const all = await this.resolve(name)
+      const all = await this.resolve(name, { search: false })
       if (all.length === 0) return writeResponse(question, RCODE.NXDOMAIN)
       // An IPv6 connection that berth cannot continue would have been accepted already, so that programs would not try
       // IPv4.
@@ -88,15 +104,23 @@ export class NameServer {
     }
   }
 
-  async #resolve(name: string): Promise<string[]> {
+  async #resolve(name: string, search: boolean): Promise<string[]> {
+    const addresses = await this.#resolver.lookUp(name, { search })
+    for (const address of addresses) this.#remember(ipaddr.process(address).toString(), name)
+    return addresses
+  }
+
+  /** Passes a query on to the first of the machine's name servers. Returns null if it does not answer in time. */
+  async #forward(question: Question, stream: boolean): Promise<Uint8Array | null> {
+    const release = this.#forwarding < MOST_FORWARDED ? this.#admit() : null
+    if (release === null) return writeResponse(question, RCODE.SERVFAIL)
+    this.#forwarding += 1
     try {
-      const found = await lookup(name, { all: true })
-      const addresses = found.map(({ address }) => ipaddr.parse(address.replace(/%.*$/, '')).toString())
-      for (const address of addresses) this.#remember(ipaddr.process(address).toString(), name)
-      return [...new Set(addresses)]
-    } catch (error) {
-      if (NO_SUCH_NAME.includes(codeOf(error))) return []
-      throw error
+      const [server] = await this.#resolver.servers()
+      return server === undefined ? null : await forward(server, question, stream)
+    } finally {
+      this.#forwarding -= 1
+      release()
     }
   }
 
@@ -122,12 +146,11 @@ function hasIpv6(): boolean {
   )
 }
 
-/** Passes a query on to the first of the machine's name servers. Returns null if it does not answer in time. */
-async function forward({ query }: Question, stream: boolean): Promise<Uint8Array | null> {
-  const [server] = getServers()
-  const [, bracketed, plain, digits] = /^(?:\[(.+)\]|([^:]+))(?::(\d+))?$/.exec(server ?? '') ?? []
+/** Passes a query on to a name server, which is written as `dns.getServers` does. */
+async function forward(server: string, { query }: Question, stream: boolean): Promise<Uint8Array | null> {
+  const [, bracketed, plain, digits] = /^(?:\[(.+)\]|([^:]+))(?::(\d+))?$/.exec(server) ?? []
   const hostname = bracketed ?? plain ?? server
-  if (hostname === undefined || !isAddress(hostname)) return null
+  if (!isAddress(hostname)) return null
   const port = Number(digits ?? 53)
   const answered = Promise.withResolvers<Uint8Array | null>()
   const timer = setTimeout(() => answered.resolve(null), FORWARD_MS)

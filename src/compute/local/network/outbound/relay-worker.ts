@@ -1,4 +1,5 @@
 import { messageOf } from '../../../../runtime/error-info.ts'
+import { NameResolver } from '../../../../runtime/name-resolver.ts'
 import { maxOpenFiles } from '../../open-files.ts'
 import type { FromRelay, ToRelay } from './messages.ts'
 import { loadOriginalDestination } from './original-destination.ts'
@@ -37,7 +38,8 @@ function runRelay(scope: WorkerScope): void {
     }
   }
   const mostOfServer = Math.min(SERVER_CONNECTIONS, Math.ceil(most * SERVER_SHARE))
-  const commons = { originalDestination, admit, mostConnections: mostOfServer }
+  const resolver = new NameResolver()
+  const commons = { originalDestination, resolver, admit, mostConnections: mostOfServer }
   const servers = new Map<number, RelayedServer>()
   const act = async (message: ToRelay): Promise<void> => {
     const { kind, server: id } = message

@@ -1,3 +1,4 @@
+import type { NameResolver } from '../../../../runtime/name-resolver.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound-control.ts'
 import type { Connection } from './connection.ts'
@@ -24,6 +25,7 @@ const MOST_QUERIES = 500
 /** What a relayed server shares with the others. */
 export interface RelayCommons {
   readonly originalDestination: OriginalDestination
+  readonly resolver: NameResolver
   /** Connections that one server may have. */
   readonly mostConnections: number
   /** Takes the room of one connection, and returns a function that gives it back; null if there is none. */
@@ -57,7 +59,11 @@ export class RelayedServer {
     this.#serverId = serverId
     this.#policy = new OutboundPolicy(settings, serverId)
     this.#report = report
-    this.#names = new NameServer({ refusal: (name) => this.#dnsRefusal(name) })
+    this.#names = new NameServer(
+      { refusal: (name) => this.#dnsRefusal(name) },
+      commons.resolver,
+      commons.admit,
+    )
   }
 
   /** Begins to take what arrives at a socket. Throws if the descriptor is no such socket. */
@@ -232,7 +238,7 @@ export class RelayedServer {
       if (refusal !== null) return `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`
       return `A network fault keeps the name ${host} from being looked up.`
     }
-    const addresses = await this.#names.resolve(host)
+    const addresses = await this.#names.resolve(host, { search: true })
     if (addresses.length === 0) return `There is no host with the name ${host}.`
     return addresses.map((address) => ({ address, port, names: [host] }))
   }
