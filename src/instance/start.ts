@@ -1,29 +1,24 @@
-import { tmpdir } from 'node:os'
 import { type ComputeDependencies, localDrivers } from '../compute/drivers.ts'
 import { PendingDriver } from '../compute/pending-driver.ts'
 import { type SelectedDriver, selectDriver } from '../compute/select.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import { StartupError } from '../errors.ts'
-import type { SiteRoutes } from '../hosting/hosting.ts'
-import { refuseSite } from '../hosting/sites/no-site.ts'
-import { ownHost } from '../http/host.ts'
-import { type Listener, listen } from '../http/listener.ts'
 import { logged, type Respond } from '../http/request-log.ts'
 import type { AccountPlan } from '../resources/accounts/model.ts'
 import { DEFAULT_PLAN } from '../resources/accounts/plan.ts'
 import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
-import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
+import { type ClockOptions, SteerableClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/session/links.ts'
-import { takeDataDirectory, untilGivenBack } from '../storage/data-directory.ts'
-import { makeEphemeral } from '../storage/ephemeral.ts'
-import { NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
+import type { DataDirectory } from '../storage/data-directory.ts'
 import { SCHEMA, schemaOf } from '../storage/migrate.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import { controlMaker } from './control.ts'
+import { MainPort } from './main-port.ts'
 import type { InstanceState } from './state.ts'
+import { takeData } from './take-data.ts'
 
 /** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
 const RECOVERY_DELAY_MS = 15
@@ -86,8 +81,8 @@ export interface Berth {
 /** Reports a start that was aborted because the process must end. */
 export class StartStopped extends StartupError {}
 
-/** Releases a resource that the start has acquired. */
-type Release = () => void | Promise<void>
+/** Has something released when berth stops or its start fails. What was added last is released first. */
+type OnRelease = (release: () => void | Promise<void>) => void
 
 /**
  * Starts a berth: data directory, compute driver, the instance with its state, HTTP. Several can run in one process,
@@ -96,88 +91,62 @@ type Release = () => void | Promise<void>
  * @throws StartupError if it cannot start; everything acquired is released
  */
 export async function startBerth(config: Config, dependencies: StartDependencies): Promise<Berth> {
-  const releases: Release[] = []
-  const release = async (): Promise<void> => {
-    for (let next = releases.pop(); next; next = releases.pop()) {
+  const acquired = new AsyncDisposableStack()
+  const onRelease: OnRelease = (release) =>
+    acquired.defer(async () => {
       try {
-        await next()
+        await release()
       } catch (error) {
         dependencies.logger.error('something could not be given back at the stop', { error })
       }
-    }
-  }
+    })
   try {
-    return await compose(config, dependencies, releases, release)
+    return await start(config, dependencies, onRelease, () => acquired.disposeAsync())
   } catch (error) {
-    await release()
+    await acquired.disposeAsync()
     throw error
   }
 }
 
-async function compose(
+async function start(
   config: Config,
   dependencies: StartDependencies,
-  releases: Release[],
+  onRelease: OnRelease,
   release: () => Promise<void>,
 ): Promise<Berth> {
-  const { logger, version, sinceStartMs, environment, webhooks, observe } = dependencies
-  const { commands = async () => new Map<string, string>() } = dependencies
+  const { logger, version, environment } = dependencies
   const { fixtures, clockStart } = await readFixturesFiles(config, environment)
   const clock = dependencies.clock ?? new SteerableClock(clockStart)
-  const { rngSeed } = config
   const plan = await planOf(config)
+  const data = await takeData(config, dependencies, onRelease)
+  const { dataDirectory } = data
 
-  const temporaryDir = dependencies.temporaryDir ?? tmpdir()
-  const ephemeral = config.ephemeral ? makeEphemeral(temporaryDir) : null
-  if (ephemeral) releases.push(() => ephemeral.remove())
-  if (ephemeral === null) await untilGivenBack(config.dataDir)
-  const dataDirectory = takeDataDirectory(ephemeral?.path ?? config.dataDir)
-  let hasStarted = false
-  releases.push(() => (hasStarted ? dataDirectory.release() : dataDirectory.discard()))
-  // Nobody starts on an ephemeral directory again.
-  const heartbeat = ephemeral ? null : openHeartbeat(dataDirectory.path)
-  if (heartbeat) releases.push(() => heartbeat.close())
-  // Set below, before the first server starts and the first request gets in.
-  let listener: Listener | undefined
-  let routes: SiteRoutes | null = null
   // The probe runs a process. Meanwhile the rest is loaded, the database opens and the app is created.
+  const mainPort = new MainPort(config)
   const selecting = selectDriver(
     config.isolation,
     localDrivers({
       ...dependencies,
       dataDir: dataDirectory.path,
-      logger,
       outbound: { mode: config.outbound, hosts: config.outboundHosts },
       machinePorts: config.serverHosts,
       projectPorts: config.projectPorts,
-      // Inside a network of its own berth is on loopback, whatever address it listens on outside.
-      baseUrl: (network) =>
-        listener ? urlOf(network === 'own' ? '127.0.0.1' : config.host, listener) : null,
-      // The address of the API, its MCP endpoint and projects by name is the same inside a server.
-      provide: (_, network) => {
-        if (listener) network.forward(listener.port, { unix: listener.listenForServers() })
-        network.acceptAtProjectPorts(
-          (port, socket) => routes?.accept(port, socket) ?? refuseSite(port, socket),
-        )
-      },
+      baseUrl: (network) => mainPort.urlForServers(network),
+      provide: (_, network) => mainPort.provide(network),
     }),
   )
   selecting.catch(() => {})
-  const gate = new StartGate()
-  releases.push(() => clock.stop())
+  onRelease(() => clock.stop())
+  await upgrade(dataDirectory, { version, clock, logger })
+  if (!data.isEphemeral && dataDirectory.readVersion() !== version) dataDirectory.writeVersion(version)
 
-  const schema = schemaOf(dataDirectory.database)
-  if (schema !== null && schema !== SCHEMA) {
-    const { prepareUpgrade } = await import('./upgrade.ts')
-    await prepareUpgrade({ dataDirectory, schema, version, clock, logger })
-  }
-  if (!ephemeral && dataDirectory.readVersion() !== version) dataDirectory.writeVersion(version)
   const links = new SignInLinks({ clock, random: systemRandom })
   const { InstanceState } = await import('./state.ts')
   // Before the state is opened: Bun collects garbage when it begins to listen, and there is less yet.
-  const listening = listen(config.host, config.port, gate.respond)
-  listener = listening
-  releases.push(() => listening.close())
+  mainPort.listen()
+  onRelease(() => mainPort.close())
+  const { rngSeed } = config
+  const { commands = async () => new Map<string, string>() } = dependencies
   const instance = new InstanceState({
     config,
     version,
@@ -187,76 +156,58 @@ async function compose(
     compute: new PendingDriver(selecting),
     driverSelected: selecting,
     plan,
-    heartbeat: ephemeral ? NO_HEARTBEAT : heartbeat,
+    heartbeat: data.heartbeat,
     fixtures,
-    webhooks,
+    webhooks: dependencies.webhooks,
     localWebhooks: { allowed: config.allowLocalWebhooks },
     environment,
     randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
-    baseUrl: () => (listener ? urlOf(config.host, listener) : ''),
-    route(next) {
-      routes = next
-      listener?.route(next?.hosts ?? null)
-    },
-    sockets: {
-      acceptSockets: () => listener?.acceptSockets() ?? false,
-      upgrade: (...handshake) => listener?.upgrade(...handshake) ?? false,
-    },
-    expire: (request) => listener?.expire(request),
-    connectionOf: (request) => listener?.connectionOf(request) ?? null,
+    baseUrl: () => mainPort.url ?? '',
+    route: (routes) => mainPort.route(routes),
+    sockets: mainPort,
+    expire: (request) => mainPort.expire(request),
+    connectionOf: (request) => mainPort.connectionOf(request),
     links,
     control: controlMaker({
       config,
       version,
       commands,
       selecting,
-      addressOf: (request) => listener?.addressOf(request) ?? null,
+      addressOf: (request) => mainPort.addressOf(request),
       instance: () => instance,
     }),
     commands,
   })
-  releases.push(() => instance.close())
+  onRelease(() => instance.close())
   // While the probe runs, and before a request gets in.
   await instance.generation.recover()
   const selected = await selecting
   reportSelection(selected, logger)
-  gate.open(responder(instance, config, logger, observe))
-  releases.push(async () => {
+  mainPort.open(responder(instance, config, dependencies))
+  onRelease(async () => {
     // Refuses new requests while the commands of open ones are ended, so these get their responses.
-    await instance.stop(listening.drain())
-    await listening.close()
+    await instance.stop(mainPort.drain())
+    await mainPort.close()
   })
 
-  const baseUrl = urlOf(config.host, listening)
-  dataDirectory.writeInstance({
-    pid: process.pid,
-    base_url: baseUrl,
-    version,
-    isolation: selected.driver.name,
-  })
-  const open = (): Promise<void> => {
-    // The executable starts with a compiler that waits longer, because most of a start runs once.
-    Bun.unsafe.setJITPolicy(1)
-    return instance.open()
-  }
-  // Otherwise after the ready line and the first response.
-  const opening = fixtures ? open() : Bun.sleep(RECOVERY_DELAY_MS).then(open)
+  const baseUrl = mainPort.url ?? ''
+  const isolation = selected.driver.name
+  dataDirectory.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation })
+  const opening = openInstance(instance, fixtures !== null)
   // Fixtures are complete before the ready line.
   if (fixtures) await orStopRequested(opening, dependencies.stopRequested)
   const recovered = opening
-    .then(async () => {
+    .then(() => {
       instance.sweep()
-      if (!ephemeral) return
-      const { removeAbandoned } = await import('./abandoned.ts')
-      removeAbandoned(temporaryDir, machineNow())
+      return data.removeAbandoned()
     })
     .catch((error) => logger.error('servers of before could not be brought up again', { error }))
 
-  hasStarted = true
+  data.keep()
   let stopping: Promise<void> | undefined
   // Any later request may be a handshake. This takes milliseconds, which the ready line and the first response go without.
   void Bun.sleep(RECOVERY_DELAY_MS).then(() => {
-    if (stopping === undefined) listening.acceptSockets()
+    if (stopping === undefined) mainPort.acceptSockets()
   })
   return {
     info: {
@@ -268,8 +219,8 @@ async function compose(
       docs_url: `${baseUrl}/docs`,
       ...instance.generation.credentials,
       data_dir: dataDirectory.path,
-      isolation: selected.driver.name,
-      started_in_ms: Math.round(sinceStartMs()),
+      isolation,
+      started_in_ms: Math.round(dependencies.sinceStartMs()),
       sign_in_url: `${baseUrl}${links.issue({ accountId: null }, START_LINK_MS).path}`,
     },
     network: selected.network,
@@ -279,31 +230,26 @@ async function compose(
       stopping ??= release()
       return stopping
     },
-    abandon: () => ephemeral?.remove(),
+    abandon: () => data.abandon(),
   }
 }
 
-/** Lets requests wait until the instance can respond to them. */
-class StartGate {
-  readonly #opened = Promise.withResolvers<Respond>()
-  #respond: Respond = async (request) => (await this.#opened.promise)(request)
-
-  /** Responds to a request. */
-  readonly respond: Respond = (request) => this.#respond(request)
-
-  /** Lets requests in, also those that have waited. */
-  open(respond: Respond): void {
-    this.#respond = respond
-    this.#opened.resolve(respond)
-  }
+/**
+ * Brings up what ran before and applies fixtures: at once if there are any, otherwise after the ready line and the first
+ * response.
+ */
+async function openInstance(instance: InstanceState, hasFixtures: boolean): Promise<void> {
+  if (!hasFixtures) await Bun.sleep(RECOVERY_DELAY_MS)
+  // The executable starts with a compiler that waits longer, because most of a start runs once.
+  Bun.unsafe.setJITPolicy(1)
+  await instance.open()
 }
 
 /** Returns the function that responds to requests, with a log and an observer if requested. */
 function responder(
   instance: InstanceState,
   { logLevel }: Config,
-  logger: Logger,
-  observe: StartDependencies['observe'],
+  { logger, observe }: StartDependencies,
 ): Respond {
   const respond = logLevel === 'debug' ? logged(instance.respond, logger) : instance.respond
   if (observe === undefined) return respond
@@ -312,6 +258,17 @@ function responder(
     observe(request, response)
     return response
   }
+}
+
+/** Saves the state of another version's schema before it is changed. @throws StartupError if that fails */
+async function upgrade(
+  dataDirectory: DataDirectory,
+  options: { version: string; clock: SteerableClock; logger: Logger },
+): Promise<void> {
+  const schema = schemaOf(dataDirectory.database)
+  if (schema === null || schema === SCHEMA) return
+  const { prepareUpgrade } = await import('./upgrade.ts')
+  await prepareUpgrade({ ...options, dataDirectory, schema })
 }
 
 /** Reads the fixtures files. Returns null without any, and then loads none of the reader's modules. */
@@ -353,8 +310,4 @@ function reportSelection({ rejected, driver, notes }: SelectedDriver, logger: Lo
     logger.warn(`${name} isolation is not available, ${driver.name} is used: ${reason} ${remedy}`)
   }
   for (const note of notes) logger.warn(`${driver.name} isolation is weaker here: ${note}`)
-}
-
-function urlOf(host: string, listener: Listener): string {
-  return `http://${ownHost(host)}:${listener.port}`
 }

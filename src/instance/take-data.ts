@@ -1,0 +1,56 @@
+import { tmpdir } from 'node:os'
+import type { Config } from '../config/config.ts'
+import { machineNow } from '../runtime/clock.ts'
+import { type DataDirectory, takeDataDirectory, untilGivenBack } from '../storage/data-directory.ts'
+import { type EphemeralDirectory, makeEphemeral } from '../storage/ephemeral.ts'
+import { type Heartbeat, NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
+
+/** The data directory of a berth, and what differs for one that is used once. */
+export interface TakenData {
+  readonly dataDirectory: DataDirectory
+  readonly isEphemeral: boolean
+  /** Where the time of a kill is found; null if this system has no place for it. */
+  readonly heartbeat: Heartbeat | null
+  /** Notes that the start succeeded: otherwise, a directory that it created is removed. */
+  keep(): void
+  /** Removes an ephemeral directory at once, as far as that is possible. */
+  abandon(): void
+  /** For an ephemeral directory, removes those that killed berths left. */
+  removeAbandoned(): Promise<void>
+}
+
+/**
+ * Takes the data directory, or creates an ephemeral one. Waits if the berth before is still giving it back.
+ *
+ * @param onRelease has a function called when the directory is not needed any more
+ * @throws StartupError if it cannot be used
+ */
+export async function takeData(
+  config: Pick<Config, 'ephemeral' | 'dataDir'>,
+  { temporaryDir = tmpdir() }: { temporaryDir?: string },
+  onRelease: (release: () => void) => void,
+): Promise<TakenData> {
+  const ephemeral: EphemeralDirectory | null = config.ephemeral ? makeEphemeral(temporaryDir) : null
+  if (ephemeral) onRelease(() => ephemeral.remove())
+  else await untilGivenBack(config.dataDir)
+  const dataDirectory = takeDataDirectory(ephemeral?.path ?? config.dataDir)
+  let hasStarted = false
+  onRelease(() => (hasStarted ? dataDirectory.release() : dataDirectory.discard()))
+  const heartbeat = ephemeral ? null : openHeartbeat(dataDirectory.path)
+  if (heartbeat) onRelease(() => heartbeat.close())
+  return {
+    dataDirectory,
+    isEphemeral: ephemeral !== null,
+    // Nobody starts on an ephemeral directory again.
+    heartbeat: ephemeral ? NO_HEARTBEAT : heartbeat,
+    keep() {
+      hasStarted = true
+    },
+    abandon: () => ephemeral?.remove(),
+    async removeAbandoned() {
+      if (!ephemeral) return
+      const { removeAbandoned } = await import('./abandoned.ts')
+      removeAbandoned(temporaryDir, machineNow())
+    },
+  }
+}
