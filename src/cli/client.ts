@@ -148,7 +148,7 @@ export class Client {
       body.error === 'missing_or_invalid_api_key' && this.instance.source === 'login'
         ? `The key that berth login has left for ${this.instance.baseUrl} is not valid any more. Run "berth login ${this.instance.baseUrl}".`
         : body.message
-    return new CommandError(`${message} (${body.error})`, 1, body.error)
+    return new CommandError(withCode(message, body.error), 1, body.error)
   }
 
   /**
@@ -169,6 +169,15 @@ export class Client {
       `What answers at ${this.instance.baseUrl} does not speak berth's API (HTTP ${status}). Check the address.`,
     )
   }
+}
+
+/** Adds the code of an error to its message: at the end of its first line, since others may be those of a log. */
+function withCode(message: string, code: string): string {
+  const end = message.indexOf('\n')
+  if (end === -1) return `${message} (${code})`
+  const first = message.slice(0, end)
+  const line = first.endsWith(':') ? `${first.slice(0, -1)} (${code}):` : `${first} (${code})`
+  return line + message.slice(end)
 }
 
 /** The body of a failed request, unchecked. */

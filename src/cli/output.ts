@@ -1,3 +1,4 @@
+import { machineNow } from '../runtime/clock.ts'
 import type { OutputStream } from './process-context.ts'
 
 const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
@@ -39,6 +40,9 @@ export function formatDuration(ms: number): string {
   if (seconds < 60) return `${seconds} s`
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
+
+/** Returns the time by this machine's clock and zone, `14:02:11`: the instance's clock may be frozen. */
+export const timeOfDay = (): string => new Date(machineNow()).toTimeString().slice(0, 8)
 
 /** Shortens a text to at most `length` characters. A shortened one ends with `…`. */
 export function shorten(text: string, length: number): string {

@@ -1,5 +1,6 @@
 import type { Client } from './client.ts'
 import { askYes } from './confirm.ts'
+import { printable } from './output.ts'
 import type { ProcessContext } from './process-context.ts'
 import { isInteractive } from './prompt.ts'
 
@@ -21,4 +22,10 @@ export async function serverOrNew(
   const { id } = await client.call('servers.create', { body: {} })
   await context.stderr.write(`Provisioned ${id}.\n`)
   return id
+}
+
+/** Returns what a person calls a server: its label, or its id if it has none. */
+export async function serverName(client: Client, serverId: string): Promise<string> {
+  const { server } = await client.call('servers.get', { params: { serverId } })
+  return server.task === '' ? serverId : printable(server.task)
 }

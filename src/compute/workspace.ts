@@ -79,8 +79,10 @@ export interface Workspace {
    * link. What else is there stays. Creates missing directories. Each file is replaced in one step, all of them are not.
    *
    * Throws as `moveIn` does, and `WorkspaceError` `not_a_file` for a directory at the path of a file.
+   *
+   * @param path an empty one is the workspace itself
    */
-  mergeIn(dir: string, path: string): Promise<void>
+  mergeIn(dir: string, path: string, options?: MergeOptions): Promise<void>
 
   /**
    * Reports changes below a directory, from the time this resolves until the watch is closed. Throws `WorkspaceError`
@@ -139,6 +141,12 @@ export interface WatchOptions {
   onChange(path: string): void
 }
 
+/** The options of `Workspace.mergeIn`. */
+export interface MergeOptions {
+  /** Whether files keep their permissions, without set-user-id and the like. */
+  readonly keepModes: boolean
+}
+
 /** What a watch leaves out, by paths relative to the watched directory. */
 export interface WatchFilter {
   /** Files and directories of these names, with everything below. */
@@ -165,6 +173,8 @@ export interface DirectoryEntry {
 export interface WorkspaceFile extends Disposable {
   /** Bytes, when it was opened. */
   readonly size: number
+  /** Permission bits, 0 to 0o777. */
+  readonly mode: number
   /** When its content was last written, milliseconds since 1970. */
   readonly modifiedAt: number
   /** When anything of it last changed, milliseconds since 1970; no program can set this back. */

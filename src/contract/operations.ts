@@ -31,6 +31,7 @@ export const API_OPERATIONS = {
   'files.manifest': 'POST /servers/{serverId}/files/manifest',
   'deployments.list': 'GET /servers/{serverId}/deployments',
   'deployments.create': 'POST /servers/{serverId}/deployments',
+  'deployments.push': 'POST /servers/{serverId}/deployments/push',
   'deployments.delete': 'DELETE /servers/{serverId}/deployments',
   'deployments.logs': 'GET /servers/{serverId}/deployments/logs',
   'tasks.listAll': 'GET /tasks',

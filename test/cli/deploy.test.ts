@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { until } from '../support/processes.ts'
 import { bareEnvironment, run, type Served, serve, start } from './command.ts'
@@ -101,19 +101,18 @@ test('an app that does not come up is told with the end of its log, and what was
   const { exitCode, stdout, stderr } = await berth.run(['deploy', 'app'])
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
   expect(stderr).toContain('no luck today')
-  expect(stderr).toEndWith(
-    `(compute_backend_error)\nThe whole log: berth deployments logs ${server}\nThe version before goes on, with its files.\n`,
+  expect(stderr).toBe(
+    `berth: The app did not start: it ended with exit code 3. The end of its log (compute_backend_error):\nno luck today\nThe version before goes on, with its files.\nThe whole log: berth deployments logs ${server}\n`,
   )
   expect(await (await fetch(url)).text()).toBe('up')
 })
 
-test('a file that is too large for a request is named before anything is sent', async () => {
-  write({ 'index.html': 'x', 'huge.bin': '' })
-  truncateSync(join(berth.cwd, 'app/huge.bin'), 40_000_000)
-  const { exitCode, stderr } = await berth.run(['deploy', 'app'])
-  expect(exitCode).toBe(1)
-  expect(stderr).toStartWith('berth: huge.bin has 40.0 MB')
-  expect((await berth.run(['files', 'list', server])).stdout).toBe('')
+test('a file that is too large for a request arrives whole', async () => {
+  const huge = new Uint8Array(40_000_000).map((_, at) => at % 251)
+  write({ 'index.html': 'x', 'huge.bin': huge })
+  expect((await berth.run(['deploy', 'app'])).exitCode).toBe(0)
+  const sum = new Bun.CryptoHasher('sha256').update(huge).digest('hex')
+  expect(await exec('sha256sum huge.bin')).toStartWith(sum)
 })
 
 test('a file that fits just so arrives whole', async () => {
@@ -128,7 +127,10 @@ test('a refusal amid the upload names the file and publishes nothing', async () 
   await exec('touch blocked')
   const { exitCode, stderr } = await berth.run(['deploy', 'app'])
   expect(exitCode).toBe(1)
-  expect(stderr).toStartWith('berth: blocked/a.txt was not uploaded, and nothing published: ')
+  expect(stderr).toBe(
+    'berth: app was not sent, and nothing published: "blocked" is not a folder. (bad_request)\n',
+  )
+  expect(await exec('ls')).toBe('blocked\n')
   expect((await berth.run(['deployments'])).stdout).toBe(
     `${server} publishes nothing yet. Publish its workspace with "berth deploy".\n`,
   )
@@ -213,7 +215,7 @@ test('a version that does not come up leaves the one before in place, files incl
   const failed = await berth.run(['deploy', 'app', '--clean'])
   expect(failed).toMatchObject({ exitCode: 1, stdout: '' })
   expect(failed.stderr).toContain('broken on purpose')
-  expect(failed.stderr).toEndWith('The version before goes on, with its files.\n')
+  expect(failed.stderr).toContain('\nThe version before goes on, with its files.\n')
   expect(await exec('cat kept.txt gone.txt made.txt; stat -c %a kept.txt; ls')).toBe(
     'keptgonemade\n700\ngone.txt\nindex.ts\nkept.txt\nmade.txt\n',
   )
@@ -221,13 +223,15 @@ test('a version that does not come up leaves the one before in place, files incl
   await until(async () => (await (await fetch(url)).text()) === 'one', 'the version before')
 })
 
+/** Never listens, and ends when it is told to. */
+const WAITING = `import { existsSync, writeFileSync } from 'node:fs'
+  writeFileSync('begun', '')
+  setInterval(() => existsSync('enough') && process.exit(5), 20)`
+
 test('Ctrl-C says what goes on, and the files are put back if the version does not come up', async () => {
   write({ 'index.ts': serving('one') })
   await berth.run(['deploy', 'app'])
-  const waiting = `import { existsSync, writeFileSync } from 'node:fs'
-    writeFileSync('begun', '')
-    setInterval(() => existsSync('enough') && process.exit(5), 20)`
-  write({ 'index.ts': waiting })
+  write({ 'index.ts': WAITING })
   const child = start(['deploy', 'app'], { cwd: berth.cwd, env: bareEnvironment() })
   let said = ''
   const reading = (async () => {
@@ -239,8 +243,54 @@ test('Ctrl-C says what goes on, and the files are put back if the version does n
   await exec('touch enough')
   await reading
   expect(await child.exited).toBe(1)
-  expect(said).toEndWith('The version before goes on, with its files.\n')
+  expect(said).toContain('\nThe version before goes on, with its files.\n')
   expect(await exec('cat index.ts')).toBe(serving('one'))
+})
+
+/** Responds with what only this process has in memory. */
+const REMEMBERING = `const memory = crypto.randomUUID()
+  Bun.serve({ port: process.env.PORT, fetch: () => new Response(memory) })`
+
+test('a version that does not come up leaves the one before running, with what it has in memory', async () => {
+  write({ 'index.ts': REMEMBERING, 'package.json': '{"scripts":{"start":"bun index.ts"}}' })
+  const url = published((await berth.run(['deploy', 'app'])).stdout)
+  const ask = async () => await (await fetch(url)).text()
+  const memory = await ask()
+  write({ 'index.ts': 'throw new Error("broken on purpose")' })
+  expect((await berth.run(['deploy', 'app'])).exitCode).toBe(1)
+  expect(await ask()).toBe(memory)
+  const { stdout: log } = await berth.run(['deployments', 'logs', server])
+  expect(log).toContain('The files of the version before are back in place.')
+  expect(log).not.toContain('SIGTERM')
+})
+
+test('files are put back though the client is gone', async () => {
+  write({ 'index.ts': REMEMBERING })
+  const url = published((await berth.run(['deploy', 'app'])).stdout)
+  const memory = await (await fetch(url)).text()
+  write({ 'index.ts': WAITING })
+  const child = start(['deploy', 'app'], { cwd: berth.cwd, env: bareEnvironment() })
+  await until(async () => (await exec('ls')).includes('begun'), 'the start of the new version')
+  child.kill('SIGKILL')
+  await child.exited
+  await exec('touch enough')
+  await until(async () => (await exec('cat index.ts')) === REMEMBERING, 'the files of before')
+  expect(await (await fetch(url)).text()).toBe(memory)
+})
+
+test('a deploy takes the place of one that has not come up, and the live version goes on meanwhile', async () => {
+  write({ 'index.ts': REMEMBERING })
+  const url = published((await berth.run(['deploy', 'app'])).stdout)
+  const memory = await (await fetch(url)).text()
+  write({ 'index.ts': WAITING })
+  const first = start(['deploy', 'app'], { cwd: berth.cwd, env: bareEnvironment() })
+  await until(async () => (await exec('ls')).includes('begun'), 'the start of the new version')
+  write({ 'index.ts': 'throw new Error("broken on purpose")' })
+  expect((await berth.run(['deploy', 'app'])).stderr).toContain('broken on purpose')
+  expect(await new Response(first.stderr).text()).toContain('A later deploy has taken its place.')
+  expect(await first.exited).toBe(1)
+  expect(await (await fetch(url)).text()).toBe(memory)
+  expect(await exec('cat index.ts')).toBe(REMEMBERING)
 })
 
 test('a version that fails under --watch is told once, and the next is compared with what was put back', async () => {

@@ -91,6 +91,21 @@ test.each(WAYS)(
   },
 )
 
+test.each(WAYS)('%s: a file that is put back keeps its permissions, but no set-user-id', async (kind) => {
+  await using box = await Box.open(kind)
+  writeFileSync(box.at('key'), 'old', { mode: 0o600 })
+  using file = await box.workspace.open('key')
+  expect(file.mode).toBe(0o600)
+  await using staging = await box.workspace.staging()
+  const code = join(staging.path, 'code')
+  mkdirSync(code)
+  writeFileSync(join(code, 'key'), 'new')
+  chmodSync(join(code, 'key'), 0o4600)
+  await box.workspace.mergeIn(code, '', { keepModes: true })
+  expect(await box.text('key')).toBe('new')
+  expect(lstatSync(box.at('key')).mode & 0o7777).toBe(0o600)
+})
+
 test.each(WAYS)('%s: no file is merged in place of a directory, or out of the workspace', async (kind) => {
   await using box = await Box.open(kind)
   mkdirSync(box.at('app/dir'), { recursive: true })

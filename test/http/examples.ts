@@ -77,6 +77,7 @@ export const EXAMPLES: Record<string, Example> = {
   'templates.list': {},
   'deployments.list': {},
   'deployments.create': {},
+  'deployments.push': { body: { files: [] }, invalid: { files: 5 } },
   'deployments.delete': { needsDeployment: true },
   'deployments.logs': {},
   'tasks.listAll': {},

@@ -1,23 +1,24 @@
 import { resolve } from 'node:path'
-import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
-import type { DirectoryUpload } from '../directory/upload-changes.ts'
+import type { DirectoryDeployment, DirectoryPublication } from '../directory/deploy.ts'
+import { sentText } from '../directory/report.ts'
+import type { SendProgress } from '../directory/send.ts'
 import { CommandError } from '../errors.ts'
 import { POLL_INTERVAL_MS } from '../follow.ts'
 import { despiteInterrupt } from '../interrupt.ts'
 import { deploymentLog, followLog } from '../log.ts'
 import { flag, text } from '../options.ts'
-import { count, formatDuration, printable, printResult } from '../output.ts'
+import { count, formatBytes, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action } from '../runner.ts'
-import { serverOrNew } from '../server-or-new.ts'
+import { serverName, serverOrNew } from '../server-or-new.ts'
 import { StatusLine } from '../status-line.ts'
 
 /** `berth deploy` */
 export const deploy = action({
   usage: 'deploy [DIR]',
-  operations: ['deployments.create'],
+  operations: ['deployments.create', 'deployments.push'],
   summary: "publish a server's workspace under a URL",
   description: "Publishes a server's workspace under a URL, with the files of a directory of yours.",
   access: 'api',
@@ -46,29 +47,42 @@ Examples:
     }
     const client = await connect()
     const serverId = await serverOrNew(client, session.context, options, server)
-    if (directory === undefined)
-      return print(
-        await publish(session.context, client, serverId, options.json),
-        ({ url }) => `Published ${serverId} at ${url}\n`,
+    const { context } = session
+    const { json = false, clean = false } = options
+    const publishedText = async (url: string): Promise<string> =>
+      `Published ${await serverName(client, serverId)} at ${url}\n`
+    if (directory === undefined) {
+      const published = await publishing(context, client, serverId, json, () =>
+        client.call('deployments.create', { params: { serverId } }),
       )
-    const { DirectoryUpload } = await import('../directory/upload-changes.ts')
-    const upload = new DirectoryUpload(session.context, client, serverId, directory)
-    if (options.watch) return deployOnChange(session.context, client, serverId, upload, options)
-    const files = await upload.sendAll(options.clean ?? false, await isPublished(client, serverId))
-    const tell = () => void session.context.stderr.write(interruptedText(upload.canPutBack))
-    const published = await despiteInterrupt(tell, () =>
-      publishUpload(session.context, client, serverId, upload, options.json),
+      return print(published, ({ url }) => publishedText(url))
+    }
+    const { DirectoryDeployment } = await import('../directory/deploy.ts')
+    const deployment = new DirectoryDeployment(context, client, serverId, directory)
+    if (options.watch) return deployOnChange(context, client, serverId, deployment, { clean, json })
+    const tell = () =>
+      void context.stderr.write(
+        '\nThe publication goes on. If it fails, the version before goes on, with its files. Ctrl-C again ends this now.\n',
+      )
+    const publication = await despiteInterrupt(tell, () =>
+      publishDirectory(context, client, serverId, deployment, { clean, json }),
     )
-    const hint = await projectHint(session.context, client, directory)
-    return print({ ...published, files }, ({ url }) => `Published ${serverId} at ${url}\n${hint}`)
+    if (publication === null) throw new Error('A first publication is of something.')
+    const { published, survey, sent, removed } = publication
+    const files = survey.files.length + survey.links.length
+    if (removed > 0)
+      await context.stderr.write(
+        `Removed ${count(removed, 'other file')} from ${await serverName(client, serverId)}.\n`,
+      )
+    const kept = files - sent.length
+    const rest = kept === 0 ? '' : `; ${kept} of them unchanged`
+    await context.stderr.write(
+      `Uploaded ${printable(directory)}: ${deployment.size}${rest}.\n${deployment.leftOut}`,
+    )
+    const hint = await projectHint(context, client, directory)
+    return print({ ...published, files }, async ({ url }) => `${await publishedText(url)}${hint}`)
   },
 })
-
-/** Returns what Ctrl-C says during a publication, which the server does not give up. */
-const interruptedText = (canPutBack: boolean): string =>
-  canPutBack
-    ? '\nThe publication goes on. If it fails, the files of the version before are put back. Ctrl-C again ends this now, and leaves the new files on the server.\n'
-    : '\nThe publication goes on. Ctrl-C again ends this now.\n'
 
 /** Says that a directory is a project too, which stays as it is; empty for one that is not. */
 async function projectHint(context: ProcessContext, client: Client, directory: string): Promise<string> {
@@ -82,32 +96,44 @@ async function projectHint(context: ProcessContext, client: Client, directory: s
   return `Its project ${printable(project.slug)} stays as it is: "berth projects push" sends the directory there.\n`
 }
 
-type Published = ResponseOf<'deployments.create'>
-
-/** Publishes the workspace of a server. Throws CommandError that also says where the log is. */
-async function publish(
+/**
+ * Shows how far a publication is while it runs.
+ *
+ * @param run gets a function to be called with how far files have been sent
+ * @throws CommandError that also says where the log is
+ */
+async function publishing<Result>(
   { stderr }: ProcessContext,
   client: Client,
   serverId: string,
-  json: boolean | undefined,
-): Promise<Published> {
+  json: boolean,
+  run: (onProgress: (progress: SendProgress) => void) => Promise<Result>,
+): Promise<Result> {
   using status = new StatusLine(stderr)
   const done = new AbortController()
   let last = ''
-  if (stderr.isTTY && !json) {
-    status.show('', (elapsed) => `publishing … ${elapsed}${last}`)
-    const latest = async (): Promise<void> => {
-      // A server that publishes nothing yet has no log to follow.
-      for (; !done.signal.aborted; await Bun.sleep(POLL_INTERVAL_MS)) {
-        for await (const line of followLog(deploymentLog(client, serverId), { since: '1s' }, done.signal))
-          last = `  ${printable(Bun.stripANSI(line.text))}`
-      }
+  const latest = async (): Promise<void> => {
+    // A server that publishes nothing yet has no log to follow.
+    for (; !done.signal.aborted; await Bun.sleep(POLL_INTERVAL_MS)) {
+      for await (const line of followLog(deploymentLog(client, serverId), { since: '1s' }, done.signal))
+        last = `  ${printable(Bun.stripANSI(line.text))}`
     }
+  }
+  let isFollowed = false
+  const show = ({ files, sent, bytes, isLast }: SendProgress): void => {
+    if (!stderr.isTTY || json) return
+    status.show('', (elapsed) =>
+      isLast
+        ? `publishing … ${elapsed}${last}`
+        : `sending ${count(files, 'file')}, ${formatBytes(sent)} of ${formatBytes(bytes)} … ${elapsed}`,
+    )
     // Only for show: the publication itself tells of failures.
-    latest().catch(() => {})
+    if (isLast && !isFollowed) latest().catch(() => {})
+    isFollowed ||= isLast
   }
   try {
-    return await client.call('deployments.create', { params: { serverId } })
+    show({ files: 0, sent: 0, bytes: 0, isLast: true })
+    return await run(show)
   } catch (error) {
     if (!(error instanceof CommandError) || error.code !== 'compute_backend_error') throw error
     const hint = `The whole log: berth deployments logs ${serverId}`
@@ -117,38 +143,33 @@ async function publish(
   }
 }
 
-const isPublished = async (client: Client, serverId: string): Promise<boolean> =>
-  (await client.call('deployments.list', { params: { serverId } })).deployments.length > 0
+/** The options of the publication of a directory. */
+interface DirectoryOptions {
+  clean: boolean
+  json: boolean
+}
 
-/** Publishes what was uploaded. If it does not come up, puts the files of the version before back and publishes them. */
-async function publishUpload(
+/** Sends and publishes a directory. Returns null if nothing has changed since the last call. */
+async function publishDirectory(
   context: ProcessContext,
   client: Client,
   serverId: string,
-  upload: DirectoryUpload,
-  json: boolean | undefined,
-): Promise<Published> {
+  deployment: DirectoryDeployment,
+  { clean, json }: DirectoryOptions,
+): Promise<DirectoryPublication | null> {
   try {
-    return await publish(context, client, serverId, json)
+    return await publishing(context, client, serverId, json, (onProgress) =>
+      deployment.publish(clean, onProgress),
+    )
   } catch (error) {
-    if (!(error instanceof CommandError) || error.code !== 'compute_backend_error') throw error
-    if (!(await isPublished(client, serverId))) throw error
-    const say = (outcome: string): CommandError =>
-      new CommandError(`${error.message}\n${outcome}`, error.exitCode, error.code)
-    if (!upload.canPutBack) {
-      throw say(
-        'The version before goes on, but the workspace has the new files: those before are more than 128 MiB, or the server has no "tar". Mend them before it is restarted.',
-      )
-    }
-    try {
-      await upload.putBack()
-      // Installs and builds what the new version has changed.
-      await publish(context, client, serverId, json)
-    } catch (failure) {
-      if (!(failure instanceof CommandError)) throw failure
-      throw say(`The version before could not be put back: ${failure.message}`)
-    }
-    throw say('The version before goes on, with its files.')
+    if (!(error instanceof CommandError)) throw error
+    if (error.code === 'compute_backend_error') await context.stderr.write(deployment.leftOut)
+    if (error.code !== 'bad_request') throw error
+    throw new CommandError(
+      `${printable(deployment.given)} was not sent, and nothing published: ${error.message}`,
+      error.exitCode,
+      error.code,
+    )
   }
 }
 
@@ -157,32 +178,31 @@ async function deployOnChange(
   context: ProcessContext,
   client: Client,
   serverId: string,
-  upload: DirectoryUpload,
-  { clean = false, json }: { clean?: boolean | undefined; json?: boolean },
+  deployment: DirectoryDeployment,
+  { clean, json }: DirectoryOptions,
 ): Promise<number> {
   const { stdout, stderr } = context
   const { repeatOnChange } = await import('../directory/repeat.ts')
   let isFirst = true
-  let isSent = false
-  return repeatOnChange(upload.directory, upload.isLeftOut, async () => {
+  return repeatOnChange(deployment.directory, deployment.isLeftOut, async () => {
     const began = performance.now()
     try {
-      const { sent, removed } = isSent
-        ? await upload.sendChanges()
-        : { sent: await upload.sendAll(clean, await isPublished(client, serverId)), removed: 0 }
-      if (isSent && sent + removed === 0) return
-      isSent = true
-      const published = await publishUpload(context, client, serverId, upload, json)
+      const options = { clean: clean && isFirst, json }
+      const publication = await publishDirectory(context, client, serverId, deployment, options)
+      if (publication === null) return
+      const { published, sent, removed } = publication
+      if (isFirst) await stderr.write(deployment.leftOut)
       const took_ms = Math.round(performance.now() - began)
-      await printResult(stdout, json, { ...published, files: sent, removed, took_ms }, () => {
-        const gone = removed > 0 ? `, ${removed} removed` : ''
-        return `${count(sent, 'file')} sent${gone}, live in ${formatDuration(took_ms)} at ${published.url}\n`
+      await printResult(stdout, json, { ...published, files: sent.length, removed, took_ms }, () => {
+        const parts = [sentText(sent), removed > 0 ? `${removed} removed` : ''].filter(Boolean)
+        const what = parts.length === 0 ? 'Nothing has changed' : parts.join(', ')
+        return `${timeOfDay()}  ${what}, live in ${formatDuration(took_ms)} at ${published.url}\n`
       })
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
-      await stderr.write(`berth: ${error.message}\n`)
+      await stderr.write(`${timeOfDay()}  berth: ${error.message}\n`)
     }
-    if (isFirst) await stderr.write(`Watching ${printable(upload.directory)}. Ctrl-C ends it.\n`)
+    if (isFirst) await stderr.write(`Watching ${printable(deployment.directory)}. Ctrl-C ends it.\n`)
     isFirst = false
   })
 }

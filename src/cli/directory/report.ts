@@ -10,6 +10,13 @@ export function sizeOf({ files, links }: DirectorySurvey): string {
   return `${count(files.length + links.length, 'file')}, ${formatBytes(bytes)}`
 }
 
+/** Names the files that were sent: `index.html and 2 more sent`; empty if there are none. */
+export function sentText(paths: readonly string[]): string {
+  const [first, ...others] = paths
+  if (first === undefined) return ''
+  return `${printable(first)}${others.length > 0 ? ` and ${others.length} more` : ''} sent`
+}
+
 /**
  * Describes the files of a directory that are not sent; empty if all are.
  *

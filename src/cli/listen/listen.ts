@@ -1,12 +1,11 @@
 import type { EventName } from '../../resources/events/names.ts'
 import { listenSecret } from '../../resources/webhooks/signature.ts'
-import { machineNow } from '../../runtime/clock.ts'
 import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { type ConnectionOptions, findInstance } from '../find-instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { count, paint, printable, printJson, type Style } from '../output.ts'
+import { count, paint, printable, printJson, type Style, timeOfDay } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 import type { CliSession } from '../session.ts'
@@ -217,6 +216,3 @@ class ListenView {
     return lines.map((line) => `${INDENT}${line}\n`).join('')
   }
 }
-
-/** Returns the time by this machine's clock and zone: the instance's clock may be frozen. */
-const timeOfDay = (): string => new Date(machineNow()).toTimeString().slice(0, 8)

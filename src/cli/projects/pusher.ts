@@ -3,12 +3,12 @@ import { compareManifests, type FileManifest } from '../../resources/files/manif
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { ManifestReader } from '../directory/manifest.ts'
-import { inParts, packPart } from '../directory/pack.ts'
 import { leftOutText, sizeOf } from '../directory/report.ts'
-import { type DirectorySurvey, partOf, surveyDirectory } from '../directory/survey.ts'
+import { type SendProgress, sendManifest } from '../directory/send.ts'
+import { type DirectorySurvey, surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
 import type { LogLine } from '../log.ts'
-import { count, formatBytes, printable } from '../output.ts'
+import { count, formatBytes } from '../output.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
 import { waitUntilFinal, watchBringUp } from './follow.ts'
@@ -37,9 +37,6 @@ interface PusherView {
   /** Name of the project on that line. */
   readonly label?: string
 }
-
-/** How often the files that a server lacks are sent. */
-const MAX_ATTEMPTS = 2
 
 /** Sends a directory to its project, again and again. */
 export class Pusher {
@@ -140,49 +137,26 @@ export class Pusher {
   }
 
   async #send(survey: DirectorySurvey, manifest: FileManifest): Promise<PushResponse> {
-    // The server most likely lacks what has changed since the last push, and nothing else.
-    const first = this.#sent === null ? [] : compareManifests(manifest, this.#sent).changed
-    let response = await this.#request(survey, manifest, first)
-    // A push before that fails meanwhile has its files put back.
-    for (let attempt = 0; response.missing.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1)
-      response = await this.#request(survey, manifest, response.missing)
-    this.#sent = manifest
-    if (response.missing.length === 0) return response
-    throw new CommandError(
-      `${printable(response.missing[0] ?? '')} changed on the server or here while it was sent. Push again.`,
-    )
-  }
-
-  /** Sends the manifest, with the content of these paths in as many parts as it takes. */
-  async #request(
-    survey: DirectorySurvey,
-    manifest: FileManifest,
-    paths: readonly string[],
-  ): Promise<PushResponse> {
     const params = { projectId: this.projectId }
-    const files = manifest.files.map(({ path, sha256, executable }) => ({ path, sha256, executable }))
-    const body = { files, links: manifest.links }
-    if (paths.length === 0) return this.client.call('projects.push', { params, body })
-    const parts = inParts(partOf(survey, paths))
     using own = new StatusLine(this.session.context.stderr)
     const { status = own, label = '', isQuiet } = this.view
-    const all = parts.reduce((sum, { bytes }) => sum + bytes, 0)
-    let sent = 0
-    if (!isQuiet) {
-      const before = `${label === '' ? '' : `${label}: `}sending ${count(paths.length, 'file')}, `
-      status.show(label, (elapsed) => `${before}${formatBytes(sent)} of ${formatBytes(all)} … ${elapsed}`)
+    let progress: SendProgress | null = null
+    const text = (elapsed: string): string => {
+      const { files = 0, bytes = 0, sent = 0 } = progress ?? {}
+      return `${label === '' ? '' : `${label}: `}sending ${count(files, 'file')}, ${formatBytes(sent)} of ${formatBytes(bytes)} … ${elapsed}`
     }
-    for (const [index, part] of parts.entries()) {
-      const form = new FormData()
-      form.set('files', JSON.stringify(files))
-      form.set('links', JSON.stringify(manifest.links))
-      if (part.pieces.length > 0) form.set('pieces', JSON.stringify(part.pieces))
-      form.set('archive', new Blob([await packPart(part)]), 'archive')
-      const response = await this.client.call('projects.push', { params, body, form })
-      sent += part.bytes
-      // Nothing is missing once the last part has come, or what is left is there already.
-      if (response.missing.length === 0 || index === parts.length - 1) return response
-    }
-    throw new Error('There is at least one part.')
+    const { response } = await sendManifest({
+      survey,
+      manifest,
+      // The server most likely lacks what has changed since the last push, and nothing else.
+      first: this.#sent === null ? [] : compareManifests(manifest, this.#sent).changed,
+      request: (parts) => this.client.call('projects.push', { params, ...parts }),
+      onProgress: (next) => {
+        if (progress === null && next.files > 0 && !isQuiet) status.show(label, text)
+        progress = next
+      },
+    })
+    this.#sent = manifest
+    return response
   }
 }

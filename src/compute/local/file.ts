@@ -9,6 +9,7 @@ import { toWorkspaceError } from './resolve-path.ts'
 /** A regular file of a workspace, pinned; it is opened for reading when it is first read. See `WorkspaceFile`. */
 export class LocalFile implements WorkspaceFile {
   readonly size: number
+  readonly mode: number
   readonly modifiedAt: number
   readonly #stats: Stats
   readonly #entry: PinnedEntry
@@ -24,6 +25,7 @@ export class LocalFile implements WorkspaceFile {
     this.#entry = entry
     this.#stats = entry.stats
     this.size = entry.stats.size
+    this.mode = entry.stats.mode & 0o777
     this.modifiedAt = entry.stats.mtimeMs
   }
 

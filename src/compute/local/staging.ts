@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:f
 import { join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
-import type { Staging } from '../workspace.ts'
+import type { MergeOptions, Staging } from '../workspace.ts'
 import { Pace } from './pace.ts'
 import { notAFile, quote, theRoot } from './path.ts'
 import { addPermissions, childPath, pinRoot } from './pinned.ts'
@@ -54,11 +54,11 @@ export class StagingArea {
    * Checks that a directory was prepared in the area, and gives everything in it the permissions of a user's files.
    * Throws as `Workspace.moveIn` does.
    */
-  async check(dir: string): Promise<void> {
+  async check(dir: string, { keepModes }: MergeOptions = { keepModes: false }): Promise<void> {
     if (!this.#holds(dir) || !lstatSync(dir).isDirectory()) {
       throw new Error(`${quote(dir)} was not prepared in the workspace's staging area.`)
     }
-    await normalizeTree(dir)
+    await normalizeTree(dir, keepModes)
   }
 
   /** Reports whether a path is inside one of the area's directories. */
@@ -142,8 +142,9 @@ export async function mergeStaged(
   area: StagingArea,
   dir: string,
   path: string,
+  options?: MergeOptions,
 ): Promise<void> {
-  await area.check(dir)
+  await area.check(dir, options)
   const pace = new Pace()
   const pending = ['']
   for (let below = pending.pop(); below !== undefined; below = pending.pop()) {
@@ -180,13 +181,14 @@ function putBack(from: string, to: string | Buffer): void {
 
 /**
  * Gives a prepared tree the permissions of a user's files: directories 0755, files 0644, or 0755 if their owner could
- * execute them. Removes all other bits, such as set-user-id. Links are left alone and not followed. Nothing but berth
+ * execute them. Removes all other bits, such as set-user-id; with `keepModes` files lose only those. Links are left alone and not followed. Nothing but berth
  * may change the tree meanwhile.
  *
  * @throws Error if the tree holds a device, a pipe, a socket, or a file with a second hard link, which may be one of
  * the machine's own files
  */
-async function normalizeTree(dir: string): Promise<void> {
+async function normalizeTree(dir: string, keepModes: boolean): Promise<void> {
+  const modeOf = (mode: number) => (keepModes ? mode & 0o777 : mode & 0o100 ? 0o755 : 0o644)
   const pace = new Pace()
   const pending = [dir]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -197,7 +199,7 @@ async function normalizeTree(dir: string): Promise<void> {
       const path = join(next, entry.name)
       const stats = lstatSync(path)
       if (stats.isDirectory()) pending.push(path)
-      else if (stats.isFile() && stats.nlink === 1) chmodSync(path, stats.mode & 0o100 ? 0o755 : 0o644)
+      else if (stats.isFile() && stats.nlink === 1) chmodSync(path, modeOf(stats.mode))
       else if (!stats.isSymbolicLink()) {
         const what = stats.isFile() ? 'a file with a second name' : 'no file, folder or link'
         throw new Error(`${quote(path.slice(dir.length + 1))} cannot be placed: it is ${what}.`)

@@ -4,6 +4,7 @@ import { codeOf } from '../../runtime/error-info.ts'
 import {
   type DirectoryEntry,
   type ManifestEntry,
+  type MergeOptions,
   type Staging,
   type WatchOptions,
   type Workspace,
@@ -192,8 +193,8 @@ export class LocalWorkspace implements Workspace {
   }
 
   /** See `Workspace.mergeIn`. */
-  mergeIn(dir: string, path: string): Promise<void> {
-    return mergeStaged(this.#root, this.#area, dir, path)
+  mergeIn(dir: string, path: string, options?: MergeOptions): Promise<void> {
+    return mergeStaged(this.#root, this.#area, dir, path, options)
   }
 
   /** See `Workspace.watch`. */

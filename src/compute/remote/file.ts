@@ -7,6 +7,7 @@ import { wrongResponse } from './shapes.ts'
 /** A file that sandboxd holds open for as long as an `open` call is under way. See `WorkspaceFile`. */
 export class RemoteFile implements WorkspaceFile {
   readonly size: number
+  readonly mode: number
   readonly modifiedAt: number
   readonly changedAt: number
   readonly identity: string
@@ -26,6 +27,7 @@ export class RemoteFile implements WorkspaceFile {
     this.#call = call
     this.#toError = toError
     this.size = facts.size
+    this.mode = facts.mode
     this.modifiedAt = facts.modifiedAt
     this.changedAt = facts.changedAt
     this.identity = facts.identity

@@ -88,10 +88,12 @@ export function readSize(value: unknown): number {
 
 /** Reads a response of `open`. Throws `ComputeError`. */
 export function readFileFacts(value: unknown): Omit<WorkspaceFile, 'read' | typeof Symbol.dispose> {
-  const { size, modifiedAt, changedAt, identity } = fields(value)
+  const { size, mode, modifiedAt, changedAt, identity } = fields(value)
   const isIdentity = typeof identity === 'string' && identity.length <= MAX_IDENTITY
-  if (!isCount(size) || !isTime(modifiedAt) || !isTime(changedAt) || !isIdentity) throw wrongResponse('open')
-  return { size, modifiedAt, changedAt, identity }
+  const isMode = isCount(mode) && mode <= 0o777
+  if (!isCount(size) || !isMode || !isTime(modifiedAt) || !isTime(changedAt) || !isIdentity)
+    throw wrongResponse('open')
+  return { size, mode, modifiedAt, changedAt, identity }
 }
 
 /** Reads a response that is true or false. Throws `ComputeError`. */

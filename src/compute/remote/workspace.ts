@@ -9,6 +9,7 @@ import { type FileCallName, ProtocolError } from '../sandboxd/protocol.ts'
 import {
   type DirectoryEntry,
   type ManifestEntry,
+  type MergeOptions,
   type Staging,
   type WatchOptions,
   WORKSPACE_FAULTS,
@@ -125,11 +126,11 @@ export class RemoteWorkspace implements Workspace {
   }
 
   moveIn(dir: string, path: string): Promise<void> {
-    return this.#sendStaged('moveIn', dir, path)
+    return this.#sendStaged('moveIn', dir, path, { keepModes: false })
   }
 
-  mergeIn(dir: string, path: string): Promise<void> {
-    return this.#sendStaged('mergeIn', dir, path)
+  mergeIn(dir: string, path: string, options: MergeOptions = { keepModes: false }): Promise<void> {
+    return this.#sendStaged('mergeIn', dir, path, options)
   }
 
   async *pack(): AsyncGenerator<Uint8Array> {
@@ -170,12 +171,12 @@ export class RemoteWorkspace implements Workspace {
   }
 
   /** Sends a prepared directory, and removes it here. */
-  async #sendStaged(name: FileCallName, dir: string, path: string): Promise<void> {
-    await this.#area.check(dir)
+  async #sendStaged(name: FileCallName, dir: string, path: string, options: MergeOptions): Promise<void> {
+    await this.#area.check(dir, options)
     const { packTree } = await import('../local/pack-tree.ts')
     {
       using root = pinRoot(dir, process.platform === 'linux')
-      await this.#send(name, { path }, packTree(root))
+      await this.#send(name, { path, ...options }, packTree(root))
     }
     await rm(dir, { recursive: true, force: true })
   }

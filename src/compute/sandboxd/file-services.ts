@@ -54,8 +54,8 @@ const FILE_SERVICES: Readonly<
   /** Answers with what is known of the file, then each request in the stream with pieces. See `READ_REQUEST_BYTES`. */
   async open({ input, stream, respond }, workspace) {
     using file = await workspace.open(pathOf(input))
-    const { size, modifiedAt, changedAt, identity } = file
-    respond({ size, modifiedAt, changedAt, identity })
+    const { size, mode, modifiedAt, changedAt, identity } = file
+    respond({ size, mode, modifiedAt, changedAt, identity })
     let received = Buffer.alloc(0)
     for await (const chunk of stream.chunks()) {
       received = Buffer.concat([received, chunk])
@@ -98,7 +98,8 @@ const FILE_SERVICES: Readonly<
   /** Takes the directory as a tar. */
   async mergeIn({ input, stream, respond }, workspace) {
     await using staging = await workspace.staging()
-    await workspace.mergeIn(await unpackStaged(staging, stream), pathOf(input))
+    const options = { keepModes: input.keepModes === true }
+    await workspace.mergeIn(await unpackStaged(staging, stream), pathOf(input), options)
     respond(null)
   },
 

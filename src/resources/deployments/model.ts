@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { AppCrash } from '../projects/model.ts'
+import { AppCrash, PUSHED, PUSHED_FILES } from '../projects/model.ts'
 
 /** A published workspace. */
 export const Deployment = t.Object(
@@ -25,3 +25,35 @@ export const PublishedDeployment = t.Object(
   { $id: 'PublishedDeployment', additionalProperties: true },
 )
 export type PublishedDeployment = Static<typeof PublishedDeployment>
+
+/** The files that a workspace is to have when it is published. */
+export const DeploymentPush = t.Object(
+  {
+    ...PUSHED_FILES,
+    removed: t.Optional(
+      t.Array(t.String({ minLength: 1 }), {
+        maxItems: 20_000,
+        description: 'Files and links to remove, if they are there.',
+      }),
+    ),
+    clean: t.Optional(
+      t.Boolean({
+        description: 'Remove all files and links that are not described, except for those of projects.',
+      }),
+    ),
+  },
+  { $id: 'DeploymentPush', additionalProperties: true },
+)
+export type DeploymentPush = Static<typeof DeploymentPush>
+
+/** The response to a push. */
+export const DeploymentPushResult = t.Object(
+  {
+    ...PUSHED,
+    deployment: t.Nullable(t.Object(PublishedDeployment.properties), {
+      description: 'Null as long as files are missing.',
+    }),
+  },
+  { $id: 'DeploymentPushResult', additionalProperties: true },
+)
+export type DeploymentPushResult = Static<typeof DeploymentPushResult>

@@ -3,7 +3,13 @@ import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { wantsEventStream } from '../../http/sse.ts'
 import { LogLines, LogQuery } from '../projects/model.ts'
-import { Deployment, PublishedDeployment, RemovedDeployment } from './model.ts'
+import {
+  Deployment,
+  DeploymentPush,
+  DeploymentPushResult,
+  PublishedDeployment,
+  RemovedDeployment,
+} from './model.ts'
 import type { DeploymentsService } from './service.ts'
 
 /** Serves `/servers/{serverId}/deployments`. The service is loaded on first use. */
@@ -32,6 +38,24 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
         success: { 201: PublishedDeployment },
         errors: [401, 402, 404, 502],
       }),
+    )
+    .post(
+      '/push',
+      async ({ caller, params, body, upload }) =>
+        (await deployments()).push(caller, params.serverId, body, upload),
+      operation(
+        'deployments.push',
+        {
+          access: 'resource',
+          form: { file: 'archive', json: ['files', 'links', 'pieces', 'removed', 'clean'] },
+          summary: 'Replace files of a workspace and publish it',
+          description:
+            'Makes the files of the workspace what `files` and `links` describe, and publishes it. Send these alone first, and then with archives of what is `missing`, as for a push of a project: nothing changes before the last part. If the new version does not come up, the files of the version before are put back, and it goes on without a restart, whether or not the client still waits. A push that is published still is withdrawn by the next one.',
+          success: { 200: DeploymentPushResult },
+          errors: [400, 401, 402, 404, 502],
+        },
+        { body: DeploymentPush },
+      ),
     )
     .delete(
       '',

@@ -4,12 +4,12 @@ import type { CommandOwner } from '../../compute/server-process.ts'
 import { BerthError, notFound } from '../../errors.ts'
 import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
-import { AppError, AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
+import { AppError, AppFailure, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
-import type { AppWorkspace, Preparation } from '../../hosting/preparation.ts'
+import type { AppWorkspace } from '../../hosting/preparation.ts'
 import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
-import type { Caller } from '../../http/caller.ts'
+import { accountCaller, type Caller } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
@@ -26,19 +26,16 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import type { Deployment, PublishedDeployment, RemovedDeployment } from './model.ts'
+import type {
+  Deployment,
+  DeploymentPush,
+  DeploymentPushResult,
+  PublishedDeployment,
+  RemovedDeployment,
+} from './model.ts'
+import { preparePublication, restorePublication } from './publication.ts'
+import { DeploymentPushes, type PushedVersion } from './pushes.ts'
 import { type DeploymentRow, deployments } from './table.ts'
-
-/** Serves the files of a workspace without an app, as a listing if there is no page. */
-const LISTING: AppPlan = {
-  kind: 'files',
-  install: null,
-  build: null,
-  start: { kind: 'files', folder: '', fallback: false },
-  health: '/',
-  watch: false,
-  env: {},
-}
 
 /** What the processes of a published app belong to. A server publishes one. */
 const OWNER: CommandOwner = { kind: 'deployment', id: null }
@@ -67,16 +64,28 @@ interface PreparedApp {
   signal: AbortSignal
 }
 
+/** What is published: the workspace as it is, an app that is prepared already, or the workspace with other files. */
+interface PublicationSource {
+  prepared?: PreparedApp | undefined
+  version?: PushedVersion
+}
+
 /** Publishes the workspaces of servers: one deployment each, with a URL that stays. */
 export class DeploymentsService implements ServerLifecycleListener {
   readonly #dependencies: DeploymentsDependencies
   readonly #queries: Queries
   readonly #publishing = new KeyedMutex()
   readonly #inProgress = new Set<string>()
+  readonly #pushes: DeploymentPushes
 
   constructor(dependencies: DeploymentsDependencies) {
     this.#dependencies = dependencies
     this.#queries = dependencies.queries
+    this.#pushes = new DeploymentPushes({
+      ...dependencies,
+      isInProject: (serverId, path) => isInProject(this.#queries, serverId, path.split('/')),
+      publish: ({ id, accountId }, version) => this.#publishNext(accountCaller(accountId), id, { version }),
+    })
     dependencies.secrets.onChange((serverId, projectId) => {
       if (projectId === '') this.#secretsChanged(serverId)
     })
@@ -131,10 +140,34 @@ export class DeploymentsService implements ServerLifecycleListener {
    */
   async publish(caller: Caller, serverId: string, prepared?: PreparedApp): Promise<PublishedDeployment> {
     this.#dependencies.servers.getRow(caller, serverId)
+    return this.#publishNext(caller, serverId, { prepared })
+  }
+
+  /**
+   * Makes the files of a workspace what a manifest describes, and publishes it. If that fails, the files of the version
+   * before are put back, and it goes on.
+   *
+   * @param archive the content of the files that the workspace lacks
+   * @throws BerthError 400 for a path or an archive that is refused, and as `publish` does
+   */
+  async push(
+    caller: Caller,
+    serverId: string,
+    pushed: DeploymentPush,
+    archive: Uint8Array | null,
+  ): Promise<DeploymentPushResult> {
+    const { servers } = this.#dependencies
+    const server = servers.getRow(caller, serverId)
+    servers.checkBudget(server)
+    return this.#pushes.push(server, pushed, archive)
+  }
+
+  /** Publishes after the publications under way. */
+  #publishNext(caller: Caller, serverId: string, source: PublicationSource): Promise<PublishedDeployment> {
     return this.#publishing.run(serverId, async () => {
       this.#inProgress.add(serverId)
       try {
-        return await this.#publish(caller, serverId, prepared)
+        return await this.#publish(caller, serverId, source)
       } catch (error) {
         if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
         throw error
@@ -234,7 +267,11 @@ export class DeploymentsService implements ServerLifecycleListener {
     work().catch((error) => logger.warn('what a server publishes did not come up', { serverId, error }))
   }
 
-  async #publish(caller: Caller, serverId: string, prepared?: PreparedApp): Promise<PublishedDeployment> {
+  async #publish(
+    caller: Caller,
+    serverId: string,
+    { prepared, version }: PublicationSource,
+  ): Promise<PublishedDeployment> {
     const { servers, hosting } = this.#dependencies
     prepared?.signal.throwIfAborted()
     const { row: server, sandbox, done } = await servers.use(caller, serverId)
@@ -245,7 +282,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       const { port } = reserved
       const app = await this.#app(serverId, port)
       const signal = hosting.stopSignal(serverId)
-      const location = {
+      const location: AppWorkspace = {
         owner: OWNER,
         serverId,
         sandbox,
@@ -255,15 +292,29 @@ export class DeploymentsService implements ServerLifecycleListener {
         signal,
       }
       const environment = this.#environment(app)
+      const resume = version === undefined ? async () => {} : await app.pauseWatch()
+      const place = { app, location, environment }
       try {
-        const plan = prepared?.plan ?? (await prepare(hosting.preparation, location, environment))
+        await version?.change.apply(before !== undefined && app.crash === null ? before : null)
+        version?.applied()
+        const plan = prepared?.plan ?? (await preparePublication(hosting.preparation, place, version))
         await app.expose()
-        await app.start(plan, environment)
+        const beforeFallback = async () => void (await version?.change.putBack())
+        await app.start(plan, environment, { ...version, beforeFallback })
         return this.#live(server, port, plan)
       } catch (error) {
         const failure = await this.#failure(error, app)
-        if (!before) await hosting.drop(serverId)
-        throw failure
+        if (!before) {
+          await hosting.drop(serverId)
+          throw failure
+        }
+        if (version === undefined) throw failure
+        const outcome = await restorePublication(hosting.preparation, place, before, version)
+        throw failure instanceof BerthError && failure.code === 'compute_backend_error'
+          ? new BerthError(failure.code, `${failure.message}\n${outcome}`)
+          : failure
+      } finally {
+        await resume()
       }
     } finally {
       reserved?.release()
@@ -330,19 +381,4 @@ export class DeploymentsService implements ServerLifecycleListener {
     const end = error instanceof AppFailure ? '' : await app.lastLines(ERROR_LOG_LINES)
     return new BerthError('compute_backend_error', `${error.message}${end === '' ? '' : `\n\n${end}`}`)
   }
-}
-
-/** Detects how to publish a workspace, and installs and builds its app. */
-async function prepare(
-  preparation: Preparation,
-  location: AppWorkspace,
-  environment: Readonly<Record<string, string>>,
-): Promise<AppPlan> {
-  const plan = await preparation.plan(location).catch((error) => {
-    if (error instanceof NoAppFound) return LISTING
-    throw error
-  })
-  await preparation.install(location, plan, environment)
-  await preparation.build(location, plan, environment)
-  return plan
 }

@@ -43,6 +43,8 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'deployments.list': 'Shows what the server has published and whether it answers.',
   'deployments.create':
     'Publishes what is in the workspace and gives its URL: an app where one is found (berth.json, Procfile, package.json, Python, Go and others), else static files. Publishing again keeps the URL. An app that does not come up is an error with the end of its log.',
+  'deployments.push':
+    'For programs that keep a copy of the files: takes hashes first, and then an archive of what is missing. To change a file, use files_write and then deployments_create.',
   'deployments.delete':
     'Ends what the server publishes; its files stay. The next publication has another URL: ask the person first.',
   'deployments.logs':

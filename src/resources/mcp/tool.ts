@@ -176,6 +176,7 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'tasks.cancel': { destructiveHint: true },
   'builds.create': RUNS_CODE,
   'deployments.create': RUNS_CODE,
+  'deployments.push': RUNS_CODE,
   'projects.create': RUNS_CODE,
   'projects.init': RUNS_CODE,
   'projects.push': RUNS_CODE,

@@ -9,6 +9,7 @@ import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import type { ProjectTemplate } from '../templates/model.ts'
+import { storageLeft } from './incoming-files.ts'
 import type { ProjectCreate } from './model.ts'
 import type { ProjectRecords } from './records.ts'
 import { isFetched, type ProjectSource, withoutArchiveData } from './sources/model.ts'
@@ -161,11 +162,10 @@ export class ProjectCode {
   /** Returns where a project's code goes, and the room for it. */
   async destination(row: ProjectRow, server: ServerRow, signal: AbortSignal) {
     const { servers } = this.#dependencies
-    const room = servers.lifecycle.limits(server).storageBytes - (await servers.meter.current(server))
     return {
       workspace: servers.workspace(server),
       path: projectDirectory(row),
-      room: Math.max(0, room),
+      room: await storageLeft(servers, server),
       signal,
     }
   }

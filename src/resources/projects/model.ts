@@ -157,50 +157,58 @@ export const ProjectInit = t.Object(
 )
 export type ProjectInit = Static<typeof ProjectInit>
 
-/** The code that a project is to have. */
-export const ProjectPush = t.Object(
-  {
-    files: t.Array(
+/** The fields that describe the files a directory is to have. */
+export const PUSHED_FILES = {
+  files: t.Array(
+    t.Object({
+      path: t.String({ minLength: 1, description: 'Relative to the directory of the app.' }),
+      sha256: t.String({ pattern: '^[0-9a-f]{64}$', description: 'Of its content, in hexadecimal.' }),
+      executable: t.Optional(t.Boolean()),
+    }),
+    { maxItems: 20_000, description: 'All files of the code, also those that the server has.' },
+  ),
+  links: t.Optional(
+    t.Array(t.Object({ path: t.String({ minLength: 1 }), target: t.String({ minLength: 1 }) }), {
+      maxItems: 20_000,
+      description: 'All symbolic links of the code.',
+    }),
+  ),
+  pieces: t.Optional(
+    t.Array(
       t.Object({
-        path: t.String({ minLength: 1, description: "Relative to the project's directory." }),
-        sha256: t.String({ pattern: '^[0-9a-f]{64}$', description: 'Of its content, in hexadecimal.' }),
-        executable: t.Optional(t.Boolean()),
+        path: t.String({ minLength: 1 }),
+        offset: integer({ minimum: 0, description: 'Where in the file it belongs, in bytes.' }),
+        more: t.Optional(t.Boolean({ description: 'Whether others follow.' })),
       }),
-      { maxItems: 20_000, description: 'All files of the code, also those that the server has.' },
-    ),
-    links: t.Optional(
-      t.Array(t.Object({ path: t.String({ minLength: 1 }), target: t.String({ minLength: 1 }) }), {
+      {
         maxItems: 20_000,
-        description: 'All symbolic links of the code.',
-      }),
+        description: 'Those files of the archive that are pieces of one too large for a request.',
+      },
     ),
-    pieces: t.Optional(
-      t.Array(
-        t.Object({
-          path: t.String({ minLength: 1 }),
-          offset: integer({ minimum: 0, description: 'Where in the file it belongs, in bytes.' }),
-          more: t.Optional(t.Boolean({ description: 'Whether others follow.' })),
-        }),
-        {
-          maxItems: 20_000,
-          description: 'Those files of the archive that are pieces of one too large for a request.',
-        },
-      ),
-    ),
-  },
-  { $id: 'ProjectPush', additionalProperties: true },
-)
+  ),
+}
+
+/** The code that a project is to have. */
+export const ProjectPush = t.Object(PUSHED_FILES, { $id: 'ProjectPush', additionalProperties: true })
 export type ProjectPush = Static<typeof ProjectPush>
+
+/** The files that a directory is to have. */
+export type PushedFiles = Pick<ProjectPush, keyof typeof PUSHED_FILES>
+
+/** The fields that say what has come of pushed files. */
+export const PUSHED = {
+  missing: t.Array(t.String(), {
+    description:
+      'Files and links that are still to be sent, in archives. If there are any, nothing was changed.',
+  }),
+  written: integer({ minimum: 0, description: 'Files and links that were written.' }),
+  removed: integer({ minimum: 0, description: 'Files and links that were removed.' }),
+}
 
 /** The response to a push. */
 export const PushResult = t.Object(
   {
-    missing: t.Array(t.String(), {
-      description:
-        'Files and links that are still to be sent, in archives. If there are any, nothing was changed.',
-    }),
-    written: integer({ minimum: 0, description: 'Files and links that were written.' }),
-    removed: integer({ minimum: 0, description: 'Files and links that were removed.' }),
+    ...PUSHED,
     began: t.Nullable(oneOf(['install', 'build', 'start']), {
       description: 'The first phase of the bring-up that has begun; null if the app needs none.',
     }),

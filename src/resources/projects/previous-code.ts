@@ -7,7 +7,7 @@ import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 /** Largest size of the files that are kept, in bytes. */
 const MAX_KEPT_BYTES = 128 * 1024 * 1024
 
-/** What a project was before a push. */
+/** What a project or a deployment was before a push. */
 export interface PreviousRecord {
   readonly plan: AppPlan | null
   /** Paths of the code that came from outside. */
@@ -32,7 +32,7 @@ export class PreviousCode {
   /**
    * Begins without a file.
    *
-   * @param directory of the project, relative to the workspace
+   * @param directory of the app, relative to the workspace; empty for the workspace itself
    */
   static async begin(workspace: Workspace, directory: string, record: PreviousRecord): Promise<PreviousCode> {
     return new PreviousCode(workspace, directory, record, await workspace.staging())
@@ -60,8 +60,9 @@ export class PreviousCode {
       await mkdir(dirname(copy), { recursive: true })
       if (entry.kind === 'link') await symlink(entry.target, copy)
       else {
-        await Bun.write(copy, await this.#workspace.read(`${this.#directory}/${entry.path}`))
-        await chmod(copy, entry.executable ? 0o755 : 0o644)
+        using file = await this.#workspace.open(below(this.#directory, entry.path))
+        await Bun.write(copy, await file.read(0, file.size))
+        await chmod(copy, file.mode)
       }
       this.#kept.add(entry.path)
     }
@@ -72,7 +73,7 @@ export class PreviousCode {
   /** Puts the files back, and removes those that were added. What the app has made meanwhile stays. */
   async putBack(): Promise<void> {
     await removeFiles(this.#workspace, this.#directory, [...this.#added])
-    if (this.#kept.size > 0) await this.#workspace.mergeIn(this.#tree, this.#directory)
+    if (this.#kept.size > 0) await this.#workspace.mergeIn(this.#tree, this.#directory, { keepModes: true })
   }
 
   /** Removes the copies. */
@@ -85,6 +86,9 @@ export class PreviousCode {
   }
 }
 
+/** Returns the path of an entry of a directory, which may be the workspace itself. */
+const below = (directory: string, path: string): string => (directory === '' ? path : `${directory}/${path}`)
+
 /** Removes files, and the directories that are empty then. */
 export async function removeFiles(
   workspace: Workspace,
@@ -93,13 +97,13 @@ export async function removeFiles(
 ): Promise<void> {
   const parents = new Set<string>()
   for (const path of paths) {
-    await workspace.remove(`${directory}/${path}`).catch(ignoreMissing)
+    await workspace.remove(below(directory, path)).catch(ignoreMissing)
     for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1))
       parents.add(path.slice(0, at))
   }
   // The innermost first.
   for (const parent of [...parents].sort((a, b) => b.length - a.length)) {
-    const full = `${directory}/${parent}`
+    const full = below(directory, parent)
     const entries = await workspace.entries(full).catch(() => null)
     if (entries?.length === 0) await workspace.remove(full).catch(ignoreMissing)
   }

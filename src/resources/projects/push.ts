@@ -1,23 +1,18 @@
 import type { Workspace } from '../../compute/workspace.ts'
-import { WorkspaceError } from '../../compute/workspace.ts'
-import { badRequest } from '../../errors.ts'
 import { AppError, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { accountCaller } from '../../http/caller.ts'
-import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
-import { compareManifests, toManifest } from '../files/manifest.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { ProjectApps } from './apps.ts'
 import type { PreviousVersion } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
+import { IncomingFiles, refusalOf, storageLeft } from './incoming-files.ts'
 import type { ProjectPush } from './model.ts'
 import { PreviousCode, removeFiles } from './previous-code.ts'
 import type { ProjectRecords } from './records.ts'
-import { SourceError } from './sources/errors.ts'
-import { SOURCE_LIMITS } from './sources/limits.ts'
-import { type FilePiece, StagedPush } from './staged-push.ts'
 import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
 
 /** Dependencies of pushes. */
@@ -50,26 +45,12 @@ interface Change {
   removed: readonly string[]
 }
 
-/** Milliseconds after which the parts of a push that is not continued are removed. */
-const STAGED_MS = 10 * 60_000
-
-/** The parts of a push that have come. */
-interface StagedParts {
-  /** Identifies the files and links that are described. */
-  readonly manifest: string
-  readonly push: StagedPush
-  expiry: Timer | null
-}
-
 /** Replaces the code of projects by what a directory elsewhere has. Only what differs has to be sent. */
 export class ProjectPushes {
   readonly #dependencies: PushDependencies
   /** Applies one push of a project at a time. */
   readonly #mutex = new KeyedMutex()
-  /** What a project lacked when it was asked last: a client sends that next, with the same manifest. */
-  readonly #asked = new Map<string, { manifest: string; changed: string[] }>()
-  /** What has come of pushes in parts. */
-  readonly #staged = new Map<string, StagedParts>()
+  readonly #incoming: IncomingFiles
   /** The code of versions that run while pushes try to replace them. */
   readonly #previous = new Map<string, PreviousCode>()
   /** The bring-ups that failed and left the version before in place, by project. */
@@ -79,6 +60,7 @@ export class ProjectPushes {
 
   constructor(dependencies: PushDependencies) {
     this.#dependencies = dependencies
+    this.#incoming = new IncomingFiles(dependencies.clock, (id, run) => this.#mutex.run(id, run))
   }
 
   /**
@@ -101,102 +83,40 @@ export class ProjectPushes {
   async #push(
     row: ProjectRow,
     server: ServerRow,
-    { files, links = [], pieces = [] }: ProjectPush,
+    pushed: ProjectPush,
     archive: Uint8Array | null,
   ): Promise<Pushed> {
     const { servers, records } = this.#dependencies
+    const { files, links = [] } = pushed
     const workspace = servers.workspace(server)
     const paths = [...files, ...links].map(({ path }) => path)
+    const target = {
+      ...{ id: row.id, workspace, directory: projectDirectory(row) },
+      room: () => storageLeft(servers, server),
+    }
     try {
       const putBacks = this.#putBacks.get(row.id)
-      const manifest = new Bun.CryptoHasher('sha256').update(JSON.stringify([files, links])).digest('hex')
-      const changed = await this.#compare(row, workspace, manifest, { files, links }, archive !== null)
       const wanted = new Set(paths)
-      const removed = records.listCode(row.id).filter((path) => !wanted.has(path))
-      if (this.#staged.get(row.id)?.manifest !== manifest) await this.#discardStaged(row.id)
-      if (archive !== null) await this.#stage(archive, manifest, row, server, wanted, { links, pieces })
-      const staged = this.#staged.get(row.id)?.push
-      const sent = staged?.paths ?? new Set<string>()
-      const missing = changed.filter((path) => !sent.has(path))
+      const received = await this.#incoming.receive(target, pushed, archive)
+      const { missing, tree, written } = received
       if (missing.length > 0) return { missing, written: 0, removed: 0, began: null }
-      this.#asked.delete(row.id)
-      const change = { tree: staged?.tree ?? null, written: [...sent], removed }
+      const removed = records.listCode(row.id).filter((path) => !wanted.has(path))
+      const change = { tree, written, removed }
       if (!this.#isReadyWith(row, change)) {
         await this.#dependencies.apps.supersede(row.id)
         // The push before has failed meanwhile, so that other files are there than those compared.
         if (this.#putBacks.get(row.id) !== putBacks) {
-          const differs = await this.#compare(row, workspace, manifest, { files, links }, false)
-          const lacking = differs.filter((path) => !sent.has(path))
+          const lacking = await this.#incoming.missingNow(target, pushed, received)
           if (lacking.length > 0) return { missing: lacking, written: 0, removed: 0, began: null }
         }
       }
       const began = await this.#apply(row, server, workspace, change, paths)
-      await this.#discardStaged(row.id)
-      return { missing: [], written: change.written.length, removed: removed.length, began }
+      await this.#incoming.discard(row.id)
+      return { missing: [], written: written.length, removed: removed.length, began }
     } catch (error) {
-      await this.#discardStaged(row.id)
-      if (error instanceof SourceError) throw badRequest(`The archive is refused. ${error.message}`)
-      if (error instanceof WorkspaceError && error.fault !== 'disk_full') throw badRequest(error.message)
-      throw error
+      await this.#incoming.discard(row.id)
+      throw refusalOf(error)
     }
-  }
-
-  /**
-   * Returns the paths that a project's directory lacks, or has with other content.
-   *
-   * @param manifest identifies the files and links
-   * @param hasArchive whether the manifest may be one for which this was asked before. Files are not read again then
-   */
-  async #compare(
-    row: ProjectRow,
-    workspace: Workspace,
-    manifest: string,
-    { files, links = [] }: ProjectPush,
-    hasArchive: boolean,
-  ): Promise<string[]> {
-    const asked = this.#asked.get(row.id)
-    if (hasArchive && asked?.manifest === manifest) return asked.changed
-    this.#asked.delete(row.id)
-    const paths = [...files, ...links].map(({ path }) => path)
-    const present = await describe(workspace, projectDirectory(row), paths)
-    const described = files.map((file) => ({ size: 0, ...file, executable: file.executable ?? false }))
-    const { changed } = compareManifests({ files: described, links }, present)
-    if (changed.length > 0) this.#asked.set(row.id, { manifest, changed })
-    return changed
-  }
-
-  /** Unpacks an archive beside those of the same push that came before. */
-  async #stage(
-    archive: Uint8Array,
-    manifest: string,
-    row: ProjectRow,
-    server: ServerRow,
-    wanted: ReadonlySet<string>,
-    { links, pieces }: { links: NonNullable<ProjectPush['links']>; pieces: readonly FilePiece[] },
-  ): Promise<void> {
-    const { clock, code, servers } = this.#dependencies
-    const { checkLinks } = await import('./sources/tree.ts')
-    checkLinks(new Map(links.map(({ path, target }) => [path, target])))
-    const signal = AbortSignal.timeout(SOURCE_LIMITS.timeoutMs)
-    let staged = this.#staged.get(row.id)
-    if (staged === undefined) {
-      const { room } = await code.destination(row, server, signal)
-      const limits = { ...SOURCE_LIMITS, bytes: Math.min(SOURCE_LIMITS.bytes, room) }
-      const push = await StagedPush.begin(servers.workspace(server), limits)
-      staged = { manifest, push, expiry: null }
-      this.#staged.set(row.id, staged)
-    }
-    staged.expiry?.cancel()
-    staged.expiry = clock.after(STAGED_MS, () => this.#mutex.run(row.id, () => this.#discardStaged(row.id)))
-    await staged.push.add(archive, wanted, pieces, signal)
-  }
-
-  /** Removes the parts of a push that have come. */
-  async #discardStaged(id: string): Promise<void> {
-    const staged = this.#staged.get(id)
-    this.#staged.delete(id)
-    staged?.expiry?.cancel()
-    await staged?.push[Symbol.asyncDispose]()
   }
 
   /** Reports whether a project has nothing to change and runs, as it does after a failure that was undone. */
@@ -224,10 +144,10 @@ export class ProjectPushes {
 
   /** Removes what is kept for a project, which is deleted. */
   async forget(id: string): Promise<void> {
-    this.#asked.delete(id)
+    this.#incoming.forgetMissing(id)
     this.#putBacks.delete(id)
     this.#restored.delete(id)
-    await this.#discardStaged(id)
+    await this.#incoming.discard(id)
     await this.#discardPrevious(id)
   }
 
@@ -259,7 +179,7 @@ export class ProjectPushes {
     const previous = this.#previous.get(id)
     if (previous === undefined) return false
     this.#previous.delete(id)
-    this.#asked.delete(id)
+    this.#incoming.forgetMissing(id)
     this.#putBacks.set(id, (this.#putBacks.get(id) ?? 0) + 1)
     try {
       await previous.putBack()
@@ -337,16 +257,6 @@ export class ProjectPushes {
     } finally {
       used.done()
     }
-  }
-}
-
-/** Describes what a project's directory has at these paths; nothing if there is no directory. */
-async function describe(workspace: Workspace, directory: string, paths: readonly string[]) {
-  try {
-    return toManifest(await workspace.manifest(directory, paths))
-  } catch (error) {
-    if (error instanceof WorkspaceError && error.fault === 'missing') return toManifest([])
-    throw error
   }
 }
 

@@ -170,6 +170,7 @@ describe('the tools', () => {
       'files.manifest': READS,
       'deployments.list': READS,
       'deployments.create': RUNS,
+      'deployments.push': RUNS,
       'deployments.delete': REPLACES,
       'deployments.logs': READS,
       'tasks.listAll': READS,

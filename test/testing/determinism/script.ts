@@ -178,6 +178,7 @@ export async function everyOperation(
 
   await call('PUT', `/servers/${second}/files`, { path: 'index.html', content: '<p>hi</p>' })
   await call('POST', `/servers/${second}/deployments`)
+  await call('POST', `/servers/${second}/deployments/push`, { files: [] })
   await call('GET', `/servers/${second}/deployments`)
   await call('GET', `/servers/${second}/deployments/logs`)
   await call('POST', `/servers/${second}/actions`, { action: 'restart' })

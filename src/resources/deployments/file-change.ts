@@ -1,0 +1,99 @@
+import type { Workspace } from '../../compute/workspace.ts'
+import { PreviousCode, removeFiles } from '../projects/previous-code.ts'
+import type { DeploymentRow } from './table.ts'
+
+/** Matches the paths of packages that an install makes. */
+const PACKAGE = /(?:^|\/)node_modules\//
+
+/** The files of a workspace that a push replaces and removes. */
+export interface PushedChange {
+  /** Paths that the push describes. All others are removed if `isClean`. */
+  readonly wanted: ReadonlySet<string>
+  readonly isClean: boolean
+  /** Paths of files and links that are written. */
+  readonly written: readonly string[]
+  /** Directory with these, absolute; null if there are none. */
+  readonly tree: string | null
+  /** Paths that are to be removed, whether they are there or not. */
+  readonly removed: readonly string[]
+}
+
+/** A change of the files of a workspace that can be undone until it is kept. */
+export class FileChange implements AsyncDisposable {
+  /** Number of files and links that were removed; 0 before `apply`. */
+  removed = 0
+  /** Whether the version before has to be installed and built again: its packages or its build may be others. */
+  isBuiltOver = false
+  /** Whether the files of the version before are back. */
+  isPutBack = false
+  readonly #workspace: Workspace
+  readonly #change: PushedChange
+  /** Reports whether a path of the workspace is in a project. */
+  readonly #isInProject: (path: string) => boolean
+  #previous: PreviousCode | null = null
+
+  constructor(workspace: Workspace, change: PushedChange, isInProject: (path: string) => boolean) {
+    this.#workspace = workspace
+    this.#change = change
+    this.#isInProject = isInProject
+  }
+
+  /**
+   * Changes the files.
+   *
+   * @param before the version to which the files belong; null if they need not be kept
+   * @throws WorkspaceError for a path that cannot be written. No file is changed then
+   */
+  async apply(before: DeploymentRow | null): Promise<void> {
+    const { written, tree } = this.#change
+    const removed = await this.#present()
+    const isMade = (path: string): boolean => before?.plan.install != null && PACKAGE.test(path)
+    const kept = removed.filter((path) => !isMade(path))
+    // Packages are too many to be kept, and can be installed again.
+    if (kept.length < removed.length) this.isBuiltOver = true
+    const record = { plan: before?.plan ?? null, paths: [] }
+    const previous = await PreviousCode.begin(this.#workspace, '', record)
+    if (await previous.keep([...written, ...kept])) this.#previous = previous
+    else await previous.discard()
+    try {
+      await removeFiles(this.#workspace, '', removed)
+      if (tree !== null) await this.#workspace.mergeIn(tree, '')
+    } catch (error) {
+      await this.putBack()
+      throw error
+    }
+    this.removed = removed.length
+    if (before === null) await this[Symbol.asyncDispose]()
+  }
+
+  /** Puts the files of the version before back, if they were kept. Later calls do nothing. */
+  async putBack(): Promise<void> {
+    const previous = this.#previous
+    this.#previous = null
+    if (previous === null) return
+    try {
+      await previous.putBack()
+      this.isPutBack = true
+    } finally {
+      await previous.discard()
+    }
+  }
+
+  /** Forgets the version before. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#previous?.discard()
+    this.#previous = null
+  }
+
+  /** Returns the paths to remove that are there. */
+  async #present(): Promise<string[]> {
+    const { wanted, isClean, removed } = this.#change
+    if (!isClean) return (await this.#workspace.manifest('', removed)).map(({ path }) => path)
+    const [files, entries] = await Promise.all([
+      this.#workspace.list({ all: true }),
+      this.#workspace.manifest('', null),
+    ])
+    const links = entries.filter(({ kind }) => kind === 'link').map(({ path }) => path)
+    return [...new Set([...files, ...links])].filter((path) => !wanted.has(path) && !this.#isInProject(path))
+  }
+}

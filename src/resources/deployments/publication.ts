@@ -1,0 +1,82 @@
+import { AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
+import type { HostedApp } from '../../hosting/hosted-app.ts'
+import type { AppWorkspace, Preparation } from '../../hosting/preparation.ts'
+import { messageOf } from '../../runtime/error-info.ts'
+import type { PushedVersion } from './pushes.ts'
+import type { DeploymentRow } from './table.ts'
+
+/** Serves the files of a workspace without an app, as a listing if there is no page. */
+const LISTING: AppPlan = {
+  kind: 'files',
+  install: null,
+  build: null,
+  start: { kind: 'files', folder: '', fallback: false },
+  health: '/',
+  watch: false,
+  env: {},
+}
+
+/** The app of a publication, where it is prepared, and its variables. */
+export interface PublicationPlace {
+  readonly app: HostedApp
+  readonly location: AppWorkspace
+  readonly environment: Readonly<Record<string, string>>
+}
+
+/**
+ * Detects how to publish a workspace, and installs and builds its app.
+ *
+ * @param version the files that it has been given; undefined if it is published as it is
+ * @throws AppError; the reason why the version was withdrawn
+ */
+export async function preparePublication(
+  preparation: Preparation,
+  { location, environment }: PublicationPlace,
+  version: PushedVersion | undefined,
+): Promise<AppPlan> {
+  const signals = [location.signal, version?.withdrawn].filter((signal) => signal !== undefined)
+  const signal = AbortSignal.any(signals)
+  const endable = { ...location, signal }
+  const plan = await preparation.plan(endable).catch((error) => {
+    if (error instanceof NoAppFound) return LISTING
+    throw error
+  })
+  signal.throwIfAborted()
+  if (version !== undefined && (plan.install !== null || plan.build !== null))
+    version.change.isBuiltOver = true
+  await preparation.install(endable, plan, environment)
+  await preparation.build(endable, plan, environment)
+  return plan
+}
+
+/**
+ * Puts the files of the version before back after a failure, installs and builds it as far as the failed version has done
+ * that, and starts it if it does not respond.
+ *
+ * @returns what has become of it, for a person
+ */
+export async function restorePublication(
+  preparation: Preparation,
+  { app, location, environment }: PublicationPlace,
+  { plan }: DeploymentRow,
+  { change }: PushedVersion,
+): Promise<string> {
+  try {
+    await change.putBack()
+    if (!change.isPutBack) {
+      return app.isUp
+        ? 'The version before goes on, but the workspace has the new files: those before are more than 128 MiB. Mend them before it is restarted.'
+        : 'The workspace has the new files. Mend them and deploy again.'
+    }
+    app.log.append('berth', 'The files of the version before are back in place.')
+    if (change.isBuiltOver) {
+      await preparation.install(location, plan, environment)
+      await preparation.build(location, plan, environment)
+    }
+    if (!app.isUp) await app.start(plan, environment)
+    return 'The version before goes on, with its files.'
+  } catch (error) {
+    const reason = error instanceof AppFailure ? error.summary : messageOf(error)
+    return `The version before could not be put back: ${reason}`
+  }
+}
