@@ -37,6 +37,16 @@ describe.skipIf(browserPath === null)('the drawer of the dashboard (needs Chromi
     await page.getByRole('region', { name: 'Drawer' }).getByText('"this one"').waitFor()
   })
 
+  test('offers no object where the screen shows none', async () => {
+    await using watched = await tests.open('/dashboard/usage')
+    const { page } = watched
+    await page.getByRole('heading', { name: 'Usage' }).waitFor()
+    await page.keyboard.press('~')
+    const drawer = page.getByRole('region', { name: 'Drawer' })
+    expect(await drawer.locator('.drawer-tab').allTextContents()).toEqual(['Requests', 'Shell'])
+    await drawer.getByText('All requests').waitFor()
+  })
+
   test('has the terminals of the server on the screen, and takes no key that is typed in them', async () => {
     const serverId = await tests.berth.server({ task: 'shelled' })
     await using watched = await tests.open(`/dashboard/servers/${serverId}/files`)

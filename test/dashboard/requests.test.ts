@@ -61,6 +61,13 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     await rows(page).nth(1).waitFor()
     const given = page.getByTitle('A fault gave this response.')
     expect([await given.count(), await rows(page).first().locator(given).textContent()]).toEqual([1, 'fault'])
+    await page.getByRole('link', { name: 'Timeline' }).click()
+    await page.locator('.entry').getByTitle('A fault gave this response.').waitFor()
+    await page.keyboard.press('~')
+    await page.getByRole('region', { name: 'Drawer' }).getByTitle('A fault gave this response.').waitFor()
+    await page.keyboard.press('Escape')
+    await page.goBack()
+    await given.waitFor()
     expect(await hindrances(page)).toEqual([])
 
     // What was refused on purpose is no less a response; one that went well is offered too, but not first.

@@ -28,8 +28,10 @@ export function DrawerSheet() {
   const path = router.path.value
   const address = drawer.about.value ?? `${path}?${router.query.value}`
   const subject = subjectAt(dashboard, address)
-  const parts = DRAWER_PARTS.filter((part) => part !== 'requests' || context.is_admin)
-  const part = parts.find((one) => one === drawer.part.value) ?? 'object'
+  const parts = DRAWER_PARTS.filter(
+    (one) => (one !== 'requests' || context.is_admin) && (one !== 'object' || subject !== null),
+  )
+  const part = parts.find((one) => one === drawer.part.value) ?? parts[0]
   useEffect(() => {
     // What had the focus is still in view, though the screen is lower now.
     document.activeElement?.scrollIntoView({ block: 'nearest' })
@@ -41,7 +43,6 @@ export function DrawerSheet() {
     style.setProperty('--drawer-height', `${height}px`)
     return () => void style.removeProperty('--drawer-height')
   }, [height])
-  const shown = { server: subject?.serverId ?? null, subject }
   return (
     <section
       ref={place}
@@ -76,11 +77,11 @@ export function DrawerSheet() {
         <Button look="quiet" icon="close" label="Close the drawer" onClick={() => drawer.close()} />
       </div>
       {part === 'requests' ? (
-        <RequestsPart subject={shown.subject} />
-      ) : part === 'shell' ? (
-        <ShellPart serverId={shown.server} />
+        <RequestsPart subject={subject} />
+      ) : part === 'object' && subject ? (
+        <ObjectPart subject={subject} />
       ) : (
-        <ObjectPart subject={shown.subject} />
+        <ShellPart serverId={subject?.serverId ?? null} />
       )}
     </section>
   )

@@ -5,13 +5,7 @@ import { Loaded } from '../../components/loaded.tsx'
 import type { Subject } from './subject.ts'
 
 /** The object on the screen as the API gives it, and the lines that do the same. */
-export function ObjectPart({ subject }: { subject: Subject | null }) {
-  if (!subject)
-    return (
-      <p class="drawer-body quiet">
-        This screen shows no single object. Open one, or select a row before you open the drawer.
-      </p>
-    )
+export function ObjectPart({ subject }: { subject: Subject }) {
   return (
     <div class="drawer-body">
       <Loaded of={subject.source}>

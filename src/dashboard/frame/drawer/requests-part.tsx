@@ -4,6 +4,7 @@ import { Loaded } from '../../components/loaded.tsx'
 import { span, Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import { isOwn, RequestFacts, shortPath } from '../../screens/requests/facts.ts'
+import { RequestMarks } from '../../screens/requests/request-marks.tsx'
 import type { JournalRequest, Project } from '../../store/store.ts'
 import type { Subject } from './subject.ts'
 
@@ -30,19 +31,8 @@ export function RequestsPart({ subject }: { subject: Subject | null }) {
           <>
             {shown.length > 0 && (
               <ul class="drawer-requests">
-                {shown.map(({ id, method, path, operation, status, ms, at }) => (
-                  <li key={id} class="row">
-                    <HttpStatus of={status} />
-                    <span class="method">{method}</span>
-                    <a class="row-link" href={`/dashboard/requests?request=${id}`}>
-                      <bdi title={path}>{shortPath(path)}</bdi>
-                    </a>
-                    <span class="cell operation quiet">{operation}</span>
-                    <span class="number quiet">{span(ms)}</span>
-                    <span class="cell quiet">
-                      <Time at={at} />
-                    </span>
-                  </li>
+                {shown.map((request) => (
+                  <RequestLine key={request.id} request={request} />
                 ))}
               </ul>
             )}
@@ -55,6 +45,27 @@ export function RequestsPart({ subject }: { subject: Subject | null }) {
         )}
       </Loaded>
     </div>
+  )
+}
+
+function RequestLine({ request }: { request: JournalRequest }) {
+  const { id, method, path, operation, status, ms, at } = request
+  return (
+    <li class="row">
+      <HttpStatus of={status} />
+      <span class="method">{method}</span>
+      <span class="cell path">
+        <a class="row-link" href={`/dashboard/requests?request=${id}`}>
+          <bdi title={path}>{shortPath(path)}</bdi>
+        </a>
+        <RequestMarks request={request} />
+      </span>
+      <span class="cell operation quiet">{operation}</span>
+      <span class="number quiet">{span(ms)}</span>
+      <span class="cell quiet">
+        <Time at={at} />
+      </span>
+    </li>
   )
 }
 

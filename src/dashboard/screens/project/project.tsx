@@ -46,7 +46,7 @@ export default function Project({ params }: ScreenProps) {
       isFull
       above={
         <>
-          <a href="/dashboard/servers">Servers</a> /{' '}
+          <a href="/dashboard/projects">Projects</a> /{' '}
           <a href={`/dashboard/servers/${project.server_id}`}>
             <bdi>{serverName(project.server_id, server?.task)}</bdi>
           </a>

@@ -15,7 +15,7 @@ import type { Entry } from '../timeline/tree.ts'
 import { useTree } from '../timeline/tree-of.ts'
 import { fetchCode, testCode } from './code.ts'
 import { effectText, type FaultEffect } from './effects.ts'
-import { isRead, RequestFacts } from './facts.ts'
+import { codeOf, isRead, RequestFacts, responseText } from './facts.ts'
 import { MakeFault } from './make-fault.tsx'
 import { SendAgain, sendAgain } from './send-again.tsx'
 import { Who } from './who.tsx'
@@ -85,6 +85,7 @@ function Known({ request, onClose }: { request: JournalRequest; onClose: () => v
         <CopyButton text={curlLine(context.base_url, line)} label="Copy as curl" />
         <Id id={id} />
       </div>
+      <Said request={request} />
       {misses.map(({ at, message }) => (
         <p class="notice near-miss" key={`${at} ${message}`}>
           <code>{at}</code> <bdi>{message}</bdi>
@@ -107,6 +108,17 @@ function Known({ request, onClose }: { request: JournalRequest; onClose: () => v
       {asked === 'fault' && <MakeFault request={request} onClose={() => setAsked(null)} />}
       {asked === 'send' && <SendAgain request={request} onClose={() => setAsked(null)} />}
     </>
+  )
+}
+
+/** What the response to a failed request says, above everything that leads to it. */
+function Said({ request }: { request: JournalRequest }) {
+  const message = request.status >= 400 ? responseText(request, 'message') : null
+  if (message === null) return null
+  return (
+    <p class="notice failure">
+      <code>{codeOf(request)}</code> <bdi>{message}</bdi>
+    </p>
   )
 }
 

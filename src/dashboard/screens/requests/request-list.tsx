@@ -1,7 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Empty } from '../../components/empty.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'
-import { Icon } from '../../components/icon.tsx'
 import { type Held, useHeld } from '../../components/live-list.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { span, Time } from '../../components/time.tsx'
@@ -11,6 +10,7 @@ import type { JournalRequest } from '../../store/store.ts'
 import { Detail } from './detail.tsx'
 import { RequestFacts, shortPath } from './facts.ts'
 import { filterRequests, hrefWith, isFiltered, scopeOf } from './filter.ts'
+import { RequestMarks } from './request-marks.tsx'
 import { Who } from './who.tsx'
 
 /** The requests that a screen shows. */
@@ -104,7 +104,7 @@ function RequestRow({
   isCurrent: boolean
   href: string
 }) {
-  const { method, path, operation, status, ms, at, near_misses: misses, aborted, faults } = request
+  const { method, path, operation, status, ms, at, aborted } = request
   // The same element is not compared again, which is most of the work of scrolling.
   return useMemo(
     () => (
@@ -117,17 +117,7 @@ function RequestRow({
           <a class="row-link" data-shows href={href} aria-current={isCurrent ? 'true' : undefined}>
             <bdi title={path}>{shortPath(path)}</bdi>
           </a>
-          {misses.length > 0 && (
-            <span class="miss" title={misses[0]?.message}>
-              <Icon name="warning" />
-              <span class="visually-hidden">near miss</span>
-            </span>
-          )}
-          {faults.length > 0 && (
-            <span class="chip" title={faultTitle(faults)}>
-              fault
-            </span>
-          )}
+          <RequestMarks request={request} />
         </span>
         <span class="cell operation quiet">{operation ?? 'no operation'}</span>
         <span class="cell who quiet">
@@ -142,12 +132,6 @@ function RequestRow({
     [request, isCurrent, href],
   )
 }
-
-/** Says whether the response of a request that faults struck is theirs. */
-const faultTitle = (faults: JournalRequest['faults']): string =>
-  faults.some(({ effect }) => 'error' in effect || 'respond' in effect)
-    ? 'A fault gave this response.'
-    : 'A fault struck this request.'
 
 /** What the list shows without a request. */
 const Nothing = ({ isFiltered, hasOwn, path }: { isFiltered: boolean; hasOwn: boolean; path: string }) =>

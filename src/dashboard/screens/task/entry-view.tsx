@@ -34,6 +34,7 @@ function ToolView({ use }: { use: ToolUse }) {
         <Icon name={use.tool === 'run' ? 'terminal' : 'file'} />
         <code>{headline(use)}</code>
         <span class="quiet">{outcome(use)}</span>
+        <Icon name="right" />
       </summary>
       <Output use={use} />
     </details>

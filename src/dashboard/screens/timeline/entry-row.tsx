@@ -8,6 +8,7 @@ import { useDashboard } from '../../dashboard.ts'
 import { matchRoute } from '../../routing/route.ts'
 import type { Delivery } from '../../store/store.ts'
 import { shortPath } from '../requests/facts.ts'
+import { RequestMarks } from '../requests/request-marks.tsx'
 import { headline, outcome, SPEAKERS } from '../task/entry-view.tsx'
 import { type Entry, isThing, type Subject } from './tree.ts'
 
@@ -93,6 +94,7 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
           )}
         </span>
         <span class="outcome">
+          {subject.kind === 'request' && <RequestMarks request={subject.value} />}
           <Outcome subject={subject} />
         </span>
         <span class="where quiet">

@@ -44,6 +44,7 @@ export default function Usage() {
 function Spending({ usage }: { usage: AccountUsage }) {
   const { credits_used: used, budget_cap: cap, days, month_ends_at: ends } = usage
   const most = Math.max(...days.map(({ credits }) => credits), 0)
+  const last = days.at(-1)
   const servers = byServer(days)
   return (
     <>
@@ -69,8 +70,9 @@ function Spending({ usage }: { usage: AccountUsage }) {
         ))}
       </ol>
       <p class="days-range quiet">
-        {days[0]?.day}
-        {days.length > 1 && ` to ${days.at(-1)?.day}, at most ${formatCredits(most)} credits a day`}
+        {days.length > 1 && `${days[0]?.day} to `}
+        {last && `${last.day}: ${formatCredits(last.credits)} credits`}
+        {days.length > 1 && ` on the last day, at most ${formatCredits(most)} a day`}
       </p>
       <h2>By server</h2>
       {servers.length === 0 ? (

@@ -6,7 +6,6 @@ import { formatBytes } from '../../../components/bytes.ts'
 import { Confirm } from '../../../components/dialog.tsx'
 import { Empty } from '../../../components/empty.tsx'
 import { Failure, Loading } from '../../../components/loaded.tsx'
-import { Meter } from '../../../components/meter.tsx'
 import { Time } from '../../../components/time.tsx'
 import { useUsage } from '../../../components/usage-meters.tsx'
 import { useDashboard } from '../../../dashboard.ts'
@@ -15,7 +14,7 @@ import type { Server } from '../../../store/store.ts'
 
 type Process = ResponseOf<'processes.list'>['processes'][number]
 
-/** What runs on a server, and how much of its limits it uses. Processes are listed when it is shown or asked for. */
+/** What runs on a server. Processes are listed when it is shown or asked for; how many there are is always up to date. */
 export function Processes({ server }: { server: Server }) {
   const { api } = useDashboard()
   const params = { serverId: server.id }
@@ -38,13 +37,16 @@ export function Processes({ server }: { server: Server }) {
   useEffect(() => void load(), [server.id, server.status])
   if (failure) return <Failure error={failure} retry={load} />
   if (!shown) return <Loading />
+  const { processes, processes_limit: most } = live ?? shown.usage
   return (
     <div class="processes">
-      <Limits usage={live ?? shown.usage} />
       <p class="actions">
         <Button icon="restart" onClick={load}>
           List again
         </Button>
+        <span class="quiet">
+          {processes} of at most {most} processes run.
+        </span>
       </p>
       {shown.processes.length === 0 ? (
         <Empty title={server.status === 'sleeping' ? 'The server sleeps' : 'Nothing runs'}>
@@ -119,34 +121,5 @@ function Row({ process, onEnd }: { process: Process; onEnd: () => void }) {
         <Button look="quiet" icon="stop" label={`End process ${pid}`} onClick={onEnd} />
       </td>
     </tr>
-  )
-}
-
-/** How much of its limits a server uses. */
-export function Limits({ usage }: { usage: ServerUsage }) {
-  const { cpu_percent: cpu, memory_bytes: memory, memory_limit_bytes: memoryLimit } = usage
-  const {
-    storage_bytes: storage,
-    storage_limit_bytes: storageLimit,
-    processes,
-    processes_limit: most,
-  } = usage
-  return (
-    <div class="limits">
-      <Meter label="CPU" used={cpu} most={100} text={`${cpu.toFixed(0)} % of ${usage.cpus}`} />
-      <Meter
-        label="Memory"
-        used={memory}
-        most={memoryLimit}
-        text={`${formatBytes(memory)} of ${formatBytes(memoryLimit)}`}
-      />
-      <Meter
-        label="Storage"
-        used={storage}
-        most={storageLimit}
-        text={`${formatBytes(storage)} of ${formatBytes(storageLimit)}`}
-      />
-      <Meter label="Processes" used={processes} most={most} text={`${processes} of ${most}`} />
-    </div>
   )
 }
