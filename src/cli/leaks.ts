@@ -3,6 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isServerUser } from '../compute/bubblewrap/server-users.ts'
 import {
+  listProcesses,
+  type ProcessInfo,
+  readEnvironment,
+  readMarker,
+  readProcess,
+  SANDBOXD_COMMAND,
+} from '../compute/find-processes.ts'
+import {
   ABANDONED_MS,
   allDataDirectoryGroups,
   type DataDirectoryGroup,
@@ -12,15 +20,7 @@ import { findOccupants } from '../compute/local/mount-tables.ts'
 import { portsOf } from '../compute/local/ports.ts'
 import { dataMarkerOf, serverMarkerOf } from '../compute/local/server-directories.ts'
 import { STAGING } from '../compute/local/staging.ts'
-import { isTemporary } from '../compute/local/temporary.ts'
-import {
-  listProcesses,
-  type ProcessInfo,
-  readEnvironment,
-  readMarker,
-  readProcess,
-  SANDBOXD_COMMAND,
-} from '../compute/processes.ts'
+import { isTemporary } from '../compute/local/temporary-file.ts'
 import { killAll } from '../compute/terminate.ts'
 import { machineNow } from '../runtime/clock.ts'
 import { isInUse } from '../storage/data-directory.ts'

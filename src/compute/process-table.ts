@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { ifPresent } from '../runtime/if-present.ts'
+import { readMarker } from './find-processes.ts'
 import { readTcpSockets, socketsOf } from './local/sockets.ts'
-import { readMarker } from './processes.ts'
 import type { ProcessState, ServerConsumption } from './server-process.ts'
 
 /** Clock ticks per second in /proc. The kernel shows this number to programs on every processor (USER_HZ). */

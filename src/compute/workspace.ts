@@ -205,7 +205,7 @@ export const WORKSPACE_FAULTS = [
 export type WorkspaceFault = (typeof WORKSPACE_FAULTS)[number]
 
 /**
- * A refused path: nothing was changed. The rules for paths are in `local/path.ts`, for the links on their way in
+ * A refused path: nothing was changed. The rules for paths are in `local/workspace-path.ts`, for the links on their way in
  * `local/resolve-path.ts`.
  */
 export class WorkspaceError extends Error {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findFamily, readProcess } from '../../src/compute/processes.ts'
+import { findFamily, readProcess } from '../../src/compute/find-processes.ts'
 import { haltedBwrap } from '../support/halted-bwrap.ts'
 import { until } from '../support/processes.ts'
 import { startSurvivor } from '../support/survivor.ts'

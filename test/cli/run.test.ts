@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { shellQuote } from '../../src/cli/quote.ts'
-import { readName, readProcess } from '../../src/compute/processes.ts'
+import { readName, readProcess } from '../../src/compute/find-processes.ts'
 import { markText, ownMark } from '../../src/runtime/process-mark.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'

@@ -10,8 +10,8 @@ import type {
   Sandbox,
 } from '../../src/compute/driver.ts'
 import { localDrivers } from '../../src/compute/drivers.ts'
+import { listProcesses, readMarker } from '../../src/compute/find-processes.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
-import { listProcesses, readMarker } from '../../src/compute/processes.ts'
 import { type SelfCommand, selfCommand } from '../../src/compute/self.ts'
 import type { Isolation } from '../../src/config/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'

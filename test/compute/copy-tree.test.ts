@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { copyTree } from '../../src/compute/local/copy-tree.ts'
 import { pinRoot } from '../../src/compute/local/pinned.ts'
-import { temporaryName } from '../../src/compute/local/temporary.ts'
+import { temporaryName } from '../../src/compute/local/temporary-file.ts'
 import { Snapshots } from '../../src/testing/snapshots/snapshots.ts'
 
 const LINUX = process.platform === 'linux'

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { type Header, pack } from 'tar-stream'
-import { temporaryName } from '../../src/compute/local/temporary.ts'
+import { temporaryName } from '../../src/compute/local/temporary-file.ts'
 import { Box, KINDS } from './workspace-fixture.ts'
 
 /** A tree as tar lists it: modes, links and times, without owners. */

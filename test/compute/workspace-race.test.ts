@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { isTemporary } from '../../src/compute/local/temporary.ts'
+import { isTemporary } from '../../src/compute/local/temporary-file.ts'
 import { WorkspaceError } from '../../src/compute/workspace.ts'
 import { Box, SECRET, WAYS } from './workspace-fixture.ts'
 

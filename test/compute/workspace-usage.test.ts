@@ -10,7 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { temporaryName } from '../../src/compute/local/temporary.ts'
+import { temporaryName } from '../../src/compute/local/temporary-file.ts'
 import { Box, WAYS } from './workspace-fixture.ts'
 
 const LINUX = process.platform === 'linux'

@@ -9,7 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { isTemporary } from '../../src/compute/local/temporary.ts'
+import { isTemporary } from '../../src/compute/local/temporary-file.ts'
 import { Box, expectFault, KINDS, LINUX, WAYS } from './workspace-fixture.ts'
 
 if (!LINUX) console.error('SKIP: names that are not UTF-8 and pinned descriptors exist on Linux only')

@@ -182,7 +182,7 @@ async function deployOnChange(
   { clean, json }: DirectoryOptions,
 ): Promise<number> {
   const { stdout, stderr } = context
-  const { repeatOnChange } = await import('../directory/repeat.ts')
+  const { repeatOnChange } = await import('../directory/repeat-on-change.ts')
   let isFirst = true
   return repeatOnChange(deployment.directory, deployment.isLeftOut, async () => {
     const began = performance.now()

@@ -76,7 +76,7 @@ It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore fil
         await first(signal)
         return 0
       })
-    const { repeatOnChange } = await import('../directory/repeat.ts')
+    const { repeatOnChange } = await import('../directory/repeat-on-change.ts')
     let isFirst = true
     return repeatOnChange(directory, synchronizer.isLeftOut, async (signal) => {
       if (isFirst) {

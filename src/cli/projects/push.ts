@@ -1,7 +1,7 @@
 import { basename, resolve } from 'node:path'
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
-import { repeatOnChange } from '../directory/repeat.ts'
+import { repeatOnChange } from '../directory/repeat-on-change.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'

@@ -1,7 +1,7 @@
 import type { ResponseOf } from '../../client/client.ts'
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
-import { repeatOnChange } from '../directory/repeat.ts'
+import { repeatOnChange } from '../directory/repeat-on-change.ts'
 import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL, followLog, type LogLine, logText, projectLog } from '../log.ts'
 import { formatDuration, paint, printable } from '../output.ts'

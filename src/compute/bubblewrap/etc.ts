@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { makeReadable } from '../local/readable.ts'
+import { makeReadable } from '../local/make-readable.ts'
 import { etcFiles, findSystemPath, type SystemPath } from '../local/system-files.ts'
 
 /** Files that change while berth runs, when the machine joins another network. */

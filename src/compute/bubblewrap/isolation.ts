@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { once } from '../../runtime/once.ts'
 import { ComputeError } from '../driver.ts'
+import { sandboxdArguments } from '../find-processes.ts'
 import {
   baseEnvironment,
   type IsolationProbe,
@@ -13,7 +14,6 @@ import { WORKSPACE } from '../local/mount-tables.ts'
 import { loadSocketCalls, OWN_IPV4 } from '../local/network/socket-calls.ts'
 import { dataMarkerOf, serverMarkerOf } from '../local/server-directories.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
-import { sandboxdArguments } from '../processes.ts'
 import { canFilterSystemCalls } from '../sandboxd/seccomp-filter.ts'
 import { bwrapArguments, type SandboxSpec } from './arguments.ts'
 import { KernelSupport } from './kernel-support.ts'

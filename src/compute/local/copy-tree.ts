@@ -29,7 +29,7 @@ import {
   type PinnedEntry,
   pinChild,
 } from './pinned.ts'
-import { isTemporary } from './temporary.ts'
+import { isTemporary } from './temporary-file.ts'
 
 /** Size of a file, in bytes, up to which a copy takes less time than a turn through the thread pool. */
 const SMALL_FILE = 64 * 1024

@@ -13,9 +13,9 @@ import {
   type Probe,
   type Sandbox,
 } from '../driver.ts'
+import { findMarked, ProcessScanner } from '../find-processes.ts'
 import { chooseLimiter } from '../limits/choose.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import { findMarked, ProcessScanner } from '../processes.ts'
 import { selfCommand } from '../self.ts'
 import { killAll } from '../terminate.ts'
 import type { Workspace } from '../workspace.ts'

@@ -2,9 +2,9 @@ import { closeSync, type Stats } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
 import type { WorkspaceFile } from '../workspace.ts'
 import { CHUNK, readInto } from './descriptor-io.ts'
-import { missing } from './path.ts'
 import { openForReading, type PinnedEntry } from './pinned.ts'
 import { toWorkspaceError } from './resolve-path.ts'
+import { missing } from './workspace-path.ts'
 
 /** A regular file of a workspace, pinned; it is opened for reading when it is first read. See `WorkspaceFile`. */
 export class LocalFile implements WorkspaceFile {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sandboxdArguments } from '../processes.ts'
+import { sandboxdArguments } from '../find-processes.ts'
 import { selfFiles } from '../self.ts'
 import {
   baseEnvironment,

@@ -13,7 +13,7 @@ import {
   type PinnedEntry,
   pinChild,
 } from './pinned.ts'
-import { isTemporary } from './temporary.ts'
+import { isTemporary } from './temporary-file.ts'
 
 /** Records (pax) of a name, and of a link's target, that is not UTF-8: hexadecimal digits. */
 export const RAW_NAME = 'BERTH.path'

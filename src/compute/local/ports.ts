@@ -1,5 +1,5 @@
 import type { LoopbackAddress } from '../driver.ts'
-import { findDescendants, readMarker } from '../processes.ts'
+import { findDescendants, readMarker } from '../find-processes.ts'
 import { readTcpSockets, socketsOf, type TcpSocket } from './sockets.ts'
 
 /**

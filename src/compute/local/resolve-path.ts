@@ -1,6 +1,7 @@
 import { mkdirSync, readlinkSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
 import { WorkspaceError } from '../workspace.ts'
+import { childPath, type PinnedEntry, pinChild, pinRoot } from './pinned.ts'
 import {
   cancelParents,
   invalid,
@@ -11,8 +12,7 @@ import {
   parsePath,
   quote,
   type Route,
-} from './path.ts'
-import { childPath, type PinnedEntry, pinChild, pinRoot } from './pinned.ts'
+} from './workspace-path.ts'
 
 /** As many as Linux follows in one path. */
 const MAX_LINKS = 40

@@ -9,10 +9,16 @@ import {
   type LoopbackHost,
   type Sandbox,
 } from '../driver.ts'
+import {
+  commandMarker,
+  findDescendants,
+  isStopped,
+  type ProcessScanner,
+  readProcess,
+} from '../find-processes.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
 import type { OutboundControl } from '../outbound-control.ts'
 import { countThreads, measureConsumption } from '../process-table.ts'
-import { commandMarker, findDescendants, isStopped, type ProcessScanner, readProcess } from '../processes.ts'
 import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand, SandboxdExecution } from '../sandboxd/client-execution.ts'
 import { type FaultLimits, SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'

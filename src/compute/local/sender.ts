@@ -9,7 +9,7 @@ import {
   listProcesses,
   readName,
   readProcess,
-} from '../processes.ts'
+} from '../find-processes.ts'
 import { type ConnectedSocket, loadFindConnectedSocket, type SocketOwner } from './connected-socket.ts'
 import { Pace } from './pace.ts'
 import { findTcpSockets, hasSocket } from './sockets.ts'

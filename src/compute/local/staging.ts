@@ -4,11 +4,11 @@ import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import type { MergeOptions, Staging } from '../workspace.ts'
 import { Pace } from './pace.ts'
-import { notAFile, quote, theRoot } from './path.ts'
 import { addPermissions, childPath, pinRoot } from './pinned.ts'
 import { resolvePath, toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
-import { isStale, isTemporary, TemporaryFile, temporaryName } from './temporary.ts'
+import { isStale, isTemporary, TemporaryFile, temporaryName } from './temporary-file.ts'
 import { removeEntry } from './tree.ts'
+import { notAFile, quote, theRoot } from './workspace-path.ts'
 
 /** Most attempts if the target, or a directory on the way, changes meanwhile. */
 const MAX_ATTEMPTS = 8

@@ -9,7 +9,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { NPM_SETTINGS, NPM_SETTINGS_FILE } from '../npm-settings.ts'
-import { makeReadable } from './readable.ts'
+import { makeReadable } from './make-readable.ts'
 
 /**
  * A directory with tools for every sandbox, even if the machine lacks them: `bun`, `bunx` and `node`, which all run

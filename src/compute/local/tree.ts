@@ -7,9 +7,9 @@ import { chmodSync, lstatSync, renameSync, rmdirSync, unlinkSync } from 'node:fs
 import { codeOf } from '../../runtime/error-info.ts'
 import { canSkip, DirectoryChain, type ListedEntry, readDirectory } from './directories.ts'
 import { Pace } from './pace.ts'
-import { MAX_PATH_BYTES } from './path.ts'
 import { addPermissions, childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
-import { isStale, isTemporary, temporaryName } from './temporary.ts'
+import { isStale, isTemporary, temporaryName } from './temporary-file.ts'
+import { MAX_PATH_BYTES } from './workspace-path.ts'
 
 const LEFT_OUT = new Set(['.git', 'node_modules'])
 

@@ -18,9 +18,9 @@ import { codeOf } from '../../runtime/error-info.ts'
 import { writeAll } from './descriptor-io.ts'
 import { Pace } from './pace.ts'
 import { RAW_NAME, RAW_TARGET, SMALL_FILE } from './pack-tree.ts'
-import { quote } from './path.ts'
 import { childPath, type EntryName, type PinnedEntry, pinChild, pinRoot } from './pinned.ts'
 import { toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
+import { quote } from './workspace-path.ts'
 
 /** An entry of an archive: its name from the top down, and what is set once it is complete. */
 interface UnpackedEntry {

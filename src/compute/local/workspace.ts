@@ -15,7 +15,6 @@ import {
 } from '../workspace.ts'
 import { readDirectory } from './directories.ts'
 import { identityOf, LocalFile } from './file.ts'
-import { invalid, missing, notAFile, parsePath, plainPaths, quote, theRoot } from './path.ts'
 import { childPath, type PinnedEntry, pinRoot } from './pinned.ts'
 import {
   type ResolvedPath,
@@ -25,9 +24,10 @@ import {
   type WorkspaceRoot,
 } from './resolve-path.ts'
 import { mergeStaged, moveStaged, STAGING, StagingArea } from './staging.ts'
-import { isTemporary, TemporaryFile, temporaryName } from './temporary.ts'
+import { isTemporary, TemporaryFile, temporaryName } from './temporary-file.ts'
 import { listFiles, measureUsage, removeEntry } from './tree.ts'
 import { watchDirectory } from './watch-directory.ts'
+import { invalid, missing, notAFile, parsePath, plainPaths, quote, theRoot } from './workspace-path.ts'
 
 /** How often a write begins again when a directory on the way is removed under it. */
 const MAX_ATTEMPTS = 8

@@ -2,7 +2,7 @@ import { ComputeError } from '../driver.ts'
 import type { ClientCall } from '../sandboxd/client-calls.ts'
 import { FILE_PIECE, READ_REQUEST_BYTES } from '../sandboxd/protocol.ts'
 import type { WorkspaceFile } from '../workspace.ts'
-import { wrongResponse } from './shapes.ts'
+import { wrongResponse } from './read-response.ts'
 
 /** A file that sandboxd holds open for as long as an `open` call is under way. See `WorkspaceFile`. */
 export class RemoteFile implements WorkspaceFile {

@@ -16,7 +16,7 @@ import { SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
 import type { Transport } from '../sandboxd/transport.ts'
 import type { ServerConsumption } from '../server-process.ts'
 import { dialThrough } from './dial.ts'
-import { readAddresses, readBoolean, readConsumption } from './shapes.ts'
+import { readAddresses, readBoolean, readConsumption } from './read-response.ts'
 
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
 const STOP_MARGIN_MS = 2_000

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises'
 import { ComputeError } from '../driver.ts'
-import { plainPaths } from '../local/path.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { StagingArea } from '../local/staging.ts'
+import { plainPaths } from '../local/workspace-path.ts'
 import type { SandboxdClient } from '../sandboxd/client.ts'
 import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
 import { type FileCallName, ProtocolError } from '../sandboxd/protocol.ts'
@@ -33,7 +33,7 @@ import {
   readSize,
   readUsage,
   wrongResponse,
-} from './shapes.ts'
+} from './read-response.ts'
 
 /** Longest path that is taken from a watch, in bytes: the system's own limit. */
 const MAX_PATH_BYTES = 4096

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import type { TerminalSize } from '../driver.ts'
-import { commandMarker, findFamily, MARKER_NAME } from '../processes.ts'
+import { commandMarker, findFamily, MARKER_NAME } from '../find-processes.ts'
 import { endOfGrace, GRACE_MS, HANG_UP_MS, request, terminate } from '../terminate.ts'
 import { InputPipe } from './input-pipe.ts'
 import type { Libc } from './libc.ts'

@@ -1,5 +1,5 @@
+import { readProcess } from '../find-processes.ts'
 import { readProcessTable, readStat } from '../process-table.ts'
-import { readProcess } from '../processes.ts'
 import { PROCESS_SIGNALS, type SignalOutcome } from '../server-process.ts'
 import { signal } from '../terminate.ts'
 import type { ServedCall } from './call-stream.ts'

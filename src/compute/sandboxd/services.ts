@@ -1,7 +1,7 @@
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import type { LoopbackHost } from '../driver.ts'
+import { commandMarker, isStopped } from '../find-processes.ts'
 import { listeningAddresses } from '../local/ports.ts'
-import { commandMarker, isStopped } from '../processes.ts'
 import { killPresent, signal, stopAll } from '../terminate.ts'
 import type { CallStream, ServedCall } from './call-stream.ts'
 import type { CallName, FileCallName } from './protocol.ts'

@@ -1,5 +1,5 @@
 import { once } from '../../runtime/once.ts'
-import { STDIO } from '../processes.ts'
+import { STDIO } from '../find-processes.ts'
 import type { Libc } from './libc.ts'
 import { SANDBOXD_FD } from './protocol.ts'
 

@@ -1,4 +1,4 @@
-import { readMarker } from '../processes.ts'
+import { readMarker } from '../find-processes.ts'
 import { killAll } from '../terminate.ts'
 import type { Libc } from './libc.ts'
 import type { SandboxdConfiguration } from './protocol.ts'

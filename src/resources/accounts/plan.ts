@@ -1,6 +1,6 @@
 import type { Limits } from '../../compute/driver.ts'
 import type { AccountPlan, PlanOverrides } from './model.ts'
-import { fromGb, TIER_PROCESSES, TIERS, type TierName } from './tiers.ts'
+import { TIER_PROCESSES, TIERS, type TierName } from './tiers.ts'
 
 /** The default plan of an instance. */
 export const DEFAULT_PLAN: AccountPlan = {
@@ -34,3 +34,11 @@ export const limitsOf = (plan: AccountPlan, tier: TierName): Limits => ({
   processes: TIER_PROCESSES[tier],
   storageBytes: fromGb(plan.storage_gb[tier]),
 })
+
+const GB = 1e9
+
+/** Converts bytes to the decimal gigabytes of `storageUsedGb`. */
+export const toGb = (bytes: number): number => bytes / GB
+
+/** Converts decimal gigabytes to bytes. */
+export const fromGb = (gb: number): number => Math.round(gb * GB)

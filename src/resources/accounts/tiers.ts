@@ -6,11 +6,3 @@ export type TierName = (typeof TIERS)[number]
 
 /** Largest number of processes and threads of a server. */
 export const TIER_PROCESSES: Readonly<Record<TierName, number>> = { small: 1024, medium: 2048, large: 4096 }
-
-const GB = 1e9
-
-/** Converts bytes to the decimal gigabytes of `storageUsedGb`. */
-export const toGb = (bytes: number): number => bytes / GB
-
-/** Converts decimal gigabytes to bytes. */
-export const fromGb = (gb: number): number => Math.round(gb * GB)

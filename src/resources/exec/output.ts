@@ -5,6 +5,9 @@ import type { SendBytes } from '../../http/byte-stream.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import { encodeFrame, FRAME_KINDS } from './frames.ts'
 
+/** Most bytes of each stream in a result. */
+export const OUTPUT_LIMIT = 10 * 1024 * 1024
+
 /** One of a command's output streams. */
 type Stream = 'stdout' | 'stderr'
 

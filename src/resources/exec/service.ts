@@ -9,7 +9,7 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { ExecRequest, ExecResult } from './model.ts'
-import type { ExecEnd, ExecOutput } from './output.ts'
+import { type ExecEnd, type ExecOutput, OUTPUT_LIMIT } from './output.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
 
@@ -20,9 +20,6 @@ export type ExecWish =
       readonly timeoutMs: number | null
       readonly stdin: ReadableStream<Uint8Array>
     })
-
-/** Most bytes of each stream in a result. */
-export const OUTPUT_LIMIT = 10 * 1024 * 1024
 
 /** What the processes of its commands belong to. */
 const OWNER: CommandOwner = { kind: 'exec', id: null }

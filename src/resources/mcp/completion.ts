@@ -1,4 +1,4 @@
-import { type CallersApi, pathOf } from './api.ts'
+import { type CallersApi, pathOf } from './callers-api.ts'
 
 /** Largest number of values in one response (MCP, "Completion"). */
 const MAX_VALUES = 100

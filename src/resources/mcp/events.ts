@@ -1,6 +1,6 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { ERROR_STATUS, type ErrorCode } from '../../errors.ts'
-import type { ApiResponse } from './api.ts'
+import type { ApiResponse } from './callers-api.ts'
 
 /** One server-sent event of the API. */
 export interface ServerEvent {

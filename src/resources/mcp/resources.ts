@@ -1,6 +1,6 @@
 import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
 import { BerthError, type ErrorCode } from '../../errors.ts'
-import { type ApiResponse, type CallersApi, pathOf } from './api.ts'
+import { type ApiResponse, type CallersApi, pathOf } from './callers-api.ts'
 
 /** The files of this many servers are listed, newest server first. */
 const MAX_SERVERS = 20

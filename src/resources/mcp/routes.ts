@@ -8,7 +8,7 @@ import { originOf } from '../../http/origin.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
 import { API_DOCUMENT } from '../openapi.ts'
-import type { Handle } from './api.ts'
+import type { Handle } from './callers-api.ts'
 import { toolsOf } from './tool.ts'
 
 /** Dependencies of `/mcp`. */

@@ -2,8 +2,8 @@ import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { Handle } from '../../compute/driver.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { toCredits } from '../accounts/credits.ts'
+import { toGb } from '../accounts/plan.ts'
 import { meteredColumns } from '../accounts/table.ts'
-import { toGb } from '../accounts/tiers.ts'
 import type { NetworkChoice, Region, Server, ServerStatus, Tier } from './model.ts'
 
 /** Servers. Only the compute driver reads the handle. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DirectoryChain, readDirectory } from '../../compute/local/directories.ts'
 import { Pace } from '../../compute/local/pace.ts'
 import { childPath, pinRoot } from '../../compute/local/pinned.ts'
-import { isTemporary } from '../../compute/local/temporary.ts'
+import { isTemporary } from '../../compute/local/temporary-file.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 
 /** A state to compare: where its database is, and the directory with the files of its servers. */

@@ -1,9 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { ComputeError } from '../../../src/compute/driver.ts'
+import {
+  findDescendants,
+  findFamily,
+  listProcesses,
+  readMarker,
+} from '../../../src/compute/find-processes.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { ServerDirectories } from '../../../src/compute/local/server-directories.ts'
-import { findDescendants, findFamily, listProcesses, readMarker } from '../../../src/compute/processes.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, isSandboxdSafe, processesMarked, run, type Subject, until } from '../bench.ts'
 
