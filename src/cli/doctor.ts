@@ -68,6 +68,7 @@ export async function examine(data: string | undefined, { env, cwd }: ProcessCon
       self: selfCommand(process.execPath, Bun.main),
       path,
       dataDir: trial,
+      allowUnixSockets: config.allowUnixSockets,
       logger: createLogger('silent', () => {}, Date.now),
     })
     const [isolation, git, instance] = await Promise.all([

@@ -23,6 +23,8 @@ export interface ComputeDependencies {
   machinePorts?: readonly number[]
   /** Ports of projects, which these servers reach at the same port of their own; none by default. */
   projectPorts?: PortRange | null
+  /** Whether commands may use Unix sockets where those of the user's programs cannot be hidden; false by default. */
+  allowUnixSockets?: boolean
   /** Returns the URL at which commands reach berth's API; null, as by default, if there is none. */
   baseUrl?(network: 'own' | 'shared'): string | null
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
@@ -37,6 +39,7 @@ export function localDrivers(
     outbound: { mode: 'public', hosts: [] },
     machinePorts: [],
     projectPorts: null,
+    allowUnixSockets: false,
     baseUrl: () => null,
     provide: () => {},
     ...options,

@@ -54,6 +54,8 @@ export interface Config extends AgentConfig {
   readonly outboundHosts: readonly string[]
   /** Ports of this machine's loopback that servers with a network of their own reach at the same port of theirs. */
   readonly serverHosts: readonly number[]
+  /** Whether commands under landlock may use Unix sockets, though they then reach those of the user's programs. */
+  readonly allowUnixSockets: boolean
   /** How many servers run before they are created, so that a creation need not wait for their start. */
   readonly spareServers: number
   /** Whether projects' code may also come from loopback and private networks, for development. */
@@ -157,6 +159,12 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     description: "ports of this machine's loopback that servers reach at theirs, such as 5432,6379",
     setting: 'serverHosts',
     kind: { kind: 'port-list' },
+  },
+  {
+    name: 'allow-unix-sockets',
+    description: "let commands under landlock use Unix sockets, though they then reach your programs' too",
+    setting: 'allowUnixSockets',
+    kind: { kind: 'switch' },
   },
   {
     name: 'spare-servers',

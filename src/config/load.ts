@@ -48,6 +48,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     outbound: 'public',
     outboundHosts: [],
     serverHosts: [],
+    allowUnixSockets: false,
     spareServers: 1,
     allowLocalSources: false,
     publicHost: null,

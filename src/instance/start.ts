@@ -131,6 +131,7 @@ async function start(
       outbound: { mode: config.outbound, hosts: config.outboundHosts },
       machinePorts: config.serverHosts,
       projectPorts: config.projectPorts,
+      allowUnixSockets: config.allowUnixSockets,
       baseUrl: (network) => mainPort.urlForServers(network),
       provide: (_, network) => mainPort.provide(network),
     }),

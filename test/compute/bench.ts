@@ -39,12 +39,19 @@ export interface Result extends ExecExit {
 export type Subject = Isolation | 'piped'
 
 /** The named driver on a data folder. */
-export function driverOn(name: Subject, dataDir: string, path = TEST_PATH): ComputeDriver {
+export function driverOn(
+  name: Subject,
+  dataDir: string,
+  path = TEST_PATH,
+  options: { allowUnixSockets?: boolean } = {},
+): ComputeDriver {
   if (name === 'piped') {
     return new PipedDriver(driverOn('none', dataDir, path), { dataDir, self: SELF, path })
   }
   const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
-  const found = localDrivers({ dataDir, self: SELF, path, logger }).find((driver) => driver.name === name)
+  const found = localDrivers({ dataDir, self: SELF, path, logger, ...options }).find(
+    (driver) => driver.name === name,
+  )
   if (found === undefined) throw new Error(`no driver ${name}`)
   return found
 }
@@ -58,8 +65,11 @@ export class Bench implements AsyncDisposable {
   /** Held as an instance holds its own: `doctor --leaks --fix` of another test ends what has no instance. */
   readonly #lock = openSync(join(this.dataDir, 'lock'), 'w')
 
-  constructor(readonly name: Subject) {
-    this.driver = driverOn(name, this.dataDir)
+  constructor(
+    readonly name: Subject,
+    options: { allowUnixSockets?: boolean } = {},
+  ) {
+    this.driver = driverOn(name, this.dataDir, TEST_PATH, options)
   }
 
   /** A new server, started. */

@@ -9,6 +9,7 @@ export interface SystemCall {
 }
 
 const LOAD_WORD = 0x20
+const AND = 0x54
 const JUMP = 0x05
 const RETURN = 0x06
 /** Conditional jumps by their codes: whether the accumulator fulfils the condition. */
@@ -38,6 +39,7 @@ export function runFilter(filter: Uint8Array, call: SystemCall): number {
     const condition = CONDITIONS[code]
     if (code === RETURN) return operand
     else if (code === LOAD_WORD) accumulator = load(data, operand)
+    else if (code === AND) accumulator = (accumulator & operand) >>> 0
     else if (code === JUMP) at += operand * INSTRUCTION_BYTES
     else if (condition !== undefined) {
       at += program.getUint8(condition(accumulator, operand) ? at + 2 : at + 3) * INSTRUCTION_BYTES

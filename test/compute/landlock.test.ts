@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Bench, run } from './bench.ts'
-import { systemCallTests } from './confinement.ts'
+import { runScript, systemCallTests } from './confinement.ts'
 import { conformance } from './conformance.ts'
 import { terminalReachTests } from './terminal-reach.ts'
 
@@ -72,6 +72,33 @@ await conformance('landlock', () => {
         return
       }
       expect((await run(sandbox, `kill -0 ${process.pid}`)).exitCode).not.toBe(0)
+    })
+
+    test('keeps commands from the Unix sockets of the user’s programs, and leaves processes their pipes and pairs', async () => {
+      for (const allowUnixSockets of [false, true]) {
+        await using bench = new Bench('landlock', { allowUnixSockets })
+        const path = join(bench.dataDir, 'agent.sock')
+        using _agent = Bun.listen({ unix: path, socket: { data() {} } })
+        const { stdout, stderr } = await runScript(
+          await bench.start(),
+          `
+          const [socket, connect] = arm ? [198, 203] : [41, 42]
+          const address = Buffer.concat([Buffer.from([1, 0]), Buffer.from('${path}\\0')])
+          const made = call(socket, 1, 1)
+          const reached = made < 0 ? made : call(connect, made, ptr(address), address.length)
+          const told = Promise.withResolvers()
+          Bun.spawn({
+            cmd: [process.execPath, '-e', 'process.send("a message"); process.disconnect()'],
+            ipc: (text) => told.resolve(text),
+          })
+          console.log(reached, await told.promise)`,
+        )
+        expect(`${stdout}${stderr}`).toBe(`${allowUnixSockets ? 0 : -97} a message\n`)
+        const probe = await bench.driver.probe()
+        const notes = (probe.available ? (probe.notes ?? []) : []).join('; ')
+        expect(notes.includes('--allow-unix-sockets')).toBe(!allowUnixSockets)
+        expect(notes.includes('SSH agent')).toBe(allowUnixSockets)
+      }
     })
 
     test('gives each start an empty folder for temporary files', async () => {

@@ -35,6 +35,7 @@ export class PipedDriver implements ComputeDriver {
       outbound: { mode: 'public', hosts: [] },
       machinePorts: [],
       projectPorts: null,
+      allowUnixSockets: false,
       baseUrl: () => null,
       provide() {},
       workspace: (dir) => new LocalWorkspace(dir),

@@ -40,8 +40,8 @@ describe.each([...ARCHITECTURES])('the filter of system calls for %s', (arch) =>
     if (number === undefined) throw new Error(`no system call ${name}`)
     return number
   }
-  const filterOf = (descriptorsShown: boolean): Uint8Array => {
-    const filter = systemCallFilter(arch, [Number(OWN), 9000], descriptorsShown)
+  const filterOf = (descriptorsShown: boolean, unixSockets = false): Uint8Array => {
+    const filter = systemCallFilter(arch, [Number(OWN), 9000], { descriptorsShown, unixSockets })
     if (filter === null) throw new Error('no filter')
     return filter
   }
@@ -66,6 +66,29 @@ describe.each([...ARCHITECTURES])('the filter of system calls for %s', (arch) =>
       expect(answer('socket', family, 1n)).toBe(EAFNOSUPPORT)
     }
     expect(answer('socketpair', AF_VSOCK)).toBe(ALLOW)
+  })
+
+  test('refuses Unix sockets and pairs of datagrams if it is to, and leaves pairs of streams', () => {
+    const strict = filterOf(true, true)
+    const call = (name: string, ...args: bigint[]): number =>
+      runFilter(strict, { number: numberOf(name), arch: AUDIT[arch], args })
+    const [stream, datagram, raw, seqpacket] = [1n, 2n, 3n, 5n]
+    const flags = 0o2004000n
+    expect(answer('socket', 1n, stream)).toBe(ALLOW)
+    expect(answer('socketpair', 1n, datagram)).toBe(ALLOW)
+    for (const kind of [stream, datagram, seqpacket]) {
+      expect([call('socket', 1n, kind), call('socket', 1n + 2n ** 32n, kind)]).toEqual(
+        Array(2).fill(EAFNOSUPPORT),
+      )
+      expect([2n, 10n, 16n].map((family) => call('socket', family, kind))).toEqual(Array(3).fill(ALLOW))
+    }
+    for (const kind of [stream, seqpacket, stream | flags, seqpacket | flags]) {
+      expect(call('socketpair', 1n, kind)).toBe(ALLOW)
+    }
+    // The kernel makes a datagram socket of a raw one.
+    for (const kind of [datagram, raw, datagram | flags, raw | flags, datagram + 2n ** 32n]) {
+      expect(call('socketpair', 1n, kind)).toBe(EAFNOSUPPORT)
+    }
   })
 
   test('lets limits of sandboxd be read, not be set', () => {
@@ -124,7 +147,16 @@ describe.each([...ARCHITECTURES])('the filter of system calls for %s', (arch) =>
     )) {
       found.set(name, Number(number))
     }
-    const named = [...ABSENT, 'socket', 'prlimit64', 'prctl', 'setpriority', 'ioprio_set', 'sched_setattr']
+    const named = [
+      ...ABSENT,
+      'socket',
+      'socketpair',
+      'prlimit64',
+      'prctl',
+      'setpriority',
+      'ioprio_set',
+      'sched_setattr',
+    ]
     for (const name of [...named, 'sched_setparam', 'sched_setscheduler', 'sched_setaffinity']) {
       expect([name, found.get(name)]).toEqual([name, numberOf(name)])
     }
@@ -132,5 +164,5 @@ describe.each([...ARCHITECTURES])('the filter of system calls for %s', (arch) =>
 })
 
 test('there is no filter for an architecture whose numbers are not known', () => {
-  expect(systemCallFilter('s390x', [], true)).toBeNull()
+  expect(systemCallFilter('s390x', [], { descriptorsShown: true, unixSockets: true })).toBeNull()
 })

@@ -115,6 +115,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       limitTerminals: (pid) => this.#terminals.limit(pid),
       confinement: {
         systemCalls: canFilterSystemCalls(),
+        unixSockets: false,
         procWrites:
           process.getuid?.() === 0 &&
           user === null &&

@@ -17,7 +17,7 @@ import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
 import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/seccomp-filter.ts'
 import { type SelfCommand, selfFiles } from '../self.ts'
 import type { LandlockPlan } from './plan.ts'
-import { gapsOf } from './ruleset.ts'
+import { canScopeUnixSockets, gapsOf } from './ruleset.ts'
 
 /** Devices that programs count on; not those behind which other users' terminals and memory lie. */
 const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty'].map((name) => `/dev/${name}`)
@@ -30,6 +30,12 @@ const MACHINE = ['/proc', '/sys/devices/system', '/sys/fs/cgroup']
 
 /** The names of users and groups. */
 const ACCOUNTS = ['/etc/passwd', '/etc/group']
+
+/** What a person reads about Unix sockets before Linux 7.1. */
+const NO_UNIX_SOCKETS =
+  'commands cannot create Unix sockets, which tsx, PostgreSQL and others need; --allow-unix-sockets lets them, and then they reach those of your programs, too'
+const REACHABLE_UNIX_SOCKETS =
+  "commands can use the Unix sockets of the user's programs, such as an SSH agent, the session bus or Docker"
 
 const REMEDY =
   'Use Linux 5.13 or newer with Landlock switched on (landlock in /sys/kernel/security/lsm), and a container runtime whose seccomp profile knows its system calls.'
@@ -62,7 +68,7 @@ export class LandlockIsolation implements LocalIsolation {
       announce: true,
     }
     const { code, said } = await runOnce(launcher(self, plan))
-    if (code === 0) return { available: true, network: 'shared', notes: notesOn(Number(said)) }
+    if (code === 0) return { available: true, network: 'shared', notes: this.#notesOn(Number(said)) }
     const reason = code === 3 ? 'Landlock is there but hides nothing.' : `Landlock failed: ${said}`
     return { available: false, reason, remedy: REMEDY }
   }
@@ -85,10 +91,27 @@ export class LandlockIsolation implements LocalIsolation {
       ...launcher(this.#options.self, plan),
       // A rule that let commands open terminals would let them open others', berth's too.
       descriptors: 'terminals',
-      confinement: { systemCalls: canFilterSystemCalls(), procWrites: false },
+      confinement: {
+        systemCalls: canFilterSystemCalls(),
+        unixSockets: this.#refusesUnixSockets((await import('../sandboxd/confinement.ts')).landlockVersion()),
+        procWrites: false,
+      },
       // Without its powers root cannot give files away, which GNU tar attempts as root.
       commandEnv: process.getuid?.() === 0 ? { ...commandEnv, TAR_OPTIONS: '--no-same-owner' } : commandEnv,
     }
+  }
+
+  /** Reports whether commands get no Unix sockets, for lack of a way to keep them from those of the user's programs. */
+  #refusesUnixSockets(version: number): boolean {
+    return canFilterSystemCalls() && !canScopeUnixSockets(version) && !this.#options.allowUnixSockets
+  }
+
+  #notesOn(version: number): string[] {
+    const notes = gapsOf(version)
+    if (!canFilterSystemCalls()) notes.push(NO_FILTER)
+    if (this.#refusesUnixSockets(version)) notes.push(NO_UNIX_SOCKETS)
+    else if (!canScopeUnixSockets(version)) notes.push(REACHABLE_UNIX_SOCKETS)
+    return notes
   }
 
   /** Returns the paths that commands may read and execute, and the part of PATH that is among them. */
@@ -101,10 +124,6 @@ export class LandlockIsolation implements LocalIsolation {
     const own = [program, this.#tools.path, ...(sources === null ? [] : [sources])]
     return { paths: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own], path: tools.path }
   }
-}
-
-function notesOn(landlockVersion: number): string[] {
-  return canFilterSystemCalls() ? gapsOf(landlockVersion) : [...gapsOf(landlockVersion), NO_FILTER]
 }
 
 function launcher(self: SelfCommand, plan: LandlockPlan): SpawnPlan {

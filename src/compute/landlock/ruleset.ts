@@ -10,6 +10,7 @@ const READ_DIR = 1n << 3n
 const REFER = 1n << 13n
 const TRUNCATE = 1n << 14n
 const IOCTL_DEV = 1n << 15n
+const RESOLVE_UNIX = 1n << 16n
 
 /** The rights of version 1: bits 0 to 12. */
 const VERSION_1 = (1n << 13n) - 1n
@@ -35,10 +36,11 @@ export function rightsOf(version: number): Rights {
   if (version >= 2) all |= REFER
   if (version >= 3) all |= TRUNCATE
   if (version >= 5) all |= IOCTL_DEV
+  if (canScopeUnixSockets(version)) all |= RESOLVE_UNIX
   return {
     all,
     read: EXECUTE | READ_FILE | READ_DIR,
-    file: all & (EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV),
+    file: all & (EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV | RESOLVE_UNIX),
     scoped: version >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0n,
   }
 }
@@ -58,6 +60,12 @@ export function ruleAttribute(access: bigint, fd: number): Uint8Array {
   view.setInt32(8, fd, true)
   return bytes
 }
+
+/**
+ * Reports whether rules can keep processes from the Unix sockets of others by path, and leave them their own: Linux 7.1
+ * and later.
+ */
+export const canScopeUnixSockets = (version: number): boolean => version >= 9
 
 /** Returns what an older version cannot deny, each a sentence for a person; empty for the newest. */
 export function gapsOf(version: number): string[] {

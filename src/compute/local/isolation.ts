@@ -32,6 +32,10 @@ export interface LocalDriverOptions {
   baseUrl(network: 'own' | 'shared'): string | null
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
   provide(serverId: string, network: ServerNetwork): void | Promise<void>
+  /**
+   * Whether commands may use Unix sockets where the isolation cannot keep them from those of the user's programs.
+   */
+  allowUnixSockets: boolean
   /** Reaches the files under a workspace's absolute path. */
   workspace(dir: string): Workspace
 }

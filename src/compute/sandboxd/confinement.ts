@@ -2,7 +2,7 @@ import { ptr } from 'bun:ffi'
 import { closeSync, openSync, readdirSync } from 'node:fs'
 import { openLibc } from './libc.ts'
 import type { Confinement } from './protocol.ts'
-import { INSTRUCTION_BYTES, systemCallFilter } from './seccomp-filter.ts'
+import { type FilterOptions, INSTRUCTION_BYTES, systemCallFilter } from './seccomp-filter.ts'
 
 /** seccomp(2), by processor. */
 const SECCOMP = process.arch === 'arm64' ? 277 : 317
@@ -33,20 +33,25 @@ function loadSystemCall(): SystemCall {
   }
 }
 
+/** Returns the version of this kernel's Landlock; a negative number if it has none. */
+export const landlockVersion = (): number =>
+  loadSystemCall()(LANDLOCK_CREATE_RULESET, 0, 0, CREATE_RULESET_VERSION)
+
 /** Reports whether this kernel's Landlock can keep commands from writing to /proc. */
-export function canForbidProcWrites(): boolean {
-  return loadSystemCall()(LANDLOCK_CREATE_RULESET, 0, 0, CREATE_RULESET_VERSION) >= VERSION_WITH_REFER
-}
+export const canForbidProcWrites = (): boolean => landlockVersion() >= VERSION_WITH_REFER
 
 /**
  * Confines this process and all it starts from now on, irrevocably. Call it when this process has all of its threads. Requires `no_new_privs`. Throws if the kernel
  * refuses.
  */
-export function confine({ systemCalls, procWrites }: Confinement, descriptorsShown = false): void {
+export function confine(
+  { systemCalls, unixSockets, procWrites }: Confinement,
+  descriptorsShown = false,
+): void {
   if (!systemCalls && !procWrites) return
   const call = loadSystemCall()
   if (procWrites) enterDomain(call)
-  if (systemCalls) filterSystemCalls(call, descriptorsShown)
+  if (systemCalls) filterSystemCalls(call, { descriptorsShown, unixSockets })
 }
 
 /**
@@ -87,9 +92,9 @@ function allow(call: SystemCall, ruleset: number, path: string, right: bigint): 
   }
 }
 
-function filterSystemCalls(call: SystemCall, descriptorsShown: boolean): void {
+function filterSystemCalls(call: SystemCall, options: FilterOptions): void {
   const threads = readdirSync('/proc/self/task').map(Number)
-  const filter = systemCallFilter(process.arch, threads, descriptorsShown)
+  const filter = systemCallFilter(process.arch, threads, options)
   if (filter === null) throw new Error(`There is no filter of system calls for ${process.arch}.`)
   // struct sock_fprog: the number of instructions, padding, and their address.
   const program = new BigUint64Array([BigInt(filter.length / INSTRUCTION_BYTES), BigInt(ptr(filter))])

@@ -153,6 +153,11 @@ export interface Confinement {
   /** Whether the system calls that namespaces do not separate are refused. */
   systemCalls: boolean
   /**
+   * Whether Unix sockets are refused, except pairs of connected ones: the sandbox does not hide those of the user's
+   * programs, and a filter of system calls does not see paths. Needs `systemCalls`.
+   */
+  unixSockets: boolean
+  /**
    * Whether files of /proc cannot be written, such as sandboxd's priority when memory runs out: if berth runs as root,
    * the kernel takes the sandbox's user for their owner.
    */

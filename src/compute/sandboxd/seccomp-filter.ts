@@ -16,6 +16,7 @@ interface Architecture {
   /** System calls that this kernel seems not to have. */
   absent: readonly number[]
   socket: number
+  socketpair: number
   /** prlimit64; changes a process's limits if it is given some. */
   limit: number
   prctl: number
@@ -36,6 +37,7 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
     audit: 0xc000003e,
     absent: [248, 249, 250, ...IO_URING],
     socket: 41,
+    socketpair: 53,
     limit: 302,
     prctl: 157,
     groups: [
@@ -49,6 +51,7 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
     audit: 0xc00000b7,
     absent: [217, 218, 219, ...IO_URING],
     socket: 198,
+    socketpair: 199,
     limit: 261,
     prctl: 167,
     groups: [
@@ -60,8 +63,14 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
   },
 }
 
-/** The address families that no socket may have: AF_VSOCK. */
-const REFUSED_FAMILIES = [40]
+/** Address families. */
+const AF_UNIX = 1
+const AF_VSOCK = 40
+
+/** Kinds of sockets, and the part of the argument that names one; flags are beside it. */
+const SOCK_STREAM = 1
+const SOCK_SEQPACKET = 5
+const SOCK_TYPE_MASK = 0xf
 
 const PR_SET_DUMPABLE = 4
 
@@ -74,6 +83,7 @@ const LOAD = 0x20
 const JUMP_IF_EQUAL = 0x15
 const JUMP_IF_NOT_LESS = 0x35
 const RETURN = 0x06
+const AND = 0x54
 
 const ALLOW = 0x7fff0000
 const KILL_PROCESS = 0x80000000
@@ -91,6 +101,17 @@ export const INSTRUCTION_BYTES = 8
 
 type Instruction = [code: number, operand: number, then?: number, otherwise?: number]
 
+/** What a filter refuses in addition. */
+export interface FilterOptions {
+  /**
+   * Whether a request to hide the process from others of its user has no effect: such a process hides its descriptors too,
+   * and with them its memory. Programs take it for granted, so it seems to succeed.
+   */
+  descriptorsShown: boolean
+  /** Whether Unix sockets are refused, except pairs of streams. */
+  unixSockets: boolean
+}
+
 /** What a person reads where the filter cannot be used. */
 export const NO_FILTER =
   "commands can use the user's kernel keyring and vsock, since this kernel cannot filter system calls (seccomp)"
@@ -105,17 +126,15 @@ export function canFilterSystemCalls(): boolean {
  * know. Programs for another architecture (32-bit ones) are killed: their calls have other numbers.
  *
  * @param protectedThreads threads whose limits and priorities cannot be changed
- * @param descriptorsShown whether a request to hide the process from others of its user has no effect: such a process
- * hides its descriptors too, and with them its memory. Programs take it for granted, so it seems to succeed.
  */
 export function systemCallFilter(
   arch: NodeJS.Architecture,
   protectedThreads: readonly number[],
-  descriptorsShown: boolean,
+  { descriptorsShown, unixSockets }: FilterOptions,
 ): Uint8Array | null {
   const architecture = ARCHITECTURES[arch]
   if (architecture === undefined) return null
-  const { audit, absent, socket, limit, prctl, groups, schedule, otherInterface } = architecture
+  const { audit, absent, socket, socketpair, limit, prctl, groups, schedule, otherInterface } = architecture
   const unlessProtected = (index: number): Instruction[] => [
     [LOAD, argument(index)],
     ...protectedThreads.flatMap((thread) => refuseIf(JUMP_IF_EQUAL, thread, EPERM)),
@@ -130,9 +149,22 @@ export function systemCallFilter(
     ...absent.flatMap((number) => refuseIf(JUMP_IF_EQUAL, number, ENOSYS)),
     ...forCall(socket, [
       [LOAD, argument(0)],
-      ...REFUSED_FAMILIES.flatMap((family) => refuseIf(JUMP_IF_EQUAL, family, EAFNOSUPPORT)),
+      ...[AF_VSOCK, ...(unixSockets ? [AF_UNIX] : [])].flatMap((family) =>
+        refuseIf(JUMP_IF_EQUAL, family, EAFNOSUPPORT),
+      ),
       [RETURN, ALLOW],
     ]),
+    // A pair of streams stays connected to each other. Datagrams can be sent to any path from one of a pair.
+    ...(unixSockets
+      ? forCall(socketpair, [
+          [LOAD, argument(1)],
+          [AND, SOCK_TYPE_MASK],
+          [JUMP_IF_EQUAL, SOCK_STREAM, 2, 0],
+          [JUMP_IF_EQUAL, SOCK_SEQPACKET, 1, 0],
+          [RETURN, failWith(EAFNOSUPPORT)],
+          [RETURN, ALLOW],
+        ])
+      : []),
     // Without new limits, the third argument, it only reads them.
     ...forCall(limit, [
       [LOAD, argument(2)],
