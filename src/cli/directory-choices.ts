@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { writePrivate } from '../storage/private-file.ts'
 import { CommandError } from './errors.ts'
+import { printable } from './output.ts'
 import type { ProcessContext } from './process-context.ts'
 import { userDirectory } from './user-directory.ts'
 
@@ -74,6 +75,19 @@ export class DirectoryChoices {
     return before
   }
 
+  /** Takes back the choice that holds in the working directory, if it is of this id. Reports whether it was. */
+  forget(context: Context, baseUrl: string, id: string): boolean {
+    try {
+      if (this.find(context, baseUrl)?.id !== id) return false
+      this.keep(context, baseUrl, null)
+      return true
+    } catch (error) {
+      // A damaged file is told where the choice is needed.
+      if (error instanceof CommandError) return false
+      throw error
+    }
+  }
+
   #path(env: Context['env']): string | null {
     const directory = userDirectory(env, 'XDG_CONFIG_HOME', '.config')
     return directory === null ? null : join(directory, 'berth', this.file)
@@ -93,6 +107,10 @@ export class DirectoryChoices {
 
 /** The servers that `berth use` has chosen. */
 export const USED_SERVERS = new DirectoryChoices('use.json', 'choose again with "berth use"')
+
+/** Returns what to do about a chosen server that is gone. */
+export const deletedChoice = ({ id, directory }: DirectoryChoice): string =>
+  `${id}, which "berth use" has chosen for ${printable(directory)}, is not there any more. Choose another with "berth use SERVER", or none with "berth use --none".`
 
 /** The projects that directories were sent to. */
 export const SENT_PROJECTS = new DirectoryChoices(

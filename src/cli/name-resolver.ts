@@ -83,7 +83,7 @@ export class NameResolver {
    */
   async chosenServer(how: string): Promise<string> {
     const source = this.#sourceOf('SERVER')
-    const [{ USED_SERVERS }, client] = await Promise.all([
+    const [{ USED_SERVERS, deletedChoice }, client] = await Promise.all([
       import('./directory-choices.ts'),
       this.#connectFor(source.access),
     ])
@@ -93,9 +93,7 @@ export class NameResolver {
       return pickOnly(all, source.words, `${how}, or choose one for this directory with "berth use SERVER"`)
         .id
     if (all.some(({ id }) => id === used.id)) return used.id
-    throw new CommandError(
-      `${used.id}, which "berth use" has chosen for ${used.directory}, is not there any more. Choose another with "berth use SERVER", or none with "berth use --none".`,
-    )
+    throw new CommandError(deletedChoice(used))
   }
 
   /** Returns what to do if the name of a server is that of a project; empty if it is not. */

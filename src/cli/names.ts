@@ -1,6 +1,6 @@
 import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
-import { count, printable } from './output.ts'
+import { count, printable, shorten } from './output.ts'
 
 /** A thing of a running instance, as commands name it. */
 export interface Named {
@@ -63,6 +63,9 @@ export const briefId = (id: string, characters = ID_TIME_END): string =>
 
 /** Characters of an id, without the prefix of its kind, that are taken for the beginning of one. */
 const SHORTEST_BARE_PREFIX = 4
+
+/** Characters of a name in such a list. */
+const MOST_NAME = 40
 
 /** Things that a message lists. */
 const MOST_LISTED = 5
@@ -152,7 +155,9 @@ function beginsWith(id: string, beginning: string): boolean {
 function listed(things: readonly Nameable[]): string {
   const shown = things.slice(0, MOST_LISTED).map(({ id, names = [] }) => {
     const known = names.filter((name) => name !== '')
-    return known.length > 0 ? `${id} (${printable(known.join(', '))})` : id
+    return known.length > 0
+      ? `${id} (${printable(known.map((name) => shorten(name, MOST_NAME)).join(', '))})`
+      : id
   })
   return `${shown.join(', ')}${things.length > MOST_LISTED ? ', …' : ''}`
 }

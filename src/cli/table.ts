@@ -27,6 +27,9 @@ export interface TableLayout {
 /** Spaces between columns. */
 const GAP = 2
 
+/** Characters that an elastic column keeps rather than that a minor column is left out. */
+const USUAL_ELASTIC = 64
+
 /** Characters that an elastic column keeps. */
 const LEAST_ELASTIC = 12
 
@@ -92,9 +95,18 @@ const widthOf = ({ column, cells }: Filled): number =>
 const totalWidth = (columns: readonly Filled[]): number =>
   columns.reduce((sum, column) => sum + widthOf(column) + GAP, -GAP)
 
-/** Leaves minor columns out, and then cuts elastic ones, until a table fits. What cannot be cut stays. */
+/**
+ * Cuts long elastic columns, leaves minor columns out, and then cuts elastic ones further, until a table fits. What cannot
+ * be cut stays.
+ */
 function fit<Column extends Filled>(columns: readonly Column[], width: number): readonly Column[] {
-  let kept = columns
+  if (totalWidth(columns) <= width) return columns
+  // One long text is not to take the place of all other columns.
+  let kept: readonly Column[] = columns.map((filled) =>
+    filled.column.elastic && widthOf(filled) > USUAL_ELASTIC
+      ? { ...filled, cells: filled.cells.map((cell) => shorten(cell, USUAL_ELASTIC)) }
+      : filled,
+  )
   while (totalWidth(kept) > width) {
     const least = Math.max(...kept.map(({ column }) => column.minor ?? 0))
     if (least === 0) break

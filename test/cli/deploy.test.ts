@@ -259,9 +259,13 @@ test('a version that does not come up leaves the one before running, with what i
   write({ 'index.ts': 'throw new Error("broken on purpose")' })
   expect((await berth.run(['deploy', 'app'])).exitCode).toBe(1)
   expect(await ask()).toBe(memory)
+  expect((await berth.run(['deployments'])).stdout).toContain('live, update failed')
   const { stdout: log } = await berth.run(['deployments', 'logs', server])
   expect(log).toContain('The files of the version before are back in place.')
   expect(log).not.toContain('SIGTERM')
+  write({ 'index.ts': serving('mended') })
+  await berth.run(['deploy', 'app'])
+  expect((await berth.run(['deployments'])).stdout).toMatch(/ live$/m)
 })
 
 test('files are put back though the client is gone', async () => {

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { command } from '../support/serve.ts'
 import { type Served, serve } from './command.ts'
+import { onTerminal } from './terminal.ts'
 
 let berth: Served
 let server: string
@@ -40,6 +42,22 @@ test('files are listed one a line and deleted; what is not there is an error', a
   const gone = await berth.run(['files', 'read', server, 'listed/b.txt'])
   expect(gone).toMatchObject({ exitCode: 1, stdout: '' })
   expect(gone.stderr).toMatch(/^berth: .+ \(not_found\)\n$/)
+})
+
+test('--long lists sizes and times, and so does a terminal', async () => {
+  await berth.run(['files', 'write', server, 'long/five.txt'], { stdin: new TextEncoder().encode('12345') })
+  const { stdout } = await berth.run(['files', 'ls', server, '--long'])
+  expect(stdout).toMatch(/^PATH +SIZE +MODIFIED$/m)
+  expect(stdout).toMatch(/^long\/five\.txt +5 bytes +\d{4}-\d\d-\d\dT[\d:.]+Z$/m)
+  expect((await berth.run(['files', 'ls', server, '-lq'])).stdout).toMatch(/^long\/five\.txt$/m)
+  await using terminal = onTerminal([...command, 'files', 'ls', server], { cwd: berth.cwd })
+  await terminal.shows(/long\/five\.txt +5 bytes +(?:now|\d+s ago)/)
+  const json = JSON.parse((await berth.run(['files', 'ls', server, '--long', '--json'])).stdout)
+  expect(json.details).toContainEqual({
+    path: 'long/five.txt',
+    size: 5,
+    modified_at: expect.stringMatching(/^\d{4}-/),
+  })
 })
 
 test('--all lists what is in .git too', async () => {

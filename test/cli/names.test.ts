@@ -158,6 +158,13 @@ describe('with several servers', () => {
     await remove(gone)
     const { stderr } = await berth.run(['servers', 'get'], { env })
     expect(stderr).toContain(`${gone}, which "berth use" has chosen for ${berth.cwd}, is not there any more.`)
+    await inDirectory(berth.cwd, 'use', '--none')
+    const last = await provision('last')
+    await inDirectory(berth.cwd, 'use', 'last')
+    expect(await inDirectory(berth.cwd, 'servers', 'delete', 'last')).toBe(
+      `Deleted ${last}. "berth use" had chosen it here, and means none now.\n`,
+    )
+    expect((await berth.run(['use'], { env })).stderr).toContain('No server is chosen here.')
     writeFileSync(join(home.path, 'berth/use.json'), '[]')
     expect((await berth.run(['servers', 'get'], { env })).stderr).toContain('use.json is damaged')
   })

@@ -83,3 +83,25 @@ test('a label that is given as an option is told where it belongs', async () => 
   const { exitCode, stderr } = await run(['servers', 'create', '--name', 'shop'])
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('berth servers create LABEL')])
 })
+
+test('a label that will not do as a name is refused or told, and a long one is cut in a list of candidates', async () => {
+  const long = 'twin '.repeat(100).trim()
+  const create = (label: string) => berth.run(['servers', 'create', label])
+  const idOf = (stdout: string) => /srv_\w+/.exec(stdout)?.[0] ?? 'none'
+  for (const blank of [' ', '\u200b \t']) {
+    const { exitCode, stderr } = await create(blank)
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: 'berth: A label needs a character that can be seen; "" is none.\n',
+    })
+  }
+  const first = await create(long)
+  const second = await create(long)
+  expect(first.stdout).not.toContain('that label too')
+  expect(second.stdout).toContain(`${idOf(first.stdout)} has that label too`)
+  const { stderr } = await berth.run(['servers', 'get', long])
+  expect(stderr.slice(stderr.indexOf('may mean'))).toContain('twin twin twin twin twin twin twin twin…)')
+  const renamed = await berth.run(['servers', 'rename', idOf(second.stdout), 'srv_other'])
+  expect(renamed.stdout).toContain('is now called srv_other.\nCommands may take that label for an id')
+  for (const { stdout } of [first, second]) await berth.run(['servers', 'delete', idOf(stdout)])
+})

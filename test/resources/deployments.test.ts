@@ -102,6 +102,9 @@ test('an app is published, and no caller notices when it is replaced', async () 
   expect([...answers].sort()).toEqual(['one', 'two'])
 })
 
+/** Says why a program that ends with code 3 did not come up. */
+const EXIT_3 = { reason: 'The app did not start: it ended with exit code 3.', at: expect.any(String) }
+
 test('one that does not come up is refused with the end of its log, and the old one stays', async () => {
   const serverId = await berth.server()
   await write(serverId, 'index.ts', 'console.log("no luck today"); process.exit(3)')
@@ -115,7 +118,7 @@ test('one that does not come up is refused with the end of its log, and the old 
   await write(serverId, 'index.ts', 'process.exit(3)')
   expect((await publish(serverId)).status).toBe(502)
   expect(await textOf(url)).toBe('good')
-  expect(await list(serverId)).toEqual([{ url, live: true }])
+  expect(await list(serverId)).toEqual([{ url, live: true, failed_change: EXIT_3 }])
 })
 
 test('files stay, too, where an app that is published over them does not come up', async () => {
@@ -126,7 +129,7 @@ test('files stay, too, where an app that is published over them does not come up
   await write(serverId, 'berth.json', '{"start": "bun app.ts"}')
   expect((await publish(serverId)).status).toBe(502)
   expect(await textOf(url)).toBe('pages')
-  expect(await list(serverId)).toEqual([{ url, live: true }])
+  expect(await list(serverId)).toEqual([{ url, live: true, failed_change: EXIT_3 }])
   await write(serverId, 'app.ts', app('an app at last'))
   expect((await publish(serverId)).status).toBe(201)
   expect(await textOf(url)).toBe('an app at last')

@@ -25,7 +25,10 @@ Examples:
 `,
   async run({ session: { context }, args: [named], options, connect, idOf, print }) {
     if (named !== undefined && options.none) throw new UsageError('Give a server or --none, not both.')
-    const [client, { USED_SERVERS }] = await Promise.all([connect(), import('../directory-choices.ts')])
+    const [client, { USED_SERVERS, deletedChoice }] = await Promise.all([
+      connect(),
+      import('../directory-choices.ts'),
+    ])
     const { baseUrl } = client
     if (options.none) {
       const before = USED_SERVERS.keep(context, baseUrl, null)
@@ -50,10 +53,11 @@ Examples:
       throw new CommandError(
         'No server is chosen here. Choose one with "berth use SERVER"; "berth servers" lists them.',
       )
-    return print({ server_id: used.id, directory: used.directory }, async () => {
-      const { servers } = await client.call('servers.list')
-      const task = servers.find(({ id }) => id === used.id)?.task
-      const label = task ? ` (${printable(task)})` : ''
+    const { servers } = await client.call('servers.list')
+    const found = servers.find(({ id }) => id === used.id)
+    if (found === undefined) throw new CommandError(deletedChoice(used))
+    return print({ server_id: used.id, directory: used.directory }, () => {
+      const label = found.task ? ` (${printable(found.task)})` : ''
       return `${used.id}${label}, chosen for ${printable(used.directory)}.\n`
     })
   },

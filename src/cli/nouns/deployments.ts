@@ -8,7 +8,8 @@ const COLUMNS: readonly Column<Deployment>[] = [
   { heading: 'URL', cell: ({ url }) => url },
   {
     heading: 'STATUS',
-    cell: ({ live, crash }) => (crash ? 'crashed' : live ? 'live' : 'not live'),
+    cell: ({ live, crash, failed_change }) =>
+      crash ? 'crashed' : live ? (failed_change ? 'live, update failed' : 'live') : 'not live',
     style: ({ live, crash }) => (crash ? 'red' : live ? 'green' : 'dim'),
   },
 ]

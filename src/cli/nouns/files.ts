@@ -1,19 +1,26 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { FileContent } from '../../resources/files/model.ts'
+import type { FileContent, FileDetails } from '../../resources/files/model.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { readInput } from '../local-file.ts'
 import { flag, type OptionSpec } from '../options.ts'
-import { printable } from '../output.ts'
+import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { action, call, type Noun } from '../runner.ts'
+import { type Column, table } from '../table.ts'
 
 const output: OptionSpec<string> = {
   placeholder: 'FILE',
   short: 'o',
   description: 'write it to this file instead',
 }
+
+const FILE_COLUMNS: readonly Column<FileDetails>[] = [
+  { heading: 'PATH', cell: ({ path }) => path, elastic: true },
+  { heading: 'SIZE', cell: ({ size }) => formatBytes(size), right: true },
+  { heading: 'MODIFIED', cell: ({ modified_at }) => modified_at },
+]
 
 /** `berth files` */
 export const files: Noun = {
@@ -27,13 +34,24 @@ export const files: Noun = {
       operations: ['files.read'],
       description: 'list all files',
       access: 'api',
-      options: { all: flag('with .git and node_modules') },
-      async run({ options: { all }, connect, server, print }) {
-        const files = await listFiles(await connect(), await server(), all)
-        // Programs get names unchanged. On a terminal, a name must not control the cursor.
-        await print({ files }, (_, { out }) =>
-          files.map((name) => `${out.isTTY ? printable(name) : name}\n`).join(''),
-        )
+      options: {
+        all: flag('with .git and node_modules'),
+        long: flag('with sizes and times, as always on a terminal', { short: 'l' }),
+      },
+      async run({ session, options, connect, server, print }) {
+        const { all, long } = options
+        const params = { serverId: await server() }
+        const details = long || (session.context.stdout.isTTY && !options.json) ? 'true' : undefined
+        const query = { all: all ? 'true' : undefined, details } as const
+        const list = await (await connect()).call('files.read', { params, query })
+        await print(list, (_, { out, layout }) => {
+          // The API lists files if the request has no path.
+          if (!('files' in list)) return ''
+          if (list.details !== undefined && list.details.length > 0)
+            return table(out, FILE_COLUMNS, list.details, layout)
+          // Programs get names unchanged. On a terminal, a name must not control the cursor.
+          return list.files.map((name) => `${out.isTTY ? printable(name) : name}\n`).join('')
+        })
       },
     }),
     action({
@@ -74,14 +92,6 @@ export const files: Noun = {
       show: ({ path }) => `Deleted ${printable(path)}.\n`,
     }),
   ],
-}
-
-/** Lists the files of a server's workspace. `all` includes .git and node_modules. */
-export async function listFiles(client: Client, serverId: string, all = false): Promise<string[]> {
-  const query = { all: all ? 'true' : undefined } as const
-  const response = await client.call('files.read', { params: { serverId }, query })
-  // The API lists files if the request has no path.
-  return 'files' in response ? response.files : []
 }
 
 /** Reads a file of a server's workspace. */

@@ -102,10 +102,12 @@ export const servers: Noun = {
       request([label], { task = label, tier, region }) {
         if (label !== undefined && task !== label)
           throw new UsageError('Name the server once: with LABEL or with --task.')
+        checkLabel(task)
         return { body: { task, tier, region } }
       },
       id: ({ id }) => id,
-      show: ({ id, tier, status }) => `Provisioned ${id} (${tier}, ${status}).\n`,
+      show: async ({ id, tier, status }, { connect }) =>
+        `Provisioned ${id} (${tier}, ${status}).\n${await labelWarning(await connect(), id)}`,
     }),
     call('servers.get', {
       usage: 'get [SERVER]',
@@ -120,6 +122,7 @@ export const servers: Noun = {
       request: async (_, { task, region }, { server }) => {
         if (task === undefined && region === undefined)
           throw new UsageError('Say what to change: --task or --region.')
+        checkLabel(task)
         return { params: { serverId: await server() }, body: { task, region } }
       },
       show: factSheet(serverFacts),
@@ -127,17 +130,26 @@ export const servers: Noun = {
     call('servers.update', {
       usage: 'rename [SERVER] <LABEL>',
       description: 'give it another label; commands know it by that too',
-      request: async ([label], _, { server }) => ({
-        params: { serverId: await server() },
-        body: { task: label },
-      }),
-      show: ({ server: { id, task } }) => `${id} is now called ${printable(task) || 'nothing'}.\n`,
+      request: async ([label], _, { server }) => {
+        checkLabel(label)
+        return { params: { serverId: await server() }, body: { task: label } }
+      },
+      show: async ({ server: { id, task } }, { connect }) =>
+        `${id} is now called ${printable(task) || 'nothing'}.\n${await labelWarning(await connect(), id)}`,
     }),
-    call('servers.delete', {
+    action({
       usage: 'delete [SERVER]',
+      operations: ['servers.delete'],
       description: 'delete a server with everything on it',
-      request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
-      show: ({ id }) => `Deleted ${id}.\n`,
+      access: 'api',
+      async run({ session: { context }, connect, server, print }) {
+        const client = await connect()
+        const deleted = await client.call('servers.delete', { params: { serverId: await server() } })
+        const { USED_SERVERS } = await import('../directory-choices.ts')
+        const wasChosen = USED_SERVERS.forget(context, client.baseUrl, deleted.id)
+        const rest = wasChosen ? ' "berth use" had chosen it here, and means none now.' : ''
+        return print(deleted, ({ id }) => `Deleted ${id}.${rest}\n`)
+      },
       async loss({ connect, server }) {
         const client = await connect()
         const params = { serverId: await server() }
@@ -224,6 +236,27 @@ function networkText(
     ({ destination, reason, remedy }) => `Refused ${printable(destination)}: ${reason}. ${remedy}\n`,
   )
   return [sheet, ...lines].join('')
+}
+
+/** Matches a letter, a digit, a mark or a symbol. */
+const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u
+
+/** Throws UsageError for a label that nobody could see. An empty one takes the label away. */
+function checkLabel(label: string | undefined): void {
+  if (label !== undefined && label !== '' && !VISIBLE.test(label))
+    throw new UsageError('A label needs a character that can be seen; "" is none.')
+}
+
+/** Says why the label of a server will not do as a name; empty if it will. */
+async function labelWarning(client: Client, id: string): Promise<string> {
+  const { servers: all } = await client.call('servers.list')
+  const { task = '' } = all.find((server) => server.id === id) ?? {}
+  if (task === '') return ''
+  const other = all.find((server) => server.task === task && server.id !== id)
+  if (other !== undefined)
+    return `${other.id} has that label too: name them by their ids, or give one another with "berth servers rename".\n`
+  if (/^srv_/i.test(task)) return 'Commands may take that label for an id: it begins as ids do.\n'
+  return ''
 }
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {

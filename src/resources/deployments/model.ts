@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { AppCrash, PUSHED, PUSHED_FILES } from '../projects/model.ts'
+import { AppCrash, FailedChange, PUSHED, PUSHED_FILES } from '../projects/model.ts'
 
 /** A published workspace. */
 export const Deployment = t.Object(
@@ -7,6 +7,7 @@ export const Deployment = t.Object(
     url: t.String({ format: 'uri' }),
     live: t.Boolean({ description: 'False while the server sleeps.' }),
     crash: t.Optional(AppCrash),
+    failed_change: t.Optional(FailedChange),
   },
   { $id: 'Deployment', additionalProperties: true },
 )

@@ -1,9 +1,14 @@
-import { AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
+import { ComputeError } from '../../compute/driver.ts'
+import { BerthError } from '../../errors.ts'
+import { AppError, AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { AppWorkspace, Preparation } from '../../hosting/preparation.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { PushedVersion } from './pushes.ts'
 import type { DeploymentRow } from './table.ts'
+
+/** Number of log lines in an error. */
+const ERROR_LOG_LINES = 20
 
 /** Serves the files of a workspace without an app, as a listing if there is no page. */
 const LISTING: AppPlan = {
@@ -79,4 +84,11 @@ export async function restorePublication(
     const reason = error instanceof AppFailure ? error.summary : messageOf(error)
     return `The version before could not be put back: ${reason}`
   }
+}
+
+/** Returns the error of a failed publication as callers see it: with the end of the app's log, if it is about the app. */
+export async function failureOf(error: unknown, app: HostedApp): Promise<unknown> {
+  if (!(error instanceof AppError || error instanceof ComputeError)) return error
+  const end = error instanceof AppFailure ? '' : await app.lastLines(ERROR_LOG_LINES)
+  return new BerthError('compute_backend_error', `${error.message}${end === '' ? '' : `\n\n${end}`}`)
 }

@@ -1,10 +1,10 @@
 import { eq } from 'drizzle-orm'
-import { ComputeError } from '../../compute/driver.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { BerthError, notFound } from '../../errors.ts'
 import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
-import { AppError, AppFailure, type AppPlan } from '../../hosting/app-runtime/plan.ts'
+import { AppFailure, type AppPlan } from '../../hosting/app-runtime/plan.ts'
+import type { FailedChange } from '../../hosting/app-runtime/supervision.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import type { AppWorkspace } from '../../hosting/preparation.ts'
@@ -12,6 +12,7 @@ import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts
 import { accountCaller, type Caller } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
@@ -21,7 +22,7 @@ import type { Outbox } from '../events/outbox.ts'
 import { isInProject } from '../projects/inside.ts'
 import { logSelection } from '../projects/log-selection.ts'
 import type { LogLines, LogQuery } from '../projects/model.ts'
-import { toCrash } from '../projects/table.ts'
+import { toCrash, toFailedChange } from '../projects/table.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -33,15 +34,12 @@ import type {
   PublishedDeployment,
   RemovedDeployment,
 } from './model.ts'
-import { preparePublication, restorePublication } from './publication.ts'
+import { failureOf, preparePublication, restorePublication } from './publication.ts'
 import { DeploymentPushes, type PushedVersion } from './pushes.ts'
 import { type DeploymentRow, deployments } from './table.ts'
 
 /** What the processes of a published app belong to. A server publishes one. */
 const OWNER: CommandOwner = { kind: 'deployment', id: null }
-
-/** Number of log lines in an error. */
-const ERROR_LOG_LINES = 20
 
 /** Dependencies of the deployments. */
 interface DeploymentsDependencies {
@@ -77,6 +75,8 @@ export class DeploymentsService implements ServerLifecycleListener {
   readonly #publishing = new KeyedMutex()
   readonly #inProgress = new Set<string>()
   readonly #pushes: DeploymentPushes
+  /** The last publications that failed and left the version before, by server; not kept over a restart of berth. */
+  readonly #failedUpdates = new Map<string, FailedChange>()
 
   constructor(dependencies: DeploymentsDependencies) {
     this.#dependencies = dependencies
@@ -101,9 +101,16 @@ export class DeploymentsService implements ServerLifecycleListener {
     const { hosting } = this.#dependencies
     const row = this.#find(serverId)
     if (row === undefined) return []
-    const crash = hosting.find(serverId)?.crash ?? null
+    const app = hosting.find(serverId)
+    const crash = app?.crash ?? null
+    const live = this.#isLive(row)
+    const failed = live ? (app?.failedChange ?? this.#failedUpdates.get(serverId)) : undefined
     return [
-      { url: hosting.urlOf(row.port), live: this.#isLive(row), ...(crash && { crash: toCrash(crash) }) },
+      {
+        ...{ url: hosting.urlOf(row.port), live },
+        ...(crash && { crash: toCrash(crash) }),
+        ...(failed && { failed_change: toFailedChange(failed) }),
+      },
     ]
   }
 
@@ -126,6 +133,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         outbox.emit(accountId, 'deployment.removed', { server_id: serverId, url })
         this.#notify(serverId, accountId)
       })
+      this.#failedUpdates.delete(serverId)
       await hosting.remove(serverId)
       return { url, deleted: true }
     })
@@ -303,7 +311,8 @@ export class DeploymentsService implements ServerLifecycleListener {
         await app.start(plan, environment, { ...version, beforeFallback })
         return this.#live(server, port, plan)
       } catch (error) {
-        const failure = await this.#failure(error, app)
+        const failure = await failureOf(error, app)
+        this.#noteFailedUpdate(server, error)
         if (!before) {
           await hosting.drop(serverId)
           throw failure
@@ -323,9 +332,18 @@ export class DeploymentsService implements ServerLifecycleListener {
     }
   }
 
+  /** Notes why a publication failed, for the deployment that goes on. */
+  #noteFailedUpdate({ id, accountId }: ServerRow, error: unknown): void {
+    if (this.#find(id) === undefined) return
+    const reason = error instanceof AppFailure ? error.summary : messageOf(error)
+    this.#failedUpdates.set(id, { reason, at: this.#dependencies.clock.now() })
+    this.#notify(id, accountId)
+  }
+
   #live(server: ServerRow, port: number, plan: AppPlan): PublishedDeployment {
     const { ids, clock, outbox, servers, hosting } = this.#dependencies
     const url = hosting.urlOf(port)
+    this.#failedUpdates.delete(server.id)
     this.#queries.transaction((tx) => {
       const values = { id: ids.next('dep'), serverId: server.id, port, plan, createdAt: clock.now() }
       tx.insert(deployments)
@@ -374,11 +392,5 @@ export class DeploymentsService implements ServerLifecycleListener {
 
   #find(serverId: string): DeploymentRow | undefined {
     return this.#queries.select().from(deployments).where(eq(deployments.serverId, serverId)).get()
-  }
-
-  async #failure(error: unknown, app: HostedApp): Promise<unknown> {
-    if (!(error instanceof AppError || error instanceof ComputeError)) return error
-    const end = error instanceof AppFailure ? '' : await app.lastLines(ERROR_LOG_LINES)
-    return new BerthError('compute_backend_error', `${error.message}${end === '' ? '' : `\n\n${end}`}`)
   }
 }

@@ -4,9 +4,20 @@ import { integer, oneOf } from '../../contract/schema.ts'
 /** The encoding of `content`: text, or base64 for bytes that are not UTF-8. */
 const Encoding = oneOf(['utf-8', 'base64'])
 
+/** A file of a list. */
+const FileDetails = t.Object(
+  {
+    path: t.String(),
+    size: integer({ minimum: 0, description: 'In bytes.' }),
+    modified_at: t.String({ format: 'date-time', description: 'When its content was last written.' }),
+  },
+  { $id: 'FileDetails', additionalProperties: true },
+)
+export type FileDetails = Static<typeof FileDetails>
+
 /** All files of a workspace. */
 export const FileList = t.Object(
-  { files: t.Array(t.String()) },
+  { files: t.Array(t.String()), details: t.Optional(t.Array(FileDetails)) },
   { $id: 'FileList', additionalProperties: false },
 )
 
@@ -54,6 +65,7 @@ export const FileQuery = t.Object(
     all: t.Optional(
       oneOf(['true', 'false'], { description: 'List what is in `.git` and `node_modules` folders too.' }),
     ),
+    details: t.Optional(oneOf(['true', 'false'], { description: 'List sizes and times in `details`, too.' })),
   },
   { additionalProperties: true },
 )

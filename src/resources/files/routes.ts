@@ -22,7 +22,10 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
       '',
       async ({ caller, params: { serverId }, query }) =>
         query.path === undefined
-          ? { files: await files.list(caller, serverId, query.all === 'true') }
+          ? await files.list(caller, serverId, {
+              all: query.all === 'true',
+              withDetails: query.details === 'true',
+            })
           : await files.read(caller, serverId, query.path),
       operation(
         'files.read',

@@ -1,10 +1,11 @@
 import { WorkspaceError, type WorkspaceFault } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
+import { toIso } from '../../runtime/clock.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import { type FileManifest, toManifest } from './manifest.ts'
-import type { FileContent, FileManifestQuery, FileWrite } from './model.ts'
+import type { FileContent, FileDetails, FileManifestQuery, FileWrite } from './model.ts'
 
 /** Largest size of a file in a JSON response, in bytes. A command can split a larger one. */
 const READ_LIMIT = 32 * 1024 * 1024
@@ -20,10 +21,29 @@ export class FilesService {
   /**
    * Returns the paths of all regular files, sorted.
    *
+   * @param all whether to list what is in `.git` and `node_modules` directories too
+   * @param withDetails whether to return sizes and times too
    * @throws BerthError 404
    */
-  async list(caller: Caller, serverId: string, all: boolean): Promise<string[]> {
-    return this.#workspace(this.#touch(caller, serverId)).list({ all })
+  async list(
+    caller: Caller,
+    serverId: string,
+    { all, withDetails }: { all: boolean; withDetails: boolean },
+  ): Promise<{ files: string[]; details?: FileDetails[] }> {
+    const workspace = this.#workspace(this.#touch(caller, serverId))
+    const files = await workspace.list({ all })
+    if (!withDetails) return { files }
+    const details: FileDetails[] = []
+    for (const path of files) {
+      try {
+        using file = await workspace.open(path)
+        details.push({ path, size: file.size, modified_at: toIso(Math.floor(file.modifiedAt)) })
+      } catch (error) {
+        // It was removed meanwhile, or may not be read.
+        if (!(error instanceof WorkspaceError)) throw error
+      }
+    }
+    return { files, details }
   }
 
   /**

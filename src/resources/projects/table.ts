@@ -86,10 +86,13 @@ export const toProject = (
   }),
   ...(row.plan && { app: toDetectedApp(row.plan) }),
   ...(crash && { crash: toCrash(crash) }),
-  ...(failed && { failed_change: { reason: failed.reason, at: toIso(failed.at) } }),
+  ...(failed && { failed_change: toFailedChange(failed) }),
   created_at: toIso(row.createdAt),
   updated_at: toIso(row.updatedAt),
 })
+
+/** Returns a change that did not come up as the API shows it. */
+export const toFailedChange = ({ reason, at }: FailedChange) => ({ reason, at: toIso(at) })
 
 /** Returns how an app is started as the API shows it. */
 const toDetectedApp = ({ kind, install, build, start, health, foundIn = [] }: AppPlan): DetectedApp => ({
