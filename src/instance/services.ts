@@ -116,10 +116,11 @@ export function createServices(dependencies: ServiceDependencies) {
     credentialChanges,
   }
 
-  // Deterministic ids repeat, and a new server must not get one that a credential's scope names, even of a deleted one.
+  // Ids of a repeatable run repeat at each start, and a new server must not get one that the scope of a credential names,
+  // even of a deleted one. Others are random, and need no look.
   const isTaken = (id: string): boolean =>
     servers.records.find(id) !== undefined || keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id)
-  const newId = (): string => ids.next('srv', isTaken)
+  const newId = (): string => ids.next('srv', repeatable ? isTaken : undefined)
   const spares = new SpareServers(dependencies.compute, {
     // Ids of a repeatable run follow from its requests only.
     count: repeatable ? 0 : config.spareServers,

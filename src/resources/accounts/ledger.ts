@@ -1,4 +1,5 @@
 import { eq, isNotNull, sql } from 'drizzle-orm'
+import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import { type DailyUsage, dayEnd, dayOf } from './daily-usage.ts'
 import { monthEnd, monthOf } from './month.ts'
@@ -64,12 +65,32 @@ export class Ledger {
   readonly #plans: Plans
   readonly #usage: UsageStore
   readonly #days: DailyUsage
+  readonly #write
+  readonly #end
 
   constructor(queries: Queries, plans: Plans, usage: UsageStore, days: DailyUsage) {
     this.#days = days
     this.#queries = queries
     this.#plans = plans
     this.#usage = usage
+    this.#write = once(() =>
+      queries
+        .update(meteredServers)
+        .set({
+          creditUnits: sql`${meteredServers.creditUnits} + ${sql.placeholder('units')}`,
+          carryMs: sql`${sql.placeholder('carryMs')}`,
+          meteredAt: sql`${sql.placeholder('meteredAt')}`,
+        })
+        .where(eq(meteredServers.id, sql.placeholder('id')))
+        .prepare(),
+    )
+    this.#end = once(() =>
+      queries
+        .update(meteredServers)
+        .set({ meteredAt: null })
+        .where(eq(meteredServers.id, sql.placeholder('id')))
+        .prepare(),
+    )
   }
 
   /**
@@ -133,17 +154,12 @@ export class Ledger {
 
   /** Adds units to a run's server, and records the elapsed time until which it is charged. */
   write({ id, since }: ServerRun, units: number, to: number, offset: number): void {
-    const creditUnits = sql`${meteredServers.creditUnits} + ${units}`
-    this.#queries
-      .update(meteredServers)
-      .set({ creditUnits, carryMs: to - since, meteredAt: to + offset })
-      .where(eq(meteredServers.id, id))
-      .run()
+    this.#write().run({ id, units, carryMs: to - since, meteredAt: to + offset })
   }
 
   /** Records that a server is not charged any more. */
   end(serverId: string): void {
-    this.#queries.update(meteredServers).set({ meteredAt: null }).where(eq(meteredServers.id, serverId)).run()
+    this.#end().run({ id: serverId })
   }
 
   /** Returns the servers that ran when berth was killed. */

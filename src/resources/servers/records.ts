@@ -19,6 +19,12 @@ interface RecordsDependencies {
   listeners: Pick<ServerLifecycleListeners, 'serverDeleting'>
 }
 
+/** What is known of a server before it starts. Its other fields have their defaults. */
+type NewServer = Pick<
+  ServerRow,
+  'id' | 'accountId' | 'task' | 'tier' | 'region' | 'status' | 'handle' | 'createdAt'
+>
+
 /** Stores the records of servers. The event and the charge of a state change are written in its transaction. */
 export class ServerRecords {
   readonly #queries: Queries
@@ -30,6 +36,9 @@ export class ServerRecords {
   readonly #find
   readonly #ofAccountById
   readonly #count
+  readonly #add
+  readonly #setAnnounced
+  readonly #deleteRow
 
   constructor({ queries, outbox, metering, changes, listeners }: RecordsDependencies) {
     this.#queries = queries
@@ -66,6 +75,35 @@ export class ServerRecords {
         .select({ n: count() })
         .from(servers)
         .where(eq(servers.accountId, sql.placeholder('accountId')))
+        .prepare(),
+    )
+    this.#add = once(() =>
+      queries
+        .insert(servers)
+        .values({
+          id: sql.placeholder('id'),
+          accountId: sql.placeholder('accountId'),
+          task: sql.placeholder('task'),
+          tier: sql.placeholder('tier'),
+          region: sql.placeholder('region'),
+          status: sql.placeholder('status'),
+          handle: sql.placeholder('handle'),
+          createdAt: sql.placeholder('createdAt'),
+        })
+        .returning()
+        .prepare(),
+    )
+    this.#setAnnounced = once(() =>
+      queries
+        .update(servers)
+        .set({ announced: true })
+        .where(eq(servers.id, sql.placeholder('id')))
+        .prepare(),
+    )
+    this.#deleteRow = once(() =>
+      queries
+        .delete(servers)
+        .where(eq(servers.id, sql.placeholder('id')))
         .prepare(),
     )
   }
@@ -111,8 +149,8 @@ export class ServerRecords {
     return known.map(({ handle }) => handle)
   }
 
-  add(row: typeof servers.$inferInsert): ServerRow {
-    const added = this.#queries.insert(servers).values(row).returning().get()
+  add(row: NewServer): ServerRow {
+    const added = this.#add().get(row)
     this.#notify(added)
     this.#notifyOfCount(added)
     return added
@@ -138,7 +176,7 @@ export class ServerRecords {
   /** Emits `server.created` for a server that runs for the first time. */
   announce({ id, accountId, tier, region }: ServerRow): void {
     this.#queries.transaction(() => {
-      this.#queries.update(servers).set({ announced: true }).where(eq(servers.id, id)).run()
+      this.#setAnnounced().run({ id })
       this.#outbox.emit(accountId, 'server.created', { server_id: id, status: 'running', tier, region })
     })
   }
@@ -184,7 +222,7 @@ export class ServerRecords {
   #delete(row: ServerRow): () => void {
     const ended = this.#metering.end(row.id)
     if (this.#changes.isWatched(row.accountId)) this.#notifyOfContents(row)
-    this.#queries.delete(servers).where(eq(servers.id, row.id)).run()
+    this.#deleteRow().run({ id: row.id })
     this.#notify(row)
     this.#notifyOfCount(row)
     return ended

@@ -1,6 +1,7 @@
-import { and, eq, ne, type SQL, sql } from 'drizzle-orm'
+import { and, eq, ne, sql } from 'drizzle-orm'
 import type { Compute, Handle } from '../../compute/driver.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
 import { servers } from './table.ts'
@@ -31,7 +32,6 @@ interface MeasuredServer {
  * requested. docs/storage.md compares this with a permanent watch.
  */
 export class StorageMeter {
-  readonly #queries: Queries
   readonly #compute: Compute
   readonly #changes: Changes
   readonly #logger: Logger
@@ -42,12 +42,31 @@ export class StorageMeter {
   readonly #uncertain = new Set<string>()
   /** Scheduled measurements. */
   readonly #due = new Map<string, ReturnType<typeof setTimeout>>()
+  readonly #setSize
+  readonly #addToSize
 
   constructor({ queries, compute, changes, logger }: MeterDependencies) {
-    this.#queries = queries
     this.#compute = compute
     this.#changes = changes
     this.#logger = logger
+    const changed = { id: servers.id, accountId: servers.accountId }
+    const { id, storageBytes } = servers
+    this.#setSize = once(() =>
+      queries
+        .update(servers)
+        .set({ storageBytes: sql`${sql.placeholder('bytes')}` })
+        .where(and(eq(id, sql.placeholder('id')), ne(storageBytes, sql.placeholder('bytes'))))
+        .returning(changed)
+        .prepare(),
+    )
+    this.#addToSize = once(() =>
+      queries
+        .update(servers)
+        .set({ storageBytes: sql`${storageBytes} + ${sql.placeholder('bytes')}` })
+        .where(eq(id, sql.placeholder('id')))
+        .returning(changed)
+        .prepare(),
+    )
   }
 
   /** Measures the workspace and records its size. Parallel calls share a measurement. Resolves to bytes. */
@@ -61,7 +80,7 @@ export class StorageMeter {
       .usage()
       .then((bytes) => {
         this.#walkedAt.set(id, performance.now())
-        this.#write(and(eq(servers.id, id), ne(servers.storageBytes, bytes)), bytes)
+        this.#notify(this.#setSize().get({ id, bytes }))
         return bytes
       })
       .finally(() => this.#walks.delete(id))
@@ -77,7 +96,7 @@ export class StorageMeter {
 
   /** Adds bytes that berth itself has written to the recorded size, and schedules a measurement. */
   grew(server: MeasuredServer, bytes: number): void {
-    this.#write(eq(servers.id, server.id), sql`${servers.storageBytes} + ${bytes}`)
+    this.#notify(this.#addToSize().get({ id: server.id, bytes }))
     this.#schedule(server)
   }
 
@@ -133,13 +152,8 @@ export class StorageMeter {
     await Promise.allSettled(this.#walks.values())
   }
 
-  #write(which: SQL | undefined, storageBytes: number | SQL): void {
-    const changed = this.#queries
-      .update(servers)
-      .set({ storageBytes })
-      .where(which)
-      .returning({ id: servers.id, accountId: servers.accountId })
-      .get()
+  /** @param changed the server whose size is recorded anew, if there is one */
+  #notify(changed: { id: string; accountId: string } | undefined): void {
     if (changed) this.#changes.notify('server', changed.id, changed.accountId, changed.id)
   }
 
