@@ -20,7 +20,7 @@ it_gives_up_when_the_backend_goes_on_failing() { # 502
 }
 
 it_tells_that_the_budget_is_used_up() { # 402
-  berth faults add --operation deployments.create --error 402
+  berth faults add --operation deployments.push --error 402
   refused budget_exceeded sh preview.sh site
 }
 
