@@ -43,10 +43,12 @@ const REPORT_LINES = 60
 const memory = join(root, 'dist/tests')
 
 /**
- * How many files run beside each other: two for each processor, and two more. A file uses a third of a processor, since tests
- * wait for processes and for time to pass more than they compute. With many more, tests are late for their own timeouts.
+ * How many files run beside each other: two for each processor, since tests wait for processes and for time to pass, too.
+ * With more, each takes more of a processor, because berth and tests look through all processes of the machine and ask
+ * again while they wait, and tests are late for their own timeouts: 20 files took 109 s of two processors as six ran at
+ * once, and 97 s as three did.
  */
-export const WORKERS = availableParallelism() * 2 + 2
+export const WORKERS = availableParallelism() * 2
 
 /**
  * Runs test files in parallel, those that were slow the last time first, or in a first run those of `slow-files.json`. A
