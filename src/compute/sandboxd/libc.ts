@@ -67,8 +67,11 @@ export interface Libc {
   sharedMemory(): number
   /** Leaves the processor to other threads for a moment. @param microseconds less than a million */
   rest(microseconds: number): void
-  /** Removes a System V shared memory segment; its memory is free when nobody has it attached (shmctl(2)). */
-  removeSegment(id: number): void
+  /**
+   * Removes a System V object. The memory of a shared segment is free when nobody has it attached (shmctl(2), semctl(2),
+   * msgctl(2)).
+   */
+  removeObject(kind: 'segment' | 'semaphores' | 'queue', id: number): void
 }
 
 const RESOURCES = {
@@ -95,6 +98,8 @@ export function loadLibc(): Libc {
     setrlimit: { args: ['int', 'ptr'], returns: 'int' },
     sysinfo: { args: ['ptr'], returns: 'int' },
     shmctl: { args: ['int', 'int', 'ptr'], returns: 'int' },
+    semctl: { args: ['int', 'int', 'int'], returns: 'int' },
+    msgctl: { args: ['int', 'int', 'ptr'], returns: 'int' },
     usleep: { args: ['u32'], returns: 'int' },
   })
   return {
@@ -135,7 +140,11 @@ export function loadLibc(): Libc {
       return (word(SYSINFO_SHARED) + word(SYSINFO_SWAP) - word(SYSINFO_FREE_SWAP)) * unit
     },
     rest: (microseconds) => void symbols.usleep(microseconds),
-    removeSegment: (id) => void symbols.shmctl(id, IPC_RMID, null),
+    removeObject(kind, id) {
+      if (kind === 'segment') symbols.shmctl(id, IPC_RMID, null)
+      else if (kind === 'semaphores') symbols.semctl(id, 0, IPC_RMID)
+      else symbols.msgctl(id, IPC_RMID, null)
+    },
   }
 }
 

@@ -22,7 +22,10 @@ export interface ServerMemory {
 export interface PrivateMemory {
   /** Absolute paths of file systems in memory. */
   readonly mounts: readonly string[]
-  /** Whether all System V shared memory is the server's; else only what a living process of it created. */
+  /**
+   * Whether all System V objects are the server's; else only the shared memory that a living process of it created is, and
+   * semaphores and queues are not counted.
+   */
   readonly ownSegments: boolean
   /** Measures the Unix sockets of the server's own network; null if it has none. */
   readonly sockets: SocketMeter | null
@@ -33,9 +36,15 @@ export interface PrivateMemory {
 /** Kernel memory of a file in memory, besides its content; about what an inode and its name take. */
 const INODE_BYTES = 1024
 
+/** Kernel memory of System V objects: of each, a semaphore, what a process may undo in a set, and a message's head. */
+const OBJECT_BYTES = 512
+const SEMAPHORE_BYTES = 64
+const UNDO_BYTES = 128
+const MESSAGE_BYTES = 64
+
 /**
  * Measures a server's memory: what its processes have mapped and their page tables, and what no process needs to have
- * mapped to hold it: files in memory that have no name (memfd_create(2), or deleted), System V segments, which outlive
+ * mapped to hold it: files in memory that have no name (memfd_create(2), or deleted), System V objects, which outlive
  * their process, the file systems in memory, and unread data in Unix sockets. What several processes share is counted
  * once.
  *
@@ -45,11 +54,14 @@ export function measureMemory(
   pids: readonly number[],
   limit: number,
   { mounts, ownSegments, sockets, descriptorsShown }: PrivateMemory,
-  libc: Pick<Libc, 'sharedMemory' | 'removeSegment'>,
+  libc: Pick<Libc, 'sharedMemory' | 'removeObject'>,
 ): ServerMemory {
   const processes = pids.map(readUsage)
   const own = sum(processes.map(({ own }) => own))
-  const possible = own + libc.sharedMemory() + (sockets?.most() ?? 0)
+  const inKernel = [...(ownSegments ? readKernelObjects(pids.length, libc) : [])]
+  // What the machine's shared memory does not show.
+  const unseen = sum([...mounts.map(inodeBytes), ...inKernel.map(({ bytes }) => bytes)])
+  const possible = own + libc.sharedMemory() + unseen + (sockets?.most() ?? 0)
   if (possible <= limit) return { bytes: possible, holders: [] }
   const segments = readSegments().filter(({ creator }) => ownSegments || pids.includes(creator))
   const devices = mounts.map(deviceOf)
@@ -68,9 +80,11 @@ export function measureMemory(
     return { bytes: own + Math.max(shared, sum([...held.values()])) + socketBytes, end }
   })
   for (const { id, bytes, attached } of segments) {
-    if (!attached) holders.push({ bytes, end: () => libc.removeSegment(id) })
+    if (!attached) holders.push({ bytes, end: () => libc.removeObject('segment', id) })
   }
-  const shared = [...files.values(), ...segments.map(({ bytes }) => bytes), ...mounts.map(usedBytes)]
+  holders.push(...inKernel)
+  const objects = [...segments, ...inKernel].map(({ bytes }) => bytes)
+  const shared = [...files.values(), ...objects, ...mounts.map(usedBytes)]
   const hiding = holders.filter(({ hides }) => hides).map(({ bytes }) => bytes)
   return { bytes: own + sum([...shared, ...unread.values(), ...hiding]), holders }
 }
@@ -188,8 +202,18 @@ function deviceOf(path: string): number {
 
 function usedBytes(path: string): number {
   try {
-    const { bsize, blocks, bfree, files, ffree } = statfsSync(path)
-    return (blocks - bfree) * bsize + (files - ffree) * INODE_BYTES
+    const { bsize, blocks, bfree } = statfsSync(path)
+    return (blocks - bfree) * bsize + inodeBytes(path)
+  } catch {
+    return 0
+  }
+}
+
+/** Returns the kernel's memory for the names of a file system in memory. The machine's shared memory does not show it. */
+function inodeBytes(path: string): number {
+  try {
+    const { files, ffree } = statfsSync(path)
+    return (files - ffree) * INODE_BYTES
   } catch {
     return 0
   }
@@ -206,13 +230,37 @@ interface Segment {
 }
 
 function readSegments(): Segment[] {
-  const [head = '', ...lines] = textOf('/proc/sysvipc/shm').trim().split('\n')
+  return readObjects('shm').map((value) => {
+    const bytes = value('rss') + value('swap')
+    return { id: value('shmid'), creator: value('cpid'), bytes, attached: value('nattch') > 0 }
+  })
+}
+
+/**
+ * Returns the System V semaphores and message queues of a namespace of its own, with at least what they take of the kernel's
+ * memory.
+ *
+ * @param processes the number of processes, each of which can have a record of each set (SEM_UNDO of semop(2))
+ */
+function readKernelObjects(processes: number, libc: Pick<Libc, 'removeObject'>): MemoryHolder[] {
+  const sets = readObjects('sem').map((value) => ({
+    bytes: OBJECT_BYTES + value('nsems') * SEMAPHORE_BYTES + processes * (UNDO_BYTES + 2 * value('nsems')),
+    end: () => libc.removeObject('semaphores', value('semid')),
+  }))
+  const queues = readObjects('msg').map((value) => ({
+    bytes: OBJECT_BYTES + value('cbytes') + value('qnum') * MESSAGE_BYTES,
+    end: () => libc.removeObject('queue', value('msqid')),
+  }))
+  return [...sets, ...queues]
+}
+
+/** Returns the lines of a list of System V objects, each as a function that returns the number in a column. */
+function readObjects(kind: 'shm' | 'sem' | 'msg'): Array<(column: string) => number> {
+  const [head = '', ...lines] = textOf(`/proc/sysvipc/${kind}`).trim().split('\n')
   const columns = head.trim().split(/\s+/)
   return lines.map((line) => {
     const values = line.trim().split(/\s+/)
-    const value = (name: string): number => Number(values[columns.indexOf(name)] ?? 0)
-    const bytes = value('rss') + value('swap')
-    return { id: value('shmid'), creator: value('cpid'), bytes, attached: value('nattch') > 0 }
+    return (column) => Number(values[columns.indexOf(column)] ?? 0)
   })
 }
 

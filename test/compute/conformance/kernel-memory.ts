@@ -49,6 +49,18 @@ const SECOND_THREAD = `
   syscall(${EXIT_THREAD}, 0);
 `
 
+/** Makes 200,000 empty files in memory. */
+const NAMES = `
+  mkdir "/tmp/names"; for $n (1..200000) { open(my $file, ">", "/tmp/names/$n") or last; close($file) } sleep 20;
+`
+
+/** Makes 256 MB of System V semaphores and 64 MB of messages, and leaves them behind. Prints how many sets and queues. */
+const OBJECTS = `
+  for (1..400) { defined semget(0, 10000, 0600) or last; $sets += 1 }
+  for (1..4000) { defined(my $queue = msgget(0, 0600)) or last; $queues += 1; msgsnd($queue, pack("l! a*", 1, "x" x 8000), 2048) for 1..2 }
+  print "$sets sets, $queues queues\\n";
+`
+
 /** Memory that a program has without its being mapped, or visible to programs of the same user. */
 export function kernelMemoryTests(name: Isolation, { memory }: Enforced): void {
   const limited = memory !== 'none' && hasPerl
@@ -73,6 +85,33 @@ export function kernelMemoryTests(name: Isolation, { memory }: Enforced): void {
     ],
   ]
   describe('memory of the kernel', () => {
+    test.skipIf(memory !== 'watchdog' || !limited || name !== 'bubblewrap')(
+      'counts as the server’s: names in file systems in memory',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 27, storageBytes: 2 ** 30 })
+        const ended = await run(sandbox, `exec perl -e '${NAMES}'`, { timeoutMs: 15_000 })
+        expect(ended).toMatchObject({ exitCode: 137, timedOut: false })
+      },
+      60_000,
+    )
+
+    test.skipIf(memory !== 'watchdog' || !limited || name !== 'bubblewrap')(
+      'counts as the server’s: semaphores and messages that commands leave behind, which are removed',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start('srv_a', { memoryBytes: 2 ** 27, storageBytes: 2 ** 30 })
+        const made = await run(sandbox, `perl -e '${OBJECTS}'`)
+        expect(made.stdout).toBe('400 sets, 4000 queues\n')
+        // The watchdog looks while a command runs, and removes the largest.
+        const left = 'cat /proc/sysvipc/sem | wc -l'
+        const until = `for n in $(seq 100); do [ $(${left}) -lt 250 ] && break; sleep 0.1; done; ${left}`
+        const { stdout } = await run(sandbox, until, { timeoutMs: 15_000 })
+        expect(Number(stdout)).toBeLessThan(250)
+      },
+      60_000,
+    )
+
     test.each(ways.filter(([, holds]) => holds))(
       'counts as the server’s: %s',
       async (_, __, command) => {
