@@ -19,7 +19,7 @@ export const ERROR_STATUS = {
   service_unavailable: 503,
 } as const
 
-/** A code of the registry, as it stands in the `error` field of an answer. */
+/** A code of the registry, as in the `error` field of a response. */
 export type ErrorCode = keyof typeof ERROR_STATUS
 
 /** The body of every failure: `{error, message}`. */
@@ -30,7 +30,7 @@ export interface ErrorBody {
 
 /**
  * A failure with a code of the registry and a sentence for a person. Domain code throws it;
- * only `http/` turns it into an answer.
+ * only `contract/error-response.ts` turns it into a response.
  */
 export class BerthError extends Error {
   override readonly name = 'BerthError'
@@ -48,7 +48,7 @@ export class BerthError extends Error {
     return ERROR_STATUS[this.code]
   }
 
-  /** The answer's body. */
+  /** The response's body. */
   toBody(): ErrorBody {
     return { error: this.code, message: this.message }
   }

@@ -84,7 +84,7 @@ function readEntry(pid: number, marker: string, listening: ReadonlyMap<string, n
   }
 }
 
-/** The part of a process's entry that /proc/PID/stat has; null if it has ended. */
+/** Reads the part of a process's entry that /proc/PID/stat has; null if it has ended. */
 export function readStat(
   pid: number,
 ): Pick<TableEntry, 'parentPid' | 'state' | 'cpuMs' | 'startedMs'> | null {

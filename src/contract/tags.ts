@@ -89,7 +89,7 @@ const CONTROL_GROUPS = [
     ['changes'],
     'changes',
   ],
-  ['Requests', 'The journal of requests to the API, with their answers.', ['requests'], 'journal'],
+  ['Requests', 'The journal of requests to the API, with their responses.', ['requests'], 'journal'],
   ['Events', 'All that was emitted, and synthetic events.', ['events'], 'webhook-testing'],
   ['Deliveries', 'What was sent to webhooks, and what came back.', ['deliveries'], 'webhook-testing'],
   ['Local webhooks', 'Whether webhooks may lead to this machine.', ['localWebhooks'], 'webhooks'],

@@ -43,17 +43,17 @@ const SURROGATE = /\\u[dD][89a-fA-F]/
  * @throws BerthError 400 that names the field
  */
 export function checkUnicode(text: string, value: unknown, path: JsonPath = []): void {
-  const broken = SURROGATE.test(text) ? brokenPath(value, path) : null
+  const broken = SURROGATE.test(text) ? loneSurrogatePath(value, path) : null
   if (broken) throw badRequest(brokenText(broken).describe('body'))
 }
 
 /** Returns the path of the first text with a lone surrogate, names of fields included; null if there is none. */
-export function brokenPath(value: unknown, path: JsonPath = []): JsonPath | null {
+export function loneSurrogatePath(value: unknown, path: JsonPath = []): JsonPath | null {
   if (typeof value === 'string') return value.isWellFormed() ? null : path
   if (typeof value !== 'object' || value === null) return null
   for (const [key, inner] of Object.entries(value)) {
     if (!key.isWellFormed()) return [...path, key.toWellFormed()]
-    const broken = brokenPath(inner, [...path, Array.isArray(value) ? Number(key) : key])
+    const broken = loneSurrogatePath(inner, [...path, Array.isArray(value) ? Number(key) : key])
     if (broken) return broken
   }
   return null

@@ -46,7 +46,7 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
 
 type Apps = Awaited<ReturnType<Services['lazy']['apps']['get']>>
 
-/** The sites, at which callers wait until the apps run again. */
+/** Opens the sites, at which callers wait until the apps run again. */
 const sites = ({ hosting, projects, deployments, route }: Apps): Lifecycle => ({
   async start() {
     hosting.claimPorts()
@@ -59,7 +59,7 @@ const sites = ({ hosting, projects, deployments, route }: Apps): Lifecycle => ({
   },
 })
 
-/** The bring-ups that an earlier berth was in the middle of. Apps that ran start with their servers, and end with them. */
+/** Resumes the bring-ups that an earlier berth did not finish. Apps that ran start and end with their servers. */
 const bringUps = ({ hosting, projects }: Apps): Lifecycle => ({
   start: () => projects.apps.resumeBringUps(),
   async stop() {

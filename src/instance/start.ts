@@ -44,7 +44,7 @@ export interface StartDependencies extends Pick<ComputeDependencies, 'self' | 'p
   /** Resolves when the process must end; a start that waits for fixtures is then aborted. */
   stopRequested?: Promise<void>
   /** Called with each request to the main port and its response, as soon as that exists. */
-  observe?: (request: Request, answer: Response) => void
+  observe?: (request: Request, response: Response) => void
 }
 
 /** The content of the ready line, in its order. */

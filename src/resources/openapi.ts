@@ -16,14 +16,14 @@ const INFO: OpenApiDocument['info'] = {
   description: `Provisions servers, runs commands and agents on them, keeps their files, and puts apps behind URLs.
 
 **Credentials.** Every operation but those that say otherwise takes an API key as a bearer token. It reaches
-what belongs to its account; anything else is answered like something that does not exist.
+what belongs to its account; the response to anything else is the same as if it did not exist.
 
-**Failures** are answered with \`{error, message}\`: a code for programs and a sentence for people. Checks come in this order:
+The body of a **failure** is \`{error, message}\`: a code for programs and a sentence for people. Checks come in this order:
 credential (401), account level (403), shape of the request (400), resource (404). Beside the statuses that an operation lists,
 a foreign \`Host\` header gets 403, a method that a path does not know 405, and a fault of berth itself 500. Only the
 sign-in of a terminal, which is no operation, answers 429: after too many wrong codes.
 
-**Times** are ISO 8601 in UTC with milliseconds. Lists are complete, newest first. Every answer carries an \`x-request-id\`,
+**Times** are ISO 8601 in UTC with milliseconds. Lists are complete, newest first. Every response has an \`x-request-id\`,
 which the log shows too.
 
 **Tests** steer the instance by an API apart from this one, the [control API](/_berth/docs).
@@ -49,7 +49,7 @@ export const API_DOCUMENT: DocumentFacts = {
       in: 'header',
       required: false,
       description:
-        'Makes the request safe to repeat: for 24 hours the same key with the same body gets the first answer again, and with another body 400.',
+        'Makes the request safe to repeat: for 24 hours the same key with the same body gets the first response again, and with another body 400.',
       schema: { type: 'string', minLength: 1, maxLength: 255 },
     },
   },

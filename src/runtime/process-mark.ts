@@ -9,7 +9,7 @@ export interface ProcessMark {
   readonly namespace: string
 }
 
-/** This process's mark; null if there is no /proc to learn it from. */
+/** Returns this process's mark; null if there is no /proc to learn it from. */
 export const ownMark = (): ProcessMark | null => markOf(process.pid)
 
 /** Returns the mark of a process; null if it has ended. */

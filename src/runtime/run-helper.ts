@@ -54,9 +54,9 @@ export class HelperError extends Error {
 }
 
 /**
- * Runs a short helper program, such as git or cp, to its end. It has a session and a process group of its own: whatever
- * ends it early ends everything it started in that group, and is waited for. Long-lived processes, and those on hot paths, are started by
- * `Bun.spawn` instead: execa takes a millisecond more, and longer the first time.
+ * Runs a short helper program, such as git or cp, to its end. It has a session and a process group of its own. If it is
+ * ended early, the whole group is, and this rejects when all of it is gone. Long-lived processes, and those on hot paths,
+ * are started by `Bun.spawn` instead: execa takes a millisecond more, and longer the first time.
  *
  * @param argv the program, a path or a name to be found in PATH, and its arguments
  * @throws HelperError; the signal's reason; what `onStdout` and `onStderr` throw

@@ -61,7 +61,7 @@ export class StateSwap {
     mkdirSync(next, { recursive: true, mode: 0o700 })
   }
 
-  /** The next state is whole: nothing is put into `staging` any more. */
+  /** Notes that the next state is complete: nothing is put into `staging` any more. */
   ready(): void {
     const { ready, past } = swapPaths(this.#path)
     mkdirSync(past, { mode: 0o700 })

@@ -173,7 +173,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
     ])
     const { plan, notice, clock } = makePlan(model.flags)
     for (let again = 1; again <= 3; again += 1) {
-      expect(await notice(again)).toContain('gave no whole answer: ')
+      expect(await notice(again)).toContain('did not respond completely: ')
       await clock.advance(1_000 * 2 ** (again - 1))
     }
     expect(await plan).toEqual(PLAN)
@@ -194,7 +194,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
       planned,
     ])
     const { plan, notice, clock } = makePlan(model.flags)
-    expect(await notice(1)).toContain('gave no whole answer: Overloaded.')
+    expect(await notice(1)).toContain('did not respond completely: Overloaded.')
     await clock.advance(1_000)
     expect(await plan).toEqual(PLAN)
   })
@@ -214,7 +214,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
   test('that answers with an error in place of an answer is told of with its words', async () => {
     using model = modelServer(protocol, [Response.json({ error: 'Unexpected endpoint or method.' }), planned])
     const { plan, notice, clock } = makePlan(model.flags)
-    expect(await notice(1)).toContain('gave no whole answer: Unexpected endpoint or method.')
+    expect(await notice(1)).toContain('did not respond completely: Unexpected endpoint or method.')
     await clock.advance(1_000)
     expect(await plan).toEqual(PLAN)
   })
@@ -230,7 +230,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
 
   test('that does not stop talking is let go', async () => {
     using model = modelServer(protocol, [() => endless(protocol)])
-    expect(await failure(makePlan(model.flags).plan)).toContain('sends an answer without end')
+    expect(await failure(makePlan(model.flags).plan)).toContain('sends a response without end')
     await (await model.came(1)).gone
     expect(model.requests.length).toBe(1)
   })

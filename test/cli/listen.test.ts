@@ -104,7 +104,7 @@ describe('berth listen', () => {
     target.reply = (response) => void response.destroy()
     expect(await outcome()).toMatchObject({
       status: null,
-      error: expect.stringContaining('without an answer'),
+      error: expect.stringContaining('without a response'),
     })
     await target[Symbol.asyncDispose]()
     expect(await outcome()).toMatchObject({

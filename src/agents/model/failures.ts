@@ -107,7 +107,7 @@ export function explainFailure(provider: Provider, error: unknown): EndpointFail
   const { code, message } = root
   if (/CERT|SELF_SIGNED|UNABLE_TO_(?:GET|VERIFY)|ERR_TLS/.test(code)) {
     return new EndpointFailure(
-      `${endpoint} has a certificate that cannot be trusted (${code}). Correct it or ${setting(provider, 'base-url')}; an authority of your own is trusted where NODE_EXTRA_CA_CERTS names its file when berth starts.`,
+      `${endpoint} has a certificate that cannot be trusted (${code}). Correct it or ${setting(provider, 'base-url')}. To trust an authority of your own, start berth with its file in NODE_EXTRA_CA_CERTS.`,
       'nothing',
     )
   }
@@ -128,7 +128,7 @@ export function explainFailure(provider: Provider, error: unknown): EndpointFail
     return new EndpointFailure(`${endpoint} takes no request as long as this: ${text}.`, 'shorter')
   }
   const cause = code === 'ECONNRESET' ? 'the connection was cut' : text
-  return new EndpointFailure(`${endpoint} gave no whole answer: ${cause}.`, 'again')
+  return new EndpointFailure(`${endpoint} did not respond completely: ${cause}.`, 'again')
 }
 
 /** Returns a text of the endpoint's without the key and without a full stop at the end. */

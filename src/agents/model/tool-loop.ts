@@ -48,7 +48,7 @@ export class ToolLoop {
       return failed(`The model declines to do this.${this.#dialogue.lastWords}`)
     if (response.stop === 'length') {
       this.#dialogue.add(response, [], CUT_OFF)
-      this.#countUnusable('its answers are cut off at the longest that they may be.')
+      this.#countUnusable('its responses are cut off at the largest length.')
       return null
     }
     return this.#handleText(response)

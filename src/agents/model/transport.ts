@@ -118,7 +118,7 @@ export class Transport implements Disposable {
 
   #tooLong(): EndpointFailure {
     const { baseUrl } = this.#options.provider
-    return new EndpointFailure(`The model's endpoint ${baseUrl} sends an answer without end.`, 'nothing')
+    return new EndpointFailure(`The model's endpoint ${baseUrl} sends a response without end.`, 'nothing')
   }
 
   async #failureOf(response: Response): Promise<EndpointFailure> {

@@ -64,7 +64,7 @@ export async function forward(
   } catch (error) {
     signal.throwIfAborted()
     forwarded.error = timeout.signal.aborted
-      ? `The answer was not complete within ${timeoutMs / 1_000} s.`
+      ? `The response was not complete within ${timeoutMs / 1_000} s.`
       : problemOf(error)
   } finally {
     clearTimeout(timer)
@@ -95,8 +95,8 @@ async function readPrefix(response: Response): Promise<string> {
 const PROBLEMS: Readonly<Record<string, string>> = {
   ConnectionRefused: 'Nothing listens there.',
   ECONNREFUSED: 'Nothing listens there.',
-  ConnectionClosed: 'The receiver closed the connection without an answer.',
-  ECONNRESET: 'The receiver closed the connection without an answer.',
+  ConnectionClosed: 'The receiver closed the connection without a response.',
+  ECONNRESET: 'The receiver closed the connection without a response.',
   FailedToOpenSocket:
     'The receiver cannot be connected to: see that the name is right and that something listens there.',
 }

@@ -71,7 +71,7 @@ export class SharedFiles {
     return this.#mounts
   }
 
-  /** The PATH of commands. */
+  /** Returns the PATH of commands, with the tools that berth provides. */
   commandPath({ path }: SharedMounts): string {
     return this.#tools.extend(path)
   }

@@ -207,12 +207,12 @@ export class SandboxdExecution {
     this.#deliver('stderr', new TextEncoder().encode(`berth: ${message}\n`))
   }
 
-  /** The command has ended. */
+  /** Notes that the command has ended. */
   finish(result: ExecExit): void {
     this.#complete(() => this.#result.resolve(result))
   }
 
-  /** The command could not be started. */
+  /** Notes that the command could not be started. */
   fail(message: string): void {
     this.#started.reject(new ComputeError(message))
     this.#complete(() => this.#result.reject(new ComputeError(message)))

@@ -198,7 +198,7 @@ const NO_STORE = {
 }
 
 function meaningOf(status: string, schema: Schema | undefined): string {
-  return typeof schema?.description === 'string' ? schema.description : (SUCCESSES[status] ?? 'Answered.')
+  return typeof schema?.description === 'string' ? schema.description : (SUCCESSES[status] ?? 'Done.')
 }
 
 const failure = (status: ErrorStatus, description: string, schemas: SharedSchemas): ResponseObject => ({

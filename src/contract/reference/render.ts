@@ -21,7 +21,7 @@ const ACCESS: Readonly<Record<OperationAccess, string>> = {
   admin: 'admin token',
 }
 
-/** The links to all operations, in their groups. */
+/** Renders the links to all operations, in their groups. */
 export const contents = ({ groups, events }: ApiReference): Html => html`<ul>
 ${groups.map(
   ({ name, anchor, operations }) => html`<li><a class="group" href="#${anchor}">${name}</a>
@@ -39,7 +39,7 @@ ${events.map(({ name, anchor }) => html`<li><a href="#${anchor}"><span>${name}</
 }<li><a class="group" href="#errors">Errors</a></li>
 </ul>`
 
-/** The groups with their operations, then the events and the failures. */
+/** Renders the groups with their operations, then the events and the failures. */
 export const body = ({ groups, events, failures }: ApiReference): Html => html`${groups.map(groupSection)}
 ${events.length > 0 && eventsSection(events)}
 <section class="group" aria-labelledby="errors">

@@ -135,7 +135,7 @@ export class HealthSearch {
       return `The app did not listen on a port ${limit}. It must listen on the port in the variable PORT (here ${assignedPort}) on 127.0.0.1.`
     }
     if (result.kind === 'silent') {
-      return `The app listens on port ${port} but gave no HTTP answer to GET ${path} ${limit}.`
+      return `The app listens on port ${port} but sent no HTTP response to GET ${path} ${limit}.`
     }
     return `The app answered GET ${path} with status ${result.status}; it must be under 500 ${limit}. Set "health" in berth.json to a path that is.`
   }

@@ -62,7 +62,7 @@ export interface ParsedDocument {
  */
 export function readDocument(name: string, document: unknown): ParsedDocument {
   if (!isObject(document) || document.name !== name || !isObject(document.versions)) {
-    throw new PackageError(`The registry's answer for ${name} is no document of that package.`, 424)
+    throw new PackageError(`The registry's response for ${name} is no document of that package.`, 424)
   }
   const read = Object.entries(document.versions).flatMap(([version, given]) => {
     const one = readManifest(name, version, given)

@@ -147,7 +147,7 @@ export class NpmRegistry {
     if (error instanceof PackageError) return error
     if (this.#options.stopping.aborted) return new PackageError('berth is being stopped.', 424, true)
     const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
-    const cause = /Timeout|Abort/.test(name) ? 'no answer in time' : message
+    const cause = /Timeout|Abort/.test(name) ? 'no response in time' : message
     const remedy = 'Check the network, or the address of the registry (--npm-registry)'
     return new PackageError(`The registry could not be reached at ${url}: ${cause}. ${remedy}.`, 424, true)
   }

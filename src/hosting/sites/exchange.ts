@@ -187,7 +187,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   closedWithoutResponse(): void {
-    this.badResponse('it closed the connection before its answer was whole')
+    this.badResponse('it closed the connection before its response was complete')
   }
 
   badResponse(fault: string): void {

@@ -63,7 +63,7 @@ export const unavailable = (reason: string | null): OwnResponse =>
 export const badGateway = (fault: string): OwnResponse => ({
   status: 502,
   code: 'compute_backend_error',
-  message: `The app gave no answer that can be passed on: ${fault}.`,
+  message: `The app's response cannot be passed on: ${fault}.`,
 })
 
 /** A 500 for files that could not be served. */

@@ -47,7 +47,7 @@ export const dailyUsage = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.day, table.serverId, table.kind] })],
 )
 
-/** The columns of servers that only metering writes. */
+/** Returns the columns of servers that only metering writes. */
 export const meteredColumns = () => ({
   /** Units of credits used, ever. */
   creditUnits: integer('credit_units').notNull().default(0),

@@ -87,7 +87,7 @@ export class FilesService {
       if (entry.size > READ_LIMIT) {
         throw new BerthError(
           'payload_too_large',
-          `${JSON.stringify(path)} has ${entry.size} bytes, more than the ${READ_LIMIT} of one answer. Split it with a command first.`,
+          `${JSON.stringify(path)} has ${entry.size} bytes, more than the ${READ_LIMIT} of one response. Split it with a command first.`,
         )
       }
       return { path, ...decode(await workspace.read(path)) }

@@ -21,7 +21,7 @@ export type ApiKey = Static<typeof ApiKey>
 
 /** The response to a key's creation, the only one with its plaintext. */
 export const CreatedApiKey = t.Object(
-  { ...shownKey, key: t.String({ description: 'The key itself. No other answer shows it.' }) },
+  { ...shownKey, key: t.String({ description: 'The key itself. No other response shows it.' }) },
   { $id: 'CreatedApiKey', additionalProperties: true },
 )
 export type CreatedApiKey = Static<typeof CreatedApiKey>

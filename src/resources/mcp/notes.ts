@@ -91,13 +91,13 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Which variables are set, and which the code asks for. Ask the person for the `missing` ones; make none up. Values never come back in any answer.',
   'projectSecrets.set':
     "Environment variables of a project's app; null removes one. It continues a bring-up that waited for them, else restarts the app. Values never come back in any answer.",
-  'keys.create': 'The answer holds the key itself: give it to the person, and to nobody else.',
+  'keys.create': 'The response holds the key itself: give it to the person, and to nobody else.',
   'keys.delete': 'Whoever uses it is refused from then on.',
   'programs.delete':
     'Its tokens end at once. Ask the person first: it may be the program that you speak through.',
   'browsers.delete': 'A person may be using it: ask first.',
   'templates.list': 'What projects_create can start from, with the id that its `template` takes.',
-  'webhooks.create': 'The answer holds the signing secret, which is shown this once.',
+  'webhooks.create': 'The response holds the signing secret. It is shown only this once.',
 }
 
 /** Returns the advice on an operation, or undefined if its own description suffices. */

@@ -28,12 +28,12 @@ export class TemplateCatalog {
     defaults: { name: label, description, visibility: 'private', lifecycle: 'persistent' },
   }))
 
-  /** All of them, simplest first. */
+  /** Returns all templates, simplest first. */
   list(): ProjectTemplate[] {
     return [...this.#templates]
   }
 
-  /** The template of this id. @throws BerthError 400 that names those there are */
+  /** Returns the template of this id. @throws BerthError 400 that names those there are */
   find(id: string): ProjectTemplate {
     const found = this.#templates.find((template) => template.id === id)
     if (found) return found

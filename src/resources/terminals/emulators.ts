@@ -194,7 +194,7 @@ export class Emulator {
     else this.#replies.shift()?.(message.result)
   }
 
-  /** The Worker has failed. */
+  /** Notes that the Worker has failed. */
   fail(): void {
     this.#isLost = true
     this.#endReplies()

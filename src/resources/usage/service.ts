@@ -156,7 +156,7 @@ export class UsageService {
   }
 }
 
-/** Does work for each item, and lets other requests have their turn between batches. */
+/** Runs work for each item, and lets other requests have their turn between batches. */
 async function inBatches<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += BATCH) {
     await Promise.all(items.slice(at, at + BATCH).map(work))

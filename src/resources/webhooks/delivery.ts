@@ -128,7 +128,7 @@ async function send(
 
 class TimedOut extends Error {
   constructor(ms: number) {
-    super(`The answer was not complete within ${ms / 1000} s.`)
+    super(`The response was not complete within ${ms / 1000} s.`)
   }
 }
 
@@ -275,6 +275,6 @@ function readResponse(response: IncomingMessage): Promise<WebhookResponse> {
     })
     response.on('end', done)
     response.on('error', reject)
-    response.on('close', () => reject(new Error('the connection was closed before the answer ended')))
+    response.on('close', () => reject(new Error('the connection was closed before the response ended')))
   })
 }

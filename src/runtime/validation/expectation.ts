@@ -43,7 +43,7 @@ const PATTERNS: Readonly<Record<string, string>> = {
 /** Choices that are listed at most. */
 const MOST_CHOICES = 20
 
-/** Says what a schema asks for, in words that follow "expected". */
+/** Describes the values that a schema allows, in words that follow "expected". */
 export function expectation(schema: Schema): string {
   const { title, anyOf, type } = schema
   if (title) return title
@@ -85,7 +85,7 @@ function textWords({ minLength = 0, maxLength, pattern }: Schema): string {
   return pattern === undefined ? words : `${words} ${PATTERNS[pattern] ?? `that matches ${pattern}`}`
 }
 
-/** How many entries an array has: ` of 1 to 1000 entries`; empty if that does not matter. */
+/** Describes how many entries an array must have, as ` of 1 to 1000 entries`; empty if any number will do. */
 export function entryCount({ minItems = 0, maxItems }: Schema): string {
   if (minItems === 0) return maxItems === undefined ? '' : ` of at most ${maxItems} entries`
   return maxItems === undefined
@@ -125,7 +125,7 @@ function alternatives(variants: readonly Schema[]): string {
 export const listed = (names: readonly string[], word = 'or'): string =>
   names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}`
 
-/** The field that says which of several objects is meant: in each of them it is another constant. */
+/** Returns the field that tells several shapes of objects apart, as each has another constant in it; undefined for none. */
 export function discriminator(variants: readonly Schema[]): string | undefined {
   const [first] = variants
   return Object.keys(first?.properties ?? {}).find((name) =>
@@ -136,11 +136,11 @@ export function discriminator(variants: readonly Schema[]): string | undefined {
   )
 }
 
-/** The one key that an object of this schema must have, by which alternatives are told apart. */
+/** Returns the only key that objects of this schema must have; undefined if it is not one. Alternatives can differ by it. */
 export const soleKey = ({ type, required = [] }: Schema): string | undefined =>
   type === 'object' && required.length === 1 ? required[0] : undefined
 
-/** Whether a secret may stand in a value, also where somebody has put it at the wrong depth. */
+/** Reports whether a value may contain a secret, even one that somebody put at the wrong depth. */
 export const isSecret = (schema: Schema): boolean =>
   schema.writeOnly === true ||
   [

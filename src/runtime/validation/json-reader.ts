@@ -15,7 +15,7 @@ export class JsonReader {
     return new ValidationError(this.path, `expected ${expected}, got ${shown(this.value)}.`)
   }
 
-  /** The value as text. */
+  /** Returns the value as text. */
   text(): string {
     return String(this.value)
   }
@@ -25,25 +25,25 @@ export class JsonReader {
     return typeof this.value === 'object' && this.value !== null && !Array.isArray(this.value)
   }
 
-  /** The values of an array. */
+  /** Returns the values of an array. */
   list(): JsonReader[] {
     return (this.value as unknown[]).map((entry, index) => new JsonReader(entry, [...this.path, index]))
   }
 
-  /** The values of an object, whose keys are the last part of their paths. */
+  /** Returns the values of an object. Their keys are the last parts of their paths. */
   entries(): JsonReader[] {
     return Object.entries(this.value as object).map(
       ([key, value]) => new JsonReader(value, [...this.path, key]),
     )
   }
 
-  /** A field of an object; undefined if it has none of this name. */
+  /** Returns a field of an object; undefined if it has none of this name. */
   field(key: string): JsonReader | undefined {
     if (!this.isObject || !Object.hasOwn(this.value as object, key)) return undefined
     return new JsonReader((this.value as Record<string, unknown>)[key], [...this.path, key])
   }
 
-  /** A field that the schema requires. */
+  /** Returns a field that the schema requires. */
   required(key: string): JsonReader {
     return new JsonReader((this.value as Record<string, unknown>)[key], [...this.path, key])
   }

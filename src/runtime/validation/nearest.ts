@@ -1,10 +1,10 @@
-/** How many are named at most. */
+/** Most names that are returned. */
 const MOST = 4
 
 /** Letters that may be wrong, as a part of a name's length. */
 const TOLERANCE = 0.4
 
-/** Those names that somebody may have meant who wrote another, nearest first; none where none is near. */
+/** Returns the names that somebody may have meant by another one, nearest first; none if none is near. */
 export function nearest(given: string, names: readonly string[]): string[] {
   const wanted = given.toLowerCase()
   const rated = names.map((name) => ({ name, distance: distanceOf(wanted, name.toLowerCase()) }))
@@ -23,7 +23,7 @@ function distanceOf(given: string, name: string): number {
   return shared ? Math.min(edits, 1) : edits
 }
 
-/** How many letters must be put in, left out, replaced or swapped with their neighbour to make one text of the other. */
+/** Counts the letters that must be inserted, deleted, replaced or swapped with their neighbour to make one text of the other. */
 function levenshtein(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -33,7 +33,7 @@ export class Validator<Shape extends TSchema> {
 
   constructor(readonly shape: Shape) {}
 
-  /** Whether a value fits. */
+  /** Reports whether a value fits. */
   fits(value: unknown): value is Static<Shape> {
     this.#check ??= TypeCompiler.Compile(this.shape)
     return this.#check.Check(value)
@@ -65,14 +65,14 @@ export function checked<Shape extends TSchema>(
   throw mistakesIn(value, shape, path)
 }
 
-/** Says what is wrong with a value that does not fit a schema. */
+/** Finds the mistakes in a value that does not fit a schema. */
 export function mistakesIn(value: unknown, shape: TSchema, path: JsonPath = []): ValidationError {
   const mistakes = [...explain(value, shape, path)]
   const [first, ...others] = mistakes
   return first?.with(others) ?? new ValidationError(path, `expected ${expectation(shape as Schema)}.`)
 }
 
-/** One mistake for each path that has any. */
+/** Yields one mistake for each path that has any. */
 function* explain(value: unknown, shape: TSchema, path: JsonPath): Generator<ValidationError> {
   const told = new Set<string>()
   let count = 0
@@ -113,7 +113,7 @@ function* mistakeOf(error: ValueError, path: JsonPath): Generator<ValidationErro
   }
 }
 
-/** What is to be said of a value that a schema does not allow; one in which a secret may stand is not shown. */
+/** Returns the mistake of a value that a schema does not allow. Does not show a value that may contain a secret. */
 export function wrong(value: unknown, schema: Schema, path: JsonPath): ValidationError {
   if (typeof value === 'string' && !value.isWellFormed()) return brokenText(path)
   const expected = `expected ${expectation(schema)}`
@@ -153,7 +153,7 @@ export function unknownField(path: JsonPath, known: readonly string[]): Validati
   return new ValidationError(path, `${names}.${hint}`, 'unknown')
 }
 
-/** What somebody may have meant who wrote another text than those that are allowed. */
+/** Suggests the allowed texts that somebody may have meant by another one. */
 function meant(value: unknown, { enum: choices }: Schema): string {
   if (typeof value !== 'string' || choices === undefined) return ''
   const near = nearest(value, choices.map(String))

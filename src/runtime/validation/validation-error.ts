@@ -32,12 +32,12 @@ export class ValidationError extends Error {
     return [this, ...this.others]
   }
 
-  /** The same mistake, found together with others. */
+  /** Returns the same mistake, found together with others. */
   with(others: readonly ValidationError[]): ValidationError {
     return new ValidationError(this.path, this.reason, this.kind, others)
   }
 
-  /** The same mistake, of a value that stands below a key. */
+  /** Returns the same mistake with a path that begins with a key. */
   below(key: string): ValidationError {
     return new ValidationError([key, ...this.path], this.reason, this.kind, this.others)
   }
@@ -74,14 +74,14 @@ export function listMistakes(
   return listed.join(' ')
 }
 
-/** A path in writing: `scenarios[1].steps[0].run`; empty for the whole document. */
+/** Formats a path as text: `scenarios[1].steps[0].run`; empty for the whole document. */
 export const pathText = (path: JsonPath): string =>
   path
     .map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`))
     .join('')
     .replace(/^\./, '')
 
-/** A value as JSON, short enough for a sentence. */
+/** Formats a value as JSON, short enough for a sentence. */
 export function shown(value: unknown): string {
   const text = written(value)
   return text.length > 80 ? `${text.slice(0, 77)}…` : text
@@ -96,7 +96,7 @@ function written(value: unknown): string {
   }
 }
 
-/** The kind of a value, in words that do not show it. */
+/** Names the kind of a value, without showing the value. */
 export function kindOf(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'

@@ -38,7 +38,7 @@ export function redirectFault(uri: string): string | null {
   const authority = /^[^:]+:\/\/([^/?]*)/.exec(uri)?.[1] ?? ''
   if (authority.includes('@')) return 'has credentials in it'
   const own = RESPONSE_PARAMETERS.find((name) => url.searchParams.has(name))
-  if (own !== undefined) return `has the parameter ${own}, which the answer has`
+  if (own !== undefined) return `has the parameter ${own}, which the response has`
   if (scheme === 'http') {
     return LOOPBACK.test(uri) ? null : 'is http, which only 127.0.0.1, [::1] and localhost may be'
   }
@@ -55,9 +55,9 @@ export function redirectFault(uri: string): string | null {
 }
 
 /**
- * Reports whether codes may go to a URI if another was registered. Both must be the same, character by character. For
- * a program on this machine the port is free, since it listens on any free port (RFC 8252, 7.3), and so is the case
- * of scheme and host.
+ * Reports whether a redirect URI is the registered one. They are compared character by character, with one exception:
+ * for a program on this machine, which listens on any free port (RFC 8252, 7.3), the port and the case of scheme and
+ * host may differ.
  */
 export function matchesRedirect(given: string, registered: string): boolean {
   if (given === registered) return true

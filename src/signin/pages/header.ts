@@ -6,7 +6,7 @@ import { navigation } from '../../http/pages/page.ts'
  * Renders the header for a person who is signed in: links to all pages, and the button to sign out.
  *
  * @param csrf the token of the session's forms
- * @param here the path of the page itself
+ * @param here the path of the page itself; null if no link leads to it
  */
 export const signedInHeader = (csrf: string, here: string | null = null): Html => html`${navigation(here)}
 <form class="out" method="post" action="/signout">${csrfInput(csrf)}<button class="plain">Sign out</button></form>`

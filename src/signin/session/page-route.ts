@@ -15,10 +15,10 @@ export type PageHandler = (
 
 /** Wraps a page's handler: an error that it throws becomes a page too. */
 export const pageRoute =
-  (answer: PageHandler) =>
+  (handle: PageHandler) =>
   async ({ request, params }: { request: Request; params: Readonly<Record<string, string>> }) => {
     try {
-      return await answer(request, params)
+      return await handle(request, params)
     } catch (error) {
       if (error instanceof SignInNeeded) return signInFirst(request)
       const page = failurePage(error)

@@ -87,14 +87,14 @@ export const controlEntry = ({ exposed, addressOf }: Pick<ControlGuard, 'exposed
     if (!exposed && !FOR_ALL_MACHINES.test(request.url) && !isLoopback(addressOf(request))) {
       throw new BerthError(
         'forbidden',
-        'The control API answers this machine only. Start berth with --expose-control to open it.',
+        'The control API accepts requests of this machine only. Start berth with --expose-control to open it.',
       )
     }
     const origin = request.headers.get('origin')
     if (origin !== null && !isOriginOfHost(origin, request.headers.get('host'))) {
       throw new BerthError(
         'forbidden',
-        `The control API answers no page of elsewhere, such as one of ${JSON.stringify(origin)}. Call it from a program, which sends no Origin header.`,
+        `The control API accepts no requests of other web pages, such as one of ${JSON.stringify(origin)}. Call it from a program, which sends no Origin header.`,
       )
     }
   })

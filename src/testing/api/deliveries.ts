@@ -14,7 +14,7 @@ const DeliveryAttempt = t.Object(
   {
     number: t.Number({ description: 'From 1.' }),
     at: t.String({ format: 'date-time' }),
-    status: t.Nullable(t.Number({ description: 'Null where there was no answer.' })),
+    status: t.Nullable(t.Number({ description: 'Null if there was no response.' })),
     ms: t.Number(),
     error: t.Nullable(t.String(), { description: 'Why it failed.' }),
     request: t.Object({ headers: t.Record(t.String(), t.String()), body: t.String() }),

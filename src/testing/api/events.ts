@@ -92,7 +92,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
           access: 'admin',
           summary: 'Emitted events, newest first, or a stream of those to come',
           description: 'Also events that no webhook has subscribed to.',
-          events: 'Each event as it is emitted, under its own name, with the data of the JSON answer.',
+          events: 'Each event as it is emitted, under its own name, with the data of the JSON response.',
           success: { 200: t.Object({ events: t.Array(EmittedEvent) }) },
         },
         { query: EventsQuery },
@@ -159,7 +159,7 @@ function positionOf(queries: Queries, id: string): number {
   throw badRequest(`"after" in the query: expected the id of an event, or start, got ${JSON.stringify(id)}.`)
 }
 
-/** The account that is named, or the first. */
+/** Returns the account that is named, or the first. */
 function accountOf(queries: Queries, id: string | undefined): string {
   checkAccount(queries, id, '"account_id" in the body')
   if (id !== undefined) return id

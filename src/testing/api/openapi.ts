@@ -23,7 +23,7 @@ data folder.
 browser but the instance's own. Checks come in this order: the header \`Host\` (403), the caller's address (403), the header
 \`Origin\` (403), the path (404), the method (405), the credential (401), the shape of the request (400), the operation.
 
-**Failures** are answered with \`{error, message}\`: a code for programs and a sentence for people.`,
+The body of a **failure** is \`{error, message}\`: a code for programs and a sentence for people.`,
   },
   securitySchemes: {
     adminToken: {

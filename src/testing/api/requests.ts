@@ -30,17 +30,17 @@ const Body = t.Nullable(
 
 const JournalEntry = t.Object(
   {
-    id: t.String({ description: 'The `x-request-id` of the answer.' }),
+    id: t.String({ description: 'The `x-request-id` of the response.' }),
     at: t.String({ format: 'date-time' }),
     method: t.String(),
     path: t.String({ description: 'With its query.' }),
     status: integer(),
-    ms: t.Number({ description: 'Until there was an answer; of a stream, until it began.' }),
+    ms: t.Number({ description: 'Until the response; of a stream, until it began.' }),
     operation: t.Nullable(t.String()),
     account_id: t.Nullable(t.String()),
     api_key_id: t.Nullable(t.String()),
     client: t.Nullable(oneOf([...OWN_CLIENTS], { description: "Which of berth's own clients sent it." })),
-    aborted: t.Boolean({ description: 'Whether the client had gone before there was an answer.' }),
+    aborted: t.Boolean({ description: 'Whether the client closed the connection before the response.' }),
     request: Body,
     response: Body,
     request_headers: t.Record(t.String(), t.String(), {
@@ -156,10 +156,10 @@ export const requestsRoutes = (
         'control.requests.list',
         {
           access: 'admin',
-          summary: 'Requests to the API with their answers, newest first, or a stream of those to come',
+          summary: 'Requests to the API with their responses, newest first, or a stream of those to come',
           description:
             'Headers are kept, and bodies up to 64 KiB, with secrets masked. If no operation matched, `near_misses` names the nearest ones.',
-          events: 'Each request as `request`, with the data of the JSON answer.',
+          events: 'Each request as `request`, with the data of the JSON response.',
           success: { 200: t.Object({ requests: t.Array(JournalEntry) }) },
         },
         { query: RequestsQuery },

@@ -19,7 +19,7 @@ export interface StateOperations {
   /** Keeps the state under a name. @throws BerthError 400 for a name that is none */
   save(name: string): Promise<Snapshot>
   /**
-   * Makes and mends what a fixtures document declares, beside what is there.
+   * Creates or updates what a fixtures document declares. Everything else stays.
    *
    * @throws BerthError 400 for mistakes, and for what the API refuses
    */

@@ -116,7 +116,7 @@ export const FaultEffect = Type.Union(
           headers: Type.Optional(ResponseHeaders),
         }),
       },
-      { description: 'The request is answered so, and nothing is done.' },
+      { description: 'Responds so, and does nothing.' },
     ),
     closed(
       { delay_ms: integer({ minimum: 0, maximum: MAX_DELAY_MS }) },
@@ -138,7 +138,7 @@ export const FaultEffect = Type.Union(
       },
       { description: 'The response is exactly this, whatever its body is, and nothing is done.' },
     ),
-    closed({ disconnect: Type.Literal(true) }, { description: 'The connection is cut, without an answer.' }),
+    closed({ disconnect: Type.Literal(true) }, { description: 'Cuts the connection, without a response.' }),
     closed(
       { lose_response: Type.Literal(true) },
       { description: 'Everything is done as always, then the connection is cut in place of the response.' },

@@ -46,7 +46,7 @@ export function strikes(fault: FaultText, number: number, hits: number): boolean
   return hits < times && number > after && chanceOf(seed, number) < probability
 }
 
-/** A number from 0 to 1, 1 not included, that looks random and is the same for the same seed and number. */
+/** Returns a number from 0 up to 1, excluding 1. It looks random, and is the same for the same seed and number. */
 function chanceOf(seed: number, number: number): number {
   const digest = new Bun.CryptoHasher('sha256').update(`berth:fault:${seed}:${number}`).digest()
   // 48 bits, which a number holds exactly.

@@ -88,7 +88,7 @@ export class FaultStore {
     return this.#rules.length
   }
 
-  /** All, in the order in which they are tried. */
+  /** Returns all faults, in the order in which they are tried. */
   list(): FaultRow[] {
     return this.#rules.map(({ row }) => row)
   }

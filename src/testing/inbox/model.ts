@@ -21,7 +21,7 @@ export const InboxEntry = t.Object(
     ),
     reason: t.String({ description: 'Why.' }),
     webhook_id: t.Nullable(t.String({ description: 'The webhook whose secret made the signature.' })),
-    status: integer({ description: 'What it was answered with.' }),
+    status: integer({ description: 'The status of the response.' }),
   },
   { $id: 'InboxEntry' },
 )

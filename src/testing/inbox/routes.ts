@@ -129,7 +129,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
           access: 'admin',
           summary: 'What an inbox got, newest first, or a stream of what comes',
           description: 'Each entry says whether its signature was right.',
-          events: 'Each entry as it comes, as the event `message` with the data of the JSON answer.',
+          events: 'Each entry as it comes, as the event `message` with the data of the JSON response.',
           success: { 200: t.Object({ entries: t.Array(InboxEntry) }) },
         },
         { query: InboxQuery },

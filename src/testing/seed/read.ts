@@ -1,6 +1,6 @@
 import { readScenarios } from '../../agents/scripted/read.ts'
 import { StartupError } from '../../errors.ts'
-import { brokenPath } from '../../http/json.ts'
+import { loneSurrogatePath } from '../../http/json.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { Validator } from '../../runtime/validation/validate.ts'
 import { brokenText, ValidationError } from '../../runtime/validation/validation-error.ts'
@@ -105,7 +105,7 @@ const validator = new Validator(FixturesFile)
 function readFile(context: FileContext, into: Fixtures): void {
   const { root } = context.document
   validator.parse(root.value)
-  const broken = brokenPath(root.value)
+  const broken = loneSurrogatePath(root.value)
   if (broken) throw brokenText(broken)
   for (const name of NAMES) {
     const part = root.field(name)

@@ -32,7 +32,7 @@ export class FixtureRecords {
     this.#queries.delete(fixtures).where(named(kind, name)).run()
   }
 
-  /** All of a kind, by name. */
+  /** Returns all of a kind, by name. */
   list(kind: FixtureKind): FixtureRow[] {
     const rows = this.#queries.select().from(fixtures).where(eq(fixtures.kind, kind))
     return rows.orderBy(asc(fixtures.name)).all()

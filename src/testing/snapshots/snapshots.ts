@@ -50,7 +50,7 @@ export class Snapshots {
     this.#dir = join(path, 'snapshots')
   }
 
-  /** All of them but damaged ones, newest first. */
+  /** Returns all snapshots but damaged ones, newest first. */
   list(): Snapshot[] {
     const names = ifPresent(() => readdirSync(this.#dir))
     return (names ?? [])

@@ -126,7 +126,7 @@ describe('an app', () => {
     [
       'says nothing of HTTP',
       `bun -e 'Bun.listen({ port: Number(process.env.PORT), hostname: "127.0.0.1", socket: { data(s) { s.write("what?\\r\\n\\r\\n") } } })'`,
-      /listens on port \d+ but gave no HTTP answer to GET \//,
+      /listens on port \d+ but sent no HTTP response to GET \//,
     ],
   ])('that %s in time is ended, and the error says so', async (_, command, said) => {
     await using world = await World.open()

@@ -167,7 +167,7 @@ describe('a receiver that', () => {
     const { delivery } = await deliver(berth, target.url)
     expect(delivery.attempts[0]).toMatchObject({
       status: null,
-      error: 'The answer was not complete within 0.2 s.',
+      error: 'The response was not complete within 0.2 s.',
     })
     expect(delivery.attempts[0].ms).toBeGreaterThanOrEqual(190)
     expect(delivery.attempts[0].ms).toBeLessThan(20_000)

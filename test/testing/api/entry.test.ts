@@ -41,7 +41,7 @@ test.each([
   ] as const) {
     const { status, text } = await ask(method, path, { ...headers, authorization })
     expect([path, status, JSON.parse(text).error]).toEqual([path, 403, 'forbidden'])
-    expect(text).toContain('no page of elsewhere')
+    expect(text).toContain('no requests of other web pages')
     expect((await ask(method, path, headers)).text).toBe(text)
   }
 })
@@ -64,7 +64,7 @@ test.skipIf(elsewhere === undefined)(
       (await ask('GET', '/_berth/clock', headers, host)).text
     expect(await refused({ ...evil, host: 'rebound.example' }, elsewhere)).toContain('Host header')
     expect(await refused(evil, elsewhere)).toContain('this machine only')
-    expect(await refused(evil)).toContain('no page of elsewhere')
+    expect(await refused(evil)).toContain('no requests of other web pages')
     expect(await refused({})).toContain('admin token')
     for (const path of ['/_berth/openapi.json', '/_berth/docs', '/_berth/nowhere'])
       expect([path, (await ask('GET', path, {}, elsewhere)).status]).toEqual([path, 403])

@@ -41,7 +41,7 @@ export function assignIPv4(calls: SocketCalls, fd: number): number {
 }
 
 /**
- * Does the same with `OWN_IPV6`.
+ * Does what the function above does, with `OWN_IPV6`.
  *
  * @param fd a socket of the network, of IPv6
  */

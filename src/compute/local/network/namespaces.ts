@@ -45,9 +45,10 @@ export async function findNetwork(report: number, signal: AbortSignal): Promise<
 }
 
 /**
- * Returns what a process has to join to configure a network. Closes the descriptor if the kernel refuses that.
+ * Returns the namespaces that a process joins to configure a network. If the kernel refuses that, returns null and closes
+ * the descriptor.
  *
- * @param network its namespace
+ * @param network descriptor of the network's namespace
  */
 export function joinableNetwork(calls: Pick<SocketCalls, 'ownerOf'>, network: number): Namespaces | null {
   if (mayJoinNetworks()) return { network, owner: null }

@@ -43,7 +43,7 @@ export async function readPackageJson(app: AppDirectory): Promise<PackageJson | 
   }
 }
 
-/** Reports whether the package depends on another, for running or for developing it. */
+/** Reports whether the package depends on one of these, for running or for developing it. */
 export function dependsOn(pkg: PackageJson, ...names: string[]): boolean {
   return names.some(
     (name) => Object.hasOwn(pkg.dependencies, name) || Object.hasOwn(pkg.devDependencies, name),

@@ -33,13 +33,12 @@ export async function readPythonPackages(app: AppDirectory, tools: Tools): Promi
     .filter(Boolean)
   const has = (name: string): boolean => listed.includes(name)
   const locked = await lockedInstall(app, tools)
-  const file = requirements === null ? [] : ['-r', 'requirements.txt']
   return {
     has,
     install(also) {
       const extra = pipCommand(uv, also)
       if (requirements === null && locked !== null) return extra === null ? locked : `${locked} && ${extra}`
-      const wanted = requirements === null ? [...specs, ...also] : [...file, ...also]
+      const wanted = [...(requirements === null ? specs : ['-r', 'requirements.txt']), ...also]
       if (listed.length === 0 && also.length === 0) return null
       const install = pipCommand(uv, wanted)
       return install === null ? null : `{ ${uv ? UV_VENV : VENV}; } && ${install}`

@@ -41,7 +41,7 @@ export async function checkHost(host: string, { allowLocal, resolve }: HostRules
   return { addresses, local: addresses.every((address) => LOCAL_KINDS.has(addressKind(address))) }
 }
 
-/** Does the part of the check that needs no DNS lookup. @throws SourceError */
+/** Checks a name as far as that needs no DNS lookup. @throws SourceError */
 export function checkName(host: string, allowLocal: boolean): void {
   const name = normalizeHost(host)
   if (!allowLocal && (LOCALHOST.test(name) || LOCAL_NAME.test(name))) {

@@ -126,7 +126,7 @@ export class ActiveFaults {
     return [...this.#entries.keys()].filter((kind) => this.lift(kind))
   }
 
-  /** Whether one lasts. */
+  /** Reports whether a fault of this kind lasts. */
   has(kind: LastingFaultKind): boolean {
     return this.#entries.has(kind)
   }

@@ -39,7 +39,7 @@ export class FaultyCompute extends DelegatingCompute {
     return this.#backendFailure
   }
 
-  /** The sandbox of a server that runs. */
+  /** Returns the sandbox of a server that runs. */
   running(serverId: string): FaultySandbox | undefined {
     return this.#running.get(serverId)
   }

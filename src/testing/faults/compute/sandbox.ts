@@ -135,7 +135,7 @@ export class FaultySandbox implements Sandbox {
     return this.#loaded?.faults ?? null
   }
 
-  /** The faults that last, to set one. */
+  /** Returns the faults that last, to set one. */
   async openFaults(): Promise<ActiveFaults> {
     this.#loading ??= this.#load()
     this.#loaded = await this.#loading

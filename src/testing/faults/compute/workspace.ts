@@ -6,7 +6,7 @@ const FAILING: readonly (keyof Workspace)[] = [
   'unpack',
 ]
 
-/** A workspace whose files cannot be read or changed. */
+/** Returns a workspace whose files cannot be read or changed. */
 export const brokenWorkspace = (inner: Workspace, error: Error): Workspace =>
   new Proxy(inner, {
     get(target, name) {

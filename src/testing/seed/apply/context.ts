@@ -52,7 +52,7 @@ export class ApplyContext {
     return all.some((account) => account.id === id) ? id : undefined
   }
 
-  /** The id behind a name that was made by now. */
+  /** Returns the id behind a name, if its object was made already. */
   idOf(kind: FixtureKind, name: string): string {
     const row = this.records.find(kind, name)
     if (row) return row.id

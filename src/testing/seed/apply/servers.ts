@@ -6,7 +6,7 @@ import type { ServerFixture, Variables } from '../resolve.ts'
 import type { ApplyContext } from './context.ts'
 import { putFiles } from './files.ts'
 
-/** Makes and mends servers, with their variables and files. */
+/** Creates or updates the servers, with their variables and files. */
 export async function applyServers(context: ApplyContext): Promise<void> {
   const { servers, secrets } = context.services
   for (const one of context.fixtures.servers) {
@@ -63,6 +63,6 @@ function variablesOf({ fixtures }: ApplyContext, { name, value }: FixtureEntry<S
   return Object.assign({}, value.secrets, ...apart.map((one) => one.value.values))
 }
 
-/** The variables that are not set to their values yet. */
+/** Returns the variables that are not set to their values yet. */
 export const changedVariables = (wanted: Variables, present: Variables): Variables =>
   Object.fromEntries(Object.entries(wanted).filter(([name, value]) => present[name] !== value))

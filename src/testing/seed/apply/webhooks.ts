@@ -10,7 +10,7 @@ import type { ApplyContext } from './context.ts'
 export const destinationOf = ({ url, inbox }: WebhookFixture, baseUrl: string): string =>
   url ?? `${baseUrl}/_berth/inbox/${inbox}`
 
-/** Makes and mends webhooks. */
+/** Creates or updates the webhooks. */
 export async function applyWebhooks(context: ApplyContext): Promise<void> {
   if (context.fixtures.webhooks.length === 0) return
   const webhooks = await context.services.webhooks()

@@ -55,9 +55,9 @@ const MAX_TEXT_BYTES = 2 ** 20
 const INCLUDE = /^(?!\s*[#;]).*\[\s*include/im
 
 /**
- * Checks that a repository keeps its data in allowed directories too, before git reads any of it: its links, the
- * object directories that it borrows from, and the files that its settings include could each lead to data elsewhere.
- * Git itself would read them, and repeat lines of files that it does not understand.
+ * Checks that all data of a repository is in allowed directories, before git reads any of it. Its links, the object
+ * directories that it borrows from, and the files that its settings include could lead elsewhere. Git would follow them,
+ * and its errors repeat lines of files that it does not understand.
  *
  * @throws SourceError that names what leads elsewhere
  */
