@@ -70,7 +70,7 @@ export class Generation {
   constructor(dependencies: GenerationDependencies, first?: FirstIds) {
     this.#dependencies = dependencies
     const { config, dataDirectory } = dependencies
-    this.#database = openDatabase(dataDirectory.database)
+    this.#database = openDatabase(dataDirectory.database, config.ephemeral)
     try {
       const { queries } = this.#database
       this.services = createServices({

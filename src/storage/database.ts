@@ -34,17 +34,19 @@ export interface Database {
  * Opens or creates the database and migrates its schema. Uses write-ahead logging with `synchronous = NORMAL`: a
  * committed change survives any end of the process.
  *
+ * @param isEphemeral whether the file is removed at the end of the process; nothing then waits for the disk
  * @throws StartupError if the file cannot be used or a newer berth wrote it
  */
-export function openDatabase(path: string): Database {
+export function openDatabase(path: string, isEphemeral = false): Database {
   try {
     makeWhereMissing(path)
     const sqlite = new Sqlite(path, { create: true, strict: true })
     sqlite.run(`PRAGMA busy_timeout = ${BUSY_MS}`)
-    // A new file is given its mode without waiting for the disk: there is nothing in it yet that could be lost.
+    // A snapshot's copy is given this mode without waiting for the disk: what it was copied from is still there. A new
+    // file has the mode.
     sqlite.run('PRAGMA synchronous = OFF')
     sqlite.run('PRAGMA journal_mode = WAL')
-    sqlite.run('PRAGMA synchronous = NORMAL')
+    if (!isEphemeral) sqlite.run('PRAGMA synchronous = NORMAL')
     sqlite.run('PRAGMA foreign_keys = ON')
     migrate(sqlite, path)
     const changes = sqlite.query<{ n: number }, []>('SELECT total_changes() AS n')

@@ -51,6 +51,10 @@ export const SCHEMA = STATE_MIGRATIONS.length
 /** Bytes of a database's header (sqlite.org/fileformat2.html, section 1.3). */
 const HEADER = 100
 
+/** Positions of the file format's versions for writing and reading in the header, and their value for write-ahead logging. */
+const FORMAT_VERSIONS = [18, 19]
+const WRITE_AHEAD_LOG = 2
+
 /** Position of `user_version` in the header, in which the number of the schema is. */
 const USER_VERSION = 60
 
@@ -104,14 +108,18 @@ export function migrate(sqlite: Sqlite, path: string, steps: readonly string[] =
 }
 
 /**
- * Returns an empty database with the newest schema, as gzip in base64. Imported as a macro, so it is created once,
- * when berth is compiled: copying it to a new directory saves a start the milliseconds of the migrations.
+ * Returns an empty database with the newest schema and write-ahead logging, as gzip in base64. Imported as a macro, so
+ * it is created once, when berth is compiled: copying it to a new directory saves a start the milliseconds of the
+ * migrations, and the journal by which SQLite would change the mode.
  */
 export function emptyDatabase(): string {
   const sqlite = new Sqlite(':memory:')
   try {
     migrate(sqlite, ':memory:')
-    return Buffer.from(Bun.gzipSync(new Uint8Array(sqlite.serialize()))).toString('base64')
+    const file = new Uint8Array(sqlite.serialize())
+    // A database in memory cannot be set to it.
+    for (const at of FORMAT_VERSIONS) file[at] = WRITE_AHEAD_LOG
+    return Buffer.from(Bun.gzipSync(file)).toString('base64')
   } finally {
     sqlite.close()
   }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'drizzle-orm'
 import { getTableConfig, type SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { StartupError } from '../../src/errors.ts'
 import { idempotency } from '../../src/http/idempotency-table.ts'
@@ -11,7 +12,7 @@ import { apiKeys } from '../../src/resources/keys/table.ts'
 import { servers } from '../../src/resources/servers/table.ts'
 import { readInstance, takeDataDirectory } from '../../src/storage/data-directory.ts'
 import { openDatabase } from '../../src/storage/database.ts'
-import { migrate } from '../../src/storage/migrate.ts'
+import { emptyDatabase, migrate } from '../../src/storage/migrate.ts'
 
 function temporary(): { path: string } & Disposable {
   const path = mkdtempSync(join(tmpdir(), 'berth-storage-'))
@@ -61,6 +62,36 @@ describe('openDatabase', () => {
     expect(schemaOf(made)).toEqual(schemaOf(stepped))
     expect(made.query('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
     for (const one of [made, stepped]) one.close()
+  })
+
+  test('a new file has write-ahead logging as it is written, and a copy of a state is given it', () => {
+    using folder = temporary()
+    const modeOf = (file: string) => {
+      using sqlite = new Sqlite(file)
+      return sqlite.query('PRAGMA journal_mode').get()
+    }
+    const empty = join(folder.path, 'empty.db')
+    const path = join(folder.path, 'berth.db')
+    const copy = join(folder.path, 'copy.db')
+    writeFileSync(empty, Bun.gunzipSync(Buffer.from(emptyDatabase(), 'base64')))
+    expect(modeOf(empty)).toEqual({ journal_mode: 'wal' })
+    const database = openDatabase(path)
+    database.copyTo(copy)
+    database.close()
+    openDatabase(copy).close()
+    expect(modeOf(copy)).toEqual({ journal_mode: 'wal' })
+  })
+
+  test('waits for the disk only if the file is kept', () => {
+    using folder = temporary()
+    const synchronousOf = (isEphemeral: boolean) => {
+      const database = openDatabase(join(folder.path, `${isEphemeral}.db`), isEphemeral)
+      const [row] = database.queries.values<[number]>(sql`PRAGMA synchronous`)
+      database.close()
+      return row?.[0]
+    }
+    expect(synchronousOf(true)).toBe(0)
+    expect(synchronousOf(false)).toBe(1)
   })
 
   test('refuses a file of a newer berth with cause and remedy, and leaves it as it is', () => {
