@@ -70,6 +70,19 @@ export function outliveTests(): void {
       })
     })
 
+    test('outlives every signal that a command sends, and commands have the default actions', async () => {
+      await using bench = new Bench('bubblewrap')
+      const sandbox = await bench.start()
+      // Right after the start of a command the first thread blocks signals.
+      for (let round = 0; round < 5; round += 1) {
+        const attempts = 'for n in $(seq 64); do kill -$n 1; done; grep SigIgn /proc/self/status'
+        expect(await run(sandbox, attempts)).toMatchObject({
+          exitCode: 0,
+          stdout: 'SigIgn:\t0000000000000000\n',
+        })
+      }
+    })
+
     test('does not let a command outlive kill -9 of berth, whatever it has stopped', async () => {
       await using bench = new Bench('bubblewrap')
       const program = [process.execPath, join(import.meta.dir, 'conformance/host.ts'), 'bubblewrap']

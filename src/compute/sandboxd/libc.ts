@@ -20,6 +20,10 @@ const PR_SET_CHILD_SUBREAPER = 36
 const KEYCTL = process.arch === 'arm64' ? 219 : 250
 const KEYCTL_JOIN_SESSION_KEYRING = 1
 const IPC_RMID = 0
+const LAST_SIGNAL = 64
+/** SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGCHLD, SIGSTOP, SIGPWR, SIGSYS, and those of the C library's threads. */
+const USED_SIGNALS = [1, 2, 9, 15, 17, 19, 30, 31, 32, 33]
+const SIG_IGN = 1
 /** Positions in sysinfo(2)'s structure on 64-bit systems: in words of 8 bytes, and of 4 bytes for the unit. */
 const SYSINFO_WORDS = 16
 const SYSINFO_SHARED = 6
@@ -56,6 +60,12 @@ export interface Libc {
   reap(pid: number): void
   /** Keeps processes of the same user from tracing this one or taking its descriptors. */
   forbidTracing(): void
+  /**
+   * Ignores signals that would end this process and that it has no use for. What Bun starts has the default actions again. A
+   * process 1 is spared the default actions, but not while its first thread blocks signals, as it does when it starts a
+   * program; and Bun's handlers for crashes end it.
+   */
+  ignoreSignals(): void
   /** Gives this process a new session keyring; a shared one would contain other programs' keys. */
   leaveKeyring(): void
   /** Sets a resource limit on this process and all it starts. */
@@ -101,6 +111,7 @@ export function loadLibc(): Libc {
     semctl: { args: ['int', 'int', 'int'], returns: 'int' },
     msgctl: { args: ['int', 'int', 'ptr'], returns: 'int' },
     usleep: { args: ['u32'], returns: 'int' },
+    signal: { args: ['int', 'u64'], returns: 'u64' },
   })
   return {
     pipe(ours) {
@@ -126,6 +137,11 @@ export function loadLibc(): Libc {
       return info[SIGINFO_PID] || null
     },
     reap: (pid) => void symbols.waitpid(pid, null, WNOHANG),
+    ignoreSignals() {
+      for (let signal = 1; signal <= LAST_SIGNAL; signal += 1) {
+        if (!USED_SIGNALS.includes(signal)) symbols.signal(signal, SIG_IGN)
+      }
+    },
     leaveKeyring: () => void symbols.syscall(KEYCTL, KEYCTL_JOIN_SESSION_KEYRING, 0),
     forbidTracing: () => void symbols.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0),
     limit(resource, value) {

@@ -150,6 +150,7 @@ export class Sandboxd {
     const { rlimits, watch } = configuration
     this.#configuration = configuration
     libc.limit('core', 0)
+    if (process.pid === 1) libc.ignoreSignals()
     if (rlimits.fileBytes !== undefined) libc.limit('fileBytes', rlimits.fileBytes)
     if (rlimits.processes !== undefined) libc.limit('processes', rlimits.processes)
     adoptOrphans(libc, () => this.#childPids())
