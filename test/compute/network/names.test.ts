@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
+import { NameServer } from '../../../src/compute/local/network/outbound/name-server.ts'
 import type { OutboundSettings } from '../../../src/compute/outbound-control.ts'
 import { endWorlds, hasWorlds, openWorld } from './open-world.ts'
 
@@ -74,4 +75,13 @@ describe.skipIf(!hasWorlds)('names that a server looks up', () => {
       setTimeout(() => { console.log("failed only", failed); process.exit() }, 3000)`
     expect(await world.run(`${process.execPath} -e '${client}'`)).toBe('failed at once')
   }, 60_000)
+})
+
+test('a server can have berth remember few names of an address, the newest ones', async () => {
+  const resolver = { lookUp: async () => ['93.184.216.34'], servers: async () => [] }
+  const server = new NameServer({ refusal: () => null }, resolver, () => null)
+  for (let n = 1; n <= 300; n += 1) await server.resolve(`n${n}.example`, { search: false })
+  await server.resolve('n250.example', { search: false })
+  const names = server.namesOf('93.184.216.34')
+  expect([names.length, names.at(-1), names.includes('n200.example')]).toEqual([100, 'n250.example', false])
 })

@@ -12,12 +12,18 @@ const FORWARD_MS = 5_000
 /** Addresses whose names are kept of a server; the oldest are forgotten. */
 const MOST_ADDRESSES = 10_000
 
+/** Names that are kept of an address; the oldest are forgotten. */
+const MOST_NAMES = 100
+
 /**
  * Names that are looked up for a server at a time, and queries of other types that are passed on. Those that are more
  * fail, so a server cannot fill berth's memory while the machine's name servers are silent.
  */
 const MOST_LOOK_UPS = 250
 const MOST_FORWARDED = 32
+
+/** The machine's resolver. */
+type Resolver = Pick<NameResolver, 'lookUp' | 'servers'>
 
 /** Decides about names for the name server of one server. */
 export interface NameRules {
@@ -31,7 +37,7 @@ export interface NameRules {
  */
 export class NameServer {
   readonly #rules: NameRules
-  readonly #resolver: NameResolver
+  readonly #resolver: Resolver
   readonly #admit: () => (() => void) | null
   readonly #names = new Map<string, Set<string>>()
   readonly #underWay = new Map<string, Promise<string[]>>()
@@ -42,7 +48,7 @@ export class NameServer {
    * @param admit takes the room of a connection for a query that is passed on, and returns a function that gives it
    *   back; null if there is none
    */
-  constructor(rules: NameRules, resolver: NameResolver, admit: () => (() => void) | null) {
+  constructor(rules: NameRules, resolver: Resolver, admit: () => (() => void) | null) {
     this.#rules = rules
     this.#resolver = resolver
     this.#admit = admit
@@ -127,14 +133,17 @@ export class NameServer {
   #remember(address: string, name: string): void {
     const names = this.#names.get(address) ?? new Set()
     // The newest is the last.
+    names.delete(name)
+    dropOldest(names.add(name), MOST_NAMES)
     this.#names.delete(address)
-    this.#names.set(address, names.add(name))
-    if (this.#names.size <= MOST_ADDRESSES) return
-    for (const [oldest] of this.#names) {
-      this.#names.delete(oldest)
-      break
-    }
+    dropOldest(this.#names.set(address, names), MOST_ADDRESSES)
   }
+}
+
+/** Removes the first entry of a collection that has more than it may. */
+function dropOldest(collection: Map<string, unknown> | Set<string>, most: number): void {
+  const [oldest] = collection.keys()
+  if (collection.size > most && oldest !== undefined) collection.delete(oldest)
 }
 
 /** Reports whether this machine has an IPv6 address beyond its own links. */
