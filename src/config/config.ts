@@ -27,6 +27,8 @@ export interface Config extends AgentConfig {
   /** Absolute path of the data directory; with `ephemeral` a fresh temporary one is made instead. */
   readonly dataDir: string
   readonly ephemeral: boolean
+  /** Absolute path of the snapshot that an empty data directory is filled with, or null. */
+  readonly snapshot: string | null
   /** One JSON line on stdout when ready instead of the banner. */
   readonly json: boolean
   readonly isolation: 'auto' | Isolation
@@ -123,6 +125,14 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     description: 'keep everything in a temporary folder that is removed at exit',
     setting: 'ephemeral',
     kind: { kind: 'switch' },
+  },
+  {
+    name: 'snapshot',
+    value: 'DIR',
+    description:
+      'begin with a copy of this snapshot (snapshots/NAME in a data folder), in an empty data folder',
+    setting: 'snapshot',
+    kind: { kind: 'text' },
   },
   {
     name: 'json',

@@ -34,6 +34,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     port: 4747,
     dataDir: '.berth',
     ephemeral: false,
+    snapshot: null,
     json: false,
     isolation: 'auto',
     apiKey: null,
@@ -76,6 +77,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
   }
   file.end()
   settings.dataDir = resolve(cwd, String(settings.dataDir))
+  if (settings.snapshot !== null) settings.snapshot = resolve(cwd, String(settings.snapshot))
   for (const name of ['sourceFolders', 'fixtures'] as const) {
     settings[name] = (settings[name] as string[]).map((path) => resolve(cwd, path))
   }

@@ -317,6 +317,7 @@ export function createServices(dependencies: ServiceDependencies) {
   return {
     ...common,
     version,
+    dataDir,
     state,
     /** The requests on whose behalf code runs. */
     requests,

@@ -120,6 +120,7 @@ async function start(
   const plan = await planOf(config)
   const data = await takeData(config, dependencies, onRelease)
   const { dataDirectory } = data
+  if (data.clock && config.freeze === null) await clock.begin(data.clock)
 
   // The probe runs a process. Meanwhile the rest is loaded, the database opens and the app is created.
   const mainPort = new MainPort(config)

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import type { Config } from '../config/config.ts'
-import { machineNow } from '../runtime/clock.ts'
+import { type ClockState, machineNow } from '../runtime/clock.ts'
 import { type DataDirectory, takeDataDirectory, untilGivenBack } from '../storage/data-directory.ts'
 import { type EphemeralDirectory, makeEphemeral } from '../storage/ephemeral.ts'
 import { type Heartbeat, NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
@@ -9,6 +9,8 @@ import { type Heartbeat, NO_HEARTBEAT, openHeartbeat } from '../storage/heartbea
 export interface TakenData {
   readonly dataDirectory: DataDirectory
   readonly isEphemeral: boolean
+  /** The clock of the snapshot that it was filled with; null without one. */
+  readonly clock: ClockState | null
   /** Where the time of a kill is found; null if this system has no place for it. */
   readonly heartbeat: Heartbeat | null
   /** Notes that the start succeeded: otherwise, a directory that it created is removed. */
@@ -20,13 +22,14 @@ export interface TakenData {
 }
 
 /**
- * Takes the data directory, or creates an ephemeral one. Waits if the berth before is still giving it back.
+ * Takes the data directory, or creates an ephemeral one. Waits if the berth before is still giving it back. Fills it with
+ * the snapshot that the configuration names.
  *
  * @param onRelease has a function called when the directory is not needed any more
  * @throws StartupError if it cannot be used
  */
 export async function takeData(
-  config: Pick<Config, 'ephemeral' | 'dataDir'>,
+  config: Pick<Config, 'ephemeral' | 'dataDir' | 'snapshot'>,
   { temporaryDir = tmpdir() }: { temporaryDir?: string },
   onRelease: (release: () => void) => void,
 ): Promise<TakenData> {
@@ -36,11 +39,19 @@ export async function takeData(
   const dataDirectory = takeDataDirectory(ephemeral?.path ?? config.dataDir)
   let hasStarted = false
   onRelease(() => (hasStarted ? dataDirectory.release() : dataDirectory.discard()))
+  const clock =
+    config.snapshot === null
+      ? null
+      : await (await import('./start-from-snapshot.ts')).startFromSnapshot(
+          dataDirectory.path,
+          config.snapshot,
+        )
   const heartbeat = ephemeral ? null : openHeartbeat(dataDirectory.path)
   if (heartbeat) onRelease(() => heartbeat.close())
   return {
     dataDirectory,
     isEphemeral: ephemeral !== null,
+    clock,
     // Nobody starts on an ephemeral directory again.
     heartbeat: ephemeral ? NO_HEARTBEAT : heartbeat,
     keep() {

@@ -23,6 +23,8 @@ interface SignInRoutesOptions extends ReachableSources {
   logger: Logger
   signIn: SignIn
   version: string
+  /** The data directory, an absolute path. */
+  dataDir: string
   /** Reports whether a process on a server sent a request. */
   isSentFromServer: (request: Request) => Promise<boolean>
 }

@@ -91,6 +91,64 @@ test('an instance in the background outlives its start, is found below its folde
   expect(nothing.stderr).toContain(info.data_dir)
 })
 
+test('a second instance goes on from a snapshot beside the first, and leaves nothing behind', async () => {
+  await using here = place()
+  const info = JSON.parse((await here.berth('tree', [...DETACH, '--json'])).stdout)
+  await here.berth('tree', ['servers', 'create'])
+  const tree = join(here.path, 'tree')
+  const [server] = JSON.parse((await here.berth('tree', ['servers', 'list', '--json'])).stdout).servers
+  const write = (text: string): Promise<Outcome> =>
+    here.berth('tree', ['exec', '-s', server.id, '--', 'sh', '-c', `printf '${text}' > note.txt`])
+  await write('as saved')
+  await here.berth('tree', ['snapshot', 'save', 'nice'])
+  await write('changed since')
+  const snapshot = join(info.data_dir, 'snapshots/nice')
+  const options = { cwd: tree, env: here.env }
+  const before = readdirSync(here.path)
+  {
+    await using fork = await serve(['--ephemeral', '--snapshot', '.berth/snapshots/nice'], options)
+    const { base_url: url, api_key: key, data_dir: copy, sign_in_url: link } = fork.info
+    expect([key, url === info.base_url]).toEqual([info.api_key, false])
+    const noteOf = async (base: string): Promise<unknown> => {
+      const headers = { authorization: `Bearer ${key}` }
+      const response = await fetch(`${base}/servers/${server.id}/files?path=note.txt`, { headers })
+      return ((await response.json()) as { content: unknown }).content
+    }
+    expect([await noteOf(url), await noteOf(info.base_url)]).toEqual(['as saved', 'changed since'])
+    // The link signs in to the second instance.
+    const signedIn = await fetch(link, { redirect: 'manual' })
+    expect(signedIn.headers.getSetCookie()[0]).toContain(`_${new URL(url).port}=`)
+    await until(async () => (await here.list()).length === 2, 'both are listed')
+    await here.berth('tree', ['servers', 'delete', server.id, '--yes', '--base-url', url])
+    expect(await noteOf(info.base_url)).toBe('changed since')
+    const stopped = await here.berth('tree', ['stop', '--data', copy])
+    expect(stopped.exitCode).toBe(0)
+    expect(existsSync(copy)).toBe(false)
+  }
+  expect(readdirSync(here.path)).toEqual(before)
+  expect(await here.list()).toMatchObject([{ pid: info.pid }])
+
+  // Only an empty directory is filled, whole or not at all.
+  for (const [args, why] of [
+    [['--snapshot', snapshot], 'is in use'],
+    [['--snapshot', join(here.path, 'tree'), '--data', 'new'], 'is no snapshot'],
+    [['--snapshot', `${snapshot}-not`, '--data', 'new'], 'is no snapshot'],
+  ] as const) {
+    const refused = await here.berth('tree', [...DETACH, ...args])
+    expect(refused).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(refused.stderr).toContain(why)
+  }
+  expect(existsSync(join(tree, 'new'))).toBe(false)
+  // A kept copy goes on by itself.
+  const kept = [...DETACH, '--data', 'kept']
+  expect((await here.berth('tree', [...kept, '--snapshot', snapshot])).exitCode).toBe(0)
+  const again = await here.berth('tree', ['stop', '--data', 'kept'])
+  expect(again.exitCode).toBe(0)
+  const refused = await here.berth('tree', [...kept, '--snapshot', snapshot])
+  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('Leave out --snapshot')])
+  expect((await here.berth('tree', kept)).exitCode).toBe(0)
+})
+
 test('a start in the background that fails says why, with the exit code of serve', async () => {
   await using here = place()
   await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })

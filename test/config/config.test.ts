@@ -35,6 +35,7 @@ const CASES: Record<
   port: { setting: 'port', good: ['0', 0], other: '65535', bad: '65536' },
   data: { setting: 'dataDir', good: ['/d', '/d'], other: '/e', bad: null },
   ephemeral: { setting: 'ephemeral', good: ['true', true], other: 'false', bad: 'maybe' },
+  snapshot: { setting: 'snapshot', good: ['/d/snapshots/s', '/d/snapshots/s'], other: '/e', bad: null },
   json: { setting: 'json', good: ['1', true], other: '0', bad: 'x' },
   isolation: { setting: 'isolation', good: ['none', 'none'], other: 'auto', bad: 'docker' },
   'api-key': {
@@ -284,6 +285,7 @@ test('a file that sets every option is taken as it stands', () => {
     port: 0,
     dataDir: '/somewhere/every-option',
     ephemeral: false,
+    snapshot: '/somewhere/before/snapshots/nice',
     json: true,
     isolation: 'none',
     apiKey: 'sk_live_every_option',

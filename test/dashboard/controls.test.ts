@@ -44,6 +44,10 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await page.locator('.card', { hasText: 'before-reset' }).getByText('saved to undo').waitFor()
     const saved = page.locator('.card').filter({ has: page.getByRole('button', { name: 'Fork' }) })
     expect(await saved.locator('strong').allTextContents()).toEqual(['mine', 'before-reset'])
+    await saved.filter({ hasText: 'mine' }).getByRole('button', { name: 'Fork' }).click()
+    const line = `berth serve --snapshot ${berth.info.data_dir}/snapshots/mine --ephemeral --port 0`
+    await page.getByRole('dialog').getByText(line, { exact: true }).waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click()
     expect((await berth.call('GET', '/servers')).body.servers).toEqual([])
     await page.locator('.card', { hasText: 'mine' }).getByRole('button', { name: 'Restore' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()

@@ -15,6 +15,8 @@ export interface DashboardContext {
   /** Whether a link to the account would begin a session that may. */
   readonly is_first_account: boolean
   readonly version: string
+  /** The data directory, an absolute path; null for a session without the rights of the instance. */
+  readonly data_dir: string | null
   /** The address of the API, as in `http://127.0.0.1:4747`. */
   readonly base_url: string
   /** The time by berth's clock, as in `2026-05-01T12:00:00.000Z`. */

@@ -16,13 +16,21 @@ interface DashboardRoutesOptions {
   queries: Queries
   clock: Clock
   version: string
+  dataDir: string
 }
 
 /**
  * Serves the dashboard: one page at `/` and at every path below `/dashboard`, whose script shows what the path
  * names, and the page's files.
  */
-export function dashboardRoutes({ browserRequests, keys, queries, clock, version }: DashboardRoutesOptions) {
+export function dashboardRoutes({
+  browserRequests,
+  keys,
+  queries,
+  clock,
+  version,
+  dataDir,
+}: DashboardRoutesOptions) {
   const assets = new DashboardAssets()
   const page = pageRoute(async (request) => {
     const { session, csrf, origin } = await browserRequests.requireSession(request)
@@ -36,6 +44,7 @@ export function dashboardRoutes({ browserRequests, keys, queries, clock, version
         is_admin: isAdmin,
         is_first_account: id === keys.firstAccountId(),
         version,
+        data_dir: isAdmin ? dataDir : null,
         base_url: origin,
         now: toIso(clock.now()),
       },

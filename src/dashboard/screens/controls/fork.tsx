@@ -1,31 +1,26 @@
 import { quoted } from '../../components/command-lines.tsx'
 import { CopyButton } from '../../components/copy.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { useDashboard } from '../../dashboard.ts'
 
-/** Shows the commands that start a second instance from a snapshot, beside this one. */
+/** Shows the command that starts a second instance from a snapshot, beside this one. */
 export function Fork({ name, onClose }: { name: string; onClose: () => void }) {
-  const dir = quoted(`${name}-fork`)
-  const commands = [
-    `cp -r ${quoted(`.berth/snapshots/${name}`)} ${dir}`,
-    `cp .berth/master.key .berth/credentials.json ${dir}`,
-    `berth serve --data ${dir} --port 0`,
-  ]
+  const { context } = useDashboard()
+  const command = `berth serve --snapshot ${quoted(`${context.data_dir}/snapshots/${name}`)} --ephemeral --port 0`
   return (
     <Dialog title={`A second instance from ${name}`} onClose={onClose}>
       <p>
-        A copy of the snapshot with the keys of this instance is a data directory. What starts from it goes
-        its own way; nothing here changes.
+        Run this on the machine of this instance. It starts beside it, from a copy of the snapshot with the
+        same keys, and prints a link that signs you in. Nothing here changes.
       </p>
-      {commands.map((command) => (
-        <div class="line" key={command}>
-          <code>{command}</code>
-          <CopyButton text={command} label="Copy the line" />
-        </div>
-      ))}
+      <div class="line">
+        <code>{command}</code>
+        <CopyButton text={command} label="Copy the line" />
+      </div>
       <p class="quiet below">
-        <code>berth list</code> names the directory of this instance if it is not <code>.berth</code>. While
-        both run, public projects of the second answer at <code>SLUG.localhost</code> only: the ports of their
-        own are taken.
+        It ends with Ctrl-C, and its copy with it. To keep the copy, write <code>--data DIR</code> in place of{' '}
+        <code>--ephemeral</code>. While both run, public projects of the second answer at{' '}
+        <code>SLUG.localhost</code> only: the ports of their own are taken.
       </p>
     </Dialog>
   )
