@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { codeOf } from '../runtime/error-info.ts'
+import { readTextOrNull } from '../runtime/read-text.ts'
 
 /**
  * The environment variable by which berth finds what a command started. systemd uses the same name for the same
@@ -220,11 +221,5 @@ function addDescendants(processes: readonly ProcessInfo[], members: Set<number>)
   }
 }
 
-function readProc(pid: number, file: 'stat' | 'environ' | 'cmdline' | 'comm'): string | null {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'latin1')
-  } catch {
-    // It has ended, or belongs to another user.
-    return null
-  }
-}
+const readProc = (pid: number, file: 'stat' | 'environ' | 'cmdline' | 'comm'): string | null =>
+  readTextOrNull(`/proc/${pid}/${file}`)

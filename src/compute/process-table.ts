@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { ifPresent } from '../runtime/if-present.ts'
+import { readTextOrNull } from '../runtime/read-text.ts'
 import { readMarker } from './find-processes.ts'
 import { readTcpSockets, socketsOf } from './local/sockets.ts'
 import type { ProcessState, ServerConsumption } from './server-process.ts'
@@ -63,11 +64,12 @@ export function readProcessTable(pids: readonly number[], marker: string, networ
 }
 
 /** Returns milliseconds since the start of the machine. */
-export const uptimeMs = (): number => Math.round(Number.parseFloat(textOf('/proc/uptime') ?? '0') * 1_000)
+export const uptimeMs = (): number =>
+  Math.round(Number.parseFloat(readTextOrNull('/proc/uptime') ?? '0') * 1_000)
 
 function readEntry(pid: number, marker: string, listening: ReadonlyMap<string, number>): TableEntry | null {
   const fields = readStat(pid)
-  const status = textOf(`/proc/${pid}/status`)
+  const status = readTextOrNull(`/proc/${pid}/status`)
   if (fields === null || status === null) return null
   const ports =
     listening.size === 0 ? [] : (socketsOf(pid) ?? []).flatMap((inode) => listening.get(inode) ?? [])
@@ -101,7 +103,7 @@ export function readStat(
 
 /** Returns the fields of /proc/PID/stat from the state on; null if the process has ended. */
 function statFields(pid: number): string[] | null {
-  const stat = textOf(`/proc/${pid}/stat`)
+  const stat = readTextOrNull(`/proc/${pid}/stat`)
   // The name is in parentheses and may contain any character, including parentheses.
   return stat === null ? null : stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
@@ -126,7 +128,7 @@ export function measureConsumption(started: readonly number[], own: readonly num
       cpuMs += ticksOf(fields, field)
     }
     if (own.includes(pid)) continue
-    const status = textOf(`/proc/${pid}/status`) ?? ''
+    const status = readTextOrNull(`/proc/${pid}/status`) ?? ''
     for (const name of ['RssAnon', 'RssShmem']) {
       memoryBytes += Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) * 1024
     }
@@ -170,13 +172,4 @@ function withInheritedExecutions(found: readonly TableEntry[]): TableEntry[] {
     }
     return { ...entry, execution: from?.execution ?? null }
   })
-}
-
-function textOf(path: string): string | null {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    // It has ended, or belongs to another user.
-    return null
-  }
 }

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { BerthError } from '../errors.ts'
+import { percentDecoded } from '../runtime/decode.ts'
 import type { Ids } from '../runtime/ids.ts'
 import { type HostOptions, hostGuard } from './host.ts'
 
@@ -51,11 +52,5 @@ function checkSlashes(url: string): void {
 /** Reports whether the escapes in a URL's path are UTF-8 (RFC 3986, 2.5). */
 function isText(url: string): boolean {
   if (!url.includes('%')) return true
-  const path = url.split('?', 1)[0] ?? ''
-  try {
-    decodeURIComponent(path)
-    return true
-  } catch {
-    return false
-  }
+  return percentDecoded(url.split('?', 1)[0] ?? '') !== null
 }

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { FileContent, FileDetails } from '../../resources/files/model.ts'
+import { utf8Text } from '../../runtime/decode.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { readInput } from '../local-file.ts'
@@ -111,13 +112,10 @@ export function encode(bytes: Uint8Array): { content: string; encoding?: 'base64
     content: Buffer.from(bytes).toString('base64'),
     encoding: 'base64',
   })
-  try {
-    const content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    // In JSON a control character takes six bytes, in base64 it takes four thirds of one.
-    return JSON.stringify(content).length > Math.ceil(bytes.length / 3) * 4 ? base64() : { content }
-  } catch {
-    return base64()
-  }
+  const content = utf8Text(bytes)
+  if (content === null) return base64()
+  // In JSON a control character takes six bytes, in base64 it takes four thirds of one.
+  return JSON.stringify(content).length > Math.ceil(bytes.length / 3) * 4 ? base64() : { content }
 }
 
 async function loadLocal(source = '-', context: ProcessContext): Promise<Uint8Array> {

@@ -1,6 +1,7 @@
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { SecretChanges } from '../../resources/secrets/model.ts'
+import { utf8Text } from '../../runtime/decode.ts'
 import { CommandError } from '../errors.ts'
 import { type OptionsOf, text } from '../options.ts'
 import { printable } from '../output.ts'
@@ -202,11 +203,9 @@ async function pipedValue(names: readonly string[], { stdin }: ProcessContext): 
     )
   }
   const bytes = await stdin.bytes()
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    // The trailing newline belongs to the pipe, not to the value.
-    return [text.replace(/\r?\n$/, '')]
-  } catch {
+  const text = utf8Text(bytes)
+  if (text === null)
     throw new CommandError('The value on standard input is not UTF-8 text. Set it as base64, for one.')
-  }
+  // The trailing newline belongs to the pipe, not to the value.
+  return [text.replace(/\r?\n$/, '')]
 }

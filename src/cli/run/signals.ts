@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { signal as send } from '../../compute/terminate.ts'
+import { readTextOrNull } from '../../runtime/read-text.ts'
 
 /**
  * Signals to relay to the command. Job control and terminal resizes reach its whole process group without a relay.
@@ -136,7 +137,7 @@ class GroupSignalDetector {
   /** Reports whether the group has just received this signal. */
   async wasSent(name: NodeJS.Signals): Promise<boolean> {
     const waiting = this.#waiting
-    const status = readStatus(waiting.pid)
+    const status = readTextOrNull(`/proc/${waiting.pid}/status`)
     if (status !== null && isPending(status, name)) {
       this.#restart(waiting)
       return true
@@ -181,12 +182,4 @@ function isPending(status: string, name: NodeJS.Signals): boolean {
   return [...status.matchAll(/^(?:Sig|Shd)Pnd:\s+([0-9a-f]+)$/gm)].some(
     ([, mask]) => (BigInt(`0x${mask}`) & bit) !== 0n,
   )
-}
-
-function readStatus(pid: number): string | null {
-  try {
-    return readFileSync(`/proc/${pid}/status`, 'latin1')
-  } catch {
-    return null
-  }
 }

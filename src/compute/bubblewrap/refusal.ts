@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
+import { readTextOrNull } from '../../runtime/read-text.ts'
 
 /** Why an isolation cannot be used, and what a person can do about it. */
 interface Refusal {
@@ -50,10 +51,4 @@ export function explainFailure(said: string): Refusal {
   }
 }
 
-function setting(name: string): string | null {
-  try {
-    return readFileSync(`/proc/sys/kernel/${name}`, 'utf8').trim()
-  } catch {
-    return null
-  }
-}
+const setting = (name: string): string | undefined => readTextOrNull(`/proc/sys/kernel/${name}`)?.trim()

@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
+import { readTextOrNull } from '../../runtime/read-text.ts'
 import { ComputeError } from '../driver.ts'
 
 /** A directory of the descriptors of this process. */
@@ -9,12 +10,8 @@ const SHARE_FOR_OTHERS = 1 / 8
 
 /** Returns how many descriptors this process may have open; null if the system does not tell. */
 export function maxOpenFiles(): number | null {
-  try {
-    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? []
-    return limit === undefined ? null : Number(limit)
-  } catch {
-    return null
-  }
+  const [, limit] = /^Max open files\s+(\d+)/m.exec(readTextOrNull('/proc/self/limits') ?? '') ?? []
+  return limit === undefined ? null : Number(limit)
 }
 
 /**

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { codeOf } from '../../runtime/error-info.ts'
+import { readTextOrNull } from '../../runtime/read-text.ts'
 import type { Pace } from './pace.ts'
 
 /**
@@ -25,13 +26,7 @@ const TABLES = ['net/tcp', 'net/tcp6']
 
 /** Returns all TCP sockets of a process's network; null if the system does not show them. */
 export function readTcpSockets(pid: number): TcpSocket[] | null {
-  const texts = TABLES.map((table) => {
-    try {
-      return readFileSync(`/proc/${pid}/${table}`, 'latin1')
-    } catch {
-      return null
-    }
-  })
+  const texts = TABLES.map((table) => readTextOrNull(`/proc/${pid}/${table}`))
   return socketsIn(texts, () => true)
 }
 

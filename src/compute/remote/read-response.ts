@@ -1,3 +1,4 @@
+import { utf8Text } from '../../runtime/decode.ts'
 import { ComputeError, type LoopbackAddress } from '../driver.ts'
 import type { ServerConsumption } from '../server-process.ts'
 import type { DirectoryEntry, ManifestEntry, WorkspaceEntry, WorkspaceFile } from '../workspace.ts'
@@ -126,11 +127,9 @@ export const isPathBelow = (path: string): boolean => path.split('/').every(isNa
 
 function readList(service: string, bytes: Uint8Array): string[] {
   if (bytes.length === 0) return []
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes).split('\0')
-  } catch {
-    throw wrongResponse(service)
-  }
+  const text = utf8Text(bytes)
+  if (text === null) throw wrongResponse(service)
+  return text.split('\0')
 }
 
 function readJsonList(service: string, bytes: Uint8Array): unknown[] {

@@ -1,4 +1,5 @@
 import type { ComponentType } from 'preact'
+import { percentDecoded } from '../../runtime/decode.ts'
 
 /** The parameters of a path, decoded, by name. */
 export type Params = Readonly<Record<string, string>>
@@ -36,7 +37,7 @@ export function matchRoute(routes: readonly Route[], path: string): RouteMatch |
     const fits = segments.every((segment, index) => {
       const value = given[index] ?? ''
       if (!segment.startsWith(':')) return segment === value
-      params[segment.slice(1)] = decoded(value)
+      params[segment.slice(1)] = percentDecoded(value) ?? value
       return value !== ''
     })
     if (fits) return { route, params }
@@ -45,11 +46,3 @@ export function matchRoute(routes: readonly Route[], path: string): RouteMatch |
 }
 
 const segmentsOf = (path: string): string[] => path.replace(/\/+$/, '').split('/')
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
-}

@@ -1,3 +1,4 @@
+import { percentDecoded } from '../../runtime/decode.ts'
 /** A parsed request to a registry. */
 export type RegistryRequest =
   | { readonly kind: 'ping' }
@@ -31,7 +32,7 @@ export const isVersion = (version: string): boolean => VERSION.test(version)
  * @param pathname as in a URL, still escaped
  */
 export function parsePath(pathname: string): RegistryRequest | null {
-  const parts = decode(pathname)?.slice(1).replace(/\/$/, '').split('/')
+  const parts = percentDecoded(pathname)?.slice(1).replace(/\/$/, '').split('/')
   if (parts === undefined) return null
   if (parts[0] === '-') return parseService(parts.slice(1))
   const name = takeName(parts)
@@ -57,12 +58,4 @@ function parseService(parts: string[]): RegistryRequest | null {
 function takeName(parts: string[]): string | null {
   const name = parts.splice(0, parts[0]?.startsWith('@') ? 2 : 1).join('/')
   return isPackageName(name) ? name : null
-}
-
-function decode(pathname: string): string | null {
-  try {
-    return decodeURIComponent(pathname)
-  } catch {
-    return null
-  }
 }

@@ -1,4 +1,5 @@
 import type { Workspace } from '../../compute/workspace.ts'
+import { percentDecoded } from '../../runtime/decode.ts'
 import { type OwnResponse, ownContent, wantsHtml } from '../sites/own-response.ts'
 import type { FileRequest, FileResponse, ServeFiles } from '../sites/upstream.ts'
 import { evaluate, parseRange, rangeApplies } from './conditions.ts'
@@ -205,7 +206,7 @@ function targetOf(target: string): Target | null {
   const names: string[] = []
   for (const part of parts) {
     if (part === '') continue
-    const name = part.includes('%') ? decode(part) : part
+    const name = part.includes('%') ? percentDecoded(part) : part
     if (name === null || !isVisible(name, names.length)) return null
     names.push(name)
   }
@@ -221,12 +222,4 @@ function pathOf(target: string): string {
 function isVisible(name: string, depth: number): boolean {
   if (name.startsWith('.')) return depth === 0 && name === WELL_KNOWN
   return !/[/\\\p{Cc}]/u.test(name)
-}
-
-function decode(part: string): string | null {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return null
-  }
 }

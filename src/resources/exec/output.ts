@@ -3,6 +3,7 @@ import type { RefusedDestination } from '../../compute/outbound-control.ts'
 import type { BerthError } from '../../errors.ts'
 import type { SendBytes } from '../../http/byte-stream.ts'
 import type { SendEvent } from '../../http/sse.ts'
+import { utf8Text } from '../../runtime/decode.ts'
 import { encodeFrame, FRAME_KINDS } from './frames.ts'
 
 /** Most bytes of each stream in a result. */
@@ -102,13 +103,9 @@ export class EventOutput implements ExecOutput {
   }
 
   #event(stream: Stream, bytes: Uint8Array): Promise<void> | void {
-    try {
-      return this.#send(stream, {
-        data: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes),
-      })
-    } catch {
-      return this.#send(stream, { data: Buffer.from(bytes).toString('base64'), encoding: 'base64' })
-    }
+    const data = utf8Text(bytes)
+    if (data !== null) return this.#send(stream, { data })
+    return this.#send(stream, { data: Buffer.from(bytes).toString('base64'), encoding: 'base64' })
   }
 }
 

@@ -2,6 +2,7 @@ import { WorkspaceError, type WorkspaceFault } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { toIso } from '../../runtime/clock.ts'
+import { utf8Text } from '../../runtime/decode.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import { type FileManifest, toManifest } from './manifest.ts'
@@ -170,9 +171,8 @@ function encode(content: string, encoding: FileWrite['encoding']): Uint8Array {
 }
 
 function decode(bytes: Uint8Array): Pick<FileContent, 'content' | 'encoding'> {
-  try {
-    return { content: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) }
-  } catch {
-    return { content: Buffer.from(bytes).toString('base64'), encoding: 'base64' }
-  }
+  const content = utf8Text(bytes)
+  return content === null
+    ? { content: Buffer.from(bytes).toString('base64'), encoding: 'base64' }
+    : { content }
 }

@@ -1,3 +1,4 @@
+import { percentDecoded } from '../../runtime/decode.ts'
 import type { Parameters } from './parameters.ts'
 import { OAuthProblem } from './problem.ts'
 
@@ -42,13 +43,7 @@ function readBasic(header: string): { clientId: string; secret: string | null } 
   return { clientId, secret: secret || null }
 }
 
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return ''
-  }
-}
+const decode = (text: string): string => percentDecoded(text.replaceAll('+', ' ')) ?? ''
 
 const unknownClient = (message: string): OAuthProblem =>
   new OAuthProblem('invalid_client', message, 401, { 'www-authenticate': 'Basic realm="berth"' })

@@ -3,6 +3,7 @@ import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { parseJsonText } from '../../http/json.ts'
 import { toIso } from '../../runtime/clock.ts'
+import { utf8Text } from '../../runtime/decode.ts'
 import type { InboxRow } from './table.ts'
 
 /** A request that an inbox received. */
@@ -41,7 +42,7 @@ export type InboxSummary = Static<typeof InboxSummary>
 
 /** Converts a row to the public form. */
 export function toEntry(row: InboxRow): InboxEntry {
-  const text = utf8(row.body)
+  const text = utf8Text(row.body)
   const json = text === null ? undefined : jsonOf(text)
   return {
     id: row.id,
@@ -71,14 +72,6 @@ export function checkInboxName(name: string): string {
   throw badRequest(
     `The name of an inbox: expected at most 64 letters, digits, ".", "_" and "-", the first one a letter or a digit, got ${JSON.stringify(name.slice(0, 100))}.`,
   )
-}
-
-function utf8(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return null
-  }
 }
 
 function jsonOf(text: string): unknown {

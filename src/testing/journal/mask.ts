@@ -1,3 +1,4 @@
+import { percentDecoded } from '../../runtime/decode.ts'
 import { MASK, Masks } from '../../runtime/masks.ts'
 import type { BodySchema } from './body-schema.ts'
 import { jsonOf } from './entry.ts'
@@ -186,13 +187,7 @@ const hasSecretName = (name: string, isRequest: boolean): boolean =>
 const byShape = (text: string): string =>
   CREDENTIAL_PATTERNS.reduce((masked, [shape, replacement]) => masked.replace(shape, replacement), text)
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return text
-  }
-}
+const decoded = (text: string): string => percentDecoded(text.replaceAll('+', ' ')) ?? text
 
 /** Names of fields and parameters that are secret everywhere, reduced to letters and digits. */
 const SECRETS = [

@@ -1,5 +1,6 @@
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
+import { percentDecoded } from '../../runtime/decode.ts'
 import { nearest } from '../../runtime/validation/nearest.ts'
 
 /** Something in a request that nothing read, or that resembles something else. */
@@ -109,7 +110,8 @@ function foreignIds({ path: pattern }: DescribedOperation, path: string): NearMi
   return segmentsOf(pattern).flatMap((segment, at) => {
     const name = segment.startsWith('{') ? segment.slice(1, -1) : ''
     const prefix = ID_PREFIXES[name]
-    const id = decoded(given[at] ?? '')
+    const text = given[at] ?? ''
+    const id = percentDecoded(text) ?? text
     if (prefix === undefined || id.startsWith(prefix)) return []
     const kind = name.replace(/Id$/, '')
     return [
@@ -210,11 +212,3 @@ const missOf = (kind: NearMiss['kind'], at: string, what: string, suggestions: s
 })
 
 const segmentsOf = (path: string): string[] => path.replace(/\/$/, '').split('/').slice(1)
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}

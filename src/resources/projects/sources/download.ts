@@ -4,6 +4,7 @@ import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { orAborted } from '../../../runtime/abort.ts'
+import { percentDecoded } from '../../../runtime/decode.ts'
 import { codeOf } from '../../../runtime/error-info.ts'
 import type { ProcessEnvironment } from './environment.ts'
 import { SourceError } from './errors.ts'
@@ -164,13 +165,7 @@ const textOf = (error: unknown): string => {
   return (message || code || String(error)).replace(/\.$/, '')
 }
 
-function tryDecode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
+const tryDecode = (text: string): string => percentDecoded(text) ?? text
 
 /**
  * Returns the certificates that `SSL_CERT_FILE` names, as PEM, or null without it.

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { ComputeError, type Sandbox } from '../../../compute/driver.ts'
+import { readTextOrNull } from '../../../runtime/read-text.ts'
 
 /** Bytes that a process which runs out of memory takes beyond the limit, as a part of it. */
 const BEYOND = 0.1
@@ -71,10 +71,6 @@ export function checkMemory({ faultInjection }: Sandbox): void {
 
 /** Returns the memory that programs can still get on this machine; null if it is unknown. */
 function availableMemory(): number | null {
-  try {
-    const [, kib] = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'latin1')) ?? []
-    return kib === undefined ? null : Number(kib) * 1024
-  } catch {
-    return null
-  }
+  const [, kib] = /^MemAvailable:\s+(\d+) kB$/m.exec(readTextOrNull('/proc/meminfo') ?? '') ?? []
+  return kib === undefined ? null : Number(kib) * 1024
 }

@@ -1,6 +1,7 @@
 import { buffer } from 'node:stream/consumers'
 import { crc32 } from 'node:zlib'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
+import { utf8Text } from '../../../../runtime/decode.ts'
 import { damaged, isSystemError, quoted, SourceError } from '../errors.ts'
 import type { SourceLimits } from '../limits.ts'
 import { tooLarge, tooMany } from '../tree.ts'
@@ -76,11 +77,9 @@ async function readDirectory(zip: ZipFile, limits: SourceLimits): Promise<Named[
 
 /** Decodes the name as UTF-8, which current programs write even without the flag for it. */
 function nameOf({ fileNameRaw }: Entry): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(fileNameRaw)
-  } catch {
-    throw new SourceError(`Its entry ${quoted(fileNameRaw.toString('latin1'))} has a name that is not UTF-8.`)
-  }
+  const name = utf8Text(fileNameRaw)
+  if (name !== null) return name
+  throw new SourceError(`Its entry ${quoted(fileNameRaw.toString('latin1'))} has a name that is not UTF-8.`)
 }
 
 async function takeEntry(zip: ZipFile, { name, entry }: Named, writer: TreeWriter): Promise<void> {
