@@ -65,6 +65,47 @@ test.skipIf(!LINUX).each(WAYS)(
   },
 )
 
+/** Makes `x` a link and a file in turn, without a moment in which there is neither. */
+const ALTERNATE = `
+  const { renameSync, symlinkSync, writeFileSync } = require('node:fs')
+  process.chdir(process.argv.at(-1))
+  writeFileSync('x', '')
+  console.log('ready')
+  for (let end = false; !end; ) {
+    for (let n = 0; n < 200; n += 1) {
+      symlinkSync('nowhere', 'x.link')
+      renameSync('x.link', 'x')
+      writeFileSync('x.file', '')
+      renameSync('x.file', 'x')
+    }
+    process.stdin.on('end', () => { end = true })
+    process.stdin.resume()
+    await new Promise(setImmediate)
+  }
+`
+
+test.skipIf(!LINUX).each(WAYS)(
+  '%s: a manifest and an archive are made while a link becomes a file',
+  async (kind) => {
+    await using box = await Box.open(kind)
+    await using other = Bun.spawn([process.execPath, '-e', ALTERNATE, box.root], {
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
+    await other.stdout.getReader().read()
+    const end = performance.now() + 1000
+    for (let round = 0; round < 50 || performance.now() < end; round += 1) {
+      const entries = await box.workspace.manifest('', null)
+      for (const { path } of entries) expect(path).toStartWith('x')
+      for await (const _ of box.workspace.pack()) {
+      }
+    }
+    other.stdin.end()
+    expect(await other.exited).toBe(0)
+  },
+)
+
 test.skipIf(!LINUX).each(WAYS)(
   '%s: no write lands outside while folders and files are swapped for links',
   async (kind) => {

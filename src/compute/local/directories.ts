@@ -121,9 +121,15 @@ function pinDirectory(dir: PinnedEntry, name: EntryName): PinnedEntry {
 }
 
 /**
- * Reports whether an error only means that a directory vanished, was replaced, or may not be entered, so a walk can
- * skip it.
+ * Reports whether an error only means that a directory or a link vanished, was replaced, or may not be entered, so a walk
+ * can skip it.
  */
 export function canSkip(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'].includes(codeOf(error) ?? '')
+  return SKIPPED.includes(codeOf(error))
 }
+
+/** The last is of a link that has become something else (readlink(2)). */
+const SKIPPED: readonly unknown[] = [
+  ...['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'],
+  'EINVAL',
+]
