@@ -508,4 +508,20 @@ describe('a WebSocket for SLUG.localhost', () => {
     main.site.site.setUpstream(appOn(freePort()))
     await until(() => main.site.uses.open === 0, 'it is over')
   })
+
+  test('whose handshake is not valid is refused', async () => {
+    await using backend = echo()
+    await using main = await mainPort(backend.upstream)
+    for (const [path, protocols] of [
+      ['/#x:/', ''],
+      ['/', 'Sec-WebSocket-Protocol: a, a\r\n'],
+      ['/', 'Sec-WebSocket-Protocol: @\r\n'],
+    ]) {
+      using client = await Raw.to(main.listener.port)
+      client.send(
+        `GET ${path} HTTP/1.1\r\nHost: ${main.host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${protocols}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+      )
+      expect(await client.until('not valid')).toStartWith('HTTP/1.1 400 ')
+    }
+  })
 })

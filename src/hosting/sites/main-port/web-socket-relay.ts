@@ -31,9 +31,12 @@ export class WebSocketRelay implements DialHandlers {
     }
   }
 
-  /** Returns the URL of a WebSocket. @param target path and query */
+  /** Returns the URL of a WebSocket. @param target path and query @throws SyntaxError if it would name another socket */
   url(target: string): string {
-    return `ws+unix://${this.#path}:${target}`
+    const url = `ws+unix://${this.#path}:${target}`
+    if (!URL.parse(url)?.pathname.startsWith(`${this.#path}:/`))
+      throw new SyntaxError(`not a path: ${target}`)
+    return url
   }
 
   /**

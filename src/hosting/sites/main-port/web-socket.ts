@@ -36,7 +36,14 @@ export async function bridgeWebSocket(
   const refusal = () => respondTo(request, address, state, { upgrade: true })
   const port = await state.appPort()
   if (port === null) return refusal()
-  const bridge = new Bridge(request, address, port, state)
+  let bridge: Bridge
+  try {
+    bridge = new Bridge(request, address, port, state)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    // A fragment in the target, or a protocol that is none or named twice.
+    return new Response('The handshake of the WebSocket is not valid.\n', { status: 400 })
+  }
   const protocol = await bridge.connect(request)
   if (protocol === null) return refusal()
   const headers = protocol === '' ? {} : { 'sec-websocket-protocol': protocol }
