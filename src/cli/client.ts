@@ -138,7 +138,9 @@ export class Client {
 
   private async errorFromResponse(response: Response): Promise<CommandError> {
     const body = (await response.json().catch(() => null)) as ErrorBody | null
-    return this.errorFromBody(body) ?? this.notBerthError(response.status)
+    // The pages of apps have errors of the same form, but no request of berth's own.
+    const isOfApp = response.status === 404 && !response.headers.has('x-request-id')
+    return (isOfApp ? null : this.errorFromBody(body)) ?? this.notBerthError(response.status)
   }
 
   /** Returns the error in the body of a failed request; null if the body has none. */
@@ -166,7 +168,7 @@ export class Client {
 
   private notBerthError(status: number): CommandError {
     return new CommandError(
-      `What answers at ${this.instance.baseUrl} does not speak berth's API (HTTP ${status}). Check the address.`,
+      `What answers at ${this.instance.baseUrl} does not speak berth's API (HTTP ${status}). Check the address: it may be that of an app.`,
     )
   }
 }

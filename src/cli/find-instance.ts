@@ -44,7 +44,28 @@ const CREDENTIALS = {
 } as const
 
 /** Error: no instance runs on the data directory of a command, and no other source names one. */
-export class NoInstanceError extends CommandError {}
+export class NoInstanceError extends CommandError {
+  /** What there is none of, as a sentence. */
+  readonly missing: string
+  /** What to do, as the predicate of a sentence. */
+  readonly remedy: string
+
+  constructor(missing: string, remedy: string) {
+    super(`${missing} ${remedy.slice(0, 1).toUpperCase()}${remedy.slice(1)}`)
+    this.missing = missing
+    this.remedy = remedy
+  }
+}
+
+/** Error: there is no credential for the address of a command. */
+export class NoCredentialError extends CommandError {
+  readonly baseUrl: string
+
+  constructor(baseUrl: string, message: string) {
+    super(message)
+    this.baseUrl = baseUrl
+  }
+}
 
 /**
  * Finds the instance of a command: `--base-url` and `--api-key` (`--admin-token`), else BERTH_BASE_URL and
@@ -80,7 +101,8 @@ export function findInstance(
     // The variable may still be set from earlier work.
     const named = options.data === undefined && env.BERTH_DATA ? ', which BERTH_DATA names' : ''
     throw new NoInstanceError(
-      `No berth runs on ${directory}${named}. Start one with "berth serve", or name one with --base-url or --data${api === 'api' && !isNamed ? `, or sign in to one with "berth login URL"${loginsHint(env)}` : ''}.`,
+      `No berth runs on ${directory}${named}.`,
+      `start one with "berth serve", or name one with --base-url or --data${api === 'api' && !isNamed ? `, or sign in to one with "berth login URL"${loginsHint(env)}` : ''}.`,
     )
   }
   if (credential !== undefined) {
@@ -92,7 +114,8 @@ export function findInstance(
   }
   const login = api === 'api' ? readLogins(env).instances.get(baseUrl) : undefined
   if (login) return { baseUrl, credential: login.api_key, source: 'login', login }
-  throw new CommandError(
+  throw new NoCredentialError(
+    baseUrl,
     `No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}${api === 'api' ? `, or run "berth login ${baseUrl}"` : ', or name its data directory with --data: "berth list" tells it'}.`,
   )
 }
@@ -155,12 +178,23 @@ export function findBaseUrl(
   // A flag beats the environment: with --data, the variables are for another instance.
   const connectionEnv = options.data === undefined ? env : {}
   const given = options.baseUrl ?? (connectionEnv.BERTH_BASE_URL || undefined)
-  return {
-    directory,
-    directoryUrl,
-    baseUrl: given === undefined ? directoryUrl : normalizeBaseUrl(given),
-    connectionEnv,
-  }
+  const baseUrl =
+    given === undefined ? directoryUrl : knownAddress(normalizeBaseUrl(given), directoryUrl, env)
+  return { directory, directoryUrl, baseUrl, connectionEnv }
+}
+
+/**
+ * Returns the address at 127.0.0.1 for one at localhost, if that is known: of the data directory or of a login. Its key
+ * then goes to 127.0.0.1, where it belongs, and not to where the name leads.
+ */
+function knownAddress(baseUrl: string, directoryUrl: string | undefined, env: ProcessContext['env']): string {
+  const url = new URL(baseUrl)
+  if (url.hostname !== 'localhost') return baseUrl
+  url.hostname = '127.0.0.1'
+  const numeric = trimSlash(url.href)
+  if (numeric === directoryUrl) return numeric
+  const { instances } = readLogins(env)
+  return instances.has(numeric) && !instances.has(baseUrl) ? numeric : baseUrl
 }
 
 /**

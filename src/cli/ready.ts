@@ -1,7 +1,9 @@
 import type { Isolation } from '../config/config.ts'
 import type { ReadyInfo } from '../instance/start.ts'
+import { findDataDirectory } from './find-instance.ts'
 import { facts, paint } from './output.ts'
 import { type ProcessContext, writeLineSync } from './process-context.ts'
+import { shellQuote } from './quote.ts'
 
 /** Says what an isolation does; of bubblewrap without the network, which differs between machines. */
 const ISOLATION_MEANS: Record<Isolation, string> = {
@@ -43,9 +45,11 @@ function isolationMeans({ isolation }: ReadyInfo, { network }: BannerParts): str
   return network === 'own' ? `${means}, and its own network` : `${means}; the network is the machine's`
 }
 
-function banner(ready: ReadyInfo, { stdout }: ProcessContext, parts: BannerParts): string {
+function banner(ready: ReadyInfo, { stdout, env, cwd }: ProcessContext, parts: BannerParts): string {
   const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation } = ready
   const { stop, log } = parts
+  // Commands find it by the working directory.
+  const isFound = findDataDirectory(undefined, env, cwd) === data_dir
   const lines = facts(stdout, [
     ['API', base_url],
     ['Docs', docs_url],
@@ -60,8 +64,10 @@ function banner(ready: ReadyInfo, { stdout }: ProcessContext, parts: BannerParts
   return [
     `${paint(stdout, 'bold', `berth ${version}`)} is ready after ${Math.round(ready.started_in_ms)} ms.\n\n`,
     lines.replace(/^/gm, '  ').trimEnd(),
-    '\n\n  Provision a server:\n',
-    `    curl -X POST ${base_url}/servers -H 'Authorization: Bearer ${api_key ?? 'sk_live_…'}'\n\n`,
+    '\n\n  In another terminal:\n',
+    ...(isFound ? [] : [`    export BERTH_DATA=${shellQuote([data_dir])}\n`]),
+    '    berth servers create              provision a server\n',
+    '    berth deploy .                    put a directory online on it\n\n',
     `  ${stop}\n`,
   ].join('')
 }

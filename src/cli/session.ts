@@ -1,8 +1,7 @@
 import { reachLoopbackDirectly } from '../runtime/process-environment.ts'
 import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
-import type { ApiKind, ConnectionOptions } from './find-instance.ts'
-import type { ListedInstance } from './instances/registry.ts'
+import type { ApiKind, ConnectionOptions, InstanceConnection } from './find-instance.ts'
 import type { NameSources } from './names.ts'
 import type { ProcessContext } from './process-context.ts'
 import { shellQuote } from './quote.ts'
@@ -18,33 +17,67 @@ export interface CliSession {
 /**
  * Returns a client for the instance that the options, the environment or the data directory name.
  *
- * @throws CommandError if there is none, with the user's instances on other directories
+ * @throws CommandError as `locateInstance` does
  */
 export async function connect(
   { context }: CliSession,
   options: ConnectionOptions,
   api: ApiKind,
 ): Promise<Client> {
-  const [{ Client }, { findInstance, NoInstanceError }] = await Promise.all([
+  const [{ Client }, instance] = await Promise.all([
     import('./client.ts'),
-    import('./find-instance.ts'),
+    locateInstance(context, options, api),
   ])
+  reachLoopbackDirectly()
+  return new Client(instance)
+}
+
+/**
+ * Finds the instance of a command, as `findInstance` does.
+ *
+ * @throws CommandError if there is none, with the user's instances on other directories; if there is no credential for its
+ * address; if nothing listens there
+ */
+export async function locateInstance(
+  { env, cwd }: ProcessContext,
+  options: ConnectionOptions,
+  api: ApiKind,
+): Promise<InstanceConnection> {
+  const { findInstance, NoCredentialError, NoInstanceError } = await import('./find-instance.ts')
   try {
-    const instance = findInstance(options, context, api)
-    reachLoopbackDirectly()
-    return new Client(instance)
+    return findInstance(options, { env, cwd }, api)
   } catch (error) {
+    if (error instanceof NoCredentialError && !(await isListening(error.baseUrl)))
+      throw new CommandError(
+        `Nothing answers at ${error.baseUrl}. Start it with "berth serve", or correct the address; "berth list" shows what runs here.`,
+      )
     if (!(error instanceof NoInstanceError)) throw error
     const { listInstances } = await import('./instances/registry.ts')
-    throw new CommandError(`${error.message}${elsewhereHint(listInstances(context.env))}`)
+    const [first, ...others] = listInstances(env)
+    if (first === undefined) throw error
+    if (others.length > 0)
+      throw new CommandError(
+        `${error.message} ${others.length + 1} run on other directories: "berth list" shows them.`,
+      )
+    const { data_dir, base_url } = first
+    throw new CommandError(
+      `${error.missing} One runs on ${data_dir}, at ${base_url}: for all commands of this shell, export BERTH_DATA=${shellQuote([data_dir])}\nElse ${error.remedy}`,
+    )
   }
 }
 
-/** Returns a sentence on the instances that run on other directories; empty if there are none. */
-function elsewhereHint(instances: readonly ListedInstance[]): string {
-  const [first, ...others] = instances
-  if (first === undefined) return ''
-  if (others.length > 0) return ` ${instances.length} run on other directories: "berth list" shows them.`
-  const { data_dir, base_url } = first
-  return ` One runs on ${data_dir}, at ${base_url}: for all commands of this shell, export BERTH_DATA=${shellQuote([data_dir])}.`
+/** Reports whether a program listens at an address, which is sent nothing. */
+async function isListening(baseUrl: string): Promise<boolean> {
+  const { hostname, port, protocol } = new URL(baseUrl)
+  const at = {
+    hostname: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port) || (protocol === 'https:' ? 443 : 80),
+  }
+  try {
+    const socket = await Bun.connect({ ...at, socket: { data() {} } })
+    socket.end()
+    return true
+  } catch {
+    return false
+  }
 }

@@ -1,5 +1,14 @@
 import { Database as Sqlite } from 'bun:sqlite'
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { StartupError } from '../errors.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
@@ -216,6 +225,8 @@ function prepareDirectory(path: string, instanceFile: string, lock: Sqlite): voi
 }
 
 function notWritable(path: string, error: unknown): StartupError {
+  if (ifPresent(() => statSync(path).isFile()))
+    return new StartupError(`${path} is a file, not a folder. Choose a folder with --data.`)
   const cause = messageOf(error)
   return new StartupError(
     `The data folder ${path} cannot be written: ${cause}. Mend its permissions or free its disk, or choose another with --data.`,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '../support/ports.ts'
 import { run, type Served, serve, temporaryFolder } from './command.ts'
 
 let berth: Served
@@ -66,11 +67,14 @@ test('where an instance runs on another directory, the sentence says how to use 
   const { stderr } = await run(['servers'], { cwd: folder.path, env })
   const { data_dir, base_url } = one.info
   const remedy = `BERTH_DATA=${data_dir}`
-  expect(stderr).toContain(`No berth runs on ${folder.path}/.berth. `)
-  expect(stderr).toEndWith(
-    ` One runs on ${data_dir}, at ${base_url}: for all commands of this shell, export ${remedy}.\n`,
+  expect(stderr).toBe(
+    `berth: No berth runs on ${folder.path}/.berth. One runs on ${data_dir}, at ${base_url}: for all commands of this shell, export ${remedy}\nElse start one with "berth serve", or name one with --base-url or --data, or sign in to one with "berth login URL".\n`,
   )
-  const [, given = ''] = /export BERTH_DATA=(.*)\.$/m.exec(stderr) ?? []
+  expect((await run(['whoami'], { cwd: folder.path, env })).stderr).toBe(stderr)
+  expect((await run(['stop'], { cwd: folder.path, env })).stderr).toBe(
+    `berth: No berth runs on ${folder.path}/.berth. One runs on ${data_dir}, at ${base_url}: berth stop --data ${data_dir}\n`,
+  )
+  const [, given = ''] = /export BERTH_DATA=(.*)$/m.exec(stderr) ?? []
   const followed = await run(['servers'], { cwd: folder.path, env: { ...env, BERTH_DATA: given } })
   expect(followed).toMatchObject({ exitCode: 0, stderr: '' })
   await using other = await serve([], { env })
@@ -78,6 +82,24 @@ test('where an instance runs on another directory, the sentence says how to use 
   expect((await run(['servers'], { cwd: folder.path, env })).stderr).toEndWith(
     ' 2 run on other directories: "berth list" shows them.\n',
   )
+})
+
+test('an address at which nothing listens, or an app, is said to be one', async () => {
+  const at = ['--base-url', `http://127.0.0.1:${freePort()}`]
+  expect((await run([...LIST, ...at], { cwd: berth.cwd })).stderr).toStartWith(
+    `berth: Nothing answers at ${at[1]}. Start it with "berth serve", or correct the address`,
+  )
+  const notFound = { error: 'not_found', message: 'There is no such page.' }
+  await using app = Bun.serve({ port: 0, fetch: () => Response.json(notFound, { status: 404 }) })
+  const { stderr } = await run([...LIST, '--base-url', app.url.origin, '--api-key', 'sk_live_x'])
+  expect(stderr).toContain(
+    "does not speak berth's API (HTTP 404). Check the address: it may be that of an app.",
+  )
+})
+
+test("localhost is the instance of the data folder, at the folder's own address", async () => {
+  const url = berth.info.base_url.replace('127.0.0.1', 'localhost')
+  expect((await berth.run([...LIST, '--base-url', url])).exitCode).toBe(0)
 })
 
 test('an instance that died is said not to answer, without its key', async () => {
@@ -141,7 +163,7 @@ test('an answer that is not the API’s own is said to be so', async () => {
   const { exitCode, stderr } = await run(['servers', '--base-url', page.url.href, '--api-key', 'sk_live_x'])
   expect({ exitCode, stderr }).toEqual({
     exitCode: 1,
-    stderr: `berth: What answers at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address.\n`,
+    stderr: `berth: What answers at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address: it may be that of an app.\n`,
   })
 })
 
@@ -155,7 +177,7 @@ test('a stream whose events are not JSON is not berth’s, and said so in a sent
   const { exitCode, stderr } = await run(['exec', 'srv_1', ...connection, '--', 'true'])
   expect({ exitCode, stderr }).toEqual({
     exitCode: 1,
-    stderr: `berth: What answers at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address.\n`,
+    stderr: `berth: What answers at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address: it may be that of an app.\n`,
   })
 })
 

@@ -69,7 +69,7 @@ describe('which instance a command talks to', () => {
     expect(await asked(person, ['--base-url', base_url, '--api-key', api_key])).toBe('two')
   })
 
-  test('a remembered key goes to no URL but its own, another name of the same machine included', async () => {
+  test('a remembered key goes to no URL but its own; localhost leads to 127.0.0.1', async () => {
     const seen: (string | null)[] = []
     await using other = Bun.serve({
       port: 0,
@@ -80,7 +80,7 @@ describe('which instance a command talks to', () => {
     })
     for (const url of [
       other.url.origin,
-      one.info.base_url.replace('127.0.0.1', 'localhost'),
+      other.url.origin.replace('127.0.0.1', 'localhost'),
       `${one.info.base_url}/below`,
     ]) {
       const said = await asked(person, ['--base-url', url])
@@ -88,6 +88,9 @@ describe('which instance a command talks to', () => {
       expect(said).toContain(`or run "berth login ${url}"`)
     }
     expect(seen).toEqual([])
+    expect(await asked(person, ['--base-url', one.info.base_url.replace('127.0.0.1', 'localhost')])).toBe(
+      'one',
+    )
   })
 
   test('a key that is given without a URL is sent to no instance that was signed in to', async () => {

@@ -172,7 +172,6 @@ test('on a terminal a person reads where it is, how to begin and how to stop; Ct
   await terminal.shows('Stop with q or Ctrl-C; ? lists the other keys.')
   const { api_key } = JSON.parse(readFileSync(join(folder.path, '.berth/credentials.json'), 'utf8'))
   const { base_url } = JSON.parse(readFileSync(join(folder.path, '.berth/instance.json'), 'utf8'))
-  const curl = `curl -X POST ${base_url}/servers -H 'Authorization: Bearer ${api_key}'`
   for (const text of [
     base_url,
     `${base_url}/mcp`,
@@ -180,11 +179,12 @@ test('on a terminal a person reads where it is, how to begin and how to stop; Ct
     api_key,
     join(folder.path, '.berth'),
     'Isolation',
-    curl,
+    'berth servers create',
+    'berth deploy .',
   ])
     expect(terminal.output()).toContain(text)
-  const provision = Bun.spawn(['sh', '-c', `${curl} -s`], { stdout: 'pipe', stderr: 'ignore' })
-  if (Bun.which('curl')) expect(await provision.stdout.json()).toMatchObject({ status: 'running' })
+  expect(terminal.output()).not.toContain('BERTH_DATA')
+  expect((await run(['servers', 'create'], { cwd: folder.path })).stdout).toStartWith('Provisioned srv_')
   terminal.type('\x03')
   await terminal.shows('stopping')
   expect(await terminal.exited).toBe(0)

@@ -32,7 +32,7 @@ Examples:
   async run({ session, options, idOf }) {
     const { listenToEvents, openConnection } = await import('../listen/listen.ts')
     if (options.printSecret) {
-      await session.context.stdout.write(`${openConnection(session, options).secret}\n`)
+      await session.context.stdout.write(`${(await openConnection(session, options)).secret}\n`)
       return 0
     }
     const target = options.forwardTo === undefined ? undefined : parseTarget(options.forwardTo)

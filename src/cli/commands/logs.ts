@@ -109,7 +109,7 @@ Examples:
     })
     if (requests.length === 0 && !options.json)
       await context.stdout.write(
-        'No requests that fit. "berth logs -f" shows them as they come; "berth projects logs" shows what an app prints.\n',
+        'No requests that fit. "berth logs -f" shows them as they come. What an app prints: "berth projects logs", and "berth deployments logs" after "berth deploy".\n',
       )
     for (const entry of requests.toReversed()) await show(entry)
     return 0

@@ -72,13 +72,20 @@ async function findProcess(
     // In this order: a process that holds the lock after its mark was taken is the marked one.
     const mark = named && markOf(named.pid)
     if (mark && holdsDirectory(mark.pid, dataDir)) return mark
-    if (!isInUse(dataDir))
-      throw new CommandError(`No berth runs on ${dataDir}. "berth list" shows those that run.`)
+    if (!isInUse(dataDir)) throw new CommandError(`No berth runs on ${dataDir}. ${elsewhere(env)}`)
     if (performance.now() < deadline) continue
     throw new CommandError(
       `A berth runs on ${dataDir}, but its process cannot be seen from here: stop it where it was started, in another container or by another user.`,
     )
   }
+}
+
+/** Says which instances run on other directories. */
+function elsewhere(env: ProcessContext['env']): string {
+  const [first, ...others] = listInstances(env)
+  if (first === undefined || others.length > 0) return '"berth list" shows those that run.'
+  const { data_dir, base_url } = first
+  return `One runs on ${data_dir}, at ${base_url}: berth stop --data ${shellQuote([data_dir])}`
 }
 
 async function waitForExit(mark: ProcessMark, withinMs: number): Promise<boolean> {

@@ -3,12 +3,12 @@ import { listenSecret } from '../../resources/webhooks/signature.ts'
 import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { type ConnectionOptions, findInstance } from '../find-instance.ts'
+import type { ConnectionOptions } from '../find-instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { count, paint, printable, printJson, type Style, timeOfDay } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
-import type { CliSession } from '../session.ts'
+import { type CliSession, locateInstance } from '../session.ts'
 import { type EmittedEvent, type EventConnection, followEvents, type ListenEvent } from './events.ts'
 import { type ForwardResult, forward } from './forward.ts'
 
@@ -22,8 +22,11 @@ export interface ListenOptions {
 }
 
 /** Connects to the instance and derives its signing secret. */
-export function openConnection(session: CliSession, options: ConnectionOptions): EventConnection {
-  const instance = findInstance(options, session.context, 'control')
+export async function openConnection(
+  session: CliSession,
+  options: ConnectionOptions,
+): Promise<EventConnection> {
+  const instance = await locateInstance(session.context, options, 'control')
   reachLoopbackDirectly()
   return { client: new Client(instance), secret: listenSecret(instance.credential) }
 }
@@ -41,7 +44,7 @@ export function listenToEvents(
   return untilInterrupted(async (signal) => {
     const reporter = options.json ? jsonReporter(session, options) : textReporter(session, options)
     try {
-      const connection = openConnection(session, connected)
+      const connection = await openConnection(session, connected)
       await checkAccount(connection.client, options.account)
       const received = followEvents(connection, {
         connect: async () => openConnection(session, connected),

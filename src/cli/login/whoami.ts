@@ -1,14 +1,10 @@
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import {
-  type ConnectionOptions,
-  type CredentialSource,
-  findInstance,
-  type InstanceConnection,
-} from '../find-instance.ts'
+import type { ConnectionOptions, CredentialSource, InstanceConnection } from '../find-instance.ts'
 import { facts } from '../output.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
 import type { Print } from '../runner.ts'
+import { locateInstance } from '../session.ts'
 import { type Column, table } from '../table.ts'
 import { readLogins } from './credentials.ts'
 
@@ -71,7 +67,7 @@ export async function showIdentity(
   options: ConnectionOptions,
   print: Print,
 ): Promise<void> {
-  const instance = findInstance(options, context)
+  const instance = await locateInstance(context, options, 'api')
   const { known, failure } = await lookUpKey(instance)
   const identity: Identity = {
     base_url: instance.baseUrl,

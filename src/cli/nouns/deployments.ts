@@ -2,6 +2,7 @@ import type { Deployment } from '../../resources/deployments/model.ts'
 import { deploymentLog, LOG_OPTIONS, showLog } from '../log.ts'
 import { text } from '../options.ts'
 import { action, call, type Noun, rows } from '../runner.ts'
+import { serverName } from '../server-or-new.ts'
 import type { Column } from '../table.ts'
 
 const COLUMNS: readonly Column<Deployment>[] = [
@@ -65,9 +66,20 @@ export const deployments: Noun = {
       description: 'print what the app that a server publishes printed, and why it did not come up',
       access: 'api',
       options: LOG_OPTIONS,
-      async run({ options, connect, server, print }) {
+      async run({ session, options, connect, server, print }) {
         const client = await connect()
-        return showLog(print, deploymentLog(client, await server()), options)
+        const serverId = await server()
+        const log = deploymentLog(client, serverId)
+        const [{ logs }, { deployments }] = await Promise.all([
+          log.read({ tail: 1 }),
+          client.call('deployments.list', { params: { serverId } }),
+        ])
+        if (logs.length === 0 && deployments.length === 0) {
+          await session.context.stderr.write(
+            `${await serverName(client, serverId)} publishes nothing, so there is no log. "berth deploy" publishes its workspace; "berth projects logs" is the log of a project.\n`,
+          )
+        }
+        return showLog(print, log, options)
       },
     }),
   ],

@@ -84,10 +84,14 @@ export async function watchBringUp(
   /** Resolves at a line that names a final phase. */
   const ended = Promise.withResolvers<void>()
   let hasBegun = false
+  let shownRun: string | undefined
   const show = async (): Promise<void> => {
     for await (const line of followLog(projectLog(client, project.id), { tail: ALL_LINES }, signal)) {
       const { phase, run } = line
       onLine(line)
+      // Another bring-up has taken the place of this one.
+      if (hasBegun && phase && shownRun !== undefined && run !== shownRun) await phases.end(false)
+      if (phase) shownRun = run
       hasBegun ||= since === null ? run === project.init_run_id : line.at >= since
       if (!hasBegun) continue
       if (!phase) await stderr.write(logText(stderr, line))

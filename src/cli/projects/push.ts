@@ -2,18 +2,19 @@ import { basename, resolve } from 'node:path'
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { repeatOnChange } from '../directory/repeat-on-change.ts'
+import { sentText } from '../directory/report.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { printLogEnd, projectLog } from '../log.ts'
-import { count, formatDuration, printable, printJson } from '../output.ts'
+import { count, formatDuration, printable, printJson, timeOfDay } from '../output.ts'
 import type { CommonOptions, Invocation } from '../runner.ts'
 import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
 import { createdText, createFrom, rememberProject } from './create.ts'
 import { AWAITS_SECRETS, followBringUp } from './follow.ts'
 import { missingVariablesText } from './missing-variables.ts'
-import { Pusher, type PushOutcome, type PushResponse } from './pusher.ts'
+import { Pusher, type PushOutcome } from './pusher.ts'
 import { printRecent, takenChange } from './watched-app.ts'
 
 /** The options of `berth projects push`. */
@@ -110,10 +111,10 @@ async function watchAndPush(
       const outcome = await pusher.push(signal)
       const { written, removed, began } = outcome.response
       if (isFirst || outcome.isBack || written + removed > 0 || began !== null)
-        await report(session, client, outcome, options, signal)
+        await report(session, client, outcome, { ...options, isWatched: true }, signal)
     } catch (error) {
-      if (!(error instanceof CommandError)) throw error
-      await stderr.write(`berth: ${error.message}\n`)
+      if (!(error instanceof CommandError) || error.code === 'not_found') throw error
+      await stderr.write(`${timeOfDay()}  berth: ${error.message}\n`)
     }
     if (isFirst) await stderr.write(`Watching ${printable(directory)}. Ctrl-C ends it.\n`)
     isFirst = false
@@ -124,10 +125,11 @@ async function watchAndPush(
 async function report(
   { context: { stdout, stderr } }: CliSession,
   client: Client,
-  { response, project, phases, tookMs, isBack }: PushOutcome,
-  { json }: PushOptions,
+  outcome: PushOutcome,
+  { json, isWatched = false }: PushOptions & { isWatched?: boolean },
   signal: AbortSignal,
 ): Promise<number> {
+  const { response, project, tookMs, isBack } = outcome
   const { id, slug, url, init_phase: phase } = project
   const { written, removed, began } = response
   const hasChanged = written + removed > 0 && began === null
@@ -138,7 +140,7 @@ async function report(
   }
   if (taken?.isUp === false) {
     await printRecent(stderr, client, project)
-    throw new CommandError(`${summary(response, phases, null)}. ${taken.text}`)
+    throw new CommandError(`${summary(outcome, null, isWatched)}. ${taken.text}`)
   }
   if (phase === 'failed') {
     if (json) await printLogEnd(stderr, projectLog(client, id))
@@ -152,10 +154,10 @@ async function report(
   }
   if (json) return 0
   const where = url === null ? `It is private: berth projects update ${slug} --public gives it a URL.` : url
-  const done = isBack ? 'Back at the version that runs' : summary(response, phases, taken ? null : tookMs)
+  const done = isBack ? 'Back at the version that runs' : summary(outcome, taken ? null : tookMs, isWatched)
   const said = taken ? ` ${taken.text}` : ''
   await stdout.write(
-    `${done}: ${printable(slug)} ${url === null ? 'runs. ' : 'at '}${where}${said && `.${said}`}\n`,
+    `${isWatched ? `${timeOfDay()}  ` : ''}${done}: ${printable(slug)} ${url === null ? 'runs. ' : 'at '}${where}${said && `.${said}`}\n`,
   )
   return 0
 }
@@ -164,13 +166,15 @@ async function report(
  * Returns what was done: `3 files sent, 1 removed, installed and restarted in 210 ms`.
  *
  * @param tookMs null if it is not known when the app has taken it
+ * @param isNamed whether to name the files
  */
 function summary(
-  { written, removed, began }: PushResponse,
-  phases: readonly string[],
+  { response: { written, removed, began }, sent: paths, phases }: PushOutcome,
   tookMs: number | null,
+  isNamed: boolean,
 ): string {
-  const sent = [written > 0 ? `${count(written, 'file')} sent` : '', removed > 0 ? `${removed} removed` : '']
+  const sentFiles = isNamed && paths.length > 0 ? sentText(paths) : `${count(written, 'file')} sent`
+  const sent = [written > 0 ? sentFiles : '', removed > 0 ? `${removed} removed` : '']
   const done = [
     phases.includes('install') ? 'installed' : '',
     phases.includes('build') ? 'built' : '',

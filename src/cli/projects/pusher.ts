@@ -20,6 +20,8 @@ export type PushResponse = ResponseOf<'projects.push'>
 export interface PushOutcome {
   response: PushResponse
   project: Project
+  /** Paths that were sent. */
+  sent: readonly string[]
   /** The phases that the bring-up went through. */
   phases: readonly string[]
   /** Milliseconds from the survey of the directory to the app's response. */
@@ -77,7 +79,7 @@ export class Pusher {
     const before = this.#sent
     const hadFailed = this.#failed !== null
     const { isQuiet, status, label } = this.view
-    const response = await this.#send(survey, manifest)
+    const { response, sent } = await this.#send(survey, manifest)
     const { project } = response
     const phases: string[] = []
     const watch = (): Promise<Project> =>
@@ -97,7 +99,7 @@ export class Pusher {
     if (hasFailed) this.#sent = before
     const tookMs = Math.round(performance.now() - began)
     const isBack = hadFailed && response.began === null && response.written + response.removed === 0
-    const outcome = { response, project: final, phases, tookMs, isBack }
+    const outcome = { response, project: final, sent, phases, tookMs, isBack }
     this.#failed = hasFailed ? { manifest, outcome } : null
     return outcome
   }
@@ -109,7 +111,7 @@ export class Pusher {
    */
   async send(): Promise<PushResponse> {
     const { survey, manifest } = await this.#look()
-    return this.#send(survey, manifest)
+    return (await this.#send(survey, manifest)).response
   }
 
   async #look(): Promise<{ survey: DirectorySurvey; manifest: FileManifest }> {
@@ -136,7 +138,10 @@ export class Pusher {
     }
   }
 
-  async #send(survey: DirectorySurvey, manifest: FileManifest): Promise<PushResponse> {
+  async #send(
+    survey: DirectorySurvey,
+    manifest: FileManifest,
+  ): Promise<{ response: PushResponse; sent: readonly string[] }> {
     const params = { projectId: this.projectId }
     using own = new StatusLine(this.session.context.stderr)
     const { status = own, label = '', isQuiet } = this.view
@@ -145,7 +150,7 @@ export class Pusher {
       const { files = 0, bytes = 0, sent = 0 } = progress ?? {}
       return `${label === '' ? '' : `${label}: `}sending ${count(files, 'file')}, ${formatBytes(sent)} of ${formatBytes(bytes)} … ${elapsed}`
     }
-    const { response } = await sendManifest({
+    const outcome = await sendManifest({
       survey,
       manifest,
       // The server most likely lacks what has changed since the last push, and nothing else.
@@ -157,6 +162,6 @@ export class Pusher {
       },
     })
     this.#sent = manifest
-    return response
+    return outcome
   }
 }

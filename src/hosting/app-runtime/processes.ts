@@ -54,6 +54,8 @@ export class AppProcesses {
     await Promise.race([promise, process.exited])
     clearTimeout(timer)
     await process.end(this.#timing.graceMs)
+    // What it printed at its end may look like a failure.
+    this.#options.log.append('berth', 'The version before was ended.')
   }
 
   /** Ends all processes, including replaced ones with open requests; resolves when none is left. */
