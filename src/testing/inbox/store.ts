@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, getTableColumns, gt, max, min, sql } from 'drizzle-orm'
+import { and, asc, count, desc, eq, getTableColumns, gt, max, ne, sql } from 'drizzle-orm'
 import type { Changes } from '../../resources/changes/types.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
@@ -7,9 +7,12 @@ import type { Queries } from '../../storage/database.ts'
 import type { InboxSummary } from './model.ts'
 import { type InboxRow, inbox } from './table.ts'
 
-/** Limits of what is kept. New requests displace the oldest ones. */
+/**
+ * Limits of what is kept. New requests displace the oldest ones, first those without a right signature: anybody on this
+ * machine, programs of servers too, can send such.
+ */
 export const INBOX_LIMITS = {
-  /** Inboxes. The one without requests for longest is removed. */
+  /** Inboxes. The one without requests for longest is removed, first those that got no right signature. */
   inboxes: 100,
   /** Entries in an inbox. */
   entries: 1_000,
@@ -151,13 +154,13 @@ export class InboxStore {
     return removed.length
   }
 
-  /** Removes the inboxes without requests for longest, to make room for one more. */
+  /** Removes the inboxes that are worth least, to make room for one more. */
   #makeRoomForName(): void {
     const quiet = this.#queries
       .select({ name: inbox.name })
       .from(inbox)
       .groupBy(inbox.name)
-      .orderBy(desc(max(inbox.seq)))
+      .orderBy(desc(max(isSigned)), desc(max(inbox.seq)))
       .limit(Number.MAX_SAFE_INTEGER)
       .offset(INBOX_LIMITS.inboxes - 1)
       .all()
@@ -168,17 +171,23 @@ export class InboxStore {
   }
 
   /**
-   * Removes the oldest entries of an inbox until it is within the limits.
+   * Removes old entries of an inbox until it is within the limits. The newest stays.
    *
    * @returns its new size
    */
   #shrink(name: string, size: InboxSize): InboxSize {
     let { count, bytes: total } = size
     while (count > INBOX_LIMITS.entries || total > INBOX_LIMITS.bytes) {
-      const oldest = this.#queries
-        .select({ seq: min(inbox.seq) })
+      const newest = this.#queries
+        .select({ seq: max(inbox.seq) })
         .from(inbox)
-        .where(eq(inbox.name, name))
+        .where(ofInbox(name))
+      const oldest = this.#queries
+        .select({ seq: inbox.seq })
+        .from(inbox)
+        .where(and(ofInbox(name), ne(inbox.seq, newest)))
+        .orderBy(asc(isSigned), asc(inbox.seq))
+        .limit(1)
       const gone = this.#queries.delete(inbox).where(eq(inbox.seq, oldest)).returning({ bytes }).get()
       if (gone === undefined) break
       count -= 1
@@ -206,6 +215,9 @@ interface InboxSize {
 const bytes = sql<number>`length(${inbox.body}) + length(${inbox.headers})`
 
 const total = sql<number>`coalesce(sum(${bytes}), 0)`
+
+/** 1 if the signature of a request was right, else 0. */
+const isSigned = sql<number>`coalesce(${inbox.verified}, 0)`
 
 const ofInbox = (name: string, after?: number) =>
   and(eq(inbox.name, name), after === undefined ? undefined : gt(inbox.seq, after))

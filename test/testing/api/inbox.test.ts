@@ -175,6 +175,17 @@ describe('a signature', () => {
     expect((await verdict('free', signed(mine.secret)))[0]).toBe(null)
     for (const { id } of [mine, other]) await berth.call('DELETE', `/webhooks/${id}`)
   })
+
+  test('keeps what was sent with it, however much others send to the inbox and to other names', async () => {
+    const headers = signed(listenSecret(berth.info.admin_token))
+    for (let n = 0; n < 2; n += 1) await post('kept', body, headers)
+    const half = new Uint8Array(512 * 1024)
+    for (let n = 0; n < 40; n += 1) await post('kept', half)
+    for (let n = 0; n < 110; n += 1) await post(`n${n}`)
+    const kept = await read('kept')
+    expect(kept.filter((one: { verified: boolean }) => one.verified).length).toBe(2)
+    expect(kept.length).toBeLessThan(34)
+  }, 30_000)
 })
 
 describe('/_berth/inbox', () => {
