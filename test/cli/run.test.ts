@@ -262,9 +262,9 @@ test('--coverage tells which operations and documented statuses were reached, an
   })
   expect(byId('servers.create').missing).toEqual(expect.arrayContaining([400, 401, 403]))
   expect(byId('servers.list')).toMatchObject({
-    // One by curl, and one by which the command looks for a server of that name.
-    requests: 2,
-    statuses: { 200: 1, 401: 1 },
+    // One by curl, one by which exec looks for a server of that name, and one after each server that is made: for its label.
+    requests: 4,
+    statuses: { 200: 3, 401: 1 },
     missing: expect.arrayContaining([503]),
   })
   // The name may be a project's, too.
