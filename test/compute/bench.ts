@@ -15,7 +15,7 @@ import { ServerDirectories } from '../../src/compute/local/server-directories.ts
 import { type SelfCommand, selfCommand } from '../../src/compute/self.ts'
 import type { Isolation } from '../../src/config/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
-import { nextLookMs } from '../support/processes.ts'
+import { until as holds } from '../support/processes.ts'
 import { PipedDriver } from './piped-driver.ts'
 
 /** Limits that the suite's harmless commands do not notice. */
@@ -145,14 +145,8 @@ export async function isSandboxdSafe(sandbox: Sandbox): Promise<boolean> {
 }
 
 /** Waits until a condition holds; fails with `what` when it does not in time. */
-export async function until(what: string, condition: () => unknown, ms = 20_000): Promise<void> {
-  const started = performance.now()
-  while (!(await condition())) {
-    const waited = performance.now() - started
-    if (waited > ms) throw new Error(`waited in vain for: ${what}`)
-    await Bun.sleep(nextLookMs(waited))
-  }
-}
+export const until = (what: string, condition: () => unknown, ms = 20_000): Promise<void> =>
+  holds(async () => Boolean(await condition()), what, ms)
 
 function serversIn(dataDir: string): string[] {
   const folder = join(dataDir, 'servers')

@@ -4,14 +4,19 @@ import { codeOf } from '../../src/runtime/error-info.ts'
 
 /** Processes of this machine that have to do with a folder: their working folder, root or command line lies in it. */
 export function processesOf(folder: string): string[] {
+  const mountsOf = (pid: string) => attempt(() => readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))
+  const namespaceOf = (pid: string) => attempt(() => readlinkSync(`/proc/${pid}/ns/mnt`))
+  const here = namespaceOf('self')
+  const mountsHere = mountsOf('self')
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap((pid) => {
       const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim())
       const cwd = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
-      const mounts = attempt(() => readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))
-      const inside = cwd.startsWith(folder) || command.includes(folder) || mounts.includes(`${folder}/`)
-      return inside ? [`${pid} ${command}`] : []
+      // To list a process's mounts takes longer than all else, and most processes have those of this one.
+      const mounts = () => (namespaceOf(pid) === here ? mountsHere : mountsOf(pid))
+      const isInside = cwd.startsWith(folder) || command.includes(folder) || mounts().includes(`${folder}/`)
+      return isInside ? [`${pid} ${command}`] : []
     })
 }
 
@@ -30,10 +35,13 @@ export function killServer(dataDir: string, serverId: string): void {
 }
 
 /**
- * How long to wait before a condition is looked at again, in milliseconds: a tenth of what was waited so far, from 10 to 50.
- * A look may read all processes, or ask a berth.
+ * Returns how long to wait before a condition is looked at again, in milliseconds: a tenth of what was waited so far, from 10
+ * to 50, and at least four times as long as the look took, up to 200. A look may read all processes, or ask a berth.
  */
-export const nextLookMs = (waitedMs: number): number => Math.min(50, Math.max(10, waitedMs / 10))
+function restMs(waitedMs: number, lookMs: number): number {
+  const usual = Math.min(50, Math.max(10, waitedMs / 10))
+  return Math.max(usual, Math.min(200, lookMs * 4))
+}
 
 /** Waits until a condition holds, asking again and again. @throws where it does not within `ms`, as long as a busy machine may take */
 export async function until(
@@ -42,10 +50,12 @@ export async function until(
   ms = 30_000,
 ): Promise<void> {
   const started = performance.now()
-  while (!(await condition())) {
-    const waited = performance.now() - started
-    if (waited > ms) throw new Error(`did not happen within ${ms} ms: ${what}`)
-    await Bun.sleep(nextLookMs(waited))
+  for (;;) {
+    const looked = performance.now()
+    if (await condition()) return
+    const now = performance.now()
+    if (now - started > ms) throw new Error(`did not happen within ${ms} ms: ${what}`)
+    await Bun.sleep(restMs(now - started, now - looked))
   }
 }
 
