@@ -310,7 +310,7 @@ describe('what is printed', () => {
     expect(outcome.result).toStartWith('The agent had 3 s and was ended then')
     expect(process.memoryUsage.rss() - before).toBeLessThan(150 * 2 ** 20)
     expect(JSON.stringify(events).length).toBeLessThan(4 * 2 ** 20)
-  }, 60_000)
+  }, 120_000)
 
   test('that is laborious to draw can be called off at any moment', async () => {
     const flood = `yes "$(printf '\\033[40T%.0s' $(seq 500))"`

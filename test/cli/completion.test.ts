@@ -245,7 +245,7 @@ for (const [shell, { command, prepare }] of Object.entries(SHELLS)) {
       }
       expect(await Bun.file(join(folder.path, 'ran')).exists()).toBe(false)
     },
-    60_000,
+    120_000,
   )
 }
 

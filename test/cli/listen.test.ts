@@ -186,7 +186,7 @@ describe('berth listen', () => {
     const ids = target.received.map(({ headers }) => headers['webhook-id'])
     expect(ids).toEqual(emitted.slice(1))
     expect(await listener.end()).toEqual([0, ''])
-  }, 60_000)
+  }, 120_000)
 
   test('an instance in place of the one before has its events forwarded with its own secret', async () => {
     using folder = temporaryFolder()
@@ -204,7 +204,7 @@ describe('berth listen', () => {
     expect(secret).not.toBe(listener.secret)
     const [got] = await target.got(1)
     expect(got && verify(secret, got)).toMatchObject({ event: 'task.created' })
-  }, 60_000)
+  }, 120_000)
 
   test.each([
     [['--forward-to', 'ftp://localhost/'], 2, '--forward-to must look like'],

@@ -123,4 +123,4 @@ test('who follows sees what comes, across a reset and a restart, and ends with C
     }
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 60_000)
+}, 120_000)

@@ -30,7 +30,7 @@ test('a berth that does not come back is told of', async () => {
   const { exitCode, stderr } = await followed
   expect(exitCode).toBe(1)
   expect(stderr).toContain(`The connection to ${between.url} broke`)
-}, 60_000)
+}, 120_000)
 
 test('a key that is deleted while its task is followed is told of, and nothing is tried again', async () => {
   await using berth = await serve()

@@ -114,7 +114,7 @@ test('a goal without end is given up', async () => {
   })
   expect(await endless.stderr.text()).toContain(`berth: Standard input ${told}`)
   expect(await endless.exited).toBe(1)
-}, 60_000)
+}, 120_000)
 
 test('without a terminal a question ends it with 3, and says how it is answered; that goes on', async () => {
   const asked = await tasks('run', 'ask: Which colour?\nask: How many?\ncomplete: thanks')

@@ -119,7 +119,7 @@ test.skipIf(!LINUX)(
       expect(readdirSync(at('data/snapshots/s/servers/srv_a/workspace')).length).toBeGreaterThan(PAIRS)
     }
   },
-  30_000,
+  120_000,
 )
 
 const PAIRS = 100

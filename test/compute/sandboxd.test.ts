@@ -265,7 +265,7 @@ describe('a sandboxd on standard input and output', () => {
     const mute = await SandboxdClient.open(transportOf(other))
     await mute.configure({ ...CONFIGURATION, silenceMs: 100 })
     expect(await other.exited).toBe(0)
-  }, 20_000)
+  }, 120_000)
 })
 
 const namespaces = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc']

@@ -161,5 +161,5 @@ test.each(WAYS)(
     expect(readFileSync(join(box.outside, 'f'), 'utf8')).toBe(SECRET)
     box.expectOutsideUntouched()
   },
-  30_000,
+  120_000,
 )

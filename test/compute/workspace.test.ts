@@ -114,7 +114,7 @@ for (const kind of KINDS) {
         await box.workspace.remove(path)
         await expectFault(box.workspace.read(path), 'missing')
       }
-    }, 60_000)
+    }, 120_000)
 
     test('a folder or a file in the way is not a file', async () => {
       await using box = await Box.open(kind)

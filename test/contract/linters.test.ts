@@ -21,7 +21,7 @@ describe.each([
     const found = await spectral.run(structuredClone(await describeIt()) as never)
     const wrong = found.filter(({ code, path }) => !isSocketRule(code, path.join('/')))
     expect(wrong.map(({ code, message, path }) => `${path.join('/')}: ${code}, ${message}`)).toEqual([])
-  }, 60_000)
+  }, 120_000)
 
   test("passes Redocly's recommended rules", async () => {
     const config = await createConfig({ extends: ['recommended'] })
@@ -31,5 +31,5 @@ describe.each([
     expect(
       wrong.map(({ ruleId, message, location }) => `${location[0]?.pointer}: ${ruleId}, ${message}`),
     ).toEqual([])
-  }, 60_000)
+  }, 120_000)
 })

@@ -121,7 +121,7 @@ describe('a bring-up that kill -9 cuts short', () => {
       expect(events.filter((event) => event === 'project.ready')).toHaveLength(1)
       expect(events).not.toContain('project.init_failed')
     },
-    90_000,
+    120_000,
   )
 
   test('in fetch fetches again, and nothing half is left', async () => {
@@ -157,7 +157,7 @@ describe('a bring-up that kill -9 cuts short', () => {
     const { files } = (await call(info, 'GET', `/servers/${server}/files?all=true`)).body
     expect(files).toEqual(['projects/resumed/index.html'])
     expect(times).toBe(2)
-  }, 60_000)
+  }, 120_000)
 
   test('at any moment, again and again, comes to its end all the same', async () => {
     let info = await start()
@@ -174,7 +174,7 @@ describe('a bring-up that kill -9 cuts short', () => {
     expect(
       (await eventsOf(info, project.id)).filter((event) => event !== 'project.secrets_required'),
     ).toEqual(['project.ready'])
-  }, 90_000)
+  }, 120_000)
 
   test('when it is over, the app runs again with the next start', async () => {
     const first = await start()
@@ -186,5 +186,5 @@ describe('a bring-up that kill -9 cuts short', () => {
     const info = await start()
     await answers(project.url)
     expect(await eventsOf(info, project.id)).not.toContain('project.init_failed')
-  }, 60_000)
+  }, 120_000)
 })

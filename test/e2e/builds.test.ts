@@ -155,7 +155,7 @@ test('what a build left is looked at when it is known where workspaces are, howe
   const info = await berth.ready
   const { status, artifacts } = await buildOf(info, server, running)
   expect([status, artifacts.includes('index.html')]).toEqual(['completed', true])
-}, 60_000)
+}, 120_000)
 
 test('a server that is deleted takes its builds and their logs along, also where berth has just begun', async () => {
   const { server } = await killIn('implement')
@@ -166,7 +166,7 @@ test('a server that is deleted takes its builds and their logs along, also where
   sqlite.close()
   const { readdirSync } = await import('node:fs')
   expect(readdirSync(join(folder, 'logs/builds'))).toEqual([])
-}, 60_000)
+}, 120_000)
 
 test('SIGTERM ends the build that runs, and the one that waits goes on at the next start', async () => {
   const first = await start()
@@ -188,4 +188,4 @@ test('SIGTERM ends the build that runs, and the one that waits goes on at the ne
     60_000,
   )
   expect((await buildOf(info, server, queued)).url).not.toBeNull()
-}, 60_000)
+}, 120_000)

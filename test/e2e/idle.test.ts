@@ -43,7 +43,7 @@ test('while servers idle, nobody looks at their processes, nothing is written, a
     expect(processesOf(folder)).toEqual([])
     rmSync(folder, { recursive: true, force: true })
   }
-}, 60_000)
+}, 120_000)
 
 /** Bytes that a process has read and written so far, of and to anything, and those that it wrote to a disk; and how
  * often the processes of its servers were woken. */

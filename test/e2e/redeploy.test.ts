@@ -66,7 +66,7 @@ test('an app that does not come up after kill -9 is paused, and runs when its va
   await call(info, 'PUT', `/projects/${id}/secrets`, { secrets: { V: 'good' } })
   await becomes(info, id, { runtime_status: 'running' })
   expect(await (await fetch(url)).text()).toBe('up')
-}, 60_000)
+}, 120_000)
 
 test('a redeploy that fails after kill -9 leaves the project paused', async () => {
   const first = await start()
@@ -79,7 +79,7 @@ test('a redeploy that fails after kill -9 leaves the project paused', async () =
   const info = await start()
   await write(info, server, 'projects/kept/go')
   await becomes(info, id, { init_phase: 'failed', runtime_status: 'paused' })
-}, 60_000)
+}, 120_000)
 
 test('what was published is not said to be public after kill -9 before it answers again', async () => {
   const first = await start()
@@ -100,7 +100,7 @@ test('what was published is not said to be public after kill -9 before it answer
     'what is published to answer again',
     20_000,
   )
-}, 60_000)
+}, 120_000)
 
 test('SIGTERM does not wait for an app that is being asked for its health', async () => {
   const info = await start()
@@ -111,4 +111,4 @@ test('SIGTERM does not wait for an app that is being asked for its health', asyn
   const began = performance.now()
   await end('SIGTERM')
   expect(performance.now() - began).toBeLessThan(20_000)
-}, 90_000)
+}, 120_000)

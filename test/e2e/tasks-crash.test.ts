@@ -95,7 +95,7 @@ test('kill -9 fails tasks that run, await input, are held or wait; the next bert
   expect(new Set(failures().map(({ headers }) => headers['webhook-id'])).size).toBe(4)
   const left = await call(next, 'POST', `/servers/${server}/exec`, { command: 'pgrep -x sleep || true' })
   expect(left.body.stdout).toBe('')
-}, 60_000)
+}, 120_000)
 
 test(`${KILLS} times kill -9 amid tasks leave each that was acknowledged with one beginning and one end`, async () => {
   let info = await start('many')

@@ -41,7 +41,7 @@ test('every line of the tour in the README works as typed', async () => {
   expect(shown.filter((text) => !output.includes(text))).toEqual([])
   // The tour ends with a reset.
   expect((await berth.run(['servers', '--json'])).stdout).toBe('{"servers":[]}\n')
-}, 60_000)
+}, 120_000)
 
 /** Returns the README from a heading to the next one. */
 function section(heading: string): string {

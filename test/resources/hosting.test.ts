@@ -74,7 +74,7 @@ test('a project is removed at once while its app is being asked for its health',
   const began = performance.now()
   expect((await berth.call('DELETE', `/projects/${id}`)).status).toBe(200)
   expect(performance.now() - began).toBeLessThan(20_000)
-}, 90_000)
+}, 120_000)
 
 test('variables that change while an app starts are those that it runs with', async () => {
   const serverId = await berth.server()
@@ -92,7 +92,7 @@ test('variables that change while an app starts are those that it runs with', as
   expect(await settled(berth, id)).toMatchObject({ init_phase: 'ready', runtime_status: 'running' })
   expect(await textOf(url)).toBe('v=good')
   expect(await eventsOf(id)).toEqual(['project.ready'])
-}, 60_000)
+}, 120_000)
 
 test('of variables that change while an app restarts, the last count, without a restart for each', async () => {
   const serverId = await berth.server()
@@ -101,7 +101,7 @@ test('of variables that change while an app restarts, the last count, without a 
   for (let number = 1; number <= 12; number += 1) await setSecrets(id, { V: `number ${number}` })
   await until(async () => (await textOf(url)) === 'v=number 12', 'the last value to arrive', 20_000)
   expect((await logged(berth, id)).match(/Starts:/g)?.length).toBeLessThan(8)
-}, 60_000)
+}, 120_000)
 
 test('variables that change while a watched app is built are not undone when it is started', async () => {
   const serverId = await berth.server()
@@ -124,7 +124,7 @@ test('variables that change while a watched app is built are not undone when it 
     20_000,
   )
   expect(await textOf(url)).toBe('v=new')
-}, 60_000)
+}, 120_000)
 
 test('publicUrl is null where what was published does not come up again', async () => {
   const serverId = await berth.server()
@@ -162,7 +162,7 @@ test('an upload is not begun with before it is there, whatever its server does',
   expect(status).toBe(201)
   expect(await settled(berth, body.id)).toMatchObject({ init_phase: 'ready' })
   expect(await eventsOf(body.id)).toEqual(['project.ready'])
-}, 60_000)
+}, 120_000)
 
 test('a project that is removed while its upload is unpacked leaves no files', async () => {
   const serverId = await berth.server()
@@ -175,7 +175,7 @@ test('a project that is removed while its upload is unpacked leaves no files', a
   expect((await berth.call('DELETE', `/projects/${id}`)).status).toBe(200)
   expect((await making).status).toBe(404)
   expect((await berth.call('GET', `/servers/${serverId}/files`)).body.files).toEqual([])
-}, 60_000)
+}, 120_000)
 
 test('code that comes does not replace a folder that somebody else has made', async () => {
   const serverId = await berth.server()

@@ -43,5 +43,5 @@ test.skipIf(process.platform !== 'linux')(
       await child.exited
     }
   },
-  60_000,
+  120_000,
 )

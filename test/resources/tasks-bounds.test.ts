@@ -57,7 +57,7 @@ test('a transcript takes 32 Mi characters, and each text in it 256 Ki', () => {
   expect(kept.length).toBe(130)
   expect(kept[1]).toMatchObject({ text: `${'x'.repeat(256 * 1024)}…` })
   expect(kept.at(-1)?.type).toBe('notice')
-}, 60_000)
+}, 120_000)
 
 test('a secret in a message that is shown in pieces is masked, however it is cut', async () => {
   masks.add(['swordfish'])

@@ -152,6 +152,6 @@ describe.skipIf(browserPath === null)('in a browser that is signed in,', () => {
       // Nobody was signed out.
       expect(await csrf()).toBe(token)
     },
-    60_000,
+    120_000,
   )
 })

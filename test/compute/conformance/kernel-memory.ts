@@ -121,7 +121,7 @@ export function kernelMemoryTests(name: Isolation, { memory }: Enforced): void {
         expect(ended).toMatchObject({ exitCode: 137, timedOut: false })
         expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
       },
-      60_000,
+      120_000,
     )
   })
 }

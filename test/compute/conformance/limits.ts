@@ -53,7 +53,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         expect((await run(sandbox, hog)).exitCode).toBe(137)
         expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
       },
-      60_000,
+      120_000,
     )
 
     // Only there the segments are the server's own.
@@ -69,7 +69,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         )
         expect(codes).toContain(137)
       },
-      60_000,
+      120_000,
     )
 
     // A cgroup's limit holds for them too, but there the kernel ends the server if it finds no command to end.
@@ -86,7 +86,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         })
         expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
       },
-      60_000,
+      120_000,
     )
 
     test.skipIf(!hidesMemory || name !== 'bubblewrap')(
@@ -102,7 +102,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         expect((await run(sandbox, hog)).exitCode).toBe(137)
         expect((await run(sandbox, `rm /tmp/x /dev/shm/x; ${hog.replace('15', '2')}`)).exitCode).toBe(0)
       },
-      60_000,
+      120_000,
     )
 
     test.skipIf(enforced.memory !== 'cgroup' || perl === null)(
@@ -116,7 +116,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         expect(Number(stdout)).toBeLessThan(memoryBytes)
         expect((await run(sandbox, 'echo alive')).stdout).toBe('alive\n')
       },
-      60_000,
+      120_000,
     )
 
     test.skipIf(enforced.processes === 'none')(
@@ -145,7 +145,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
           )
         await until('a command to start again', async () => (await stdoutOf('echo alive')) === 'alive\n')
       },
-      60_000,
+      120_000,
     )
 
     test('the agent starts no thread once it is ready: where none can be made it would abort', async () => {
@@ -171,7 +171,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         expect(refused.length).toBeGreaterThan(0)
         expect(refused[0]).toMatchObject({ message: expect.stringContaining('limit') })
       },
-      60_000,
+      120_000,
     )
 
     test.skipIf(enforced.cpu !== 'cgroup')(
@@ -186,7 +186,7 @@ export function limitTests(name: Isolation, enforced: Enforced): void {
         expect(user + system).toBeGreaterThan(5)
         expect(user + system).toBeLessThan(100)
       },
-      60_000,
+      120_000,
     )
 
     test.skipIf(enforced.cpu !== 'cgroup' || availableParallelism() < 2)(
@@ -246,7 +246,7 @@ export function storageTests(name: Subject): void {
       expect(result).toMatchObject({ exitCode: 137, timedOut: false })
       expect(result.stderr).toContain(`of ${2 ** 22} bytes`)
       expect((await run(sandbox, 'rm file*; echo fine')).stdout).toBe('fine\n')
-    }, 60_000)
+    }, 120_000)
 
     test('what fills the storage in the background is ended too', async () => {
       await using bench = new Bench(name)
@@ -256,7 +256,7 @@ export function storageTests(name: Subject): void {
       await until('it to run', async () => (await bench.commands()).length > 0)
       await until('it to be ended', async () => (await bench.commands()).length === 0, 15_000)
       expect((await run(sandbox, 'rm file*; echo fine')).stdout).toBe('fine\n')
-    }, 60_000)
+    }, 120_000)
   })
 }
 

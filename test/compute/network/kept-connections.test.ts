@@ -134,7 +134,7 @@ describe.skipIf(!(await networkIsPossible()))('a connection to an app in a serve
     const { sent, refused } = await load(world)
     expect(refused).toEqual([])
     expect((await arrived(world, sent.length)).toSorted()).toEqual(sent.toSorted())
-  }, 60_000)
+  }, 120_000)
 
   // What the kernel tells of a reset connection is the same whether the app had read all or a request was just on its way.
   test('repeats no request and fails few, if the app resets idle ones at any moment', async () => {
@@ -144,7 +144,7 @@ describe.skipIf(!(await networkIsPossible()))('a connection to an app in a serve
     const served = sent.filter((id) => !refused.includes(id))
     expect((await arrived(world, served.length)).toSorted()).toEqual(served.toSorted())
     expect(refused.length).toBeLessThan(sent.length / 50)
-  }, 60_000)
+  }, 120_000)
 })
 
 /** An app's `respond` that closes the connections of which it has read nothing since its response, as servers do after a while. */

@@ -26,7 +26,7 @@ describe.skipIf(!hasWorlds)('names that a server looks up', () => {
     // By getaddrinfo, the names would take both threads of Bun's pool, one after the other.
     expect(await world.step({ do: 'read a file' })).toBe(true)
     expect(await world.step({ do: 'await questions', names: 20 })).toBe(20)
-  }, 60_000)
+  }, 120_000)
 
   test('are looked up by the name servers and hosts that the machine has now', async () => {
     const world = await openWorld()
@@ -44,7 +44,7 @@ describe.skipIf(!hasWorlds)('names that a server looks up', () => {
     })
     const second = 'getent ahostsv4 moved.example | cut -d" " -f1 | sort -u'
     expect(await world.run(second)).toBe('93.184.216.35\n93.184.216.36')
-  }, 60_000)
+  }, 120_000)
 
   test('are searched in the domains of the machine by the proxy', async () => {
     const world = await openWorld()
@@ -56,7 +56,7 @@ describe.skipIf(!hasWorlds)('names that a server looks up', () => {
       text: 'nameserver 93.184.216.53\nsearch elsewhere.example test.example\n',
     })
     expect(await world.get('http://example/')).toBe('93.184.216.34')
-  }, 60_000)
+  }, 120_000)
 
   test('fail at once past a limit', async () => {
     const world = await openWorld()
@@ -74,7 +74,7 @@ describe.skipIf(!hasWorlds)('names that a server looks up', () => {
       }
       setTimeout(() => { console.log("failed only", failed); process.exit() }, 3000)`
     expect(await world.run(`${process.execPath} -e '${client}'`)).toBe('failed at once')
-  }, 60_000)
+  }, 120_000)
 })
 
 test('a server can have berth remember few names of an address, the newest ones', async () => {

@@ -39,7 +39,7 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
       ...['10.0.0.5:80', '169.254.169.254:80', 'inner.test.example (10.0.0.5):80', '93.184.216.1:9001'],
     ])
     expect(told[0]?.remedy).toContain('berth servers network srv_world --add-host 10.0.0.5:80')
-  }, 60_000)
+  }, 120_000)
 
   test('a name that moves to an inner address is refused when it is dialled', async () => {
     const world = await openWorld()
@@ -48,7 +48,7 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
     expect(await world.get('http://a.rebind.test.example/')).toStartWith('failed')
     const { told } = await world.refused()
     expect(told.map(({ destination }) => destination)).toEqual(['a.rebind.test.example (10.0.0.5):80'])
-  }, 60_000)
+  }, 120_000)
 
   test('list reaches listed names and addresses only, and names that are not listed are not looked up', async () => {
     const world = await openWorld()
@@ -63,7 +63,7 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
       expect(await world.get(url), url).toStartWith('failed')
     }
     expect((await world.refused()).told.map(({ destination }) => destination)).toContain('other.test.example')
-  }, 60_000)
+  }, 120_000)
 
   test('a change is in effect at once, for open connections too, and a closed relay lets nothing through', async () => {
     const world = await openWorld()
@@ -82,7 +82,7 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
     expect(await world.get('http://10.0.0.5/')).toBe('10.0.0.5')
     await world.step({ do: 'close' })
     expect(await world.get('http://93.184.216.34/')).toStartWith('failed')
-  }, 60_000)
+  }, 120_000)
 
   test('bytes pass whole both ways, and each half of a connection closes by itself', async () => {
     const world = await openWorld()
@@ -94,14 +94,14 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
     const client = `const s = await Bun.connect({ hostname: "93.184.216.34", port: 7, allowHalfOpen: true, socket: {
       open(s) { s.write(new Uint8Array(1000)); s.shutdown() }, data: (s, d) => void process.stdout.write(d), end: (s) => s.end() } })`
     expect(await world.run(`${process.execPath} -e '${client}'`)).toBe('1000 bytes')
-  }, 60_000)
+  }, 120_000)
 
   test('a service of the machine that is handed in is at the same port of loopback inside', async () => {
     const world = await openWorld()
     await world.step({ do: 'open', settings: { mode: 'none', hosts: [] }, way: 'redirect', machine: 5432 })
     expect(await world.run('curl -sS -m 5 http://127.0.0.1:5432/')).toBe('the machine, on loopback')
     expect(await world.get('http://127.0.0.1:9001/')).toStartWith('failed')
-  }, 60_000)
+  }, 120_000)
 
   test('names of loopback are the server itself, and a name server outside cannot be asked around berth', async () => {
     const world = await openWorld()
@@ -116,7 +116,7 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
       await Bun.connect({ hostname: "93.184.216.53", port: 53, socket: { open: (s) => void s.write(Buffer.concat([Buffer.from([0, q.length]), q])),
       data(s, d) { console.log("code", d[5] & 15); s.end() } } })`
     expect(await world.run(`${process.execPath} -e '${ask}'`)).toBe('code 5')
-  }, 60_000)
+  }, 120_000)
 })
 
 describe.skipIf(!hasWorlds)('a relay that ends', () => {
@@ -135,7 +135,7 @@ describe.skipIf(!hasWorlds)('a relay that ends', () => {
     expect(await world.run('curl -sS -m 5 http://127.0.0.1:5432/')).toBe('the machine, on loopback')
     await world.step({ do: 'apply', settings: { mode: 'none', hosts: [] } })
     expect(await world.get('http://93.184.216.34/')).toStartWith('failed')
-  }, 60_000)
+  }, 120_000)
 
   test('refuses connections at once where it ends again and again', async () => {
     const world = await openWorld()
@@ -149,7 +149,7 @@ describe.skipIf(!hasWorlds)('a relay that ends', () => {
     expect(world.step({ do: 'apply', settings: PUBLIC })).rejects.toThrow(
       'The relay of the servers has ended',
     )
-  }, 60_000)
+  }, 120_000)
 })
 
 /**
@@ -183,7 +183,7 @@ describe.skipIf(!hasWorlds)('what a server can have the relay keep', () => {
       expect(sent).toBeGreaterThan(100_000)
       expect(sent).toBeLessThan(10_000_000)
     },
-    60_000,
+    120_000,
   )
 
   test('is a piece of a message in time that grows with its bytes, however small the pieces are', () => {
@@ -218,7 +218,7 @@ describe.skipIf(!hasWorlds)('outbound by proxy', () => {
     expect(await world.get('http://127.0.0.1:5432/', '--noproxy x')).toStartWith('berth')
     const node = 'console.log((await (await fetch("http://example.test.example/")).text()).split(" ")[0])'
     expect(await world.run(`${process.execPath} -e '${node}'`)).toBe('93.184.216.34')
-  }, 60_000)
+  }, 120_000)
 })
 
 describe.skipIf(!hasWorlds)('network faults', () => {
@@ -267,5 +267,5 @@ describe.skipIf(!hasWorlds)('network faults', () => {
     await world.step({ do: 'disturb', fault: null })
     expect(await world.get('http://example.test.example/')).toBe('93.184.216.34')
     expect(await fastest()).toBeLessThan(390)
-  }, 90_000)
+  }, 120_000)
 })

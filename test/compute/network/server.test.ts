@@ -73,7 +73,7 @@ describe.skipIf(reason !== null)('what a server with its own network reaches', (
     const wait = await berth.control('GET', `/wait?task=${task_id}&until=failed&timeout_ms=20000`)
     expect(JSON.stringify(wait.body)).toContain(remedy)
     await berth.call('DELETE', `/projects/${project.id}`)
-  }, 30_000)
+  }, 120_000)
 
   test('a port of this machine that is handed in is at the same port of its loopback, and no other is', async () => {
     expect(await get(`http://127.0.0.1:${port}/`)).toBe('the machine')

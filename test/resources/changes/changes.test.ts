@@ -130,7 +130,7 @@ test('everything on a server is sent as its GET returns it, and as gone when the
     const last = await changes.next(type, (sent) => sent.id === id && sent.value === null)
     expect(last).toEqual({ type, id, server_id: server, value: null })
   }
-}, 90_000)
+}, 120_000)
 
 const hasRunningStep = (build: { steps: { status: string }[] } | null) =>
   build?.steps.some(({ status }) => status === 'running') ?? false

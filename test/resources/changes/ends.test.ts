@@ -81,7 +81,7 @@ test('1,000 servers that change at once reach a reader', async () => {
     database.run("DELETE FROM servers WHERE id LIKE 'srv_made_%'")
     database.close()
   }
-}, 60_000)
+}, 120_000)
 
 test('a reader that does not read holds up nothing, and is sent the newest state when it reads', async () => {
   const server = await berth.server()
@@ -128,7 +128,7 @@ test('a reader that does not read holds up nothing, and is sent the newest state
   } finally {
     reader.destroy()
   }
-}, 60_000)
+}, 120_000)
 
 test('a fault strikes the handshake', async () => {
   const match = { operation: 'changes.stream' }

@@ -215,7 +215,7 @@ describe('POST /projects/{projectId}/push', () => {
       ...{ asked: ['index.ts'], written: 1, removed: 0 },
     })
     expect(await text(url)).toBe('two')
-  }, 30_000)
+  }, 120_000)
 
   test('an app with a port of its own is started again with the files that it had', async () => {
     const port = 20_000 + Math.floor(Math.random() * 10_000)

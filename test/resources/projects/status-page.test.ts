@@ -83,7 +83,7 @@ test('so does the page of an app that takes long to start, which reloads itself'
   expect(page).toContain('http-equiv="refresh"')
   expect(page).toContain('warming up')
   await berth.call('DELETE', `/projects/${id}`)
-}, 20_000)
+}, 120_000)
 
 test('an app that crashed is told as such: by its page, by the API and to programs', async () => {
   // It ends when it is asked to, and does not start while the file is there.
@@ -116,7 +116,7 @@ Bun.serve({ port: process.env.PORT, fetch(request) {
   expect(page).toContain('berth projects restart falls')
   expect(page).toContain('berth projects push --project falls')
   await berth.call('DELETE', `/projects/${made.id}`)
-}, 30_000)
+}, 120_000)
 
 test('the page of what a server publishes names its log, and how to wake the server', async () => {
   await berth.call('PUT', `/servers/${serverId}/files`, { path: 'index.html', content: 'up' })

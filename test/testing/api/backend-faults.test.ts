@@ -97,7 +97,7 @@ test('a build fails whose request was struck; the one that waits for it is built
     [false, false],
     [true, true],
   ])
-}, 90_000)
+}, 120_000)
 
 test('a project cannot be brought up, and says so by its event', async () => {
   const { body: project } = await berth.call('POST', `/servers/${server}/projects`, { name: 'Unlucky' })
@@ -114,7 +114,7 @@ test('a project cannot be brought up, and says so by its event', async () => {
     20_000,
   )
   await berth.call('DELETE', `/projects/${project.id}`)
-}, 60_000)
+}, 120_000)
 
 test('what cannot be published is not, and what is live stays', async () => {
   const path = `/servers/${server}/deployments`

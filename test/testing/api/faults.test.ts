@@ -329,7 +329,7 @@ describe('a lost response', () => {
     const made = servers.find(({ id }: { id: string }) => id !== server)
     await berth.call('DELETE', `/servers/${made.id}`)
     expect(berth.log().includes(' ERROR ')).toBe(false)
-  }, 60_000)
+  }, 120_000)
 
   test('is there for the next try with its Idempotency-Key, and nothing is done twice', async () => {
     const path = `/servers/${server}/exec`
@@ -385,7 +385,7 @@ describe('a cut connection', () => {
     expect(await received(head('HEAD'))).toBe('')
     expect((await counts())[0]).toEqual([6, 6])
     expect(berth.log().includes(' ERROR ')).toBe(false)
-  }, 60_000)
+  }, 120_000)
 
   test.each([{ disconnect: true }, { lose_response: true }])(
     '%j is told so by curl and by Node',

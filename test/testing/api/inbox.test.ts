@@ -243,5 +243,5 @@ describe('/_berth/inbox', () => {
     const { inboxes } = (await berth.control('GET', '/inbox')).body
     const names = inboxes.map((one: { name: string }) => one.name)
     expect([names.length, names.includes('many'), names.includes('heavy')]).toEqual([100, false, true])
-  }, 60_000)
+  }, 120_000)
 })

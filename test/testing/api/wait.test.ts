@@ -62,7 +62,7 @@ describe('GET /_berth/wait', () => {
     expect(body).toMatchObject({ matched: true, build: { id: second, status: 'completed', url: null } })
     expect((await wait(`build=${first}&timeout_ms=0`)).body.matched).toBe(true)
     await berth.call('DELETE', `/servers/${built}`)
-  }, 60_000)
+  }, 120_000)
 
   test('a project is waited for by its bring-up and by its app', async () => {
     const data = Buffer.from(
@@ -84,7 +84,7 @@ describe('GET /_berth/wait', () => {
     const gone = wait(`project=${project.id}&until=running`)
     await berth.call('DELETE', `/projects/${project.id}`)
     expect((await gone).status).toBe(404)
-  }, 60_000)
+  }, 120_000)
 
   test('a delivery is waited for, and its attempts, also where the clock stands', async () => {
     await using target = await receiver({ reply: replyWith(500) })

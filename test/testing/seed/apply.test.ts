@@ -219,7 +219,7 @@ test('further starts make nothing twice, mend what differs, make again what is g
     const { servers } = (await berth.call('GET', '/servers', undefined, bearer('sk_live_ci_second_key'))).body
     expect(servers).toHaveLength(3)
   }
-}, 60_000)
+}, 120_000)
 
 test('an account is exhausted when berth is ready, also when it was before', async () => {
   const dataDir = mkdtempSync(join(folder, 'capped-'))

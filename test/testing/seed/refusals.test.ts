@@ -105,7 +105,7 @@ test('a signal ends a start that waits for a project, and nothing is left runnin
   expect(await child.exited).toBe(0)
   expect(await stderr).not.toContain('slow.json')
   expect(processesOf(data)).toEqual([])
-}, 60_000)
+}, 120_000)
 
 test('what is there and cannot become what the file says stops the start', async () => {
   const project = { server: 'api', template: 'static-site' }
@@ -120,4 +120,4 @@ test('what is there and cannot become what the file says stops the start', async
   expect(await refusal(moved)).toContain('belongs to another account')
   const elsewhere = { ...content, projects: { p: { server: 'api', template: 'bun-api' } } }
   expect(await refusal(elsewhere)).toContain('"projects.p.template": the project prj_')
-}, 60_000)
+}, 120_000)
