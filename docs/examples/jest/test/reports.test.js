@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Reports } from '../reports.js'
 import { createAccount, waitFor } from './berth.js'
 
-// Files run in parallel workers. Each has an account of its own, so that none meets the servers of another.
+// Files run in parallel workers. Each has an account of its own, so none sees the servers of another.
 let account
 let reports
 beforeAll(async () => {
