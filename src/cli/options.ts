@@ -1,5 +1,6 @@
-import { InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { parseDuration } from '../runtime/duration.ts'
+import { CommandError } from './errors.ts'
 
 /** An option of a command, as data. The command's action receives a `Value` under the option's name. */
 export interface OptionSpec<Value> {
@@ -116,4 +117,21 @@ export function commanderOption(name: string, spec: OptionSpec<unknown>): Option
   if (conflicts) option.conflicts(conflicts)
   if (group) option.helpGroup(group)
   return option
+}
+
+/**
+ * Returns an error of the API about a field of a request with the option or the argument of the command in its place; any
+ * other error unchanged.
+ */
+export function inWordsOf(command: Command, error: unknown): unknown {
+  if (!(error instanceof CommandError) || error.code !== 'bad_request') return error
+  const [whole, field = ''] = /^"(\w+)" in the (?:body|query)/.exec(error.message) ?? []
+  if (whole === undefined) return error
+  const name = field.replace(/Ms$/, '').replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+  const option = command.options.find((one) => one.attributeName() === name)
+  const argument = command.registeredArguments.find((one) => one.name() === name.toUpperCase())
+  const said = option?.long ?? argument?.name()
+  if (said === undefined) return error
+  const unit = field.endsWith('Ms') ? ', in milliseconds' : ''
+  return new CommandError(`${said}${unit}${error.message.slice(whole.length)}`, error.exitCode, error.code)
 }

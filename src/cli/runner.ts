@@ -8,11 +8,10 @@ import {
 } from '../client/client.ts'
 import { UsageError } from '../errors.ts'
 import type { Client } from './client.ts'
-import { CommandError } from './errors.ts'
 import type { ConnectionOptions } from './find-instance.ts'
 import { NameResolver } from './name-resolver.ts'
 import type { NameSource, ServerPlace } from './names.ts'
-import { commanderOption, flag, type OptionSpecs, type OptionsOf, text } from './options.ts'
+import { commanderOption, flag, inWordsOf, type OptionSpecs, type OptionsOf, text } from './options.ts'
 import { facts, printResult } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 import { type CliSession, connect } from './session.ts'
@@ -235,23 +234,6 @@ export function addNoun(program: Command, session: CliSession, noun: Noun): void
     const [name = ''] = one.usage.split(' ')
     addCommand(command, session, { ...one, aliases: [...(SHORT_NAMES[name] ?? []), ...(one.aliases ?? [])] })
   }
-}
-
-/**
- * Returns an error of the API about a field of a request with the option or the argument of the command in its place; any
- * other error unchanged.
- */
-function inWordsOf(command: Command, error: unknown): unknown {
-  if (!(error instanceof CommandError) || error.code !== 'bad_request') return error
-  const [whole, field = ''] = /^"(\w+)" in the (?:body|query)/.exec(error.message) ?? []
-  if (whole === undefined) return error
-  const name = field.replace(/Ms$/, '').replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
-  const option = command.options.find((one) => one.attributeName() === name)
-  const argument = command.registeredArguments.find((one) => one.name() === name.toUpperCase())
-  const said = option?.long ?? argument?.name()
-  if (said === undefined) return error
-  const unit = field.endsWith('Ms') ? ', in milliseconds' : ''
-  return new CommandError(`${said}${unit}${error.message.slice(whole.length)}`, error.exitCode, error.code)
 }
 
 /** The short names of commands that every noun has. */
