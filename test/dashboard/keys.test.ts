@@ -82,6 +82,7 @@ describe.skipIf(browserPath === null)('the keys of the dashboard (needs Chromium
     await page.getByRole('button', { name: 'Run a task' }).first().waitFor()
     await page.keyboard.press('n')
     await page.getByRole('dialog', { name: 'Run a task' }).waitFor()
+    await page.locator('textarea[name="goal"]:focus').waitFor()
     await page.keyboard.press('Escape')
     await page.keyboard.press('?')
     await page.getByRole('dialog').getByText('Create one of what the screen lists').waitFor()

@@ -20,7 +20,8 @@ export interface DialogProps {
 export function Dialog({ title, onClose, children, isWide, isKept }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // At once: what is inside takes the focus after.
+  useLayoutEffect(() => {
     const dialog = ref.current
     const before = document.activeElement
     dialog?.showModal()
