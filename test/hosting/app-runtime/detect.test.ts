@@ -42,9 +42,9 @@ type Row = [folder: string, kind: string, install: string | null, build: string 
 
 const ROWS: Row[] = [
   ['vite-react', 'Vite (single-page app)', NPM, 'bun run build', 'dist/*'],
-  ['vite-vue-outdir', 'Vite (single-page app)', 'bun install', 'bun run build', 'public-out/*'],
-  ['vite-with-server', 'Node.js (bun)', 'bun install', 'bun run build', '$ bun run start'],
-  ['vite-ssr-dev-only', 'Node.js (bun)', 'bun install', 'bun run build', '$ node server.js'],
+  ['vite-vue-outdir', 'Vite (single-page app)', 'bun install --no-save', 'bun run build', 'public-out/*'],
+  ['vite-with-server', 'Node.js (bun)', 'bun install --no-save', 'bun run build', '$ bun run start'],
+  ['vite-ssr-dev-only', 'Node.js (bun)', 'bun install --no-save', 'bun run build', '$ node server.js'],
   [
     'astro-static',
     'Astro (static)',
@@ -52,7 +52,7 @@ const ROWS: Row[] = [
     'bun run build',
     'dist/',
   ],
-  ['astro-node', 'Astro', 'bun install', 'bun run build', '$ node ./dist/server/entry.mjs'],
+  ['astro-node', 'Astro', 'bun install --no-save', 'bun run build', '$ node ./dist/server/entry.mjs'],
   [
     'cra',
     'Create React App',
@@ -60,23 +60,23 @@ const ROWS: Row[] = [
     'bun run build',
     'build/*',
   ],
-  ['angular', 'Angular (single-page app)', 'bun install', 'bun run build', 'dist/portal/browser/*'],
-  ['angular-16', 'Angular (single-page app)', 'bun install', 'bun run build', 'dist/portal/*'],
+  ['angular', 'Angular (single-page app)', 'bun install --no-save', 'bun run build', 'dist/portal/browser/*'],
+  ['angular-16', 'Angular (single-page app)', 'bun install --no-save', 'bun run build', 'dist/portal/*'],
   ['next', 'Next.js', NPM, 'bun run build', '$ bun run next start -p $PORT -H $HOST'],
-  ['next-export', 'Next.js (static)', 'bun install', 'bun run build', 'out/'],
-  ['next-custom-server', 'Node.js (bun)', 'bun install', 'bun run build', '$ bun run start'],
-  ['remix', 'Remix', 'bun install', 'bun run build', '$ bun run start'],
-  ['react-router-spa', 'React Router (single-page app)', 'bun install', 'bun run build', 'build/client/*'],
-  ['sveltekit-node', 'SvelteKit', 'bun install', 'bun run build', '$ node build'],
-  ['sveltekit-static', 'SvelteKit (static)', 'bun install', 'bun run build', 'build/*'],
+  ['next-export', 'Next.js (static)', 'bun install --no-save', 'bun run build', 'out/'],
+  ['next-custom-server', 'Node.js (bun)', 'bun install --no-save', 'bun run build', '$ bun run start'],
+  ['remix', 'Remix', 'bun install --no-save', 'bun run build', '$ bun run start'],
+  ['react-router-spa', 'React Router (single-page app)', 'bun install --no-save', 'bun run build', 'build/client/*'],
+  ['sveltekit-node', 'SvelteKit', 'bun install --no-save', 'bun run build', '$ node build'],
+  ['sveltekit-static', 'SvelteKit (static)', 'bun install --no-save', 'bun run build', 'build/*'],
   [
     'sveltekit-auto',
     'SvelteKit',
-    'bun install',
+    'bun install --no-save',
     'bun run build',
     '$ bun run vite preview --port $PORT --strictPort --host $HOST',
   ],
-  ['nuxt', 'Nuxt', 'bun install', 'bun run build', '$ node .output/server/index.mjs'],
+  ['nuxt', 'Nuxt', 'bun install --no-save', 'bun run build', '$ node .output/server/index.mjs'],
   ['express', 'Node.js (npm)', LEAN_NPM, null, '$ bun run start'],
   ['express-no-start', 'Node.js (npm)', NPM, null, '$ node lib/server.js'],
   [
@@ -86,13 +86,13 @@ const ROWS: Row[] = [
     null,
     '$ bun src/index.ts',
   ],
-  ['hono-node', 'Node.js (bun)', 'bun install', 'bun run build', '$ bun run start'],
-  ['fastify-usual-file', 'Node.js (bun)', 'bun install', null, '$ node app.mjs'],
+  ['hono-node', 'Node.js (bun)', 'bun install --no-save', 'bun run build', '$ bun run start'],
+  ['fastify-usual-file', 'Node.js (bun)', 'bun install --no-save', null, '$ node app.mjs'],
   ['no-dependencies', 'Node.js (bun)', null, null, '$ bun run start'],
   [
     'dev-script-only',
     'Node.js (bun)',
-    'bun install',
+    'bun install --no-save',
     null,
     '$ NODE_ENV=development bun run dev --port $PORT --ip $HOST',
   ],
@@ -152,7 +152,7 @@ const ROWS: Row[] = [
   [
     'manifest',
     'Node.js (bun)',
-    'bun install',
+    'bun install --no-save',
     null,
     '$ export PATH="$PWD/node_modules/.bin:$PATH"; next-start --port $PORT',
   ],
@@ -222,7 +222,7 @@ describe('the tools of the machine', () => {
 describe('berth.json', () => {
   test('comes before all else, and what it leaves open is found out', async () => {
     const found = await plan('manifest')
-    expect(found).toMatchObject({ health: '/healthz', watch: true, build: null, install: 'bun install' })
+    expect(found).toMatchObject({ health: '/healthz', watch: true, build: null, install: 'bun install --no-save' })
     expect(found.start).toMatchObject({ kind: 'command', port: 4010 })
     expect(missingVariables(found, new Set())).toEqual(['API_KEY'])
   })

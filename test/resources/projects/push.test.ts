@@ -108,13 +108,28 @@ describe('POST /projects/{projectId}/push', () => {
 
   test('a lock file that the install has written leads to no other install', async () => {
     const app = {
-      'package.json': '{"name":"app","dependencies":{"own":"file:./own"}}',
+      'package.json': '{"name":"app","packageManager":"bun@1","dependencies":{"own":"file:./own"}}',
       'own/package.json': '{"name":"own","version":"1.0.0"}',
       'index.ts': server('one'),
     }
     const { id, slug } = await ready(berth, serverId, { source: await archiveOf(app) })
     expect(await files(slug)).toContain('./bun.lock')
     expect(await push(id, { ...app, 'index.ts': server('two') })).toMatchObject({ began: 'start' })
+  })
+
+  test('what berth installs by is not taken for the choice of the app, which runs by the same program after it', async () => {
+    const app = (text: string) => ({
+      'package.json': '{"name":"app","dependencies":{"own":"file:./own"}}',
+      'own/package.json': '{"name":"own","version":"1.0.0"}',
+      'index.js': `const runtime = process.versions.bun ? 'Bun' : 'Node.js'
+        require('node:http').createServer((_, response) => response.end(runtime + ' ${text}')).listen(process.env.PORT)`,
+    })
+    const source = await archiveOf(app('one'))
+    const { id, slug, url } = await ready(berth, serverId, { visibility: 'public', source })
+    expect(await files(slug)).not.toContain('./bun.lock')
+    const runtime = (await text(url)).replace(' one', '')
+    expect(await push(id, app('two'))).toMatchObject({ began: 'start' })
+    expect(await text(url)).toBe(`${runtime} two`)
   })
 
   test('builds again, and restarts nothing that berth serves itself or that watches its files', async () => {

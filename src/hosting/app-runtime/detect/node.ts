@@ -66,7 +66,7 @@ async function detectPackage(
 
 function kindOf(manager: PackageManager, start: DetectedApp['start']): string {
   const byBun = start.kind === 'command' && /^bun (?!run )/.test(start.command)
-  return byBun || (manager.name === 'bun' && manager.locked) ? 'Bun' : `Node.js (${manager.name})`
+  return byBun || (manager.name === 'bun' && manager.chosen) ? 'Bun' : `Node.js (${manager.name})`
 }
 
 /** Returns the install command; leaves development dependencies out if nothing is built. */
@@ -110,7 +110,7 @@ async function packageApp(
   const entry = await findEntry(app, pkg)
   if (entry !== null) {
     const bun =
-      (manager.name === 'bun' && manager.locked) || dependsOn(pkg, 'elysia', '@types/bun', 'bun-types')
+      (manager.name === 'bun' && manager.chosen) || dependsOn(pkg, 'elysia', '@types/bun', 'bun-types')
     return { start: startCommand(await runFile(app, entry, bun)), lean: true }
   }
   const dev = resolveScript(pkg, 'dev')

@@ -9,8 +9,11 @@ export interface PackageManager {
   readonly locked: boolean
   /** Whether it is Yarn 2 or later, whose options differ. */
   readonly modern: boolean
-  /** Whether it replaces the package's own manager, whose lock file must stay the only one. */
-  readonly standIn: boolean
+  /**
+   * Whether the package names it or has its lock file. Another leaves no lock file behind: the next look would take it for
+   * the package's choice.
+   */
+  readonly chosen: boolean
 }
 
 const LOCK_FILES = [
@@ -39,9 +42,9 @@ export async function choosePackageManager(
     'bun') as PackageManager['name']
   const modern = wanted === 'yarn' && (Number(major ?? 1) > 1 || (await app.has('.yarnrc.yml')))
   if (wanted === 'bun' || (await tools.has(wanted))) {
-    return { name: wanted, locked: locks.has(wanted), modern, standIn: false }
+    return { name: wanted, locked: locks.has(wanted), modern, chosen: named !== undefined || locks.size > 0 }
   }
-  return { name: 'bun', locked: false, modern: false, standIn: true }
+  return { name: 'bun', locked: false, modern: false, chosen: false }
 }
 
 /**
@@ -51,9 +54,9 @@ export async function choosePackageManager(
  * @param production whether to leave out development dependencies
  */
 export function installCommand(manager: PackageManager, production: boolean): string {
-  const { name, locked, modern, standIn } = manager
+  const { name, locked, modern, chosen } = manager
   if (name === 'bun') {
-    const all = `bun install${production ? ' --omit=dev' : ''}${standIn ? ' --no-save' : ''}`
+    const all = `bun install${production ? ' --omit=dev' : ''}${chosen ? '' : ' --no-save'}`
     return locked ? `${all} --frozen-lockfile || ${all}` : all
   }
   if (name === 'npm') {
