@@ -62,7 +62,7 @@ export const SESSIONS: readonly Session[] = [
       // Not by "sed -i", whose temporary file may be sent, too.
       const edit = (script: string) => `code=$(sed ${script} server.js) && echo "$code" > server.js`
       await stage.run(edit('s/Moin/Ahoy/'), 'work/shop')
-      await typist.shows('1 file sent')
+      await typist.shows('server.js sent')
       await stage.run('echo "console.error(\'No database.\'); process.exit(1)" >> server.js', 'work/shop')
       await typist.shows('could not be brought up')
       await stage.run(edit('/database/d'), 'work/shop')
@@ -140,7 +140,7 @@ export const SESSIONS: readonly Session[] = [
     async work(typist, stage) {
       await typist.begin('berth deploy site --watch', 'Watching')
       await stage.run('page=$(sed s/Hello/Moin/ index.html) && echo "$page" > index.html', 'work/site')
-      await typist.shows('1 file sent')
+      await typist.shows('index.html sent')
       typist.keys(CTRL_C)
       await typist.prompt()
     },
