@@ -161,6 +161,18 @@ for (const [isolation, reason] of await probedTiers())
           await berth.exec(server, steal(how, '127.0.0.1', `POST /access/keys/${id}/delete`, `csrf=${csrf}`))
           await until(() => refused() > before, 'it is refused')
         }
+        // On the machine's network, the sender of a closed connection can no longer be told, and nobody is accused. It may
+        // be told all the same, if the thief has not closed it yet.
+        const isUnsure = () =>
+          berth.log().includes('a connection that has closed sent the session of a browser')
+        await until(async () => {
+          if (isUnsure() || (await hasOwnNetwork())) return true
+          await berth.exec(
+            server,
+            steal('gone', '127.0.0.1', `POST /access/keys/${id}/delete`, `csrf=${csrf}`),
+          )
+          return isUnsure()
+        }, 'a closed connection is refused without a name')
         const { body } = await berth.call('GET', '/keys')
         expect(body.keys.map((key: { id: string }) => key.id)).toContain(id)
         // The same form by the browser itself.

@@ -46,12 +46,20 @@ export async function sentSessions(
 export const areOfSeveralAccounts = (sent: readonly SentSession[]): boolean =>
   new Set(sent.map(({ session }) => session.accountId)).size > 1
 
-/** Reports whether a process on a server sends a request that has a session, and logs that. */
+/**
+ * Reports whether a process on a server sends a request that has a session, or hides that it does, and logs that. The
+ * sender of a closed connection is not known, such as a browser whose page was left.
+ */
 export async function isStolen(
   request: Request,
   { isSentFromServer, logger }: Pick<SentSessionsOptions, 'isSentFromServer' | 'logger'>,
 ): Promise<boolean> {
   const isFromServer = await isSentFromServer(request)
-  if (isFromServer) logger.warn('a process on a server sent the session of a browser, and was refused')
-  return isFromServer
+  if (!isFromServer) return false
+  // The end of a connection is seen when the loop has looked at it.
+  await new Promise((resolve) => setImmediate(resolve))
+  if (request.signal.aborted) {
+    logger.info('a connection that has closed sent the session of a browser, and was refused')
+  } else logger.warn('a process on a server sent the session of a browser, and was refused')
+  return true
 }
