@@ -14,7 +14,7 @@ export type LogLine = Omit<LogEnd['logs'][number], 'seq'> & { readonly seq?: num
 
 /** Which lines of a log are wanted. */
 interface LogPart {
-  /** The last so many. Undefined: all of those since a time, else the API's default. */
+  /** How many of the last lines. Undefined: all of those since a time, else the API's default. */
   tail?: number | undefined
   /** A time (RFC 3339), or a duration such as `10m`. */
   since?: string | undefined

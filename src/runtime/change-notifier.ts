@@ -43,12 +43,12 @@ export class ChangeNotifier<Type extends string> {
     if (all !== undefined) for (const watcher of all) watcher(change)
   }
 
-  /** Has `listener` called after transactions that change something. @returns ends it */
+  /** Has `listener` called after transactions that change something. @returns a function that ends this */
   subscribe(listener: () => void): () => void {
     return this.#any.subscribe(listener)
   }
 
-  /** Passes every change of an account to a watcher; of all accounts for null. @returns ends it */
+  /** Passes every change of an account to a watcher; of all accounts for null. @returns a function that ends this */
   watch(accountId: string | null, watcher: Watcher<Type>): () => void {
     const watchers = this.#watchers.get(accountId) ?? new Set()
     this.#watchers.set(accountId, watchers.add(watcher))

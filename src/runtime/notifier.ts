@@ -19,7 +19,7 @@ export class Notifier {
   /**
    * Has `listener` called when there is news.
    *
-   * @returns ends it
+   * @returns a function that ends this
    */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)

@@ -10,7 +10,7 @@ import { unreadable } from '../local-file.ts'
 /** Bytes of a file that are read at a time. */
 const PIECE = 256 * 1024
 
-/** What is told of a directory that is packed. */
+/** Notified while a directory is packed. */
 export interface PackListener {
   /** Called for bytes of files that were read. */
   read(bytes: number): void

@@ -7,7 +7,7 @@ import { type PackListener, packLocal, readFile } from './pack.ts'
 import { below, lastName, meansContent, remotePath } from './place.ts'
 import { feedRemote, lookAt, quotePath, type RemoteEntry, type RemoteShell } from './remote.ts'
 
-/** What is told of a copy to a server. */
+/** Notified of a copy to a server. */
 export interface UploadListener extends PackListener {
   /** Called with the size of what is copied, in bytes, once it is known. */
   expect(bytes: number): void

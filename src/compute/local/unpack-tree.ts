@@ -30,7 +30,7 @@ interface UnpackedEntry {
   modifiedAt: number
 }
 
-/** What is told of a tree that is unpacked. */
+/** Notified while a tree is unpacked. */
 export interface UnpackListener {
   /** Called for bytes of files that were written. */
   read(bytes: number): void

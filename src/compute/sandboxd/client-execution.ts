@@ -140,7 +140,7 @@ export class SandboxdExecution {
     this.#sendInput()
   }
 
-  /** The terminal or pipe has taken bytes, or the terminal's command runs. Throws `ProtocolError` if it never had so many. */
+  /** The terminal or pipe has taken bytes, or the terminal's command runs. Throws `ProtocolError` if it had fewer. */
   typed(bytes: number): void {
     if (bytes > this.#typing) throw new ProtocolError('sandboxd has typed more than it was sent.')
     if (bytes === 0 && this.#runs) throw new ProtocolError('A command starts a second time.')

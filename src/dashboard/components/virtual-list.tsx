@@ -39,7 +39,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
   const { isFollowing = false, onFollow, edge = 'end', current = -1 } = props
   const scroller = useRef<HTMLDivElement>(null)
   const list = useRef<HTMLUListElement>(null)
-  const [, draw] = useReducer((count: number) => count + 1, 0)
+  const [, draw] = useReducer<number, void>((count) => count + 1, 0)
   const [height, setHeight] = useState(() => innerHeight)
   const top = useRef(0)
   const positions = useMemo(() => new RowPositions(rowHeight), [rowHeight])
@@ -76,7 +76,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
     if (!element) return
     top.current = element.scrollTop
     const [from, to] = rowsAt(positions, items.length, top.current, height)
-    if (from !== drawn.current[0] || to !== drawn.current[1]) draw(undefined as never)
+    if (from !== drawn.current[0] || to !== drawn.current[1]) draw()
     const index = positions.at(top.current)
     const below = top.current - positions.start(index)
     reading.current = index < items.length ? { index, key: keyAt(index), below } : null
@@ -105,7 +105,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
     }
     // What a person reads stays where it is.
     if (!isFollowing && movedAbove !== 0) wanted.current = top.current + movedAbove
-    if (moved > 0) draw(undefined as never)
+    if (moved > 0) draw()
   })
   // At once: an effect that runs later would undo what a person has scrolled since.
   useLayoutEffect(() => {

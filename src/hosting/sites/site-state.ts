@@ -62,7 +62,7 @@ export interface WaitingRequest {
   dispatch(): void
 }
 
-/** What an app is told of a client. */
+/** What an app learns about a client. */
 export interface ClientDescription {
   readonly address: string
   /** The client's Host. */

@@ -35,7 +35,7 @@ export interface ChangesDependencies extends StreamsDependencies {
   accounts: Pick<AccountsService, 'get'>
 }
 
-/** Return an object of each type as its GET does, or nothing; 404 where it is gone. */
+/** Return an object of each type as its GET does, or nothing; 404 if it is gone. */
 type Readers = {
   readonly [Type in AccountChangeType]: (
     caller: Caller,

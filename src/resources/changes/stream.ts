@@ -3,7 +3,7 @@ import type { Change } from '../../runtime/change-notifier.ts'
 /** Milliseconds in which the changes of one object become one message. */
 const COALESCE_MS = 20
 
-/** Most changed objects that wait for a slow reader. Beyond, it is told that it has missed some. */
+/** Most changed objects that wait for a slow reader. With more, the reader is sent a gap instead. */
 const MOST_WAITING = 10_000
 
 /** Messages after which other work of berth gets its turn. */
@@ -30,7 +30,7 @@ export type SendMessage = (message: ChangeMessage | StreamSignal) => Promise<voi
 
 /** What a stream is made of. */
 export interface ChangeSource<Type extends string> {
-  /** Passes on every change that the reader may see. @returns ends it */
+  /** Passes on every change that the reader may see. @returns a function that ends this */
   watch(watcher: (change: Change<Type>) => void): () => void
   /** Returns the message about an object as it is now; undefined for none. */
   read(change: Change<Type>): Promise<ChangeMessage | undefined> | ChangeMessage | undefined

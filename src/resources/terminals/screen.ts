@@ -81,7 +81,7 @@ export class KeptScreen {
   #takesPlainText = true
   /** Whether all output so far is pending, and nobody has seen it. */
   #isUnseen = true
-  /** What is told of a pattern that is found, by the number of its watch. */
+  /** Listeners for patterns that are found, by the numbers of their watches. */
   readonly #watches = new Map<number, (match: string) => void>()
   #lastWatch = 0
   /** What ends the requests to the emulator if the screen is dropped. */

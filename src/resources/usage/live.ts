@@ -16,7 +16,7 @@ interface Measuring {
   atRest(serverId: string): ServerUsage | undefined
 }
 
-/** A reader who is told of measurements. */
+/** A reader of measurements. */
 interface Reader {
   readonly accountId: string
   readonly reaches: (serverId: string) => boolean
@@ -95,7 +95,7 @@ export class LiveUsage {
       for (const [id, usage] of await this.#measuring.running(accountCaller(accountId)))
         now.set(id, { accountId, usage })
     this.#latest = now
-    // One that runs no longer is told of once more: it uses nothing now.
+    // One that has stopped is sent once more: it uses nothing now.
     const stopped = [...before].filter(([id]) => !now.has(id))
     for (const reader of this.#readers) tell(reader, [...now, ...stopped])
   }

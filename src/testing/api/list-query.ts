@@ -25,7 +25,7 @@ const PAGE_SIZE = 100
 
 /** A source of numbered items for a stream. */
 export interface ItemSource<Item extends { readonly seq: number }> {
-  /** Has a listener called when there may be more. @returns ends it */
+  /** Has a listener called when there may be more. @returns a function that ends this */
   subscribe(listener: () => void): () => void
   /** Returns up to `most` items after a position, in order. */
   after(seq: number, most: number): readonly Item[]

@@ -13,7 +13,7 @@ export type LogSource =
 
 /** Which of a log's entries are wanted. */
 export interface LogSelection {
-  /** The last so many. */
+  /** How many of the last entries. */
   readonly tail: number
   /** Only those since this time, in milliseconds since 1970. */
   readonly since?: number | null
