@@ -8,6 +8,7 @@ import { Router } from './routing/router.ts'
 import { Clock } from './store/clock.ts'
 import { Commands } from './store/commands.ts'
 import { Drawer } from './store/drawer.ts'
+import { FileWork } from './store/file-work.ts'
 import { Health } from './store/health.ts'
 import { LiveUsage } from './store/live-usage.ts'
 import { Notices } from './store/notices.ts'
@@ -32,6 +33,7 @@ export class Dashboard {
   readonly notices = new Notices()
   readonly shortcuts = new Shortcuts()
   readonly drawer = new Drawer()
+  readonly fileWork = new FileWork()
 
   constructor(context: PageContext, routes: readonly Route[]) {
     this.context = context
@@ -58,6 +60,7 @@ export class Dashboard {
     this.changes.start()
     this.clock.start(this.changes)
     this.shortcuts.start()
+    this.fileWork.start(this.changes)
   }
 }
 

@@ -31,9 +31,9 @@ describe.skipIf(browserPath === null)('files on the dashboard (needs Chromium)',
     await editor.click()
     await page.keyboard.press('Control+End')
     await page.keyboard.type('let b = 2')
-    await page.getByText('edited').waitFor()
+    await page.locator('.file-view').getByText('edited').waitFor()
     await page.keyboard.press('Control+s')
-    await page.getByText('edited').waitFor({ state: 'detached' })
+    await page.locator('.file-view').getByText('edited').waitFor({ state: 'detached' })
     expect(await content(serverId, 'src/app.ts')).toBe('let a = 1\nlet b = 2')
 
     await page.getByRole('button', { name: 'New file' }).click()
@@ -55,6 +55,39 @@ describe.skipIf(browserPath === null)('files on the dashboard (needs Chromium)',
     await page.getByRole('button', { name: 'Delete the file' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete the file' }).click()
     await page.getByRole('button', { name: 'picture.bin' }).waitFor({ state: 'detached' })
+    expect(problems).toEqual([])
+  })
+
+  test('what is edited stays while something else is shown, until it is saved or discarded', async () => {
+    const serverId = await tests.berth.server()
+    for (const path of ['src/app.ts', 'src/other.ts'])
+      await tests.berth.call('PUT', `/servers/${serverId}/files`, { path, content: 'let a = 1\n' })
+    await using watched = await tests.open(`/dashboard/servers/${serverId}/files?file=src/app.ts`)
+    const { page, problems } = watched
+    const editor = page.getByRole('textbox', { name: 'Content of src/app.ts' })
+    const view = page.locator('.file-view')
+    await editor.click()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.type('let b = 2')
+    await page.getByRole('button', { name: 'other.ts' }).click()
+    await page.getByRole('textbox', { name: 'Content of src/other.ts' }).waitFor()
+    expect(await view.getByText('edited').count()).toBe(0)
+
+    // Another tab, and back: the same file and folder are open.
+    await page.getByRole('button', { name: 'app.ts edited' }).click()
+    await editor.getByText('let b = 2').waitFor()
+    await page.getByRole('link', { name: 'Secrets' }).click()
+    await editor.waitFor({ state: 'detached' })
+    await tests.berth.call('PUT', `/servers/${serverId}/files`, { path: 'src/app.ts', content: 'let c = 3\n' })
+    await page.getByRole('link', { name: 'Files' }).click()
+    await editor.getByText('let b = 2').waitFor()
+    await view.getByText('edited, and changed on the server since').waitFor()
+    expect(await content(serverId, 'src/app.ts')).toBe('let c = 3\n')
+
+    await page.getByRole('button', { name: 'Discard' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Discard' }).click()
+    await editor.getByText('let c = 3').waitFor()
+    await view.getByText('edited').waitFor({ state: 'detached' })
     expect(problems).toEqual([])
   })
 

@@ -18,31 +18,43 @@ interface FileViewProps {
 
 /** An open file: a text in an editor, anything else to download. */
 export function FileView({ serverId, path, onDeleted }: FileViewProps) {
-  const { api, notices } = useDashboard()
+  const { api, notices, fileWork } = useDashboard()
   const [content, setContent] = useState<FileContent | null>(null)
   const [failure, setFailure] = useState<Error | null>(null)
-  const [draft, setDraft] = useState<string | null>(null)
-  const [isDeleting, setDeleting] = useState(false)
+  const [draft, setDraft] = useState(fileWork.draft(serverId, path))
+  const [asked, setAsked] = useState<'delete' | 'discard' | null>(null)
+  /** Counts the drafts that were discarded: the editor begins anew with each. */
+  const [discarded, setDiscarded] = useState(0)
   useEffect(() => {
     readFile(api, serverId, path).then(setContent, (error) => setFailure(new Error(messageOf(error))))
   }, [api, serverId, path])
-  useEffect(() => {
-    if (draft === null) return
-    const warn = (event: Event): void => event.preventDefault()
-    addEventListener('beforeunload', warn)
-    return () => removeEventListener('beforeunload', warn)
-  }, [draft])
+  const text = content?.kind === 'text' ? content.text : null
+  const isOutdated = draft !== null && text !== null && draft.original !== text
+  const keep = (next: string | null): void => {
+    const kept = next === null || text === null || next === text ? null : { original: text, text: next }
+    // What the file was when the editing began, also after the file has changed.
+    const value = kept && draft ? { ...kept, original: draft.original } : kept
+    fileWork.setDraft(serverId, path, value)
+    setDraft(value)
+  }
   const save = async (): Promise<void> => {
     if (draft === null) return
-    await writeText(api, serverId, path, draft)
-    setContent({ kind: 'text', text: draft })
-    setDraft(null)
+    await writeText(api, serverId, path, draft.text)
+    setContent({ kind: 'text', text: draft.text })
+    keep(null)
   }
   return (
     <div class="file-view">
       <div class="actions toolbar">
         <code class="file-path">{path}</code>
-        {draft !== null && <span class="quiet">edited</span>}
+        {draft !== null && (
+          <span class="quiet">{isOutdated ? 'edited, and changed on the server since' : 'edited'}</span>
+        )}
+        {draft !== null && (
+          <Button look="quiet" onClick={() => setAsked('discard')}>
+            Discard
+          </Button>
+        )}
         <Button look="primary" disabled={draft === null} onClick={save}>
           Save
         </Button>
@@ -53,25 +65,41 @@ export function FileView({ serverId, path, onDeleted }: FileViewProps) {
           disabled={content === null}
           onClick={() => content && download(path, content)}
         />
-        <Button look="quiet" icon="trash" label="Delete the file" onClick={() => setDeleting(true)} />
+        <Button look="quiet" icon="trash" label="Delete the file" onClick={() => setAsked('delete')} />
       </div>
       {failure && <Failure error={failure} />}
       {!failure && content === null && <Loading />}
       {content && (
         <Content
+          key={discarded}
           path={path}
           content={content}
-          onChange={setDraft}
+          draft={draft?.text ?? null}
+          onChange={keep}
           onSave={() => void notices.attempt(save)}
         />
       )}
-      {isDeleting && (
+      {asked === 'discard' && (
+        <Confirm
+          title={`Discard the changes of ${path}?`}
+          action="Discard"
+          onClose={() => setAsked(null)}
+          onConfirm={async () => {
+            keep(null)
+            setDiscarded(discarded + 1)
+          }}
+        >
+          <p>The editor shows the file as it is on the server.</p>
+        </Confirm>
+      )}
+      {asked === 'delete' && (
         <Confirm
           title={`Delete ${path}?`}
           action="Delete the file"
-          onClose={() => setDeleting(false)}
+          onClose={() => setAsked(null)}
           onConfirm={async () => {
             await api.call('files.delete', { params: { serverId }, query: { path } })
+            keep(null)
             await onDeleted()
           }}
         >
@@ -86,11 +114,13 @@ export function FileView({ serverId, path, onDeleted }: FileViewProps) {
 interface ContentProps {
   path: string
   content: FileContent
+  /** What was edited before; null if nothing was. */
+  draft: string | null
   onChange: (text: string) => void
   onSave: () => void
 }
 
-function Content({ path, content, onChange, onSave }: ContentProps) {
+function Content({ path, content, draft, onChange, onSave }: ContentProps) {
   if (content.kind === 'bytes')
     return (
       <Empty title="No text">
@@ -103,5 +133,5 @@ function Content({ path, content, onChange, onSave }: ContentProps) {
         <p>{formatBytes(content.text.length)}. Download it, or open a terminal.</p>
       </Empty>
     )
-  return <LazyEditor path={path} text={content.text} onChange={onChange} onSave={onSave} />
+  return <LazyEditor path={path} text={draft ?? content.text} onChange={onChange} onSave={onSave} />
 }

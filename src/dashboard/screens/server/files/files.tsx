@@ -23,11 +23,12 @@ interface FilesProps {
 /** The files of a server: a tree, and the one that the address names in an editor. Files that are dropped are uploaded. */
 export function Files({ server, root = '' }: FilesProps) {
   const dashboard = useDashboard()
-  const { api, router, notices } = dashboard
+  const { api, router, notices, fileWork } = dashboard
   const serverId = server.id
   const [paths, setPaths] = useState<readonly string[] | null>(null)
   const [failure, setFailure] = useState<Error | null>(null)
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
+  const before = fileWork.place(serverId, root)
+  const [open, setOpen] = useState<ReadonlySet<string>>(before?.openFolders ?? new Set())
   const [isNaming, setNaming] = useState(false)
   const selected = router.query.value.get('file') ?? ''
   const load = async (): Promise<void> => {
@@ -45,6 +46,14 @@ export function Files({ server, root = '' }: FilesProps) {
     }
   }
   useEffect(() => void load(), [serverId, root])
+  useEffect(() => {
+    // Back from another tab: what was open then is open again.
+    if (before && selected === '' && !router.query.peek().has('folder')) router.setQuery('file', before.file)
+  }, [serverId, root])
+  useEffect(
+    () => fileWork.setPlace(serverId, root, { file: selected, openFolders: open }),
+    [serverId, root, selected, open],
+  )
   // The folder that is worked in: that of the open file, else the one that the address names.
   const given = router.query.value.get('folder') ?? ''
   const folder = selected === '' ? given : selected.slice(0, Math.max(0, selected.lastIndexOf('/')))
@@ -110,6 +119,7 @@ export function Files({ server, root = '' }: FilesProps) {
                 row={row}
                 isOpen={isShown(row.path)}
                 isSelected={row.path === selected}
+                isEdited={fileWork.edited.value.has(`${serverId}/${inServer(row.path)}`)}
                 onClick={() => (row.isFolder ? toggle(row.path) : router.setQuery('file', row.path))}
               />
             )}
@@ -122,7 +132,7 @@ export function Files({ server, root = '' }: FilesProps) {
         </Empty>
       ) : (
         <FileView
-          key={selected}
+          key={`${serverId}/${selected}`}
           serverId={serverId}
           path={inServer(selected)}
           onDeleted={async () => {
@@ -151,10 +161,12 @@ interface RowProps {
   row: TreeRow
   isOpen: boolean
   isSelected: boolean
+  /** Whether it has changes that are not saved. */
+  isEdited: boolean
   onClick: () => void
 }
 
-const Row = ({ row, isOpen, isSelected, onClick }: RowProps) => (
+const Row = ({ row, isOpen, isSelected, isEdited, onClick }: RowProps) => (
   <button
     type="button"
     class={`file-row${isSelected ? ' current' : ''}`}
@@ -166,5 +178,6 @@ const Row = ({ row, isOpen, isSelected, onClick }: RowProps) => (
   >
     <Icon name={row.isFolder ? (isOpen ? 'down' : 'right') : 'file'} />
     <bdi>{row.name}</bdi>
+    {isEdited && <span class="quiet">edited</span>}
   </button>
 )
