@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { projectPorts } from '../support/ports.ts'
 import { processesOf, until } from '../support/processes.ts'
@@ -126,6 +126,28 @@ test('--detach leaves it running until berth down, which keeps the files, and a 
   const later = await serve([], { cwd: one.cwd, env: { ...one.env } })
   expect((await later.run(['servers', '-q'], { env: one.env })).stdout).toBe('')
   await later[Symbol.asyncDispose]()
+})
+
+test('berth down needs no value that the file refers to: neither variables nor files and directories', async () => {
+  await using one = project({
+    ...APP,
+    'berth.yaml': `${APP['berth.yaml']}servers: { box: { files: { note.txt: { from: note.txt } } } }\nkeys: { ci: {} }\n`,
+    'note.txt': 'here',
+  })
+  await using _berth = await serve([], { cwd: one.cwd, env: one.env })
+  expect(await one.berth('up', '--detach')).toMatchObject({ exitCode: 0 })
+  const { GREETING: _, ...env } = one.env
+  rmSync(join(one.cwd, 'note.txt'))
+  rmSync(join(one.cwd, 'app'), { recursive: true })
+  const down = async (...args: string[]) =>
+    (await run(['down', ...args], { cwd: one.cwd, env })).stdout.split('\n').sort()
+  expect(await down()).toEqual(['', 'app sleeps; its files are kept.', 'box sleeps; its files are kept.'])
+  expect(await down('--delete', '--yes')).toEqual([
+    '',
+    'The key ci is deleted.',
+    'The server app is deleted.',
+    'The server box is deleted.',
+  ])
 })
 
 test('after a kill -9 nothing of it runs, and the next up starts anew with what was there', async () => {

@@ -91,13 +91,13 @@ export const down = action({
   options: { file: FILE, delete: flag('delete what the file has made, files included') },
   async loss({ options, session: { context } }) {
     if (!options.delete) return null
-    const { readProjectFile } = await import('../up/berth-yaml.ts')
-    const { path } = await readProjectFile(options.file, context)
+    const { readProjectFileNames } = await import('../up/berth-yaml.ts')
+    const { path } = await readProjectFileNames(options.file, context)
     return `All that ${path} has made is deleted, the files of its servers included.`
   },
   async run({ session, options }) {
     const [
-      { readProjectFile },
+      { readProjectFileNames },
       { deleteMade, stopServers, stopOwnInstance },
       { isRunning },
       { findInstance },
@@ -110,7 +110,7 @@ export const down = action({
       import('../client.ts'),
     ])
     const { context } = session
-    const file = await readProjectFile(options.file, context)
+    const file = await readProjectFileNames(options.file, context)
     const inRoot = { ...context, cwd: file.root }
     if (!isRunning(options, inRoot)) {
       if (options.delete)

@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import type { FileWords } from '../../testing/seed/document.ts'
+import type { FixtureNames } from '../../testing/seed/read.ts'
 import type { FixturesRequest } from '../../testing/seed/to-request.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -7,16 +9,20 @@ import type { ProcessContext } from '../process-context.ts'
 /** The names of a project's own file, the first that is there. */
 const NAMES = ['berth.yaml', 'berth.yml'] as const
 
-/** The file that says what `berth up` brings up. */
-export interface ProjectFile {
+const WORDS: FileWords = { what: 'The file', remedy: (it) => `Correct ${it}.` }
+
+/** What taking things down needs of the file: where it is, and the names in it. */
+export interface ProjectFileNames extends FixtureNames {
   /** Absolute. */
   readonly path: string
   /** The directory that contains it. */
   readonly root: string
+}
+
+/** The file that says what `berth up` brings up. */
+export interface ProjectFile extends ProjectFileNames {
   /** Its content, for the instance. */
   readonly request: FixturesRequest
-  /** Names of its servers. */
-  readonly servers: readonly string[]
   /** Names of its projects, each with the directory of its code; null for code from elsewhere. */
   readonly projects: ReadonlyMap<string, string | null>
 }
@@ -31,18 +37,21 @@ export async function readProjectFile(
   named: string | undefined,
   context: ProcessContext,
 ): Promise<ProjectFile> {
-  const path = named === undefined ? findProjectFile(context.cwd) : resolve(context.cwd, named)
+  const path = findProjectFile(named, context.cwd)
   const [{ readFixtures }, { toRequest }] = await Promise.all([
     import('../../testing/seed/read.ts'),
     import('../../testing/seed/to-request.ts'),
   ])
-  const fixtures = readFixtures([path], context.env, { what: 'The file', remedy: (it) => `Correct ${it}.` })
+  const fixtures = readFixtures([path], context.env, WORDS)
   const root = dirname(path)
+  const namesOf = (entries: readonly { readonly name: string }[]) => entries.map(({ name }) => name)
   return {
     path,
     root,
     request: toRequest(fixtures),
-    servers: fixtures.servers.map(({ name }) => name),
+    servers: namesOf(fixtures.servers),
+    keys: namesOf(fixtures.keys),
+    webhooks: namesOf(fixtures.webhooks),
     projects: new Map(
       fixtures.projects.map((one) => {
         const { directory } = one.value
@@ -54,7 +63,23 @@ export async function readProjectFile(
   }
 }
 
-function findProjectFile(cwd: string): string {
+/**
+ * Finds the file as `readProjectFile` does, and reads the names in it. What the file refers to need not exist: the
+ * values of variables, files, directories.
+ *
+ * @throws CommandError if there is none; StartupError for mistakes in its shape, with line, column and reason
+ */
+export async function readProjectFileNames(
+  named: string | undefined,
+  context: ProcessContext,
+): Promise<ProjectFileNames> {
+  const path = findProjectFile(named, context.cwd)
+  const { readFixtureNames } = await import('../../testing/seed/read.ts')
+  return { path, root: dirname(path), ...readFixtureNames(path, WORDS) }
+}
+
+function findProjectFile(named: string | undefined, cwd: string): string {
+  if (named !== undefined) return resolve(cwd, named)
   for (let directory = resolve(cwd); ; directory = dirname(directory)) {
     const found = NAMES.map((name) => join(directory, name)).find(existsSync)
     if (found !== undefined) return found

@@ -4,7 +4,7 @@ import { listInstances } from '../instances/registry.ts'
 import { stopInstance } from '../instances/stop.ts'
 import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import type { ProjectFile } from './berth-yaml.ts'
+import type { ProjectFileNames } from './berth-yaml.ts'
 import type { Made } from './bring-up.ts'
 
 /** Milliseconds that the end of the instance may take. */
@@ -15,7 +15,7 @@ const STOP_TIMEOUT_MS = 30_000
  *
  * @returns a sentence for each
  */
-export async function stopServers(control: Client, api: Client, file: ProjectFile): Promise<string[]> {
+export async function stopServers(control: Client, api: Client, file: ProjectFileNames): Promise<string[]> {
   const made = await madeServers(control, file)
   const { servers } = await api.call('servers.list')
   const running = made.filter(({ id }) => servers.some((one) => one.id === id && one.status !== 'sleeping'))
@@ -30,18 +30,21 @@ export async function stopServers(control: Client, api: Client, file: ProjectFil
  *
  * @returns a sentence for each
  */
-export async function deleteMade(control: Client, api: Client, file: ProjectFile): Promise<string[]> {
+export async function deleteMade(control: Client, api: Client, file: ProjectFileNames): Promise<string[]> {
   const { fixtures } = await control.call('control.fixtures.list')
-  const names = (section: string) => Object.keys((file.request[section] ?? {}) as object)
   const said: string[] = []
-  const remove = async (kind: Made['kind'], section: string, call: (id: string) => Promise<unknown>) => {
-    const all = fixtures.filter((one) => one.kind === kind && names(section).includes(one.name))
+  const remove = async (
+    kind: Made['kind'],
+    names: readonly string[],
+    call: (id: string) => Promise<unknown>,
+  ) => {
+    const all = fixtures.filter((one) => one.kind === kind && names.includes(one.name))
     await Promise.all(all.map(({ id }) => call(id)))
     said.push(...all.map(({ name }) => `The ${kind} ${printable(name)} is deleted.`))
   }
-  await remove('webhook', 'webhooks', (id) => api.call('webhooks.delete', { params: { webhookId: id } }))
-  await remove('key', 'keys', (id) => api.call('keys.delete', { params: { keyId: id } }))
-  await remove('server', 'servers', (id) => api.call('servers.delete', { params: { serverId: id } }))
+  await remove('webhook', file.webhooks, (id) => api.call('webhooks.delete', { params: { webhookId: id } }))
+  await remove('key', file.keys, (id) => api.call('keys.delete', { params: { keyId: id } }))
+  await remove('server', file.servers, (id) => api.call('servers.delete', { params: { serverId: id } }))
   return said
 }
 
@@ -59,7 +62,7 @@ export async function stopOwnInstance(
   return true
 }
 
-async function madeServers(control: Client, file: ProjectFile): Promise<Made[]> {
+async function madeServers(control: Client, file: ProjectFileNames): Promise<Made[]> {
   const { fixtures } = await control.call('control.fixtures.list')
   return fixtures.filter(({ kind, name }) => kind === 'server' && file.servers.includes(name))
 }

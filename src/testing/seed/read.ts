@@ -52,6 +52,37 @@ export function readFixtures(
   return checked(fixtures)
 }
 
+/** Names of what a fixtures file makes, by kind. */
+export interface FixtureNames {
+  /** Those that projects imply included. */
+  readonly servers: readonly string[]
+  readonly keys: readonly string[]
+  readonly webhooks: readonly string[]
+}
+
+/**
+ * Reads the names alone, so that no variable, file or directory that the file refers to has to exist.
+ *
+ * @param path absolute
+ * @throws StartupError for mistakes in the shape of the file, with line, column and reason
+ */
+export function readFixtureNames(path: string, words?: FileWords): FixtureNames {
+  const document = readDocument(path, words)
+  let file: FixturesFile
+  try {
+    file = validator.parse(document.root.value)
+  } catch (error) {
+    throw error instanceof ValidationError ? document.startupError(error) : error
+  }
+  const { servers = {}, projects = {}, keys = {}, webhooks = {} } = file
+  const implied = Object.keys(projects).filter((name) => (projects[name]?.server ?? name) === name)
+  return {
+    servers: [...new Set([...Object.keys(servers), ...implied])],
+    keys: Object.keys(keys),
+    webhooks: Object.keys(webhooks),
+  }
+}
+
 /**
  * Reads fixtures that a request carries. They refer to no file and no variable.
  *
