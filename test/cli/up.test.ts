@@ -128,6 +128,31 @@ test('--detach leaves it running until berth down, which keeps the files, and a 
   await later[Symbol.asyncDispose]()
 })
 
+test('where the usual port is taken, --detach takes a free one and says which, unless the port was chosen', async () => {
+  await using one = project(SITE)
+  using _taken = occupyUsualPort()
+  const { BERTH_PORT: _, ...env } = one.env
+  const up = await run(['up', '--detach'], { cwd: one.cwd, env })
+  const [, port] = /runs at http:\/\/127\.0\.0\.1:(\d+), until "berth down"\./.exec(up.stderr) ?? []
+  expect(up).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('site is up: http://') })
+  expect(Number(port)).toBeGreaterThan(0)
+  expect(port).not.toBe('4747')
+  expect((await run(['down'], { cwd: one.cwd, env })).stdout).toContain('The instance is stopped.')
+  const chosen = await run(['up', '--detach'], { cwd: one.cwd, env: { ...env, BERTH_PORT: '4747' } })
+  expect(chosen).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('Port 4747') })
+})
+
+/** Listens on the usual port, unless another program does already. */
+function occupyUsualPort(): Disposable {
+  const socket = { data() {} }
+  try {
+    const listener = Bun.listen({ hostname: '127.0.0.1', port: 4747, socket })
+    return { [Symbol.dispose]: () => listener.stop(true) }
+  } catch {
+    return { [Symbol.dispose]() {} }
+  }
+}
+
 test('berth down needs no value that the file refers to: neither variables nor files and directories', async () => {
   await using one = project({
     ...APP,

@@ -9,7 +9,7 @@ import { listenForStopSignal } from '../commands/stop-signal.ts'
 import { type ProcessContext, printLog, writeLineSync } from '../process-context.ts'
 import { InstanceLogFile } from './log-file.ts'
 import { registerInstance, type StartedBy } from './registry.ts'
-import { startInstance } from './start.ts'
+import { type Listeners, startAtFreePort, startInstance } from './start.ts'
 
 /** Report of a background instance to the process that started it. */
 export interface BackgroundReady {
@@ -33,14 +33,17 @@ export async function background(
   const { env, cwd } = context
   const flags = parseServeFlags(args)
   if (flags === null) throw new UsageError('Start it with "berth serve --detach".')
-  const config = loadConfig({ flags, env, cwd })
   const signal = listenForStopSignal()
   const log = new InstanceLogFile()
   let write = (line: string): void => {
     printLog(line)
     log.write(line)
   }
-  const berth = await startInstance(config, context, { log: (line) => write(line) })
+  const listeners: Listeners = { log: (line) => write(line) }
+  const berth =
+    startedBy === 'up'
+      ? await startAtFreePort(flags, context, listeners)
+      : await startInstance(loadConfig({ flags, env, cwd }), context, listeners)
   signal.onForcedExit = () => berth.abandon()
   let unregister = () => {}
   try {

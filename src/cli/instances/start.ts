@@ -1,5 +1,6 @@
 import { selfCommand } from '../../compute/self.ts'
 import type { Config } from '../../config/config.ts'
+import { loadConfig } from '../../config/load.ts'
 import { PortTaken } from '../../http/listener.ts'
 import { type Berth, startBerth } from '../../instance/start.ts'
 import { createLogger } from '../../runtime/logger.ts'
@@ -42,6 +43,31 @@ export async function startInstance(
     return await starting
   } catch (error) {
     throw error instanceof PortTaken ? await nameOwner(error, env) : error
+  }
+}
+
+const DEFAULT_PORT = 4747
+
+/**
+ * Starts a berth as `berth up` does: on a free port where the usual one is taken and the environment and the
+ * configuration file choose none.
+ *
+ * @param flags options by name, without `port`
+ * @throws UsageError, StartupError if it cannot start
+ */
+export async function startAtFreePort(
+  flags: Record<string, unknown>,
+  context: ProcessContext,
+  listeners: Listeners,
+): Promise<Berth> {
+  const { env, cwd } = context
+  const config = loadConfig({ flags, env, cwd })
+  try {
+    return await startInstance(config, context, listeners)
+  } catch (error) {
+    const isChosen = config.port !== DEFAULT_PORT || env.BERTH_PORT !== undefined
+    if (!(error instanceof PortTaken) || isChosen) throw error
+    return startInstance(loadConfig({ flags: { ...flags, port: '0' }, env, cwd }), context, listeners)
   }
 }
 

@@ -1,12 +1,10 @@
-import { loadConfig } from '../../config/load.ts'
-import { PortTaken } from '../../http/listener.ts'
-import type { Berth, ReadyInfo } from '../../instance/start.ts'
+import type { ReadyInfo } from '../../instance/start.ts'
 import { isInUse } from '../../storage/data-directory.ts'
 import { Client } from '../client.ts'
 import type { StopSignal } from '../commands/stop-signal.ts'
 import { type ConnectionOptions, findBaseUrl, findDataDirectory, findInstance } from '../find-instance.ts'
 import { detach } from '../instances/detach.ts'
-import { registerWhenRecovered, startInstance } from '../instances/start.ts'
+import { registerWhenRecovered, startAtFreePort } from '../instances/start.ts'
 import { type ProcessContext, printLog } from '../process-context.ts'
 
 /** An instance to bring things up on. */
@@ -44,7 +42,8 @@ export async function findOrStart(
     await detach(flags, inRoot, 'up')
     return found({ ...connection, ...flags }, inRoot)
   }
-  const berth = await start(flags, inRoot, signal)
+  const listeners = { log: printLog, stopRequested: signal.received }
+  const berth = await startAtFreePort(flags, inRoot, listeners)
   signal.onForcedExit = () => berth.abandon()
   const unregister = registerWhenRecovered(berth, 'up', context)
   await context.stderr.write(`berth ${berth.info.version} runs at ${berth.info.base_url}.\n`)
@@ -70,25 +69,6 @@ function found(connection: ConnectionOptions, context: ProcessContext): UpInstan
     stop: null,
   }
 }
-
-/** Starts an instance in this process: on another port where the usual one is taken and none was chosen. */
-async function start(
-  flags: Record<string, unknown>,
-  context: ProcessContext,
-  signal: StopSignal,
-): Promise<Berth> {
-  const { env, cwd } = context
-  const listeners = { log: printLog, stopRequested: signal.received }
-  try {
-    return await startInstance(loadConfig({ flags, env, cwd }), context, listeners)
-  } catch (error) {
-    const isChosen = loadConfig({ flags: {}, env, cwd }).port !== DEFAULT_PORT || env.BERTH_PORT !== undefined
-    if (!(error instanceof PortTaken) || isChosen) throw error
-    return startInstance(loadConfig({ flags: { ...flags, port: '0' }, env, cwd }), context, listeners)
-  }
-}
-
-const DEFAULT_PORT = 4747
 
 function clientsOf({ base_url: baseUrl, api_key, admin_token }: ReadyInfo): { api: Client; control: Client } {
   const source = 'data directory'
