@@ -92,3 +92,19 @@ test('an instance that keeps nothing is reset at once and saves nothing', async 
   expect(terminal.output()).toMatch(/^Reset in [\d.]+ ms\.\r?\n$/)
   expect((await ephemeral.run(['snapshot', '-q', '--data', data_dir])).stdout).toBe('')
 })
+
+test('a second reset keeps what the first one can be undone with, and the last five are kept', async () => {
+  await using own = await serve()
+  await own.server()
+  const reset = async () => (await own.run(['reset'])).stdout
+  expect(await reset()).toEndWith('Undo it with "berth snapshot restore before-reset".\n')
+  expect(await reset()).toEndWith('Undo it with "berth snapshot restore before-reset-2".\n')
+  await own.run(['snapshot', 'restore', 'before-reset'])
+  expect(await count(own)).toBe(1)
+  for (const last of [3, 4, 5]) expect(await reset()).toEndWith(`before-reset-${last}".\n`)
+  expect(await reset()).toEndWith(
+    'Undo it with "berth snapshot restore before-reset-6". Removed before-reset: the last 5 are kept.\n',
+  )
+  const names = (await own.run(['snapshot', '-q'])).stdout.trim().split('\n').sort()
+  expect(names).toEqual([2, 3, 4, 5, 6].map((number) => `before-reset-${number}`))
+})

@@ -58,9 +58,16 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await page.locator('.card', { hasText: 'mine' }).getByRole('button', { name: 'Restore' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()
     await page.getByText('The state is that of mine.').last().waitFor()
-    await page.getByRole('button', { name: 'Delete the snapshot before-restore' }).click()
+    // The second restore has left what undoes the first one alone.
+    expect((await saved.locator('strong').allTextContents()).sort()).toEqual([
+      'before-reset',
+      'before-restore',
+      'before-restore-2',
+      'mine',
+    ])
+    await page.getByRole('button', { name: 'Delete the snapshot before-restore', exact: true }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
-    await page.locator('.card', { hasText: 'before-restore' }).waitFor({ state: 'detached' })
+    await page.getByText('before-restore', { exact: true }).waitFor({ state: 'detached' })
     await page.getByRole('link', { name: 'Servers' }).click()
     await page.getByRole('link', { name: 'kept' }).waitFor()
     expect(problems.filter((problem) => !problem.includes('WebSocket'))).toEqual([])

@@ -47,9 +47,8 @@ export function openConsole(instance: ConsoleInstance, context: ProcessContext, 
   let isAsking = false
 
   const reset = async (): Promise<void> => {
-    if (instance.isKept) await saveUndo(client)
+    const undo = instance.isKept ? await saveUndo(client) : ''
     const { took_ms } = await client.call('control.reset')
-    const undo = instance.isKept ? ' Undo it with "berth snapshot restore before-reset".' : ''
     await say(`Reset in ${Math.round(took_ms)} ms.${undo}`)
   }
   const open = async (): Promise<void> => {

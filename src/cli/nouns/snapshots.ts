@@ -1,4 +1,5 @@
 import type { ResponseOf } from '../../client/client.ts'
+import { KEPT_UNDOS, nextUndo } from '../../client/undo.ts'
 import type { Client } from '../client.ts'
 import { isKept } from '../confirm.ts'
 import { CommandError } from '../errors.ts'
@@ -98,16 +99,13 @@ async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]>
   return all.map(({ name, created_at }) => ({ id: name, description: created_at }))
 }
 
-/** Name of the snapshot that a reset can be undone with. */
-const UNDO = 'before-reset'
-
 /** `berth reset` */
 export const reset = action({
   usage: 'reset',
   operations: ['control.reset'],
   summary: 'back to just-started',
   description:
-    'Puts the running instance back to just-started: servers with their files and processes, projects, tasks, keys and other accounts go, fixtures are applied again. The first API key and snapshots stay. An instance that keeps its data saves the snapshot before-reset first.',
+    'Puts the running instance back to just-started: servers with their files and processes, projects, tasks, keys and other accounts go, fixtures are applied again. The first API key and snapshots stay. An instance that keeps its data saves the snapshot before-reset first, the next time before-reset-2, and keeps the last five.',
   access: 'control',
   options: { noUndo: flag('save no snapshot of the state before') },
   loss: async ({ options: { noUndo } }) =>
@@ -116,20 +114,29 @@ export const reset = action({
     const client = await connect()
     const saved = !noUndo && (await isKept(client)) ? await saveUndo(client) : null
     return print(await client.call('control.reset'), ({ took_ms }) => {
-      const undo = saved === null ? '' : ` Undo it with "berth snapshot restore ${UNDO}".`
-      return `Reset in ${took_ms} ms.${undo}\n`
+      return `Reset in ${took_ms} ms.${saved ?? ''}\n`
     })
   },
 })
 
 /**
- * Saves the state before a reset, in place of that before an earlier one.
+ * Saves the state before a reset under a name of its own, and removes the oldest of what earlier resets have saved.
  *
+ * @returns how to undo the reset, as sentences after a space
  * @throws CommandError that says how to do without
  */
-export async function saveUndo(client: Client): Promise<Snapshot> {
+export async function saveUndo(client: Client): Promise<string> {
   try {
-    return await client.call('control.snapshots.create', { body: { name: UNDO } })
+    const { snapshots: all } = await client.call('control.snapshots.list')
+    const { name, surplus } = nextUndo(
+      'before-reset',
+      all.map((one) => one.name),
+    )
+    await client.call('control.snapshots.create', { body: { name } })
+    for (const old of surplus) await client.call('control.snapshots.delete', { params: { name: old } })
+    const removed =
+      surplus.length === 0 ? '' : ` Removed ${surplus.join(', ')}: the last ${KEPT_UNDOS} are kept.`
+    return ` Undo it with "berth snapshot restore ${name}".${removed}`
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
     throw new CommandError(

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../client/client.ts'
+import { isUndoName, KEPT_UNDOS, nextUndo, type UndoKind } from '../../../client/undo.ts'
 import { Button } from '../../components/button.tsx'
 import { formatBytes } from '../../components/bytes.ts'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
@@ -13,15 +14,14 @@ import { SnapshotDiff } from './snapshot-diff.tsx'
 
 type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
 
-/** The names of the state before a reset and before a restore, so that they can be undone. */
-const BEFORE_RESET = 'before-reset'
-const BEFORE_RESTORE = 'before-restore'
-
 /** What a reset and a restore lose for good: the journal is in memory, and in no snapshot. */
 const JOURNAL_IS_LOST = 'The journal of requests is emptied, and an undo does not bring it back.'
 
+/** How both can be undone. */
+const IS_SAVED = `The state of now is saved as a snapshot first, so this can be undone; the last ${KEPT_UNDOS} such are kept.`
+
 /** Reports whether the dashboard saved a snapshot by itself. */
-const isForUndo = ({ name }: Snapshot): boolean => name === BEFORE_RESET || name === BEFORE_RESTORE
+const isForUndo = ({ name }: Snapshot): boolean => isUndoName(name)
 
 /** The whole state of the instance: save it, come back to it, begin anew. */
 export function Snapshots() {
@@ -36,15 +36,25 @@ export function Snapshots() {
     await api.call('control.snapshots.restore', { params: { name: given } })
     notices.done(`The state is that of ${given}.`)
   }
-  /** Restores a snapshot; the state of before is saved first, but never over the one that is to be restored. */
-  const restoreWithUndo = async (given: string): Promise<void> => {
-    if (given === BEFORE_RESTORE) return restore(given)
-    await save(BEFORE_RESTORE)
-    await api.call('control.snapshots.restore', { params: { name: given } })
-    notices.done(`The state is that of ${given}.`, {
-      label: 'Undo',
-      run: () => void notices.attempt(() => restore(BEFORE_RESTORE)),
-    })
+  /**
+   * Saves the state under a name of its own, and removes the oldest of those that were saved so.
+   *
+   * @param spared stays, as it is about to be restored
+   * @returns the action that undoes what follows
+   */
+  const saveUndo = async (kind: UndoKind, spared?: string): Promise<{ label: string; run: () => void }> => {
+    const { snapshots: all } = await api.call('control.snapshots.list')
+    const undo = nextUndo(
+      kind,
+      all.map((one) => one.name),
+    )
+    await save(undo.name)
+    for (const old of undo.surplus) {
+      if (old === spared) continue
+      await api.call('control.snapshots.delete', { params: { name: old } })
+      snapshots.remove(old)
+    }
+    return { label: 'Undo', run: () => void notices.attempt(() => restore(undo.name)) }
   }
   return (
     <Section
@@ -101,17 +111,13 @@ export function Snapshots() {
           action="Reset"
           onClose={() => setAsked(null)}
           onConfirm={async () => {
-            await save(BEFORE_RESET)
+            const undo = await saveUndo('before-reset')
             await api.call('control.reset', { body: {} })
-            notices.done('The instance was reset.', {
-              label: 'Undo',
-              run: () => void notices.attempt(() => restore(BEFORE_RESET)),
-            })
+            notices.done('The instance was reset.', undo)
           }}
         >
           <p>
-            All servers, projects, tasks and keys but the first are gone. The state is saved as{' '}
-            <code>{BEFORE_RESET}</code> first, so this can be undone. {JOURNAL_IS_LOST}
+            All servers, projects, tasks and keys but the first are gone. {IS_SAVED} {JOURNAL_IS_LOST}
           </p>
         </Confirm>
       )}
@@ -120,18 +126,14 @@ export function Snapshots() {
           title={`Restore ${asked.name}?`}
           action="Restore"
           onClose={() => setAsked(null)}
-          onConfirm={() => restoreWithUndo(asked.name)}
+          onConfirm={async () => {
+            const undo = await saveUndo('before-restore', asked.name)
+            await api.call('control.snapshots.restore', { params: { name: asked.name } })
+            notices.done(`The state is that of ${asked.name}.`, undo)
+          }}
         >
           <p>
-            The present state is replaced.{' '}
-            {asked.name === BEFORE_RESTORE ? (
-              'Save it first if you want it back.'
-            ) : (
-              <>
-                It is saved as <code>{BEFORE_RESTORE}</code> first, so this can be undone.
-              </>
-            )}{' '}
-            {JOURNAL_IS_LOST}
+            This snapshot takes the place of the state. {IS_SAVED} {JOURNAL_IS_LOST}
           </p>
         </Confirm>
       )}

@@ -1,0 +1,33 @@
+/** What the state is saved before, as the names of such snapshots begin. */
+export type UndoKind = 'before-reset' | 'before-restore'
+
+/** Snapshots of one kind that are kept, the newest ones. */
+export const KEPT_UNDOS = 5
+
+const UNDO_NAME = /^(before-reset|before-restore)(?:-([1-9]\d*))?$/
+
+/** Reports whether a snapshot has the name of one that was saved to undo a reset or a restore. */
+export const isUndoName = (name: string): boolean => UNDO_NAME.test(name)
+
+/**
+ * Returns the name for the next snapshot of a kind, which no other has (`before-reset`, then `before-reset-2`), and
+ * those that are too many once it is saved, oldest first.
+ *
+ * @param all names of all snapshots
+ */
+export function nextUndo(
+  kind: UndoKind,
+  all: readonly string[],
+): { readonly name: string; readonly surplus: readonly string[] } {
+  const taken = all
+    .flatMap((name) => {
+      const [, of, number = '1'] = UNDO_NAME.exec(name) ?? []
+      return of === kind ? [{ name, number: Number(number) }] : []
+    })
+    .sort((a, b) => a.number - b.number)
+  const last = taken.at(-1)
+  return {
+    name: last === undefined ? kind : `${kind}-${last.number + 1}`,
+    surplus: taken.slice(0, Math.max(0, taken.length + 1 - KEPT_UNDOS)).map(({ name }) => name),
+  }
+}
