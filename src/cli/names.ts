@@ -5,7 +5,7 @@ import { count, printable, shorten } from './output.ts'
 /** A thing of a running instance, as commands name it. */
 export interface Named {
   readonly id: string
-  /** What else it is called: its label, slug or name. */
+  /** What else it is called: its label, slug or name. The first one wins over the other names of others. */
   readonly names?: readonly string[]
   /** What a person knows it by, for completion and for messages. */
   readonly description: string
@@ -74,27 +74,33 @@ const MOST_LISTED = 5
 export const isWholeId = (given: string): boolean => WHOLE_ID.test(given)
 
 /**
- * Returns the thing that a person means: by its id, by another of its names, or by the beginning of its id that no
- * other has, with or without the prefix of its kind. Returns null if nothing matches.
+ * Returns the thing that a person means: by its id; else by the first of its names, such as a slug; else by another of
+ * them; else by the beginning of its id, with or without the prefix of its kind. Returns null if nothing matches.
  *
- * @throws CommandError if more than one matches; the message lists what does
+ * @throws CommandError if more than one matches in the same way; the message lists what does
  */
 export function findNamed<Thing extends Nameable>(
   all: readonly Thing[],
   given: string,
   words: NameWords,
 ): Thing | null {
-  const exact = all.find(({ id }) => id === given)
-  if (exact) return exact
   const beginning = given.toLowerCase()
-  const [only = null, ...others] = all.filter(
-    ({ id, names = [] }) => names.includes(given) || beginsWith(id, beginning),
-  )
-  if (only === null || others.length === 0) return only
-  const shown = listed([only, ...others])
-  throw new CommandError(
-    `${JSON.stringify(given)} may mean ${shown}. Name the ${words.one} by its id, or by more of it.`,
-  )
+  const [by = 'name'] = words.by ?? []
+  const ways: readonly { matches: (one: Thing) => boolean; remedy: string }[] = [
+    { matches: ({ id }) => id === given, remedy: 'its id' },
+    { matches: ({ names = [] }) => names[0] === given, remedy: 'its id' },
+    { matches: ({ names = [] }) => names.includes(given), remedy: `its id or ${by}` },
+    { matches: ({ id }) => beginsWith(id, beginning), remedy: 'its id, or by more of it' },
+  ]
+  for (const { matches, remedy } of ways) {
+    const [only, ...others] = all.filter(matches)
+    if (only === undefined) continue
+    if (others.length === 0) return only
+    throw new CommandError(
+      `${JSON.stringify(given)} may mean ${listed([only, ...others])}. Name the ${words.one} by ${remedy}.`,
+    )
+  }
+  return null
 }
 
 /** Returns the error for a name that nothing has. @param hint ends its message */

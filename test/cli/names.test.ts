@@ -104,12 +104,22 @@ describe('with several servers', () => {
     expect(ambiguous).not.toContain(web)
     const none = await failure('servers', 'stop')
     for (const said of ['There are 3 servers', `${web} (web)`, twin, other]) expect(none).toContain(said)
-    expect(await failure('servers', 'delete', 'srv_')).toContain('may mean')
+    expect(ambiguous).toEndWith('Name the server by its id.\n')
+    expect(await failure('servers', 'delete', 'srv_')).toMatch(
+      /may mean .*Name the server by its id, or by more of it\.\n$/,
+    )
     expect(await failure('exec', 'unknown', '--', 'true')).toContain(
       'No server has "unknown" as its id or label',
     )
     const listed = JSON.parse(await output('servers', '--json')).servers
     expect(listed.map(({ id }: { id: string }) => id)).toEqual([other, twin, web])
+  })
+
+  test('a label wins over the beginning of the id of another', async () => {
+    const label = web.replace('srv_', '').slice(0, 4)
+    const labelled = await provision(label)
+    expect(await output('servers', 'get', label)).toContain(labelled)
+    await remove(labelled)
   })
 
   test('an argument that is taken for the server and is none is told how the server is named', async () => {

@@ -52,9 +52,14 @@ describe('one project', () => {
 
   test('is not guessed where a name may mean several', async () => {
     const ids = [await blank('twin'), await blank('twin')]
-    const { exitCode, stderr } = await projects('delete', 'twin')
+    const renamed = [await blank('first'), await blank('second')]
+    for (const id of renamed) await projects('update', id, '--name', 'both')
+    const { exitCode, stderr } = await projects('delete', 'both')
     expect(exitCode).toBe(1)
-    for (const said of [...ids, 'twin-2', 'Name the project by its id']) expect(stderr).toContain(said)
+    for (const said of [...renamed, 'second', 'Name the project by its id or slug.'])
+      expect(stderr).toContain(said)
+    // A slug is unique, so it wins over the names of others.
+    expect(await json('get', 'twin')).toMatchObject({ id: ids[0] })
     expect(await json('get', 'twin-2')).toMatchObject({ id: ids[1] })
     expect((await projects('get', 'no such')).stderr).toStartWith('berth: No project has "no such"')
   })

@@ -95,7 +95,7 @@ export async function findProject(client: Client, given: string | undefined): Pr
   if (given !== undefined && isWholeId(given))
     return client.call('projects.get', { params: { projectId: given } })
   const { projects: all } = await client.call('projects.listAll')
-  // One project's slug may be another's name. An ambiguous name must not delete anything.
+  // One project's slug may be another's name: the slug wins, as no other has it.
   const named = all.map((project) => ({ project, id: project.id, names: namesOf(project) }))
   return pick(named, given, WORDS, 'PROJECT').project
 }
