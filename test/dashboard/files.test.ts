@@ -78,7 +78,10 @@ describe.skipIf(browserPath === null)('files on the dashboard (needs Chromium)',
     await editor.getByText('let b = 2').waitFor()
     await page.getByRole('link', { name: 'Secrets' }).click()
     await editor.waitFor({ state: 'detached' })
-    await tests.berth.call('PUT', `/servers/${serverId}/files`, { path: 'src/app.ts', content: 'let c = 3\n' })
+    await tests.berth.call('PUT', `/servers/${serverId}/files`, {
+      path: 'src/app.ts',
+      content: 'let c = 3\n',
+    })
     await page.getByRole('link', { name: 'Files' }).click()
     await editor.getByText('let b = 2').waitFor()
     await view.getByText('edited, and changed on the server since').waitFor()

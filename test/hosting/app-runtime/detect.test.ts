@@ -66,7 +66,13 @@ const ROWS: Row[] = [
   ['next-export', 'Next.js (static)', 'bun install --no-save', 'bun run build', 'out/'],
   ['next-custom-server', 'Node.js (bun)', 'bun install --no-save', 'bun run build', '$ bun run start'],
   ['remix', 'Remix', 'bun install --no-save', 'bun run build', '$ bun run start'],
-  ['react-router-spa', 'React Router (single-page app)', 'bun install --no-save', 'bun run build', 'build/client/*'],
+  [
+    'react-router-spa',
+    'React Router (single-page app)',
+    'bun install --no-save',
+    'bun run build',
+    'build/client/*',
+  ],
   ['sveltekit-node', 'SvelteKit', 'bun install --no-save', 'bun run build', '$ node build'],
   ['sveltekit-static', 'SvelteKit (static)', 'bun install --no-save', 'bun run build', 'build/*'],
   [
@@ -222,7 +228,12 @@ describe('the tools of the machine', () => {
 describe('berth.json', () => {
   test('comes before all else, and what it leaves open is found out', async () => {
     const found = await plan('manifest')
-    expect(found).toMatchObject({ health: '/healthz', watch: true, build: null, install: 'bun install --no-save' })
+    expect(found).toMatchObject({
+      health: '/healthz',
+      watch: true,
+      build: null,
+      install: 'bun install --no-save',
+    })
     expect(found.start).toMatchObject({ kind: 'command', port: 4010 })
     expect(missingVariables(found, new Set())).toEqual(['API_KEY'])
   })
