@@ -10,12 +10,11 @@ export class PortTaken extends StartupError {
   constructor(
     readonly host: string,
     readonly port: number,
-    by = 'another program',
-    remedy = '',
+    readonly by = 'another program',
+    readonly remedy = '',
+    choice = 'Choose another with --port, or --port 0 for any free one.',
   ) {
-    super(
-      `Port ${port} on ${host} is taken by ${by}. ${remedy}Choose another with --port, or --port 0 for any free one.`,
-    )
+    super(`Port ${port} on ${host} is taken by ${by}. ${remedy}${choice}`)
   }
 }
 

@@ -49,6 +49,7 @@ Examples of a berth.yaml:
     void signal.received.then(() => interrupted.abort())
     const isDetached = options.detach === true
     const instance = await findOrStart({ connection: options, root: file.root, isDetached, signal }, context)
+    if (typeof instance === 'number') return instance
     try {
       const { fixtures } = await instance.control.call('control.fixtures.apply', {
         body: file.request as never,

@@ -65,8 +65,11 @@ export async function startAtFreePort(
   try {
     return await startInstance(config, context, listeners)
   } catch (error) {
+    if (!(error instanceof PortTaken)) throw error
     const isChosen = config.port !== DEFAULT_PORT || env.BERTH_PORT !== undefined
-    if (!(error instanceof PortTaken) || isChosen) throw error
+    // "berth up" has no --port.
+    const choice = 'Choose another with BERTH_PORT or in berth.config.json.'
+    if (isChosen) throw new PortTaken(error.host, error.port, error.by, error.remedy, choice)
     return startInstance(loadConfig({ flags: { ...flags, port: '0' }, env, cwd }), context, listeners)
   }
 }

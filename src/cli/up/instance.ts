@@ -29,17 +29,19 @@ interface UpInstanceOptions {
  * Finds the instance that runs on the project's directory, or starts one there with the options of its
  * `berth.config.json` and the environment.
  *
+ * @returns an exit code if one did not start in the background; the reason is on stderr then
  * @throws CommandError, UsageError, StartupError if there is none and none can be started
  */
 export async function findOrStart(
   { connection, root, isDetached, signal }: UpInstanceOptions,
   context: ProcessContext,
-): Promise<UpInstance> {
+): Promise<UpInstance | number> {
   const inRoot = { ...context, cwd: root }
   if (isRunning(connection, inRoot)) return found(connection, inRoot)
   const flags = { data: findDataDirectory(connection.data, context.env, root) }
   if (isDetached) {
-    await detach(flags, inRoot, 'up')
+    const exitCode = await detach(flags, inRoot, 'up')
+    if (exitCode !== 0) return exitCode
     return found({ ...connection, ...flags }, inRoot)
   }
   const listeners = { log: printLog, stopRequested: signal.received }
