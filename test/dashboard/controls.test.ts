@@ -261,6 +261,39 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await tests.berth.control('DELETE', '/scenarios')
   })
 
+  test('a response that comes late does not undo a newer one', async () => {
+    const { berth } = tests
+    const set = (name: string) =>
+      berth.control('PUT', '/scenarios', { scenarios: [{ name, match: name, steps: [{ complete: name }] }] })
+    await set('older')
+    await using watched = await tests.open('/dashboard/servers')
+    const { page, problems } = watched
+    const { promise: mayCome, resolve: come } = Promise.withResolvers<void>()
+    const { promise: isLate, resolve: late } = Promise.withResolvers<void>()
+    const { promise: hasCome, resolve: came } = Promise.withResolvers<void>()
+    let isFirst = true
+    await page.route('**/_berth/scenarios', async (route) => {
+      if (!isFirst) return await route.continue()
+      isFirst = false
+      const response = await route.fetch()
+      late()
+      await mayCome
+      await route.fulfill({ response })
+      came()
+    })
+    await page.getByRole('link', { name: 'Test controls' }).click()
+    await isLate
+    await set('newer')
+    await page.getByRole('button', { name: 'Actions on the scenario newer' }).waitFor()
+    come()
+    await hasCome
+    // The response is read in the page by now: what it asks for next comes after it.
+    await page.evaluate('fetch("/_berth/health").then(() => {})')
+    expect(await page.getByRole('button', { name: 'Actions on the scenario older' }).count()).toBe(0)
+    expect(problems).toEqual([])
+    await berth.control('DELETE', '/scenarios')
+  })
+
   test('an edit of a scenario that another client has moved changes nothing', async () => {
     const { berth } = tests
     const [first, second] = ['first', 'second'].map((name) => ({

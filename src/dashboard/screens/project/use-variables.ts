@@ -1,7 +1,7 @@
-import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../client/client.ts'
 import { useDashboard } from '../../dashboard.ts'
 import type { Project } from '../../store/store.ts'
+import { useLive } from '../../store/use-live.ts'
 
 /** The variables of a project: those that are set, by name, and those that its code asks for. */
 type ProjectVariables = ResponseOf<'projectSecrets.list'>
@@ -15,26 +15,13 @@ export function useVariables({
   server_id: serverId,
   init_phase: phase,
 }: Project): ProjectVariables | Error | null {
-  const { api, changes } = useDashboard()
-  const [variables, setVariables] = useState<ProjectVariables | Error | null>(null)
-  useEffect(() => {
-    let isShown = true
-    const load = (): void =>
-      void api.call('projectSecrets.list', { params: { projectId: id } }).then(
-        (found) => isShown && setVariables(found),
-        (error: Error) => isShown && setVariables(error),
-      )
-    load()
-    const unsubscribe = changes.subscribe('secret', (change) => {
-      if (change.id === id || change.id === serverId) load()
-    })
-    const forgetGap = changes.onGap(load)
-    return () => {
-      isShown = false
-      unsubscribe()
-      forgetGap()
-    }
+  const { api } = useDashboard()
+  const { value } = useLive<ProjectVariables>(
+    () => api.call('projectSecrets.list', { params: { projectId: id } }),
+    'secret',
+    (change) => change.id === id || change.id === serverId,
     // What the code asks for is found out in the phases.
-  }, [api, changes, id, serverId, phase])
-  return variables
+    [api, id, serverId, phase],
+  )
+  return value
 }

@@ -1,6 +1,7 @@
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback } from 'preact/hooks'
 import type { ResponseOf } from '../../../client/client.ts'
 import { useDashboard } from '../../dashboard.ts'
+import { useLive } from '../../store/use-live.ts'
 
 /** A scenario, and where it comes from. */
 export type Scenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
@@ -40,27 +41,20 @@ export interface Scenarios {
 
 /** Loads the scenarios, and follows their changes. */
 export function useScenarios(): Scenarios {
-  const { api, changes } = useDashboard()
-  const [all, setAll] = useState<readonly Scenario[] | Error | null>(null)
-  useEffect(() => {
-    const load = (): void =>
-      void api.call('control.scenarios.list').then(
-        ({ scenarios }) => setAll(scenarios),
-        (error: Error) => setAll(error),
-      )
-    load()
-    const ends = [changes.subscribe('scenario', load), changes.onGap(load)]
-    return () => {
-      for (const end of ends) end()
-    }
-  }, [api, changes])
+  const { api } = useDashboard()
+  const { value: all, show } = useLive<readonly Scenario[]>(
+    async () => (await api.call('control.scenarios.list')).scenarios,
+    'scenario',
+    () => true,
+    [api],
+  )
   const replace = useCallback<Scenarios['replace']>(
     async (change) => {
       const isKnown = all !== null && !(all instanceof Error)
       const known = isKnown ? all : (await api.call('control.scenarios.list')).scenarios
       const expected = known.filter(({ source }) => source === CONTROL).map(textOf)
       const body = { scenarios: [...change(expected)], expected }
-      setAll((await api.call('control.scenarios.replace', { body })).scenarios)
+      show((await api.call('control.scenarios.replace', { body })).scenarios)
     },
     [api, all],
   )

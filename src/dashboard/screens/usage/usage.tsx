@@ -1,6 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../client/client.ts'
-import { messageOf } from '../../api/failure.ts'
 import { serverName, shortId } from '../../components/copy.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { Meter } from '../../components/meter.tsx'
@@ -8,6 +6,7 @@ import { Page } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { formatCredits } from '../../components/usage-meters.tsx'
 import { useDashboard } from '../../dashboard.ts'
+import { useLive } from '../../store/use-live.ts'
 
 type AccountUsage = ResponseOf<'usage.account'>['usage']
 
@@ -16,27 +15,19 @@ const DAYS = 30
 
 /** What the account has spent: against its cap, by day and by server. */
 export default function Usage() {
-  const { api, changes } = useDashboard()
-  const [usage, setUsage] = useState<AccountUsage | null>(null)
-  const [failure, setFailure] = useState<Error | null>(null)
-  const load = async (): Promise<void> => {
-    try {
-      setUsage((await api.call('usage.account', { query: { days: DAYS } })).usage)
-      setFailure(null)
-    } catch (error) {
-      setFailure(new Error(messageOf(error)))
-    }
-  }
-  useEffect(() => {
-    void load()
+  const { api } = useDashboard()
+  const { value, load } = useLive<AccountUsage>(
+    async () => (await api.call('usage.account', { query: { days: DAYS } })).usage,
     // Sent when something was charged.
-    return changes.subscribe('account', () => void load())
-  }, [api, changes])
+    'account',
+    () => true,
+    [api],
+  )
   return (
     <Page title="Usage">
-      {failure && <Failure error={failure} retry={load} />}
-      {!failure && !usage && <Loading />}
-      {usage && <Spending usage={usage} />}
+      {value instanceof Error && <Failure error={value} retry={load} />}
+      {value === null && <Loading />}
+      {value !== null && !(value instanceof Error) && <Spending usage={value} />}
     </Page>
   )
 }

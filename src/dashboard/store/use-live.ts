@@ -1,0 +1,61 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Change } from '../api/changes.ts'
+import { useDashboard } from '../dashboard.ts'
+
+/** What was loaded last, or why it could not be. */
+export interface Live<Value> {
+  /** Null until something was loaded. */
+  readonly value: Value | Error | null
+  /** Loads it again. */
+  readonly load: () => void
+  /** Shows what the response to a change gave. Responses to earlier loads are dropped. */
+  readonly show: (value: Value) => void
+}
+
+/**
+ * Loads something that is no list of objects now, when a change is about it, and after a gap. Responses may come in another
+ * order than their requests: one that is older than what is shown is dropped.
+ *
+ * @param type the type of the changes
+ * @param isAbout whether a change of the type is about it
+ * @param dependencies what `load` and `isAbout` depend on: with others it begins anew
+ */
+export function useLive<Value>(
+  load: () => Promise<Value>,
+  type: string,
+  isAbout: (change: Change) => boolean,
+  dependencies: readonly unknown[],
+): Live<Value> {
+  const { changes } = useDashboard()
+  const [value, setValue] = useState<Value | Error | null>(null)
+  const asked = useRef(0)
+  const shown = useRef(0)
+  const showAs = (number: number, next: Value | Error): void => {
+    if (number < shown.current) return
+    shown.current = number
+    setValue(next)
+  }
+  const read = (): void => {
+    asked.current += 1
+    const number = asked.current
+    load().then(
+      (next) => showAs(number, next),
+      (error: unknown) => showAs(number, error instanceof Error ? error : new Error(String(error))),
+    )
+  }
+  useEffect(() => {
+    read()
+    const ends = [changes.subscribe(type, (change) => isAbout(change) && read()), changes.onGap(read)]
+    return () => {
+      for (const end of ends) end()
+      // What was asked for is about something else.
+      asked.current += 1
+      shown.current = asked.current
+    }
+  }, [changes, type, ...dependencies])
+  const show = (next: Value): void => {
+    asked.current += 1
+    showAs(asked.current, next)
+  }
+  return { value, load: read, show }
+}
