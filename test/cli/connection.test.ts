@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
+import { until } from '../support/processes.ts'
 import { run, type Served, serve, temporaryFolder } from './command.ts'
 
 let berth: Served
@@ -63,9 +64,13 @@ test('with nothing running the sentence names folder and remedy', async () => {
 test('where an instance runs on another directory, the sentence says how to use it', async () => {
   using folder = temporaryFolder()
   const env = { XDG_STATE_HOME: folder.path }
+  // An instance is listed a moment after its ready line.
+  const isListed = (dataDir: string) =>
+    until(async () => (await run(['list'], { env })).stdout.includes(dataDir), 'it is listed')
   await using one = await serve([], { env })
-  const { stderr } = await run(['servers'], { cwd: folder.path, env })
   const { data_dir, base_url } = one.info
+  await isListed(data_dir)
+  const { stderr } = await run(['servers'], { cwd: folder.path, env })
   const remedy = `BERTH_DATA=${data_dir}`
   expect(stderr).toBe(
     `berth: No berth runs on ${folder.path}/.berth. One runs on ${data_dir}, at ${base_url}: for all commands of this shell, export ${remedy}\nElse start one with "berth serve", or name one with --base-url or --data, or sign in to one with "berth login URL".\n`,
@@ -79,6 +84,7 @@ test('where an instance runs on another directory, the sentence says how to use 
   expect(followed).toMatchObject({ exitCode: 0, stderr: '' })
   await using other = await serve([], { env })
   expect(other.info.pid).not.toBe(one.info.pid)
+  await isListed(other.info.data_dir)
   expect((await run(['servers'], { cwd: folder.path, env })).stderr).toEndWith(
     ' 2 run on other directories: "berth list" shows them.\n',
   )

@@ -43,6 +43,7 @@ describe.skipIf(browserPath === null)('the drawer of the dashboard (needs Chromi
     await page.getByRole('heading', { name: 'Usage' }).waitFor()
     await page.keyboard.press('~')
     const drawer = page.getByRole('region', { name: 'Drawer' })
+    await drawer.locator('.drawer-tab').first().waitFor()
     expect(await drawer.locator('.drawer-tab').allTextContents()).toEqual(['Requests', 'Shell'])
     await drawer.getByText('All requests').waitFor()
   })

@@ -21,7 +21,8 @@ describe.skipIf(browserPath === null)('the MCP tools on the dashboard (needs Chr
     await page.waitForFunction(`document.querySelectorAll('.tools .row').length < ${count}`)
     await page.getByRole('link', { name: 'exec_run' }).click()
     const tool = page.getByRole('complementary', { name: 'The tool' })
-    await tool.getByLabel('serverId').selectOption({ label: 'for tools' })
+    // A field for any id until the servers are known.
+    await tool.getByRole('combobox', { name: 'serverId' }).selectOption({ label: 'for tools' })
     await tool.getByLabel('command', { exact: true }).fill('echo "<b>$WHO</b>"; exit 3')
     await tool.getByText('4 optional arguments').click()
     await tool.getByLabel('env').fill('{"WHO": "me"')
@@ -44,7 +45,7 @@ describe.skipIf(browserPath === null)('the MCP tools on the dashboard (needs Chr
     // The server that was chosen stays, and the arguments may be written as JSON.
     await page.goto(`${berth.info.base_url}/dashboard/mcp?tool=servers_update`)
     await page.getByRole('searchbox').fill('servers_')
-    await tool.getByLabel('serverId').selectOption(server)
+    await tool.getByRole('combobox', { name: 'serverId' }).selectOption(server)
     await page.getByRole('link', { name: 'servers_get' }).click()
     expect(await tool.getByLabel('serverId').inputValue()).toBe(server)
     await tool.getByRole('button', { name: 'As JSON' }).click()
@@ -64,7 +65,7 @@ describe.skipIf(browserPath === null)('the MCP tools on the dashboard (needs Chr
     const server = await berth.server({ task: 'slow' })
     await using watched = await tests.open('/dashboard/mcp?tool=exec_run')
     const tool = watched.page.getByRole('complementary', { name: 'The tool' })
-    await tool.getByLabel('serverId').selectOption(server)
+    await tool.getByRole('combobox', { name: 'serverId' }).selectOption(server)
     // Longer than a response waits before it becomes a stream.
     await tool.getByLabel('command', { exact: true }).fill('sleep 1.5; echo late')
     await tool.getByRole('button', { name: 'Call' }).click()
