@@ -162,6 +162,32 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     expect(problems).toEqual([])
   })
 
+  test('an account is created with a label, and not before the dialog is sent', async () => {
+    await using watched = await tests.open('/dashboard/controls')
+    const { page, problems } = watched
+    const dialog = page.getByRole('dialog', { name: 'Create an account' })
+    await page.getByRole('button', { name: 'Create an account' }).click()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    const labels = async () =>
+      (await tests.berth.control('GET', '/accounts')).body.accounts.map(
+        ({ label }: { label: string }) => label,
+      )
+    expect(await labels()).not.toContain('')
+    await page.getByRole('button', { name: 'Create an account' }).click()
+    await dialog.getByLabel('Label').fill('worker 1')
+    await dialog.getByText('The same from a terminal').click()
+    await dialog.getByText("berth accounts create --label 'worker 1'", { exact: true }).waitFor()
+    await dialog.getByRole('button', { name: 'Create', exact: true }).click()
+    await page
+      .getByRole('dialog', { name: 'The key of the account' })
+      .getByRole('button', { name: 'Done' })
+      .click()
+    await page.locator('.card').getByText('worker 1', { exact: true }).waitFor()
+    expect(await labels()).toContain('worker 1')
+    expect(problems).toEqual([])
+  })
+
   test('the clock is moved and frozen', async () => {
     await using watched = await tests.open('/dashboard/controls')
     const { page } = watched
