@@ -22,6 +22,12 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     await page.locator('.state').getByText('running').waitFor()
     const url = String(await page.getByRole('link', { name: 'Open' }).getAttribute('href'))
     expect((await fetch(url)).status).toBeLessThan(500)
+    // The ports that its log names are those inside the server.
+    await page.getByRole('link', { name: url, exact: true }).waitFor()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.getByRole('button', { name: 'Copy the address' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(url)
 
     await page.getByRole('link', { name: 'Files' }).click()
     await page.getByRole('button', { name: 'src', exact: true }).click()

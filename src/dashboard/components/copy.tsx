@@ -40,6 +40,16 @@ export const Id = ({ id, isShown = false }: { id: string; isShown?: boolean }) =
   </span>
 )
 
+/** The address of a running app, which opens in a tab of its own, with a button to copy it. */
+export const Address = ({ url }: { url: string }) => (
+  <span class="id">
+    <a href={url} target="_blank" rel="noopener noreferrer">
+      {url}
+    </a>
+    <CopyButton text={url} label="Copy the address" />
+  </span>
+)
+
 /** Returns the label of a server; its short id if it has none. */
 export const serverName = (id: string, label: string | null | undefined): string => label || shortId(id)
 

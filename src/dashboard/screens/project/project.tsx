@@ -1,6 +1,6 @@
 import { useCallback } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { Id, serverName } from '../../components/copy.tsx'
+import { Address, Id, serverName } from '../../components/copy.tsx'
 import { CrashNotice } from '../../components/crash-notice.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
@@ -57,6 +57,7 @@ export default function Project({ params }: ScreenProps) {
           <ProjectState project={project} />
           <span class="chip">{project.visibility}</span>
           <Id id={project.id} />
+          {project.url !== null && <Address url={project.url} />}
         </>
       }
       actions={

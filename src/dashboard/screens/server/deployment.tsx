@@ -2,7 +2,7 @@ import { useCallback, useState } from 'preact/hooks'
 import { messageOf } from '../../api/failure.ts'
 import { Button } from '../../components/button.tsx'
 import { CommandLines } from '../../components/command-lines.tsx'
-import { CopyButton } from '../../components/copy.tsx'
+import { Address } from '../../components/copy.tsx'
 import { CrashNotice } from '../../components/crash-notice.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { Empty } from '../../components/empty.tsx'
@@ -109,10 +109,7 @@ function Published({ server, deployment, publish, isPublishing }: PublishedProps
         of={isPublishing ? 'publishing' : stateOf(server, deployment)}
         look={isPublishing ? 'active' : undefined}
       />
-      <a href={url} target="_blank" rel="noopener noreferrer">
-        {url}
-      </a>
-      <CopyButton text={url} label="Copy the address" />
+      <Address url={url} />
       <span class="actions">
         <Button icon="upload" onClick={publish}>
           Publish again
