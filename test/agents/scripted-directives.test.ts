@@ -26,8 +26,10 @@ describe('a goal without a scenario', () => {
       'write: notes/a b.txt <<< one: <<< two ',
       '  run: cat "notes/a b.txt" && echo done',
       'Thank you. Run: nothing',
+      'Note: this is for people, https://example.com too',
       'complete: All done.',
       'run: touch after.txt',
+      'bogus: line',
     ].join('\r\n')
     const { outcome, events } = await obeyed(goal)
     expect(outcome).toEqual({ status: 'completed', result: 'All done.' })
@@ -74,6 +76,14 @@ describe('a goal without a scenario', () => {
     ['run: touch early.txt\nrun:', 'Line 2 of the goal, "run:": expected a string that is not blank'],
     ['run: touch early.txt\nask: ', 'Line 2 of the goal, "ask:": expected a string that is not blank'],
     ["run: touch early.txt\nask: x\nrun: echo '{{answer}}'", 'outside of single quotes'],
+    [
+      'run: touch early.txt\n\n  wriet: a.txt <<< x',
+      'Line 3 of the goal, "wriet: a.txt <<< x": no directive is called "wriet:". Did you mean "write:"? There are run, write, ask, wait, complete, fail.',
+    ],
+    [
+      'edit: nothing\nrun: touch early.txt',
+      'Line 1 of the goal, "edit: nothing": no directive is called "edit:".',
+    ],
   ])('that is not understood is refused before anything is done: %j', async (goal, sentence) => {
     const work = server.begin(scripts.agent(), goal)
     const error = await work.done.catch((error) => error)
@@ -83,7 +93,7 @@ describe('a goal without a scenario', () => {
     expect(await server.text('early.txt')).toBeNull()
   })
 
-  test.each(['Build me a shop', 'running: late', 'prerun: x', 'run : x'])(
+  test.each(['Build me a shop', 'running: late', 'prerun: x', 'run : x', 'edit: nothing\nbogus: line'])(
     'nor directives is repeated, with the word that no agent is configured: %s',
     async (goal) => {
       const { outcome, events } = await obeyed(goal)

@@ -1,12 +1,19 @@
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
+import { nearest } from '../../runtime/validation/nearest.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import { AgentError } from '../agent.ts'
 import { readSteps } from './read.ts'
 import { firstLine } from './result.ts'
 import type { Step } from './scenario.ts'
 
+/** The names of directives. */
+const NAMES = ['run', 'write', 'ask', 'wait', 'complete', 'fail']
+
 /** Matches a line of a goal that is a directive. */
-const DIRECTIVE = /^\s*(run|write|ask|wait|fail|complete):(?:\s+(.*))?$/s
+const DIRECTIVE = new RegExp(`^\\s*(${NAMES.join('|')}):(?:\\s+(.*))?$`, 's')
+
+/** Matches a line that looks like a directive, whatever its name: a word in lower case, a colon and a text. */
+const LOOKS_LIKE_ONE = /^\s*([a-z]+):\s+\S/
 
 interface Directive {
   name: string
@@ -19,23 +26,43 @@ interface Directive {
 
 /**
  * Returns the steps of a goal's directives, one per line: `run: CMD`, `write: PATH <<< TEXT`, `ask: QUESTION`,
- * `wait: 2s`, `fail: REASON`, `complete: TEXT`. Ignores other lines, and all lines after `fail` or `complete`.
+ * `wait: 2s`, `fail: REASON`, `complete: TEXT`. Ignores other lines, and all lines after `fail` or `complete`. In a goal
+ * with a directive, an earlier line that looks like one but has an unknown name is a mistake; prose may have such lines.
  *
  * @throws AgentError that names the invalid line
  */
 export function parseDirectives(goal: string): Step[] {
-  const found = goal.split(/\r?\n/).flatMap((line, index): Directive[] => {
+  const lines = goal.split(/\r?\n/)
+  const found = lines.flatMap((line, index): Directive[] => {
     const [, name, text = ''] = DIRECTIVE.exec(line) ?? []
     return name === undefined ? [] : [{ name, text, line, number: index + 1 }]
   })
+  if (found.length === 0) return []
   const end = found.findIndex(({ name }) => name === 'complete' || name === 'fail')
   const directives = end === -1 ? found : found.slice(0, end + 1)
+  refuseUnknown(lines.slice(0, found[end]?.number))
   const given = directives.map((one, index) => new JsonReader({ [one.name]: parseArgument(one) }, [index]))
   try {
     return readSteps(given, { names: new Set(), unknown: 'kept' })
   } catch (error) {
     const wrong = error instanceof ValidationError ? directives[Number(error.path[0])] : undefined
     throw wrong ? directiveError(wrong, (error as ValidationError).reason) : error
+  }
+}
+
+/**
+ * Checks lines for directives with an unknown name.
+ *
+ * @throws AgentError that names the first such line
+ */
+function refuseUnknown(lines: readonly string[]): void {
+  for (const [index, line] of lines.entries()) {
+    const [, name] = LOOKS_LIKE_ONE.exec(line) ?? []
+    if (name === undefined || NAMES.includes(name)) continue
+    const [near] = nearest(name, NAMES)
+    const hint = near === undefined ? '' : ` Did you mean "${near}:"?`
+    const reason = `no directive is called "${name}:".${hint} There are ${NAMES.join(', ')}.`
+    throw directiveError({ number: index + 1, line }, reason)
   }
 }
 
