@@ -60,6 +60,43 @@ export async function* followStream<Connection, Item>({
   }
 }
 
+/** How to repeat what failed because the instance was unreachable. */
+interface Retry {
+  /** Connects again. The instance may have a new address after a restart. */
+  readonly reconnect: () => Promise<void>
+  /** Called with the reason once the instance is lost, and with null when it is back. */
+  readonly report: (reason: string | null) => Promise<void>
+  readonly signal: AbortSignal
+}
+
+/**
+ * Runs a function, and again once the instance is back if that was unreachable.
+ *
+ * @returns the function's result
+ * @throws the function's error that is not temporary; the signal's reason if it aborts
+ */
+export async function retryUntilBack<Result>(
+  run: () => Promise<Result>,
+  { reconnect, report, signal }: Retry,
+): Promise<Result> {
+  for (let failures = 0; ; ) {
+    let isReached = failures === 0
+    try {
+      if (!isReached) await reconnect()
+      isReached = true
+      const result = await run()
+      if (failures > 0) await report(null)
+      return result
+    } catch (error) {
+      // An error without a code is temporary only where no instance was found.
+      if (signal.aborted || !isTransient(error, isReached ? 0 : failures)) throw error
+      failures += 1
+      if (failures === 1) await report(error.message)
+    }
+    await waitBeforeRetry(failures, signal)
+  }
+}
+
 /** Returns a function that prints why the connection to the instance was lost; with null, that it is restored. */
 export const connectionReporter =
   (stderr: OutputStream) =>

@@ -193,6 +193,39 @@ test('--watch publishes each change, removes what is gone, and ends with Ctrl-C'
   expect(await child.exited).toBe(130)
 })
 
+test('--watch publishes what changed while the instance was down, and ends when its server is gone', async () => {
+  await using first = await serve()
+  const serverId = await first.server()
+  const page = join(first.cwd, 'app/index.html')
+  mkdirSync(dirname(page))
+  writeFileSync(page, 'one')
+  const child = start(['deploy', 'app', '--watch'], { cwd: first.cwd, env: bareEnvironment() })
+  let [out, said] = ['', '']
+  const reading = Promise.all([
+    (async () => {
+      for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) out += text
+    })(),
+    (async () => {
+      for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) said += text
+    })(),
+  ])
+  await until(() => said.includes('Watching'), 'the first publication')
+  first.child.kill('SIGTERM')
+  await first.child.exited
+  writeFileSync(page, 'two')
+  await until(() => said.includes('Waiting until it is back.\n'), 'the loss of the instance')
+  await using second = await serve([], { cwd: first.cwd })
+  await until(() => out.split(' live in ').length === 3, 'the second publication')
+  const url = / at (http:\S+)\n$/.exec(out)?.[1] ?? ''
+  expect(await (await fetch(url)).text()).toBe('two')
+  expect(said).toContain('The instance is back.\n')
+  await second.run(['servers', 'delete', serverId, '--yes'])
+  writeFileSync(page, 'three')
+  expect(await child.exited).toBe(1)
+  await reading
+  expect(said).toMatch(/berth: .*does not exist.* \(not_found\)\n$/)
+})
+
 test('what is published is taken down, and its files stay', async () => {
   expect((await berth.run(['deployments', 'delete'])).stderr).toContain('not_found')
   write({ 'index.html': 'up' })

@@ -11,6 +11,7 @@ import { deploymentLog, followLog } from '../log.ts'
 import { flag, text } from '../options.ts'
 import { count, formatBytes, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
+import { connectionReporter, retryUntilBack } from '../reconnect.ts'
 import { action } from '../runner.ts'
 import { serverName, serverOrNew } from '../server-or-new.ts'
 import { StatusLine } from '../status-line.ts'
@@ -37,7 +38,7 @@ Examples:
   berth deploy dist --clean
   berth deploy site --watch
 `,
-  async run({ session, args: [directory], options, connect, server, print }) {
+  async run({ session, args: [directory], options, connect, reconnect, server, print }) {
     if (directory === undefined && (options.clean || options.watch)) {
       throw new UsageError(
         options.clean
@@ -58,8 +59,9 @@ Examples:
       return print(published, ({ url }) => publishedText(url))
     }
     const { DirectoryDeployment } = await import('../directory/deploy.ts')
-    const deployment = new DirectoryDeployment(context, client, serverId, directory)
-    if (options.watch) return deployOnChange(context, client, serverId, deployment, { clean, json })
+    const deployment = new DirectoryDeployment(context, serverId, directory)
+    if (options.watch)
+      return deployOnChange(context, client, reconnect, serverId, deployment, { clean, json })
     const tell = () =>
       void context.stderr.write(
         '\nThe publication goes on. If it fails, the version before goes on, with its files. Ctrl-C again ends this now.\n',
@@ -159,7 +161,7 @@ async function publishDirectory(
 ): Promise<DirectoryPublication | null> {
   try {
     return await publishing(context, client, serverId, json, (onProgress) =>
-      deployment.publish(clean, onProgress),
+      deployment.publish(client, clean, onProgress),
     )
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
@@ -173,22 +175,39 @@ async function publishDirectory(
   }
 }
 
-/** Publishes a directory, and again after each change, until Ctrl-C. A failure is told, and the next change tries again. */
+/**
+ * Publishes a directory, and again after each change, until Ctrl-C. A failure is told, and the next change tries again; so does
+ * the return of an instance that was unreachable.
+ *
+ * @param reconnect connects after a restart
+ * @throws CommandError if the server does not exist any more
+ */
 async function deployOnChange(
   context: ProcessContext,
-  client: Client,
+  first: Client,
+  reconnect: () => Promise<Client>,
   serverId: string,
   deployment: DirectoryDeployment,
   { clean, json }: DirectoryOptions,
 ): Promise<number> {
   const { stdout, stderr } = context
   const { repeatOnChange } = await import('../directory/repeat-on-change.ts')
+  const report = connectionReporter(stderr)
+  let client = first
   let isFirst = true
-  return repeatOnChange(deployment.directory, deployment.isLeftOut, async () => {
-    const began = performance.now()
+  return repeatOnChange(deployment.directory, deployment.isLeftOut, async (signal) => {
+    let began = performance.now()
     try {
-      const options = { clean: clean && isFirst, json }
-      const publication = await publishDirectory(context, client, serverId, deployment, options)
+      const publish = (): Promise<DirectoryPublication | null> => {
+        began = performance.now()
+        const options = { clean: clean && isFirst, json }
+        return publishDirectory(context, client, serverId, deployment, options)
+      }
+      const connectAgain = async (): Promise<void> => {
+        client = await reconnect()
+        await client.call('control.health', { signal })
+      }
+      const publication = await retryUntilBack(publish, { reconnect: connectAgain, report, signal })
       if (publication === null) return
       const { published, sent, removed } = publication
       if (isFirst) await stderr.write(deployment.leftOut)
@@ -199,7 +218,7 @@ async function deployOnChange(
         return `${timeOfDay()}  ${what}, live in ${formatDuration(took_ms)} at ${published.url}\n`
       })
     } catch (error) {
-      if (!(error instanceof CommandError)) throw error
+      if (!(error instanceof CommandError) || error.code === 'not_found') throw error
       await stderr.write(`${timeOfDay()}  berth: ${error.message}\n`)
     }
     if (isFirst) await stderr.write(`Watching ${printable(deployment.directory)}. Ctrl-C ends it.\n`)

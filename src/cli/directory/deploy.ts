@@ -40,7 +40,6 @@ export class DirectoryDeployment {
    */
   constructor(
     private readonly context: ProcessContext,
-    private readonly client: Client,
     private readonly serverId: string,
     readonly given: string,
   ) {
@@ -67,11 +66,13 @@ export class DirectoryDeployment {
    * Sends what of the directory the workspace lacks, or has with other content, removes what was sent earlier and is
    * gone, and publishes the workspace. The server undoes the change if that fails.
    *
+   * @param client calls the instance, which may have another address than at the last call
    * @param clean whether to remove all other files
    * @returns null if nothing has changed since the last call
    * @throws CommandError if there is no file, one cannot be sent, or the version does not come up
    */
   async publish(
+    client: Client,
     clean: boolean,
     onProgress: (progress: SendProgress) => void,
   ): Promise<DirectoryPublication | null> {
@@ -91,7 +92,7 @@ export class DirectoryDeployment {
     const fields = { removed, clean }
     const params = { serverId: this.serverId }
     const request = (parts: Omit<PartsOf<'deployments.push'>, 'params'>) =>
-      this.client.call('deployments.push', { params, ...parts })
+      client.call('deployments.push', { params, ...parts })
     for (const path of paths) this.#known.add(path)
     try {
       const { response, sent } = await sendManifest({
