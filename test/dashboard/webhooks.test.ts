@@ -31,10 +31,17 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await dialog.getByText(/^berth trigger task\.failed --payload '.*The disk is full/).waitFor()
     await dialog.getByRole('button', { name: 'Send' }).click()
     const delivery = page.locator('.deliveries > li', { hasText: 'task.failed' })
-    await delivery.getByText(/the last one: The receiver answered with 503, next try in/).waitFor()
+    await delivery.getByText(/^next try in [^·]+ · 1 attempt · /).waitFor()
+    const reason = page
+      .getByText('The receiver answered with 503.', { exact: true })
+      .filter({ visible: true })
+    await reason.waitFor()
     await delivery.locator('summary').first().click()
     await delivery.getByText('503', { exact: true }).click()
-    await delivery.getByText('The receiver answered with 503.', { exact: true }).waitFor()
+    await delivery
+      .locator('.attempts')
+      .getByText('The receiver answered with 503.', { exact: true })
+      .waitFor()
     await delivery.getByText('"The disk is full."').waitFor()
     await delivery.getByText('Headers of the request').click()
     await delivery.getByRole('row', { name: 'webhook-signature v1,' }).waitFor()
@@ -152,6 +159,7 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await dialog.waitFor({ state: 'detached' })
     await berth.control('POST', '/events', { event: 'server.deleted' })
     await page
+      .locator('.deliveries summary')
       .getByText(/The fault flt_\w+, which a test has set, answered with 503/)
       .first()
       .waitFor()

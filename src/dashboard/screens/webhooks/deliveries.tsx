@@ -49,18 +49,23 @@ function DeliveryView({ delivery }: { delivery: Delivery }) {
         <summary>
           <State of={status} />
           <strong>{event}</strong>
-          <span class="cell">{url}</span>
+          <span class="cell" title={url}>
+            {url}
+          </span>
           <span class="quiet">
-            {attempts.length === 1 ? '1 attempt' : `${attempts.length} attempts`}, <Time at={createdAt} />
-            {last && status !== 'delivered' && (
-              <>, the last one: {last.error?.replace(/\.$/, '') ?? last.status}</>
-            )}
             {nextAt !== null && (
               <>
-                , next try <Time at={nextAt} isDue />
+                next try <Time at={nextAt} isDue />
+                {' · '}
               </>
             )}
+            {attempts.length === 1 ? '1 attempt' : `${attempts.length} attempts`}
+            {' · '}
+            <Time at={createdAt} />
           </span>
+          {last && status !== 'delivered' && (
+            <span class="quiet reason">{last.error ?? `The receiver answered with ${last.status}.`}</span>
+          )}
         </summary>
         <p class="actions">
           {nextAt !== null && Date.parse(nextAt) > clock.now.value && (
