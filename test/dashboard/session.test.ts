@@ -25,6 +25,14 @@ describe.skipIf(browserPath === null)('the session of the dashboard (needs Chrom
     }
   })
 
+  test('opens the first screen at /dashboard too', async () => {
+    await using watched = await tests.open('/dashboard')
+    const { page, problems } = watched
+    await page.getByRole('heading', { level: 1, name: 'Timeline' }).waitFor()
+    expect(new URL(page.url()).pathname).toBe('/')
+    expect(problems).toEqual([])
+  })
+
   test('is not over because a fault answers 401', async () => {
     await tests.berth.control('POST', '/faults', {
       match: { operation: 'servers.list', client: 'dashboard' },

@@ -2,6 +2,7 @@ import { Elysia } from 'elysia'
 import { DashboardAssets } from '../../http/dashboard/assets.ts'
 import { ASSETS_PATH } from '../../http/dashboard/bundle.ts'
 import { dashboardPage } from '../../http/dashboard/page.ts'
+import { redirectResponse } from '../../http/pages/page.ts'
 import { accountLabel } from '../../resources/accounts/label.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
@@ -20,7 +21,7 @@ interface DashboardRoutesOptions {
 }
 
 /**
- * Serves the dashboard: one page at `/` and at every path below `/dashboard`, whose script shows what the path
+ * Serves the dashboard: one page at `/` and at every path below `/dashboard/`, whose script shows what the path
  * names, and the page's files.
  */
 export function dashboardRoutes({
@@ -51,14 +52,21 @@ export function dashboardRoutes({
       await assets.entry(),
     )
   })
-  return new Elysia({ name: 'berth/dashboard' })
-    .get(
-      `${ASSETS_PATH}:name`,
-      async ({ request, params: { name } }) =>
-        (await assets.respond(request, name)) ?? new Response('Not found', { status: 404 }),
-      PAGE,
-    )
-    .get('/', page, PAGE)
-    .get('/dashboard', page, PAGE)
-    .get('/dashboard/*', page, PAGE)
+  return (
+    new Elysia({ name: 'berth/dashboard' })
+      .get(
+        `${ASSETS_PATH}:name`,
+        async ({ request, params: { name } }) =>
+          (await assets.respond(request, name)) ?? new Response('Not found', { status: 404 }),
+        PAGE,
+      )
+      .get('/', page, PAGE)
+      // What a person types.
+      .get(
+        '/dashboard',
+        pageRoute(() => redirectResponse('/')),
+        PAGE,
+      )
+      .get('/dashboard/*', page, PAGE)
+  )
 }
