@@ -95,6 +95,17 @@ export class Client {
     }
   }
 
+  /** Reports whether the instance has stopped, is stopping or cannot be reached. */
+  async isGone(): Promise<boolean> {
+    try {
+      await this.call('control.health')
+      return false
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error
+      return error.code === NO_CONNECTION || error.code === 'service_unavailable'
+    }
+  }
+
   /** Opens a WebSocket, with the credential in its handshake. */
   socket(id: 'terminals.attach', parts: PartsOf<'terminals.attach'>): WebSocket {
     const { path } = requestOf(id, parts)

@@ -1,5 +1,6 @@
 import type { ResponseOf, StreamEventOf } from '../client/client.ts'
 import type { Client } from './client.ts'
+import { CommandError } from './errors.ts'
 import { untilInterrupted } from './interrupt.ts'
 import { flag, tail, text } from './options.ts'
 import { count, paint, printable } from './output.ts'
@@ -22,6 +23,7 @@ interface LogPart {
 
 /** A log that the API offers. */
 export interface Log {
+  readonly client: Client
   /** Reads lines. */
   read(part: LogPart): Promise<LogEnd>
   /** Yields lines, and then new ones. */
@@ -30,12 +32,14 @@ export interface Log {
 
 /** Returns the log of a project. */
 export const projectLog = (client: Client, projectId: string): Log => ({
+  client,
   read: (query) => client.call('projects.logs', { params: { projectId }, query }),
   stream: (query, signal) => client.stream('projects.logs', { params: { projectId }, query, signal }),
 })
 
 /** Returns the log of a build. */
 export const buildLog = (client: Client, { serverId, id }: { serverId: string; id: string }): Log => ({
+  client,
   read: (query) => client.call('builds.logs', { params: { serverId, buildId: id }, query }),
   stream: (query, signal) =>
     client.stream('builds.logs', { params: { serverId, buildId: id }, query, signal }),
@@ -43,6 +47,7 @@ export const buildLog = (client: Client, { serverId, id }: { serverId: string; i
 
 /** Returns the log of what a server publishes. */
 export const deploymentLog = (client: Client, serverId: string): Log => ({
+  client,
   read: (query) => client.call('deployments.logs', { params: { serverId }, query }),
   stream: (query, signal) => client.stream('deployments.logs', { params: { serverId }, query, signal }),
 })
@@ -112,6 +117,7 @@ export const LOG_OPTIONS = {
  * Prints the last lines of a log; with `follow`, continues with new lines.
  *
  * @returns the exit code
+ * @throws CommandError if the instance stops meanwhile
  */
 export async function showLog(
   print: Print,
@@ -125,7 +131,11 @@ export async function showLog(
     return untilInterrupted(async (signal) => {
       for await (const line of followLog(log, part, signal))
         await print(line, (_, { out }) => textOf(out, line))
-      return 0
+      // The stream also ends where nothing more can come, such as that of a build.
+      if (!(await log.client.isGone())) return 0
+      throw new CommandError(
+        `The instance at ${log.client.baseUrl} has stopped, so the log ends here. Start it with "berth serve", and follow again.`,
+      )
     })
   }
   await print(await log.read(part), ({ logs }, { out }) => logs.map((line) => textOf(out, line)).join(''))

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { encodeFrame, FRAME_KINDS, FRAMES_TYPE } from '../../src/resources/exec/frames.ts'
 import { until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
@@ -228,4 +230,26 @@ test('a stream that ends without the end of the command is a failure', async () 
   const { exitCode, stderr } = await streamed(['stdout', 'begun\n'])
   expect(exitCode).toBe(1)
   expect(stderr).toStartWith('berth: The connection closed before the command ended.')
+})
+
+test('a stop of berth that ends a command, or a log that is followed, is told', async () => {
+  await using own = await serve()
+  const server = await own.server()
+  writeFileSync(join(own.cwd, 'index.html'), 'one')
+  await own.run(['deploy', '.'])
+  const followers = [
+    start(['exec', server, '--', 'echo begun; sleep 600'], { cwd: own.cwd }),
+    start(['deployments', 'logs', '-f'], { cwd: own.cwd }),
+  ]
+  const said = followers.map(({ stderr }) => stderr.text())
+  await Promise.all(followers.map(async ({ stdout }) => stdout.getReader().read()))
+  own.child.kill('SIGTERM')
+  const [command, log] = await Promise.all(followers.map(({ exited }) => exited))
+  expect(command).toBeGreaterThan(128)
+  expect(log).toBe(1)
+  const stopped = `instance at ${own.info.base_url} has stopped`
+  expect(await Promise.all(said)).toEqual([
+    `berth: the ${stopped}, which ended the command\n`,
+    `berth: The ${stopped}, so the log ends here. Start it with "berth serve", and follow again.\n`,
+  ])
 })

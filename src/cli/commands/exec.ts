@@ -19,6 +19,9 @@ type ExecEnd = Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
 /** Exit code of a command that timed out, as in timeout(1). */
 const TIMED_OUT = 124
 
+/** The exit code of a command that signal n ended is this much more than n. */
+const KILLED = 128
+
 /** Bytes of a command in a URL, encoded, well below what an HTTP request's head may have. */
 const MAX_URL_COMMAND = 12 * 1024
 
@@ -175,14 +178,16 @@ async function printOutput(
     else if (kind === FRAME_KINDS.error) {
       const body = JSON.parse(Buffer.from(payload).toString()) as ErrorBody
       throw client.errorFromBody(body) ?? new CommandError('The command could not be run.')
-    } else return printEnd(stderr, JSON.parse(Buffer.from(payload).toString()) as ExecEnd)
+    } else return printEnd(stderr, client, JSON.parse(Buffer.from(payload).toString()) as ExecEnd)
   }
   throw new CommandError('The connection closed before the command ended. Is berth still running?')
 }
 
-async function printEnd(stderr: OutputStream, end: ExecEnd): Promise<number> {
+async function printEnd(stderr: OutputStream, client: Client, end: ExecEnd): Promise<number> {
   if (end.truncated) await stderr.write('berth: the output was longer than is kept; its end is missing\n')
   if (end.timedOut) await stderr.write('berth: the command ran out of time and was ended\n')
+  else if (end.exitCode > KILLED && (await client.isGone()))
+    await stderr.write(`berth: the instance at ${client.baseUrl} has stopped, which ended the command\n`)
   if (end.exitCode !== 0) {
     for (const refused of end.refused ?? []) await stderr.write(`${describeRefusal(refused)}\n`)
   }
