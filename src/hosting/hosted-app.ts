@@ -36,7 +36,10 @@ export interface HostedAppOptions {
   hasRun: boolean
   /** Called when the app begins to respond and when it stops. */
   onRunning: (running: boolean) => void
-  /** Called when its program starts, responds, crashes or ends, so that `crash` may be another. */
+  /**
+   * Called when its program starts, responds, crashes or ends, so that `crash` may be another, and when `isPortTaken`
+   * changes.
+   */
   onState: () => void
   /** Called when what its files describe now responds, after a change of them or a restart by itself. */
   onRecovered: () => void
@@ -88,6 +91,7 @@ export class HostedApp {
   readonly #restarts = new LatestOnly((environment: AppEnvironment) => this.#restart(environment))
   /** The version that starts, runs or ran last; null if none ever did, or the app was stopped. */
   #version: AppVersion | null = null
+  #isPortTaken = false
   /** The command that starts or failed last, for a person; null if none is known. */
   #command: string | null = null
 
@@ -124,7 +128,15 @@ export class HostedApp {
       isAsleep: () => servers.isSleeping(serverId),
       mayReadLog: (cookies: string) => dependencies.mayReadLogs(serverId, cookies),
     }
-    const site = { port, slug, onUse: () => servers.hold(serverId) }
+    const site = {
+      port,
+      slug,
+      onUse: () => servers.hold(serverId),
+      onPortTaken: (isTaken: boolean) => {
+        this.#isPortTaken = isTaken
+        onState()
+      },
+    }
     this.#exposure = new Exposure(sites, site, first, (reason) => serveStatus(status, reason))
     this.#responder = new AppResponder({
       ...{ owner, directory, clock, appPorts, log, onRunning },
@@ -159,6 +171,11 @@ export class HostedApp {
     return this.#responder.isUp
   }
 
+  /** Whether another program has the port of the app's site, which is open. */
+  get isPortTaken(): boolean {
+    return this.#isPortTaken
+  }
+
   /** Why the app does not respond any more, after it did; null if it responds, never did, or was stopped. */
   get crash(): AppCrash | null {
     return this.#responder.crash
@@ -189,8 +206,9 @@ export class HostedApp {
   }
 
   /** Closes the app's site. */
-  unexpose(): Promise<void> {
-    return this.#exposure.close()
+  async unexpose(): Promise<void> {
+    await this.#exposure.close()
+    this.#isPortTaken = false
   }
 
   /** Makes requests wait for the app, unless it responds already. */

@@ -137,6 +137,26 @@ test('an app whose process is killed is listed as crashed, with its exit code an
   expect((await projects('list')).stdout).toMatch(/ killed +killed +crashed /)
 })
 
+test('a project whose port another program has is listed so, and "open" does not lead there', async () => {
+  write('taken', { 'index.html': 'mine' })
+  await projects('push', 'taken')
+  const { url } = (await json('get', 'taken')) as { url: string }
+  await projects('update', 'taken', '--private')
+  const port = Number(new URL(url).port)
+  const other = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('foreign') })
+  try {
+    await projects('update', 'taken', '--public')
+    expect((await projects('list')).stdout).toMatch(/ taken +taken +running, port taken /)
+    expect((await projects('get', 'taken')).stdout).toMatch(/^Port +taken by another program: /m)
+    expect(await projects('open', 'taken')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('leads to another program'),
+    })
+  } finally {
+    await other.stop(true)
+  }
+})
+
 test('a new project that does not come up is told with what to run once it is mended', async () => {
   write('never', { 'index.ts': 'process.exit(3)' })
   const { exitCode, stderr } = await projects('push', 'never')

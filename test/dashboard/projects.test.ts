@@ -158,6 +158,35 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     expect(await page.locator('.phases .failed').count()).toBe(0)
   })
 
+  test('a project whose port another program has says so in place of links, until it answers there', async () => {
+    const serverId = await tests.berth.server()
+    const { body: project } = await tests.berth.call('POST', `/servers/${serverId}/projects`, {
+      name: 'Taken',
+      visibility: 'public',
+    })
+    const show = (visibility: string) => tests.berth.call('PATCH', `/projects/${project.id}`, { visibility })
+    await show('private')
+    const other = Bun.listen({
+      hostname: '127.0.0.1',
+      port: Number(new URL(project.url).port),
+      socket: { data() {} },
+    })
+    await using watched = await tests.open(`/dashboard/projects/${project.id}`)
+    const { page, problems } = watched
+    const notice = page.getByRole('alert').getByText('Another program has the port of this project')
+    try {
+      await page.getByText('private', { exact: true }).waitFor()
+      await show('public')
+      await notice.waitFor()
+      expect(await page.locator(`a[href="${project.url}"]`).count()).toBe(0)
+    } finally {
+      other.stop(true)
+    }
+    await notice.waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'Open' }).waitFor()
+    expect(problems).toEqual([])
+  })
+
   test('a variable is set, shown by its name alone, and removed', async () => {
     const serverId = await tests.berth.server()
     const { body: project } = await tests.berth.call('POST', `/servers/${serverId}/projects`, {

@@ -9,11 +9,16 @@ const COLUMNS: readonly Column<Deployment>[] = [
   { heading: 'URL', cell: ({ url }) => url },
   {
     heading: 'STATUS',
-    cell: ({ live, crash, failed_change }) =>
-      crash ? 'crashed' : live ? (failed_change ? 'live, update failed' : 'live') : 'not live',
-    style: ({ live, crash }) => (crash ? 'red' : live ? 'green' : 'dim'),
+    cell: (deployment) => `${appStatus(deployment)}${deployment.port_taken ? ', port taken' : ''}`,
+    style: ({ live, crash, port_taken }) => (crash || port_taken ? 'red' : live ? 'green' : 'dim'),
   },
 ]
+
+function appStatus({ live, crash, failed_change }: Deployment): string {
+  if (crash) return 'crashed'
+  if (!live) return 'not live'
+  return failed_change ? 'live, update failed' : 'live'
+}
 
 const server = text('SERVER', 'the server; needed where there are several')
 

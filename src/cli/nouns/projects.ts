@@ -35,6 +35,7 @@ const projectFacts = (project: Project): [string, string][] => [
   ['Folder', `projects/${project.slug}`],
   ['Template', project.template ?? '–'],
   ['URL', project.url ?? '–'],
+  ...portFacts(project),
   ['Created', project.created_at],
   ['Updated', project.updated_at],
 ]
@@ -56,6 +57,15 @@ function failedChangeFacts({ failed_change: failed }: Project): [string, string]
   return [['Last change', `failed ${when}: ${failed.reason} The version before runs.`]]
 }
 
+/** Returns where the URL of a project leads if another program has its port; nothing if none has. */
+function portFacts({ port_taken, slug }: Project): [string, string][] {
+  if (port_taken !== true) return []
+  return [
+    ['Port', 'taken by another program: the URL leads there'],
+    ['Next', `end that program; until then ${slug}.localhost on berth's own port leads to the project`],
+  ]
+}
+
 /** Returns when an app that crashed is started again. */
 function nextStart({ restarts_at, attempt }: NonNullable<Project['crash']>): string {
   if (restarts_at === null) return 'not by itself: it crashed too often'
@@ -64,7 +74,11 @@ function nextStart({ restarts_at, attempt }: NonNullable<Project['crash']>): str
 }
 
 /** Returns the state of the app, and how far its bring-up is if that is not over. */
-export function projectStatus({ runtime_status, init_phase, crash }: Project): string {
+export function projectStatus(project: Project): string {
+  return project.port_taken === true ? `${appStatus(project)}, port taken` : appStatus(project)
+}
+
+function appStatus({ runtime_status, init_phase, crash }: Project): string {
   const state = crash === undefined ? runtime_status : 'crashed'
   if (init_phase === null || init_phase === 'ready') return state
   if (runtime_status === 'unbuilt') return init_phase
@@ -73,8 +87,8 @@ export function projectStatus({ runtime_status, init_phase, crash }: Project): s
   return `${state}, ${init_phase}`
 }
 
-function statusStyle({ runtime_status, init_phase, crash }: Project): Style | undefined {
-  if (init_phase === 'failed' || crash !== undefined) return 'red'
+function statusStyle({ runtime_status, init_phase, crash, port_taken }: Project): Style | undefined {
+  if (init_phase === 'failed' || crash !== undefined || port_taken) return 'red'
   if (init_phase !== null && init_phase !== 'ready') return 'yellow'
   return runtime_status === 'running' ? 'green' : 'dim'
 }
@@ -326,10 +340,15 @@ Examples:
       access: 'api',
       json: null,
       async run({ session: { context }, args: [named], connect }) {
-        const { id, slug, url } = await findProject(await connect(), named)
+        const { id, slug, url, port_taken } = await findProject(await connect(), named)
         if (url === null) {
           throw new CommandError(
             `${slug} is private: no URL leads to it. Give it one with: berth projects update ${id} --public`,
+          )
+        }
+        if (port_taken) {
+          throw new CommandError(
+            `${url} leads to another program, which has the port of ${slug}. End it, and the project answers there; until then ${slug}.localhost on berth's own port leads to it.`,
           )
         }
         const { openInBrowser } = await import('../browser.ts')

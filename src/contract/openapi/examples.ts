@@ -135,6 +135,7 @@ const FIELDS: Readonly<Record<string, unknown>> = {
   tool: 'run',
   uptime_ms: 60_000,
   ephemeral: false,
+  port_taken: true,
   sha256: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
   url: 'https://notes.example.com/',
   verified: true,

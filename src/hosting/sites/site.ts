@@ -23,7 +23,7 @@ export class PortSite implements Site {
    */
   constructor(
     private readonly host: string,
-    options: SiteOptions,
+    private readonly options: SiteOptions,
     private readonly context: GatewayContext,
     held: readonly PortListener[],
     private readonly onClose: () => void,
@@ -47,6 +47,7 @@ export class PortSite implements Site {
     this.context.logger.warn(
       `port ${this.port} of a project is taken by another program: the project answers there as soon as it is free`,
     )
+    this.options.onPortTaken?.(true)
     this.#listenLater()
   }
 
@@ -69,9 +70,9 @@ export class PortSite implements Site {
 
   #listenLater(): void {
     this.#retryTimer = setTimeout(() => {
-      if (this.#tryListen())
-        this.context.logger.info(`port ${this.port} of a project is free now, the project answers there`)
-      else this.#listenLater()
+      if (!this.#tryListen()) return this.#listenLater()
+      this.context.logger.info(`port ${this.port} of a project is free now, the project answers there`)
+      this.options.onPortTaken?.(false)
     }, this.context.times.bindMs)
     this.#retryTimer.unref()
   }

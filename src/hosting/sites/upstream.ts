@@ -52,6 +52,8 @@ export interface SiteOptions {
   slug: string | null
   /** Called when a request, a WebSocket or a stream begins. Calls the returned function when that is over. */
   onUse: () => () => void
+  /** Called with true when another program turns out to have the port, then with false when the site has it. */
+  onPortTaken?: (isTaken: boolean) => void
 }
 
 /** A site with its own port, independent of its upstream. */

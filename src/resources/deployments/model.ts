@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { AppCrash, FailedChange, PUSHED, PUSHED_FILES } from '../projects/model.ts'
+import { AppCrash, FailedChange, PortTaken, PUSHED, PUSHED_FILES } from '../projects/model.ts'
 
 /** A published workspace. */
 export const Deployment = t.Object(
@@ -8,6 +8,7 @@ export const Deployment = t.Object(
     live: t.Boolean({ description: 'False while the server sleeps.' }),
     crash: t.Optional(AppCrash),
     failed_change: t.Optional(FailedChange),
+    port_taken: t.Optional(PortTaken),
   },
   { $id: 'Deployment', additionalProperties: true },
 )

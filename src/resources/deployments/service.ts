@@ -110,6 +110,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         ...{ url: hosting.urlOf(row.port), live },
         ...(crash && { crash: toCrash(crash) }),
         ...(failed && { failed_change: toFailedChange(failed) }),
+        ...(app?.isPortTaken && { port_taken: true }),
       },
     ]
   }

@@ -66,6 +66,12 @@ export const FailedChange = t.Object(
   },
 )
 
+/** Whether another program has the port of an app's URL. */
+export const PortTaken = t.Boolean({
+  description:
+    'True while another program has the port of `url`, so that `url` leads there. Absent if berth listens there.',
+})
+
 /** A phase that a bring-up has come to. */
 const InitPhaseEntry = t.Object(
   { phase: InitPhase, began_at: t.String({ format: 'date-time' }) },
@@ -113,6 +119,7 @@ export const Project = t.Object(
     app: t.Optional(DetectedApp),
     crash: t.Optional(AppCrash),
     failed_change: t.Optional(FailedChange),
+    port_taken: t.Optional(PortTaken),
     created_at: t.String({ format: 'date-time' }),
     updated_at: t.String({ format: 'date-time' }),
   },

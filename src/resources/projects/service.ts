@@ -383,8 +383,6 @@ export class ProjectsService {
     return rows.filter((row) => mayReachProject(caller, row)).map((row) => this.#toProject(row))
   }
 
-  #toProject = (row: ProjectRow): Project => {
-    const app = this.#dependencies.hosting.find(row.id)
-    return toProject(row, this.apps.urlOf(row), app?.crash ?? null, app?.failedChange ?? null)
-  }
+  #toProject = (row: ProjectRow): Project =>
+    toProject(row, this.apps.urlOf(row), this.#dependencies.hosting.find(row.id))
 }

@@ -2,6 +2,7 @@ import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { AppCrash, FailedChange } from '../../hosting/app-runtime/supervision.ts'
+import type { HostedApp } from '../../hosting/hosted-app.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type {
   AppCrash as CrashModel,
@@ -62,12 +63,12 @@ export type ProjectRow = typeof projects.$inferSelect
  * Converts a row to the public form.
  *
  * @param url the project's URL, whatever its visibility
+ * @param app its app, if it is open
  */
 export const toProject = (
   row: ProjectRow,
   url: string,
-  crash: AppCrash | null,
-  failed: FailedChange | null,
+  app: Pick<HostedApp, 'crash' | 'failedChange' | 'isPortTaken'> | undefined,
 ): Project => ({
   id: row.id,
   server_id: row.serverId,
@@ -85,8 +86,9 @@ export const toProject = (
     init_phases: row.initPhases.map(({ phase, at }) => ({ phase, began_at: toIso(at) })),
   }),
   ...(row.plan && { app: toDetectedApp(row.plan) }),
-  ...(crash && { crash: toCrash(crash) }),
-  ...(failed && { failed_change: toFailedChange(failed) }),
+  ...(app?.crash && { crash: toCrash(app.crash) }),
+  ...(app?.failedChange && { failed_change: toFailedChange(app.failedChange) }),
+  ...(row.visibility === 'public' && app?.isPortTaken && { port_taken: true }),
   created_at: toIso(row.createdAt),
   updated_at: toIso(row.updatedAt),
 })

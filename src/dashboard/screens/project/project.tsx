@@ -57,12 +57,12 @@ export default function Project({ params }: ScreenProps) {
           <ProjectState project={project} />
           <span class="chip">{project.visibility}</span>
           <Id id={project.id} />
-          {project.url !== null && <Address url={project.url} />}
+          {project.url !== null && !project.port_taken && <Address url={project.url} />}
         </>
       }
       actions={
         <>
-          {project.url !== null && (
+          {project.url !== null && !project.port_taken && (
             <a class="button plain" href={project.url} target="_blank" rel="noopener noreferrer">
               Open
             </a>
@@ -93,6 +93,13 @@ export default function Project({ params }: ScreenProps) {
       {project.failed_change && (
         <p class="notice" role="status">
           The last change did not come up: {project.failed_change.reason} The version before runs.
+        </p>
+      )}
+      {project.port_taken && (
+        <p class="notice failure" role="alert">
+          Another program has the port of this project, so <code>{project.url}</code> leads there. End that
+          program, and the project answers there within a second. Until then{' '}
+          <code>{project.slug}.localhost</code> on berth's own port leads to the project.
         </p>
       )}
       <MissingVariables project={project} />

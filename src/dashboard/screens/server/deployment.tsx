@@ -50,6 +50,12 @@ export function Deployment({ server }: { server: Server }) {
             />
             {failed(true)}
             <CrashNotice crash={deployment.crash} remedy="mend it, then publish it again" />
+            {deployment.port_taken && (
+              <p class="notice failure" role="alert">
+                Another program has the port of this address, so it leads there. End that program, and what is
+                published answers there within a second.
+              </p>
+            )}
             <DeploymentLog serverId={id} />
           </div>
         ) : (
