@@ -82,9 +82,11 @@ export class Rebuilder {
     if (changed === null || sandbox === undefined) return
     const [first, ...others] = paths
     log.append('berth', `Changed: ${first}${others.length > 0 ? ` and ${others.length} more` : ''}.`)
+    let isBuilt = false
     try {
       const location = { ...app, sandbox, workspace: app.workspace() }
       await preparation.build(location, changed.plan, changed.environment)
+      isBuilt = true
       // The app may have been stopped meanwhile, or got other variables.
       const now = version()
       if (now === null) return
@@ -92,8 +94,11 @@ export class Rebuilder {
       this.#failedChange = null
       onUp()
     } catch (error) {
-      log.append('berth', messageOf(error))
-      const reason = error instanceof AppFailure ? error.summary : messageOf(error)
+      const isOfApp = error instanceof AppFailure
+      // The end of the output is in the log already.
+      const reason = isOfApp ? error.summary : messageOf(error)
+      // What replaces the version that runs has told why the new one did not start.
+      if (!isOfApp || !isBuilt) log.append('berth', reason)
       this.#failedChange = { reason, at: clock.now() }
       onFailed()
     }

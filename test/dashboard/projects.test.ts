@@ -149,9 +149,16 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     const { page } = watched
     await page.getByText('Ready after').waitFor()
     await write('process.exit(1)')
-    await page.getByText('The last change did not come up').waitFor()
+    const change = page.getByText('The last change did not come up')
+    await change.waitFor()
+    // The log tells it once, too.
+    await page
+      .locator('.log-text')
+      .getByText(/exit code 1/)
+      .waitFor()
     await page.getByRole('button', { name: 'Restart' }).click()
     await page.getByText('The app did not respond: the log says why. The version before runs.').waitFor()
+    await change.waitFor({ state: 'detached' })
     await page.locator('.state').getByText('running').waitFor()
     await write(app('second'))
     await page.getByText('It failed at first, and came up after a later change.').waitFor()

@@ -90,7 +90,8 @@ export default function Project({ params }: ScreenProps) {
     >
       <Phases project={project} />
       <CrashNotice crash={project.crash} remedy="mend it, then restart it" />
-      {project.failed_change && (
+      {/* A bring-up that failed later is told above. */}
+      {project.failed_change && project.init_phase !== 'failed' && (
         <p class="notice" role="status">
           The last change did not come up: {project.failed_change.reason} The version before runs.
         </p>
