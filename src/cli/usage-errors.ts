@@ -36,7 +36,8 @@ const MOST_MEANT = 3
 /**
  * Rewrites a usage error of the library in berth's style.
  *
- * @param first the word that stands where a command's name is expected, right after `berth`
+ * @param first the word that stands where a command's name is expected, right after `berth`; a noun's if another one is
+ *   unknown
  */
 export const rewriteUsageError = (text: string, first?: string): string =>
   text
@@ -48,7 +49,8 @@ export const rewriteUsageError = (text: string, first?: string): string =>
       /unknown command '([^']*)'(?:\n\(Did you mean (?:one of )?([^)]*)\?\))?/,
       (_, word: string, alike?: string) => {
         const meant = meantBy(word, word === first)
-        const suggested = meant.length > 0 ? meant : safeOf(alike)
+        const near = meant.length > 0 ? meant : safeOf(alike)
+        const suggested = near.length > 0 || word === first ? near : listOf(first, word)
         const hint = suggested.length === 0 ? '' : `\n(Did you mean ${suggested.join(' or ')}?)`
         return `unknown command '${word}'${hint}`
       },
@@ -61,6 +63,16 @@ function meantBy(word: string, isFirst: boolean): string[] {
   if (synonyms) return synonyms.map((line) => `"berth ${line}"`)
   const nouns = NOUNS.filter(({ commands }) => commands.some(({ usage }) => usage.split(' ')[0] === word))
   return nouns.length > MOST_MEANT ? [] : nouns.map(({ name }) => `"berth ${name} ${word}"`)
+}
+
+/** Returns the command line, quoted, that lists what the noun has on a server, if a word may be one. */
+function listOf(noun: string | undefined, word: string): string[] {
+  const { name, commands = [] } = NOUNS.find((one) => one.name === noun) ?? {}
+  const list = commands.find(({ usage }) => /^list( \[SERVER\])?$/.test(usage))
+  if (list?.usage === 'list [SERVER]') return [`"berth ${name} list ${word}"`]
+  return list?.options !== undefined && 'server' in list.options
+    ? [`"berth ${name} list --server ${word}"`]
+    : []
 }
 
 /** Returns the commands that the library finds alike, without those that remove and without short names. */
