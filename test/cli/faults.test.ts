@@ -36,6 +36,13 @@ test('a fault is set, strikes, is listed with its counts and removed', async () 
   expect((await faults()).stdout).toBe('No faults. Set one with "berth faults add".\n')
 })
 
+test('a command that a fault strikes says how to remove the fault', async () => {
+  await faults('add', '--error', '503')
+  expect((await berth.run(['servers'])).stderr).toContain('"berth faults clear" removes all faults.')
+  expect((await faults('clear')).stdout).toBe('Removed 1 fault.\n')
+  expect((await berth.run(['servers'])).exitCode).toBe(0)
+})
+
 test('people get sentences and a table', async () => {
   const set = async (...args: string[]) => (await faults('add', ...args)).stdout
   expect(await set('--path', '/servers/*/exec', '--method', 'POST', '--delay', '1.5s')).toMatch(
@@ -118,6 +125,8 @@ test('something goes wrong inside a server, is listed and lifted', async () => {
   const refused = await faults('server', server, 'crash')
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('sleeps')])
   expect((await faults('server', server, 'fire')).exitCode).toBe(2)
+  const empty = await faults('server', server, 'network')
+  expect([empty.exitCode, empty.stderr]).toEqual([2, expect.stringContaining('--refuse, --latency TIME')])
 })
 
 test('operations, faults, kinds and servers are offered at TAB', async () => {

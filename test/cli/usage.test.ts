@@ -109,6 +109,8 @@ const WRONG: [args: string[], message: string][] = [
   [['files', 'second'], 'unknown command \'second\'\n(Did you mean "berth files list second"?)'],
   [['deployments', 'second'], '(Did you mean "berth deployments list second"?)'],
   [['terminals', 'second'], '(Did you mean "berth terminals list --server second"?)'],
+  [['cp', 'notes.txt', 'second'], 'Did you mean second: as the target?'],
+  [['sync', '.', 'second'], 'Did you mean second: with a colon?'],
   [['serve', '--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
   [['--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
   [['serve', '--version'], "unknown option '--version'"],

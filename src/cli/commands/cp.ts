@@ -69,7 +69,13 @@ function directionOf(from: CopyPlace, to: CopyPlace): Direction {
     throw new UsageError('Both are on a server. Copy to this machine first, then to the other server.')
   if (from.kind === 'server' && to.kind !== 'server') return { kind: 'down', remote: from, here: to }
   if (to.kind === 'server' && from.kind !== 'server') return { kind: 'up', remote: to, here: from }
-  throw new UsageError('Name a server on one side, as in "berth cp notes.txt SERVER:notes.txt".')
+  // A word without a slash may be a server whose colon is missing.
+  const isServer = to.kind === 'local' && /^[\w-]+$/.test(to.path)
+  throw new UsageError(
+    isServer
+      ? `Name a server on one side, with a colon. Did you mean ${to.path}: as the target?`
+      : 'Name a server on one side, as in "berth cp notes.txt SERVER:notes.txt".',
+  )
 }
 
 /** What a copy works with. */

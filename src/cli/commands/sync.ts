@@ -36,7 +36,9 @@ It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore fil
   async run({ session: { context }, args: [dir = '.', target = ':'], options, connect, place }) {
     const wanted = parsePlace(target)
     if (wanted.kind !== 'server')
-      throw new UsageError(`Expected SERVER:PATH as the target, got ${JSON.stringify(target)}.`)
+      throw new UsageError(
+        `Expected SERVER:PATH as the target, got ${JSON.stringify(target)}.${/^[\w-]+$/.test(target) ? ` Did you mean ${target}: with a colon?` : ''}`,
+      )
     const client = await connect()
     const found = await place(wanted.server === '' ? undefined : wanted.server)
     const { serverId } = found

@@ -295,6 +295,12 @@ Examples:
           const listed = await client.call('control.serverFaults.list', { params })
           return print(listed, rows('faults', SERVER_FAULT_COLUMNS, none))
         }
+        const { offline, refuse, latency, jitter, loss } = options
+        if (kind === 'network' && !offline && !refuse && !latency && !jitter && !loss) {
+          throw new UsageError(
+            'Say what happens to the network: --offline, --refuse, --latency TIME, --jitter TIME or --loss SHARE.',
+          )
+        }
         // The API checks which fields each kind takes.
         const body = {
           kind,

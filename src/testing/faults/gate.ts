@@ -73,7 +73,7 @@ export class FaultGate {
     if ('error' in effect) {
       return this.#errorResponse(
         effect.error,
-        `The fault ${faultId}, which a test has set, responds in place of the API.`,
+        `The fault ${faultId}, which a test has set, responds in place of the API. "berth faults clear" removes all faults.`,
       )
     }
     if ('respond' in effect) return responseOf(effect.respond)
