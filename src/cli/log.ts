@@ -109,7 +109,10 @@ interface LogOptions extends LogPart {
 export const LOG_OPTIONS = {
   follow: flag('continue with new lines, until Ctrl-C; with --json one line each', { short: 'f' }),
   tail: tail(DEFAULT_TAIL),
-  since: text('TIME', 'only lines since then: a time (2026-01-31T12:00:00Z), or how long ago (10m)'),
+  since: text(
+    'TIME',
+    'only lines since then: a time (2026-01-31T12:00:00Z), or how long ago (10m; a number alone is seconds)',
+  ),
   timestamps: flag('begin each line with its time', { short: 't' }),
 } as const
 

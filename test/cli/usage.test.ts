@@ -93,6 +93,15 @@ test('help explains the command that is named behind it, however deep', async ()
   expect(named.stdout).toStartWith('Usage: berth faults add')
 })
 
+test.each([
+  ['projects', 'logs'],
+  ['deployments', 'logs'],
+  ['clock', 'advance'],
+])('the help of %s %s says in which unit a duration without one is', async (noun, command) => {
+  const { stdout } = await run([noun, command, '--help'])
+  expect(stdout.replace(/\s+/g, ' ')).toContain('a number alone is seconds')
+})
+
 const WRONG: [args: string[], message: string][] = [
   [['servrs'], "unknown command 'servrs'\n(Did you mean servers?)"],
   [['servrs', '--help'], "unknown command 'servrs'\n(Did you mean servers?)"],

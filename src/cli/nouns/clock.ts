@@ -66,7 +66,11 @@ Examples:
       description: 'show what time it is there',
       show: factSheet(clockFacts),
     }),
-    move('advance <DURATION>', 'let time pass, such as 90s, 15m, 2h or 30d', (advance) => ({ advance })),
+    move(
+      'advance <DURATION>',
+      'let time pass, such as 90s, 15m, 2h or 30d; a number alone is seconds',
+      (advance) => ({ advance }),
+    ),
     move('set <TIME>', 'go to an ISO 8601 time', (set) => ({ set })),
     move('freeze', 'stop it until it is moved', () => ({ freeze: true })),
     move('unfreeze', 'let it run on from its time', () => ({ freeze: false })),
