@@ -34,6 +34,9 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     await page.locator('.state').getByText('completed').waitFor()
     expect(await page.locator('.diff .removed').textContent()).toContain('-blue')
     expect(await page.locator('.diff .added').textContent()).toContain('+green')
+    // Neither version ends with a line break, which is no difference.
+    expect(await page.locator('.diff:has(.removed)').textContent()).toMatch(/\+green\n$/)
+    expect(await page.locator('.diff:has(.removed)').textContent()).not.toContain('No newline')
     await page.getByText('$ echo hello from the agent').click()
     await page.getByText('hello from the agent', { exact: true }).waitFor()
 
