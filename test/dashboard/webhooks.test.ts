@@ -157,6 +157,7 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     expect(await hindrances(page)).toEqual([])
     await dialog.getByRole('button', { name: 'Set the fault' }).click()
     await dialog.waitFor({ state: 'detached' })
+    await page.getByText('A fault is set: deliveries of webhooks that match fail on purpose.').waitFor()
     await berth.control('POST', '/events', { event: 'server.deleted' })
     await page
       .locator('.deliveries summary')

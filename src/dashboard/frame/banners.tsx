@@ -159,14 +159,19 @@ function clockBanners({ api, clock, context }: Dashboard): Banner[] {
 
 function faultBanners({ api, context, notices, store }: Dashboard): Banner[] {
   const set = context.is_admin ? store.faults.open().list.value : []
-  const faults = set.filter((fault) => !isSpent(fault)).length
-  if (faults === 0) return []
-  const short = faults === 1 ? 'A fault is set' : `${faults} faults are set`
+  const faults = set.filter((fault) => !isSpent(fault))
+  if (faults.length === 0) return []
+  const short = faults.length === 1 ? 'A fault is set' : `${faults.length} faults are set`
+  const ofDeliveries = faults.filter(({ match }) => match.deliveries !== undefined).length
+  const struck = [
+    ofDeliveries < faults.length && 'requests',
+    ofDeliveries > 0 && 'deliveries of webhooks',
+  ].filter(Boolean)
   return [
     {
       key: 'faults',
       short,
-      text: `${short}: requests that match fail on purpose.`,
+      text: `${short}: ${struck.join(' and ')} that match fail on purpose.`,
       actions: (
         <>
           <a href="/dashboard/controls">Show</a>

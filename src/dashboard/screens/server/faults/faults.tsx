@@ -167,9 +167,10 @@ function lastingOf({ times, times_left: left, for_ms: duration }: ServerFault): 
 
 /** Reports whether a fault may strike a request about a server. */
 function mayStrike({ match }: Fault, serverId: string, accountId: string): boolean {
-  const { operation, path, account_id: account } = match
+  const { operation, path, account_id: account, deliveries } = match
   const served = operation && API_OPERATIONS[operation as keyof typeof API_OPERATIONS]
   return (
+    deliveries === undefined &&
     (account === undefined || account === accountId) &&
     (served === undefined || served.includes('{serverId}')) &&
     (path === undefined || leadsTo(path, ['servers', serverId]))
