@@ -32,7 +32,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await page.getByText(/saved \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/).waitFor()
     await berth.server({ task: 'newcomer' })
     await page.getByRole('button', { name: 'What differs' }).first().click()
-    const differences = page.getByRole('dialog', { name: 'What differs from mine' })
+    const differences = page.getByRole('dialog', { name: 'What differs from “mine”' })
     await differences.getByText('newcomer').first().waitFor()
     expect(await differences.locator('details', { hasText: 'servers' }).first().textContent()).toContain(
       '1 added',
@@ -51,13 +51,13 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     expect((await berth.call('GET', '/servers')).body.servers).toEqual([])
     await page.locator('.card', { hasText: 'mine' }).getByRole('button', { name: 'Restore' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()
-    await page.getByText('The state is that of mine.').waitFor()
+    await page.getByText('The state is that of the snapshot “mine”.').waitFor()
     await page.getByRole('button', { name: 'Undo' }).last().click()
-    await page.getByText('The state is that of before-restore.').waitFor()
+    await page.getByText('The state is that of the snapshot “before-restore”.').waitFor()
     expect((await berth.call('GET', '/servers')).body.servers).toEqual([])
     await page.locator('.card', { hasText: 'mine' }).getByRole('button', { name: 'Restore' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()
-    await page.getByText('The state is that of mine.').last().waitFor()
+    await page.getByText('The state is that of the snapshot “mine”.').last().waitFor()
     // The second restore has left what undoes the first one alone.
     expect((await saved.locator('strong').allTextContents()).sort()).toEqual([
       'before-reset',

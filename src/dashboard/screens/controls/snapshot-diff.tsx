@@ -30,7 +30,7 @@ export function SnapshotDiff({ name, onClose }: { name: string; onClose: () => v
   }, [api, name, to])
   const query = to === '' ? '' : `?${new URLSearchParams({ to })}`
   return (
-    <Dialog title={`What differs from ${name}`} isWide onClose={onClose}>
+    <Dialog title={`What differs from “${name}”`} isWide onClose={onClose}>
       <label class="field">
         <span>Compare with</span>
         <select value={to} onChange={({ currentTarget }) => setTo(currentTarget.value)}>

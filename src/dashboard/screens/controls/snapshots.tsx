@@ -34,7 +34,7 @@ export function Snapshots() {
   }
   const restore = async (given: string): Promise<void> => {
     await api.call('control.snapshots.restore', { params: { name: given } })
-    notices.done(`The state is that of ${given}.`)
+    notices.done(`The state is that of the snapshot “${given}”.`)
   }
   /**
    * Saves the state under a name of its own, and removes the oldest of those that were saved so.
@@ -117,19 +117,19 @@ export function Snapshots() {
           }}
         >
           <p>
-            All servers, projects, tasks and keys but the first are gone. {IS_SAVED} {JOURNAL_IS_LOST}
+            All servers, projects and tasks are gone, and all keys but the first. {IS_SAVED} {JOURNAL_IS_LOST}
           </p>
         </Confirm>
       )}
       {asked?.action === 'restore' && (
         <Confirm
-          title={`Restore ${asked.name}?`}
+          title={`Restore the snapshot “${asked.name}”?`}
           action="Restore"
           onClose={() => setAsked(null)}
           onConfirm={async () => {
             const undo = await saveUndo('before-restore', asked.name)
             await api.call('control.snapshots.restore', { params: { name: asked.name } })
-            notices.done(`The state is that of ${asked.name}.`, undo)
+            notices.done(`The state is that of the snapshot “${asked.name}”.`, undo)
           }}
         >
           <p>
@@ -169,7 +169,7 @@ function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: 
       />
       {asked === 'delete' && (
         <Confirm
-          title={`Delete the snapshot ${name}?`}
+          title={`Delete the snapshot “${name}”?`}
           action="Delete"
           onClose={() => setAsked(null)}
           onConfirm={async () => {
