@@ -45,7 +45,7 @@ export function Processes({ server }: { server: Server }) {
           List again
         </Button>
         <span class="quiet">
-          {processes} of at most {most} processes run.
+          {processes} processes and threads of at most {most} run.
         </span>
       </p>
       {shown.processes.length === 0 ? (
