@@ -224,6 +224,26 @@ await conformance('bubblewrap', () => {
       },
     )
 
+    test('is found out also while what earlier berths have left is removed', async () => {
+      for (let round = 0; round < 5; round++) {
+        await using bench = new Bench('bubblewrap')
+        const { driver } = bench
+        const probe = await driver.probe()
+        if (!probe.available) throw new Error(probe.reason)
+        let isOver = false
+        const looking = probe.enforced().finally(() => {
+          isOver = true
+        })
+        looking.catch(() => {})
+        while (!isOver) {
+          await Promise.all([driver.reap([]), driver.sweep([])])
+          await Bun.sleep(0)
+        }
+        expect(await looking).toMatchObject({ isolation: 'bubblewrap' })
+        expect(readdirSync(join(bench.dataDir, 'servers'))).toEqual([])
+      }
+    })
+
     test('shows tools of PATH outside /usr with the libraries beside them, never a home', async () => {
       await using bench = new Bench('bubblewrap')
       const home = join(bench.dataDir, 'tools')

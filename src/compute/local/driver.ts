@@ -49,8 +49,7 @@ const seenAt = ({ leaves, hasOwnUser }: LocalSandbox): SeenSandbox => ({
 /** Servers without namespaces. */
 const AS_ON_THE_MACHINE: SeenSandbox = { leaves: 'shared', ownUser: false }
 
-/** The server that is started to see how connections leave it, and what it may use. */
-const TRIAL_SERVER = 'srv_trial'
+/** Limits of the server that is started to see how connections leave it, and what it may use. */
 const TRIAL_LIMITS: Limits = { cpus: 1, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 24 }
 
 /** Runs servers as processes of this machine; a `LocalIsolation` decides how they are isolated. */
@@ -74,6 +73,8 @@ export class LocalDriver implements ComputeDriver {
   readonly #maxOpenFiles = once(maxOpenFiles)
   #limiter: Promise<Limiter> | null = null
   #seen: Promise<SeenSandbox> | null = null
+  /** The directory of a trial under way. It belongs to no server, and is not left by an earlier berth. */
+  #trial: Handle | null = null
 
   constructor(isolation: LocalIsolation, options: LocalDriverOptions) {
     this.#isolation = isolation
@@ -144,6 +145,7 @@ export class LocalDriver implements ComputeDriver {
       ...handles.map((handle) => this.#directories.name(handle)),
       ...this.#directories.names(),
     ])
+    if (this.#trial !== null) names.delete(this.#directories.name(this.#trial))
     if (names.size === 0) return
     const markers = new Set([...names].map((name) => serverMarkerOf(this.#directories.dataMarker(), name)))
     await killAll(() => [...new Set([...findMarked(markers), ...this.#occupantsOf(names)])])
@@ -161,7 +163,7 @@ export class LocalDriver implements ComputeDriver {
   }
 
   sweep(known: Handle[]): Promise<void> {
-    return this.#directories.sweep(known)
+    return this.#directories.sweep(this.#trial === null ? known : [...known, this.#trial])
   }
 
   async isSentFromServer(connection: Connection): Promise<boolean> {
@@ -187,18 +189,28 @@ export class LocalDriver implements ComputeDriver {
 
   /** Returns what servers have here: what a server has that was started, or one that is started for it. */
   #see(): Promise<SeenSandbox> {
-    this.#seen ??= this.#isolation.userNamespace ? this.#trySandbox() : Promise.resolve(AS_ON_THE_MACHINE)
-    return this.#seen
+    if (this.#seen !== null) return this.#seen
+    const seeing = this.#isolation.userNamespace ? this.#trySandbox() : Promise.resolve(AS_ON_THE_MACHINE)
+    this.#seen = seeing
+    // Another trial may succeed.
+    seeing.catch(() => {
+      if (this.#seen === seeing) this.#seen = null
+    })
+    return seeing
   }
 
   async #trySandbox(): Promise<SeenSandbox> {
-    const handle = await this.create(TRIAL_SERVER)
+    // A name of its own: what ends the trial of a killed berth does not end this one.
+    const id = `srv_trial${crypto.randomUUID().slice(0, 8)}`
+    const handle = await this.create(id)
+    this.#trial = handle
     try {
-      const sandbox = await this.#launch(TRIAL_SERVER, handle, TRIAL_LIMITS)
+      const sandbox = await this.#launch(id, handle, TRIAL_LIMITS)
       await sandbox.stop()
       return seenAt(sandbox)
     } finally {
       await this.destroy(handle)
+      this.#trial = null
     }
   }
 
