@@ -21,8 +21,11 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\b\d+(?= bytes to send)/g, 'COUNT'],
 ]
 
-/** Matches lines that not every run has: the time of a phase is printed only if it is long. */
-const OCCASIONAL = /^(?:\w+ +\| )?✓ /
+/**
+ * Matches lines that not every run has: the time of a phase is printed only if it is long, and the version before may end
+ * after the command.
+ */
+const OCCASIONAL = /^(?:\w+ +\| )?✓ |^berth +The version before was ended\./
 
 /**
  * Returns the text of a session without what differs from run to run. Lines of one command are sorted: several programs
