@@ -169,7 +169,8 @@ export const SESSIONS: readonly Session[] = [
     async work(typist, stage) {
       await typist.begin('berth serve', 'Stop with')
       await stage.run('berth servers create docs', 'team')
-      await typist.shows('servers.create')
+      // The last of its requests: it looks whether another server has the label.
+      await typist.shows('servers.list')
       typist.keys('l')
       await typist.shows('Bodies are shown.')
       await stage.run('berth keys create ci', 'team')
