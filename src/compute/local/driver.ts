@@ -5,6 +5,7 @@ import type { Connection } from '../../runtime/connection.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
+import { base62, systemRandom } from '../../runtime/random.ts'
 import {
   type ComputeDriver,
   ComputeError,
@@ -201,7 +202,7 @@ export class LocalDriver implements ComputeDriver {
 
   async #trySandbox(): Promise<SeenSandbox> {
     // A name of its own: what ends the trial of a killed berth does not end this one.
-    const id = `srv_trial${crypto.randomUUID().slice(0, 8)}`
+    const id = `srv_trial${base62(systemRandom, 8)}`
     const handle = await this.create(id)
     this.#trial = handle
     try {
