@@ -1,5 +1,6 @@
 import type { Connection } from '../runtime/connection.ts'
-import type { Compute, Handle, Limits, Sandbox } from './driver.ts'
+import type { Compute, Handle, Limits } from './driver.ts'
+import type { Sandbox } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
 
 /** Passes every call on to another `Compute`. A subclass does some of it itself. */

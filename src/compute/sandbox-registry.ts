@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Logger } from '../runtime/logger.ts'
-import { type Compute, ComputeError, type Handle, type Limits, type Sandbox } from './driver.ts'
+import { ComputeError } from './compute-error.ts'
+import type { Compute, Handle, Limits } from './driver.ts'
+import type { Sandbox } from './sandbox.ts'
 
 /** Called when a sandbox ended without being asked to. */
 export type SandboxExitListener = (serverId: string, reason: string) => void

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Logger } from '../runtime/logger.ts'
 import { DelegatingCompute } from './delegating-compute.ts'
-import type { Compute, Handle, Limits, Sandbox } from './driver.ts'
+import type { Compute, Handle, Limits } from './driver.ts'
+import type { Sandbox } from './sandbox.ts'
 
 /** Milliseconds after the start of berth in which nobody waits for spare servers, so they take no time from it. */
 const FIRST_MS = 1_000

@@ -1,5 +1,5 @@
 import { Elysia, ParseError } from 'elysia'
-import { ComputeError } from '../compute/driver.ts'
+import { ComputeError } from '../compute/compute-error.ts'
 import { BerthError, badRequest } from '../errors.ts'
 import { sentToken } from '../http/authentication.ts'
 import { pathForLogs } from '../http/secret-path.ts'

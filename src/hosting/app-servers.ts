@@ -1,4 +1,4 @@
-import type { Sandbox } from '../compute/driver.ts'
+import type { Sandbox } from '../compute/sandbox.ts'
 import type { Workspace } from '../compute/workspace.ts'
 
 /** The servers that apps run on, as far as hosting uses them. */

@@ -1,4 +1,4 @@
-import { ComputeError } from '../compute/driver.ts'
+import { ComputeError } from '../compute/compute-error.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import type { Clock } from '../runtime/clock.ts'

@@ -1,6 +1,6 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ComputeError } from '../compute/driver.ts'
+import { ComputeError } from '../compute/compute-error.ts'
 import type { AcceptAtPort } from '../compute/local/network/project-ports.ts'
 import type { PortRange } from '../config/config.ts'
 import type { HostRoutes } from '../http/listener.ts'

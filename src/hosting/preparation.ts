@@ -1,6 +1,6 @@
 import { dirname } from 'node:path/posix'
-import type { Sandbox } from '../compute/driver.ts'
 import { NPM_VARIABLES } from '../compute/npm-settings.ts'
+import type { Sandbox } from '../compute/sandbox.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
 import { type Workspace, WorkspaceError } from '../compute/workspace.ts'
 import type { AppLog } from './app-runtime/log/log.ts'

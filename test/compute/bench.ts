@@ -1,17 +1,12 @@
 import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type {
-  ComputeDriver,
-  ExecCommand,
-  ExecExit,
-  Handle,
-  Limits,
-  Sandbox,
-} from '../../src/compute/driver.ts'
+import type { ComputeDriver, Handle, Limits } from '../../src/compute/driver.ts'
 import { localDrivers } from '../../src/compute/drivers.ts'
+import type { ExecCommand, ExecExit } from '../../src/compute/execution.ts'
 import { listProcesses, readMarker } from '../../src/compute/find-processes.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
+import type { Sandbox } from '../../src/compute/sandbox.ts'
 import { type SelfCommand, selfCommand } from '../../src/compute/self.ts'
 import type { Isolation } from '../../src/config/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'

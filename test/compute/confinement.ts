@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { Sandbox } from '../../src/compute/driver.ts'
+import type { Sandbox } from '../../src/compute/sandbox.ts'
 import type { Isolation } from '../../src/config/config.ts'
 import { Bench, type Result, run } from './bench.ts'
 

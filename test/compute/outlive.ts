@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ComputeError } from '../../src/compute/driver.ts'
+import { ComputeError } from '../../src/compute/compute-error.ts'
 import { isStopped, listProcesses, readProcess } from '../../src/compute/find-processes.ts'
 import { haltedBwrap } from '../support/halted-bwrap.ts'
 import { startSurvivor } from '../support/survivor.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import type { Sandbox } from '../../src/compute/driver.ts'
 import { findDescendants } from '../../src/compute/find-processes.ts'
 import { LocalSandbox } from '../../src/compute/local/sandbox.ts'
+import type { Sandbox } from '../../src/compute/sandbox.ts'
 import { driverOn, LIMITS, run } from './bench.ts'
 
 /** The users that the kernel takes all processes in a sandbox for, without repeats. */

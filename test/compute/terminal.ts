@@ -1,4 +1,5 @@
-import type { ExecExit, Sandbox, TerminalCommand, TerminalSize } from '../../src/compute/driver.ts'
+import type { ExecExit, TerminalCommand, TerminalSize } from '../../src/compute/execution.ts'
+import type { Sandbox } from '../../src/compute/sandbox.ts'
 import { until } from './bench.ts'
 
 type Rest = Partial<Omit<TerminalCommand, 'command' | 'onOutput'>>

@@ -1,7 +1,7 @@
 import type { Agent, Assignment, Outcome } from '../../src/agents/agent.ts'
 import type { AgentEvent, OutputDelta } from '../../src/agents/events.ts'
 import { Workbench } from '../../src/agents/workbench/workbench.ts'
-import type { Sandbox } from '../../src/compute/driver.ts'
+import type { Sandbox } from '../../src/compute/sandbox.ts'
 import type { Workspace } from '../../src/compute/workspace.ts'
 import { Masks } from '../../src/runtime/masks.ts'
 import { Bench } from '../compute/bench.ts'

@@ -1,4 +1,4 @@
-import type { TerminalExecution } from '../../compute/driver.ts'
+import type { TerminalExecution } from '../../compute/execution.ts'
 import type { AgentConfig } from '../../config/agents.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'

@@ -1,4 +1,5 @@
-import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { ToolError } from './errors.ts'
 

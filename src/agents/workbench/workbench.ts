@@ -1,5 +1,6 @@
-import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
 import { describeRefusal, RefusalCollector } from '../../compute/outbound-control.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'

@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { once } from '../../runtime/once.ts'
-import { ComputeError } from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
 import { sandboxdArguments } from '../find-processes.ts'
 import {
   baseEnvironment,

@@ -6,17 +6,12 @@ import { messageOf } from '../../runtime/error-info.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
 import { base62, systemRandom } from '../../runtime/random.ts'
-import {
-  type ComputeDriver,
-  ComputeError,
-  type Handle,
-  type Limits,
-  type Probe,
-  type Sandbox,
-} from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
+import type { ComputeDriver, Handle, Limits, Probe } from '../driver.ts'
 import { findMarked, ProcessScanner } from '../find-processes.ts'
 import { chooseLimiter } from '../limits/choose.ts'
 import type { Limiter } from '../limits/limiter.ts'
+import type { Sandbox } from '../sandbox.ts'
 import { selfCommand } from '../self.ts'
 import { killAll } from '../terminate.ts'
 import type { Workspace } from '../workspace.ts'

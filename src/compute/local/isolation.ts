@@ -1,6 +1,7 @@
 import type { Isolation, PortRange } from '../../config/config.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { ComputeError, type Limits } from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
+import type { Limits } from '../driver.ts'
 import type { ShownGroup } from '../limits/limiter.ts'
 import type { OutboundSettings } from '../outbound-control.ts'
 import type { Confinement } from '../sandboxd/protocol.ts'

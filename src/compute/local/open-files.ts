@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs'
 import { readTextOrNull } from '../../runtime/read-text.ts'
-import { ComputeError } from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
 
 /** A directory of the descriptors of this process. */
 const DESCRIPTORS = '/proc/self/fd'

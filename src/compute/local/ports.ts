@@ -1,4 +1,4 @@
-import type { LoopbackAddress } from '../driver.ts'
+import type { LoopbackAddress } from '../dialed-connection.ts'
 import { findDescendants, readMarker } from '../find-processes.ts'
 import { readTcpSockets, socketsOf, type TcpSocket } from './sockets.ts'
 

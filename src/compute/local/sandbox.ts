@@ -1,14 +1,8 @@
 import { messageOf } from '../../runtime/error-info.ts'
-import {
-  ComputeError,
-  type DialedConnection,
-  type DialHandlers,
-  type Execution,
-  type FaultInjection,
-  type Limits,
-  type LoopbackHost,
-  type Sandbox,
-} from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
+import type { DialedConnection, DialHandlers, LoopbackHost } from '../dialed-connection.ts'
+import type { Limits } from '../driver.ts'
+import type { Execution } from '../execution.ts'
 import {
   commandMarker,
   findDescendants,
@@ -19,6 +13,7 @@ import {
 import type { LimitGroup } from '../limits/limiter.ts'
 import type { OutboundControl } from '../outbound-control.ts'
 import { countThreads, measureConsumption } from '../process-table.ts'
+import type { FaultInjection, Sandbox } from '../sandbox.ts'
 import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand, SandboxdExecution } from '../sandboxd/client-execution.ts'
 import { type FaultLimits, SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'

@@ -1,4 +1,9 @@
-import { type DialedConnection, type DialHandlers, DialRefused, type LoopbackHost } from '../driver.ts'
+import {
+  type DialedConnection,
+  type DialHandlers,
+  DialRefused,
+  type LoopbackHost,
+} from '../dialed-connection.ts'
 import type { SandboxdClient } from '../sandboxd/client.ts'
 import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
 

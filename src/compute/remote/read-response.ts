@@ -1,5 +1,6 @@
 import { utf8Text } from '../../runtime/decode.ts'
-import { ComputeError, type LoopbackAddress } from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
+import type { LoopbackAddress } from '../dialed-connection.ts'
 import type { ServerConsumption } from '../server-process.ts'
 import type { DirectoryEntry, ManifestEntry, WorkspaceEntry, WorkspaceFile } from '../workspace.ts'
 

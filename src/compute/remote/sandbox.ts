@@ -1,13 +1,8 @@
-import {
-  ComputeError,
-  type DialedConnection,
-  type DialHandlers,
-  type Execution,
-  type FaultInjection,
-  type Limits,
-  type LoopbackHost,
-  type Sandbox,
-} from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
+import type { DialedConnection, DialHandlers, LoopbackHost } from '../dialed-connection.ts'
+import type { Limits } from '../driver.ts'
+import type { Execution } from '../execution.ts'
+import type { FaultInjection, Sandbox } from '../sandbox.ts'
 import { type KeepAlive, SandboxdClient } from '../sandboxd/client.ts'
 import type { ClientCall } from '../sandboxd/client-calls.ts'
 import type { SandboxdExecution } from '../sandboxd/client-execution.ts'

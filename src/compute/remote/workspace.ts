@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { ComputeError } from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { StagingArea } from '../local/staging.ts'
 import { plainPaths } from '../local/workspace-path.ts'

@@ -1,4 +1,4 @@
-import { ComputeError } from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
 import { CallStream } from './call-stream.ts'
 import type { FrameChannel } from './channel.ts'
 import { type CallName, type CallRequest, decodeJson, FRAME, isCallFrame, ProtocolError } from './protocol.ts'

@@ -1,4 +1,5 @@
-import { ComputeError, type ExecCommand, type ExecExit, type TerminalSize } from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
+import type { ExecCommand, ExecExit, TerminalSize } from '../execution.ts'
 import { GRACE_MS, HANG_UP_MS } from '../terminate.ts'
 import type { FrameChannel } from './channel.ts'
 import {

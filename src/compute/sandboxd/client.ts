@@ -1,4 +1,4 @@
-import { ComputeError } from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
 import { FrameChannel } from './channel.ts'
 import { type ClientCall, ClientCalls } from './client-calls.ts'
 import { type SandboxdCommand, SandboxdExecution } from './client-execution.ts'

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import type { TerminalSize } from '../driver.ts'
+import type { TerminalSize } from '../execution.ts'
 import { commandMarker, findFamily, MARKER_NAME } from '../find-processes.ts'
 import { endOfGrace, GRACE_MS, HANG_UP_MS, request, terminate } from '../terminate.ts'
 import { InputPipe } from './input-pipe.ts'

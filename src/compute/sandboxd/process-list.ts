@@ -1,4 +1,4 @@
-import { ComputeError } from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
 import type { ProcessTable, TableEntry } from '../process-table.ts'
 import {
   type CommandOwner,

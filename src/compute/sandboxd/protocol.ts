@@ -1,4 +1,4 @@
-import type { TerminalSize } from '../driver.ts'
+import type { TerminalSize } from '../execution.ts'
 
 /**
  * The protocol between berth and sandboxd, over any stream of bytes (`transport.ts`). On this machine that is a socket

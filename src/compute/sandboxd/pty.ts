@@ -1,7 +1,7 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, openSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
-import type { TerminalSize } from '../driver.ts'
+import type { TerminalSize } from '../execution.ts'
 import { openLibc } from './libc.ts'
 
 const O_RDWR = 2

@@ -1,12 +1,7 @@
-import type { TerminalCommand, TerminalExecution } from '../driver.ts'
-import {
-  ComputeError,
-  type ExecCommand,
-  type Execution,
-  type FaultInjection,
-  type Limits,
-  type Sandbox,
-} from '../driver.ts'
+import { ComputeError } from '../compute-error.ts'
+import type { Limits } from '../driver.ts'
+import type { ExecCommand, Execution, TerminalCommand, TerminalExecution } from '../execution.ts'
+import type { FaultInjection, Sandbox } from '../sandbox.ts'
 import type { ProcessSignal, ServerProcess, SignalOutcome } from '../server-process.ts'
 import { GRACE_MS } from '../terminate.ts'
 import type { SandboxdClient } from './client.ts'

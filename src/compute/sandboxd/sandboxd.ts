@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
-import type { TerminalSize } from '../driver.ts'
+import type { TerminalSize } from '../execution.ts'
 import { findFamily, readChildren } from '../find-processes.ts'
 import { maxOpenFiles } from '../local/open-files.ts'
 import { terminate } from '../terminate.ts'

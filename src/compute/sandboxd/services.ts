@@ -1,5 +1,5 @@
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
-import type { LoopbackHost } from '../driver.ts'
+import type { LoopbackHost } from '../dialed-connection.ts'
 import { commandMarker, isStopped } from '../find-processes.ts'
 import { listeningAddresses } from '../local/ports.ts'
 import { killPresent, signal, stopAll } from '../terminate.ts'

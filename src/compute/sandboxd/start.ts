@@ -1,5 +1,5 @@
 import { closeSync } from 'node:fs'
-import type { TerminalSize } from '../driver.ts'
+import type { TerminalSize } from '../execution.ts'
 import type { Libc } from './libc.ts'
 import type { OutputPump } from './output.ts'
 import type { Pty, PtyCalls } from './pty.ts'

@@ -1,5 +1,5 @@
 import { closeSync, writeSync } from 'node:fs'
-import type { TerminalSize } from '../driver.ts'
+import type { TerminalSize } from '../execution.ts'
 import type { Pty, PtyCalls } from './pty.ts'
 import type { Script } from './script.ts'
 

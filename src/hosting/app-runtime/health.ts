@@ -1,4 +1,5 @@
-import type { DialedConnection, Dialer, LoopbackAddress } from '../../compute/driver.ts'
+import type { DialedConnection, LoopbackAddress } from '../../compute/dialed-connection.ts'
+import type { Dialer } from '../../compute/sandbox.ts'
 import { onAbort } from '../../runtime/abort.ts'
 
 /** The address on which an app responds. */

@@ -1,4 +1,5 @@
-import { DialRefused, type Sandbox } from '../../compute/driver.ts'
+import { DialRefused } from '../../compute/dialed-connection.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import { AppError } from './plan.ts'
 
 /** Largest number of attempts to find a port if the system offers reserved ones. */

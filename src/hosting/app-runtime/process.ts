@@ -1,5 +1,7 @@
-import { ComputeError, type Execution, type Sandbox } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
+import type { Execution } from '../../compute/execution.ts'
 import type { RefusalCollector } from '../../compute/outbound-control.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { type AppAddress, checkHealth } from './health.ts'

@@ -1,4 +1,4 @@
-import type { Sandbox } from '../../compute/driver.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import type { LogSource } from './log/entry.ts'

@@ -1,4 +1,4 @@
-import type { Sandbox } from '../../compute/driver.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { AppError, AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'

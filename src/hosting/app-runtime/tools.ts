@@ -1,4 +1,4 @@
-import type { Sandbox } from '../../compute/driver.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import { AppError } from './plan.ts'
 
 /** The programs that an app's commands can call. */

@@ -1,4 +1,5 @@
-import type { DialedConnection, Dialer, DialHandlers, LoopbackHost } from '../../compute/driver.ts'
+import type { DialedConnection, DialHandlers, LoopbackHost } from '../../compute/dialed-connection.ts'
+import type { Dialer } from '../../compute/sandbox.ts'
 import { BufferedWriter } from './buffered-writer.ts'
 import { Body } from './http1/body.ts'
 import { findHeadEnd, HEAD_LIMIT } from './http1/head.ts'

@@ -1,4 +1,5 @@
-import type { Dialer, LoopbackHost } from '../../compute/driver.ts'
+import type { LoopbackHost } from '../../compute/dialed-connection.ts'
+import type { Dialer } from '../../compute/sandbox.ts'
 import { AppConnection, type AppExchange, type ConnectionPool } from './app-connection.ts'
 import type { HeadMemory } from './http1/head-memory.ts'
 

@@ -1,4 +1,5 @@
-import type { Dialer, LoopbackHost } from '../../compute/driver.ts'
+import type { LoopbackHost } from '../../compute/dialed-connection.ts'
+import type { Dialer } from '../../compute/sandbox.ts'
 
 /**
  * A request for a file of a site. Not a `Request`, which with its headers takes longer to construct than the

@@ -1,4 +1,4 @@
-import type { Sandbox } from '../../compute/driver.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import type { ServerRow } from '../servers/table.ts'

@@ -1,5 +1,5 @@
 import { type Agent, AgentError } from '../../agents/agent.ts'
-import { ComputeError } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'

@@ -1,4 +1,4 @@
-import { ComputeError } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
 import { BerthError } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'

@@ -1,4 +1,4 @@
-import { ComputeError } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import { IncomingFiles, refusalOf, storageLeft } from '../projects/incoming-files.ts'

@@ -1,4 +1,4 @@
-import type { ExecExit } from '../../compute/driver.ts'
+import type { ExecExit } from '../../compute/execution.ts'
 import type { RefusedDestination } from '../../compute/outbound-control.ts'
 import type { BerthError } from '../../errors.ts'
 import type { SendBytes } from '../../http/byte-stream.ts'

@@ -1,4 +1,5 @@
-import { ComputeError, type ExecCommand } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
+import type { ExecCommand } from '../../compute/execution.ts'
 import { RefusalCollector } from '../../compute/outbound-control.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'

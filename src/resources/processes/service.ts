@@ -1,4 +1,4 @@
-import { ComputeError } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
 import type { ProcessSignal } from '../../compute/server-process.ts'
 import { BerthError } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'

@@ -1,4 +1,5 @@
-import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'

@@ -1,4 +1,6 @@
-import { type Compute, ComputeError, type Limits, type Sandbox } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
+import type { Compute, Limits } from '../../compute/driver.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import { SandboxRegistry } from '../../compute/sandbox-registry.ts'
 import { BerthError, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../runtime/clock.ts'

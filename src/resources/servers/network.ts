@@ -1,5 +1,6 @@
-import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
 import type { OutboundSettings, RefusedDestination } from '../../compute/outbound-control.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { NetworkChoice } from './model.ts'
 import type { ServerRecords } from './records.ts'

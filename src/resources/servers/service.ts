@@ -1,4 +1,5 @@
-import type { Compute, Handle, Sandbox } from '../../compute/driver.ts'
+import type { Compute, Handle } from '../../compute/driver.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { SpareServers } from '../../compute/spare-servers.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { notFound } from '../../errors.ts'

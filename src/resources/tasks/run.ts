@@ -1,6 +1,6 @@
 import type { Agent, Assignment, Outcome } from '../../agents/agent.ts'
 import { Workbench } from '../../agents/workbench/workbench.ts'
-import type { Sandbox } from '../../compute/driver.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { orAborted } from '../../runtime/abort.ts'
 import { Masks } from '../../runtime/masks.ts'

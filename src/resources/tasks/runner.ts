@@ -1,5 +1,5 @@
 import { type Agent, AgentError, type Outcome } from '../../agents/agent.ts'
-import { ComputeError } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
 import { BerthError } from '../../errors.ts'
 import { accountCaller } from '../../http/caller.ts'
 import type { Logger } from '../../runtime/logger.ts'

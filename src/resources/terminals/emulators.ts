@@ -1,4 +1,4 @@
-import type { TerminalSize } from '../../compute/driver.ts'
+import type { TerminalSize } from '../../compute/execution.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { ScreenText } from './emulator-text.ts'
 

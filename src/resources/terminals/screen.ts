@@ -1,4 +1,4 @@
-import type { TerminalSize } from '../../compute/driver.ts'
+import type { TerminalSize } from '../../compute/execution.ts'
 import type { ScreenText } from './emulator-text.ts'
 import type { Emulator, EmulatorSize, Emulators, InputModes, WatchRequest } from './emulators.ts'
 import { PendingOutput } from './pending-output.ts'

@@ -1,4 +1,5 @@
-import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { credentialEnd } from '../../http/socket-ends.ts'

@@ -1,4 +1,5 @@
-import type { Sandbox, TerminalExecution, TerminalSize } from '../../compute/driver.ts'
+import type { TerminalExecution, TerminalSize } from '../../compute/execution.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { SocketEnd } from '../../http/socket-ends.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { toIso } from '../../runtime/clock.ts'

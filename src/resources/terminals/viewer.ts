@@ -1,4 +1,4 @@
-import type { TerminalSize } from '../../compute/driver.ts'
+import type { TerminalSize } from '../../compute/execution.ts'
 import type { SocketEnd } from '../../http/socket-ends.ts'
 import type { Socket, SocketListener } from '../../http/web-socket.ts'
 import { SOCKET_ENDS } from './close-codes.ts'

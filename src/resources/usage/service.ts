@@ -1,4 +1,5 @@
-import { ComputeError, type Sandbox } from '../../compute/driver.ts'
+import { ComputeError } from '../../compute/compute-error.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { ServerConsumption } from '../../compute/server-process.ts'
 import { BerthError } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'

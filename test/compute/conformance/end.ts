@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { ComputeError } from '../../../src/compute/driver.ts'
+import { ComputeError } from '../../../src/compute/compute-error.ts'
 import {
   findDescendants,
   findFamily,

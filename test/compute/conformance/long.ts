@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test'
+import { ComputeError } from '../../../src/compute/compute-error.ts'
 import {
-  ComputeError,
   type DialedConnection,
   DialRefused,
-  type Execution,
   type LoopbackAddress,
   type LoopbackHost,
-  type Sandbox,
-} from '../../../src/compute/driver.ts'
+} from '../../../src/compute/dialed-connection.ts'
+import type { Execution } from '../../../src/compute/execution.ts'
+import type { Sandbox } from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { BufferedWriter } from '../../../src/hosting/sites/buffered-writer.ts'
 import { Bench, run, SELF, type Subject, until } from '../bench.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'bun:test'
-import type { Sandbox } from '../../../src/compute/driver.ts'
+import type { Sandbox } from '../../../src/compute/sandbox.ts'
 import { Bench, type Subject } from '../bench.ts'
 
 /**

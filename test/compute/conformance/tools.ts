@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Sandbox } from '../../../src/compute/driver.ts'
+import type { Sandbox } from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, LIMITS, type Result, run, type Subject, TEST_PATH } from '../bench.ts'
 import { sharedServer } from './shared-server.ts'

@@ -1,7 +1,7 @@
 import { ptr } from 'bun:ffi'
 import { expect, test } from 'bun:test'
 import { closeSync, openSync, readdirSync } from 'node:fs'
-import { ComputeError } from '../../../src/compute/driver.ts'
+import { ComputeError } from '../../../src/compute/compute-error.ts'
 import { NetworkLoader } from '../../../src/compute/local/network/network-setup.ts'
 import { loadDescriptorCalls } from '../../../src/compute/sandboxd/descriptors.ts'
 import { openLibc } from '../../../src/compute/sandboxd/libc.ts'

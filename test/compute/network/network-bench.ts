@@ -1,9 +1,9 @@
 import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Sandbox } from '../../../src/compute/driver.ts'
 import { type ComputeDependencies, localDrivers } from '../../../src/compute/drivers.ts'
 import type { ServerNetwork } from '../../../src/compute/local/network/server-network.ts'
+import type { Sandbox } from '../../../src/compute/sandbox.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { LIMITS, SELF, TEST_PATH } from '../bench.ts'
 

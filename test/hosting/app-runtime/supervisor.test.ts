@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { type DialHandlers, DialRefused, type LoopbackHost } from '../../../src/compute/driver.ts'
+import { type DialHandlers, DialRefused, type LoopbackHost } from '../../../src/compute/dialed-connection.ts'
 import { dialLoopback } from '../../../src/compute/local/dial.ts'
 import { AppError, AppFailure } from '../../../src/hosting/app-runtime/plan.ts'
 import { AppPorts } from '../../../src/hosting/app-runtime/ports.ts'

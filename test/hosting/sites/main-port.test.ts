@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import type { Dialer } from '../../../src/compute/driver.ts'
 import { dialLoopback } from '../../../src/compute/local/dial.ts'
+import type { Dialer } from '../../../src/compute/sandbox.ts'
 import { SlugHosts, slugOf } from '../../../src/hosting/sites/main-port/slug-hosts.ts'
 import type { ServeFiles, Upstream } from '../../../src/hosting/sites/upstream.ts'
 import { type Listener, listen } from '../../../src/http/listener.ts'

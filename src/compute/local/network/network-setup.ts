@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs'
 import type { PortRange } from '../../../config/config.ts'
-import { ComputeError } from '../../driver.ts'
+import { ComputeError } from '../../compute-error.ts'
 import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
 import { BLANK_SOCKETS, ENDS_SOCKET, NETLINK_SOCKETS, RULES_SOCKET } from '../../sandboxd/protocol.ts'
 import type { Spawned } from '../spawn.ts'

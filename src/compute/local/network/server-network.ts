@@ -1,5 +1,5 @@
 import { closeSync } from 'node:fs'
-import { ComputeError } from '../../driver.ts'
+import { ComputeError } from '../../compute-error.ts'
 import { assignIPv4, assignIPv6 } from './addresses.ts'
 import { EndedConnections, type WatchedEnd } from './ended-connections.ts'
 import { type ForwardTarget, forwardTo } from './forward.ts'

@@ -1,5 +1,5 @@
-import type { Sandbox } from '../../../compute/driver.ts'
 import { describeRefusal, RefusalCollector } from '../../../compute/outbound-control.ts'
+import type { Sandbox } from '../../../compute/sandbox.ts'
 import type { AppLog } from './log.ts'
 
 /** Notes in an app's log what its server is refused until the result ends, with what would allow it. */

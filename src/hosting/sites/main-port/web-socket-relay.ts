@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import type { DialedConnection, DialHandlers } from '../../../compute/driver.ts'
+import type { DialedConnection, DialHandlers } from '../../../compute/dialed-connection.ts'
 import { makeTemporary, removeTemporary } from '../../../storage/ephemeral.ts'
 import type { AppPort } from '../app-port.ts'
 import { BufferedWriter } from '../buffered-writer.ts'

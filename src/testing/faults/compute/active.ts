@@ -1,5 +1,5 @@
-import type { Sandbox } from '../../../compute/driver.ts'
 import type { NetworkFault } from '../../../compute/outbound-control.ts'
+import type { Sandbox } from '../../../compute/sandbox.ts'
 
 /** The faults that last. */
 export const LASTING_FAULT_KINDS = ['disk_full', 'hang', 'network', 'oom', 'slow_exec'] as const

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { ComputeError } from '../../../compute/driver.ts'
+import { ComputeError } from '../../../compute/compute-error.ts'
 
 /** Makes the compute driver fail in the work of certain requests, including all that this work begins. */
 export class BackendFailure {

@@ -1,5 +1,6 @@
 import { DelegatingCompute } from '../../../compute/delegating-compute.ts'
-import type { Compute, Handle, Limits, Sandbox } from '../../../compute/driver.ts'
+import type { Compute, Handle, Limits } from '../../../compute/driver.ts'
+import type { Sandbox } from '../../../compute/sandbox.ts'
 import type { Workspace } from '../../../compute/workspace.ts'
 import type { BackendFailure } from './backend.ts'
 import { FaultySandbox } from './sandbox.ts'

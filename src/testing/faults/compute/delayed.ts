@@ -1,10 +1,5 @@
-import type {
-  ExecExit,
-  Execution,
-  LoopbackAddress,
-  TerminalExecution,
-  TerminalSize,
-} from '../../../compute/driver.ts'
+import type { LoopbackAddress } from '../../../compute/dialed-connection.ts'
+import type { ExecExit, Execution, TerminalExecution, TerminalSize } from '../../../compute/execution.ts'
 
 /** How a command ends that was cancelled before it began: as by SIGTERM. */
 const CANCELLED: ExecExit = { exitCode: 143, timedOut: false, truncated: false }

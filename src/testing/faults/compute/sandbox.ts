@@ -1,15 +1,12 @@
+import type { DialedConnection, DialHandlers, LoopbackHost } from '../../../compute/dialed-connection.ts'
 import type {
-  DialedConnection,
-  DialHandlers,
   ExecCommand,
   Execution,
-  FaultInjection,
-  LoopbackHost,
-  Sandbox,
   TerminalCommand,
   TerminalExecution,
-} from '../../../compute/driver.ts'
+} from '../../../compute/execution.ts'
 import type { OutboundControl } from '../../../compute/outbound-control.ts'
+import type { FaultInjection, Sandbox } from '../../../compute/sandbox.ts'
 import type {
   ProcessSignal,
   ServerConsumption,

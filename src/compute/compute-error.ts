@@ -1,0 +1,4 @@
+/** The compute backend failed through no fault of the caller. Becomes a 502 response with `compute_backend_error`. */
+export class ComputeError extends Error {
+  override readonly name = 'ComputeError'
+}
