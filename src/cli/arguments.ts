@@ -1,6 +1,7 @@
 import type { Command, Option } from 'commander'
+import { defaultOf } from './command.ts'
 import { NOUNS } from './nouns/index.ts'
-import { defaultOf, takesServer } from './runner.ts'
+import { takesServer } from './runner.ts'
 
 /** The default command of each noun, by the noun's name and aliases. */
 const DEFAULTS: ReadonlyMap<string, string> = new Map(

@@ -26,13 +26,13 @@ import { machineNow } from '../runtime/clock.ts'
 import { isInUse } from '../storage/data-directory.ts'
 import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
 import { findAbandonedHeartbeats } from '../storage/heartbeat.ts'
+import type { Print } from './command.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { directoriesHeldBy, realPath } from './instances/directory-lock.ts'
 import { registeredDirectories, removeEntry, staleEntries } from './instances/registry.ts'
 import { count, paint, printable } from './output.ts'
 import type { OutputStream, ProcessContext } from './process-context.ts'
 import { shellQuote } from './quote.ts'
-import type { Print } from './runner.ts'
 
 /** Something that an instance has left behind after its end. */
 export interface Leak {

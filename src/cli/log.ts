@@ -1,11 +1,11 @@
 import type { ResponseOf, StreamEventOf } from '../client/client.ts'
 import type { Client } from './client.ts'
+import type { Print } from './command.ts'
 import { CommandError } from './errors.ts'
 import { untilInterrupted } from './interrupt.ts'
 import { flag, tail, text } from './options.ts'
 import { count, paint, printable } from './output.ts'
 import type { OutputStream } from './process-context.ts'
-import type { Print } from './runner.ts'
 
 /** The last lines of a log. */
 type LogEnd = ResponseOf<'projects.logs'>

@@ -1,3 +1,4 @@
+import type { RunnableCommand } from './command.ts'
 import { deploy } from './commands/deploy.ts'
 import { exec } from './commands/exec.ts'
 import { logs } from './commands/logs.ts'
@@ -7,7 +8,6 @@ import { trigger } from './commands/trigger.ts'
 import { NOUNS } from './nouns/index.ts'
 import { reset } from './nouns/snapshots.ts'
 import { commanderOption } from './options.ts'
-import type { RunnableCommand } from './runner.ts'
 
 /** Commands without a noun that call an operation. */
 const COMMANDS: readonly RunnableCommand[] = [exec, shell, deploy, sync, logs, trigger, reset]

@@ -7,6 +7,7 @@ import {
   separateCommand,
   truncateAtUnknownCommand,
 } from './arguments.ts'
+import type { Noun, RunnableCommand } from './command.ts'
 import { changes } from './commands/changes.ts'
 import { COMPLETE, completion, registerCompletion } from './commands/completion.ts'
 import { cp } from './commands/cp.ts'
@@ -33,7 +34,7 @@ import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES } from './nouns/index.ts'
 import { reset } from './nouns/snapshots.ts'
 import { paint } from './output.ts'
 import type { ProcessContext } from './process-context.ts'
-import { addCommand, addNoun, type Noun, type RunnableCommand } from './runner.ts'
+import { addCommand, addNoun } from './runner.ts'
 import type { CliSession } from './session.ts'
 import { rewriteUsageError } from './usage-errors.ts'
 

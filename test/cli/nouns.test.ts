@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { defaultOf } from '../../src/cli/command.ts'
 import { NOUNS } from '../../src/cli/nouns/index.ts'
-import { defaultOf } from '../../src/cli/runner.ts'
 import { type Served, serve } from './command.ts'
 
 // A test runs a dozen commands, one after the other.

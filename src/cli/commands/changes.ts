@@ -1,12 +1,12 @@
 import type { AccountChangeMessage } from '../../resources/changes/model.ts'
 import type { ControlChangeMessage } from '../../testing/api/changes.ts'
+import { action, jsonLines } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, text } from '../options.ts'
 import { paint, printable, shorten } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 import { connectionReporter, followStream } from '../reconnect.ts'
-import { action, jsonLines } from '../runner.ts'
 import { connect as connectTo } from '../session.ts'
 
 /** Most characters of an object on a line for people; a terminal's line has as many as fit. */

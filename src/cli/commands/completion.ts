@@ -2,10 +2,10 @@ import { basename } from 'node:path'
 import type { Command } from 'commander'
 import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
+import { action } from '../command.ts'
 import { type Candidate, complete, type Placeholders, SHELLS, type Shell } from '../complete.ts'
 import type { Named, NameSource } from '../names.ts'
 import { NAME_SOURCES } from '../nouns/index.ts'
-import { action } from '../runner.ts'
 import { type CliSession, connect } from '../session.ts'
 
 /**

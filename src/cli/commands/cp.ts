@@ -1,12 +1,12 @@
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
+import { action } from '../command.ts'
 import { type CopyPlace, parsePlace, pathIn } from '../copy/place.ts'
 import type { CopyProgress } from '../copy/progress.ts'
 import type { RemoteShell } from '../copy/remote.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { action } from '../runner.ts'
 
 type ServerPlace = Extract<CopyPlace, { kind: 'server' }>
 type LocalPlace = Exclude<CopyPlace, { kind: 'server' }>

@@ -1,9 +1,9 @@
 import { UsageError } from '../../errors.ts'
+import { action } from '../command.ts'
 import type { Finding } from '../doctor.ts'
 import { flag, text } from '../options.ts'
 import { paint, printable, type Style } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
-import { action } from '../runner.ts'
 
 const SIGNS: Record<Finding['status'], [sign: string, style: Style]> = {
   ok: ['✓', 'green'],

@@ -4,6 +4,7 @@ import { UsageError } from '../../errors.ts'
 import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frames.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import type { Client, ErrorBody } from '../client.ts'
+import { action, type Invocation } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import type { ServerPlace } from '../names.ts'
@@ -11,7 +12,6 @@ import { flag, type OptionsOf, repeated, text } from '../options.ts'
 import { printJson } from '../output.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
 import { shellQuote } from '../quote.ts'
-import { action, type Invocation } from '../runner.ts'
 
 type ExecRequest = PartsOf<'exec.run'>['body']
 type ExecEnd = Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>

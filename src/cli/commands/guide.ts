@@ -1,9 +1,9 @@
 import { guideIndex, guidePage, searchGuide } from '../../http/docs/guide/pages.ts'
+import { action } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { paint } from '../output.ts'
 import { printPaged } from '../pager.ts'
 import type { OutputStream } from '../process-context.ts'
-import { action } from '../runner.ts'
 import { renderMarkdown } from '../terminal-markdown.ts'
 
 /** Most matches that a search prints. */

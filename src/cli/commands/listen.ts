@@ -1,7 +1,7 @@
 import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import { action, jsonLines } from '../command.ts'
 import { flag, text } from '../options.ts'
-import { action, jsonLines } from '../runner.ts'
 
 /** `berth listen` */
 export const listen = action({

@@ -1,6 +1,7 @@
 import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
+import { action } from '../command.ts'
 import { flag, text } from '../options.ts'
-import { action, CONNECTION_GROUP } from '../runner.ts'
+import { CONNECTION_GROUP } from '../runner.ts'
 
 /** `berth login` */
 export const login = action({

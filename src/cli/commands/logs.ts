@@ -1,11 +1,11 @@
 import type { ResponseOf } from '../../client/client.ts'
+import { action, jsonLines, rows } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, text, wholeNumber } from '../options.ts'
 import { count } from '../output.ts'
 import { connectionReporter } from '../reconnect.ts'
 import { followRequests, hasSeveralAccounts, type JournalEntry } from '../requests/follow.ts'
 import { requestText } from '../requests/text.ts'
-import { action, jsonLines, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 /** Default number of requests to list. */

@@ -1,7 +1,7 @@
 import { UsageError } from '../../errors.ts'
 import { isReturnPath } from '../../http/return-path.ts'
+import { action } from '../command.ts'
 import { flag, text } from '../options.ts'
-import { action } from '../runner.ts'
 
 /** `berth open` */
 export const open = action({

@@ -1,5 +1,5 @@
+import { action } from '../command.ts'
 import { flag } from '../options.ts'
-import { action } from '../runner.ts'
 
 /** `berth openapi` */
 export const openapi = action({

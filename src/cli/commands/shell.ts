@@ -1,8 +1,8 @@
 import { UsageError } from '../../errors.ts'
+import { action } from '../command.ts'
 import { findTerminal, lastTerminal } from '../nouns/terminals.ts'
 import { optionalText, text } from '../options.ts'
 import { paint, printable } from '../output.ts'
-import { action } from '../runner.ts'
 
 /** `berth shell` */
 export const shell = action({

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
+import { action, jsonLines } from '../command.ts'
 import { parsePlace, pathIn } from '../copy/place.ts'
 import type { SyncOutcome } from '../copy/sync.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag } from '../options.ts'
 import { count, printable, printResult } from '../output.ts'
-import { action, jsonLines } from '../runner.ts'
 
 /** `berth sync` */
 export const sync = action({

@@ -2,12 +2,12 @@ import { resolve } from 'node:path'
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import { action } from '../command.ts'
 import { readLocal } from '../local-file.ts'
 import { DELIVERY_STYLES } from '../nouns/deliveries.ts'
 import { text } from '../options.ts'
 import { count, paint } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { action } from '../runner.ts'
 import { type Column, table } from '../table.ts'
 
 type Delivery = NonNullable<ResponseOf<'control.wait'>['deliveries']>[number]

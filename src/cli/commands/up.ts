@@ -1,7 +1,7 @@
+import { action } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { flag, text } from '../options.ts'
 import { paint } from '../output.ts'
-import { action } from '../runner.ts'
 import type { ProjectFile } from '../up/berth-yaml.ts'
 import type { UpInstance } from '../up/instance.ts'
 import { listenForStopSignal } from './stop-signal.ts'

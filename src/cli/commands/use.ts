@@ -1,8 +1,8 @@
 import { UsageError } from '../../errors.ts'
+import { action } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { flag } from '../options.ts'
 import { printable } from '../output.ts'
-import { action } from '../runner.ts'
 
 /** `berth use` */
 export const use = action({

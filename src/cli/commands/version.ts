@@ -1,4 +1,4 @@
-import { action } from '../runner.ts'
+import { action } from '../command.ts'
 import { versionInfo } from '../version.ts'
 
 /** `berth version` */

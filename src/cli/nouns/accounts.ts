@@ -2,10 +2,10 @@ import { InvalidArgumentError } from 'commander'
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
+import { call, factSheet, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
 import { type OptionsOf, parsed, text } from '../options.ts'
 import { facts } from '../output.ts'
-import { call, factSheet, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 type Account = ResponseOf<'control.accounts.list'>['accounts'][number]

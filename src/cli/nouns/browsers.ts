@@ -1,7 +1,7 @@
 import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
+import { call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
-import { call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 type Browser = ResponseOf<'browsers.list'>['browsers'][number]

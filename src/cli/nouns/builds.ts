@@ -1,12 +1,12 @@
 import { UsageError } from '../../errors.ts'
 import type { Build } from '../../resources/builds/model.ts'
 import type { Client } from '../client.ts'
+import { action, call, type Noun, rows } from '../command.ts'
 import { buildLog, LOG_OPTIONS, showLog } from '../log.ts'
 import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
 import { flag, text } from '../options.ts'
 import { count, facts, type Style, shorten } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 /** Characters of a goal to show in a table. */

@@ -1,5 +1,5 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
-import { call, factSheet, type Noun } from '../runner.ts'
+import { call, factSheet, type Noun } from '../command.ts'
 
 type Clock = ResponseOf<'control.clock.read'>
 type Move = NonNullable<PartsOf<'control.clock.move'>['body']>

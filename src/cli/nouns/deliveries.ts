@@ -1,11 +1,11 @@
 import type { ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
+import { call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
 import { choice, text, wholeNumber } from '../options.ts'
 import { facts, paint, type Style } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
-import { call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 type Delivery = ResponseOf<'control.deliveries.get'>

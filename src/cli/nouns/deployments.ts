@@ -1,7 +1,7 @@
 import type { Deployment } from '../../resources/deployments/model.ts'
+import { action, call, type Noun, rows } from '../command.ts'
 import { deploymentLog, LOG_OPTIONS, showLog } from '../log.ts'
 import { text } from '../options.ts'
-import { action, call, type Noun, rows } from '../runner.ts'
 import { serverName } from '../server-or-new.ts'
 import type { Column } from '../table.ts'
 

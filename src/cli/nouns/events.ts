@@ -1,10 +1,10 @@
 import type { ResponseOf } from '../../client/client.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
+import { action, jsonLines, type Noun } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { choice, flag, text, wholeNumber } from '../options.ts'
 import { paint, printable } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
-import { action, jsonLines, type Noun } from '../runner.ts'
 
 type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 

@@ -5,10 +5,10 @@ import { OWN_CLIENTS } from '../../http/own-client.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { SERVER_FAULT_KINDS } from '../../testing/faults/compute/active.ts'
 import type { Client } from '../client.ts'
+import { action, call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
 import { choice, duration, flag, type OptionsOf, parsed, repeated, text, wholeNumber } from '../options.ts'
 import { count } from '../output.ts'
-import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 type Fault = ResponseOf<'control.faults.list'>['faults'][number]

@@ -3,12 +3,12 @@ import { resolve } from 'node:path'
 import type { FileContent, FileDetails } from '../../resources/files/model.ts'
 import { utf8Text } from '../../runtime/decode.ts'
 import type { Client } from '../client.ts'
+import { action, call, type Noun } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { readInput } from '../local-file.ts'
 import { flag, type OptionSpec } from '../options.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { action, call, type Noun } from '../runner.ts'
 import { type Column, table } from '../table.ts'
 
 const output: OptionSpec<string> = {

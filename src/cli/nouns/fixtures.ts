@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { ResponseOf } from '../../client/client.ts'
-import { action, call, type Noun, rows } from '../runner.ts'
+import { action, call, type Noun, rows } from '../command.ts'
 import type { Column } from '../table.ts'
 
 type Fixture = ResponseOf<'control.fixtures.list'>['fixtures'][number]

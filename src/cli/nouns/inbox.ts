@@ -1,13 +1,13 @@
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
+import { action, call, type Noun, rows } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import type { Named } from '../names.ts'
 import { flag, wholeNumber } from '../options.ts'
 import { formatBytes, paint, printable } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
-import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 type Inbox = ResponseOf<'control.inbox.list'>['inboxes'][number]

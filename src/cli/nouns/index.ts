@@ -1,5 +1,5 @@
+import type { Noun } from '../command.ts'
 import type { NameSources } from '../names.ts'
-import type { Noun } from '../runner.ts'
 import { accounts } from './accounts.ts'
 import { agents } from './agents.ts'
 import { browsers } from './browsers.ts'

@@ -1,10 +1,10 @@
 import { UsageError } from '../../errors.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
 import type { Client } from '../client.ts'
+import { call, type Invocation, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
 import { flag, parsed } from '../options.ts'
 import { count, paint, printable } from '../output.ts'
-import { call, type Invocation, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 const COLUMNS: readonly Column<ApiKey>[] = [

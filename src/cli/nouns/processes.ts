@@ -1,7 +1,7 @@
 import type { ServerProcess } from '../../resources/processes/model.ts'
+import { action, call, type Noun, rows } from '../command.ts'
 import { choice, text } from '../options.ts'
 import { formatBytes } from '../output.ts'
-import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 const owner = ({ belongs_to: owner }: ServerProcess): string =>

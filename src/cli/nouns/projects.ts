@@ -2,12 +2,12 @@ import { UsageError } from '../../errors.ts'
 import type { Project } from '../../resources/projects/model.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import type { Client } from '../client.ts'
+import { action, call, factSheet, type Invocation, type Noun, rows } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { LOG_OPTIONS, projectLog, showLog } from '../log.ts'
 import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, text } from '../options.ts'
 import { facts, printable, type Style } from '../output.ts'
-import { action, call, factSheet, type Invocation, type Noun, rows } from '../runner.ts'
 import { type Column, timeAgo } from '../table.ts'
 
 const COLUMNS: readonly Column<Project>[] = [

@@ -1,10 +1,10 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
+import { action, call, type Noun, rows } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { readInput } from '../local-file.ts'
 import { flag, text } from '../options.ts'
 import { count, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 type ScenarioTexts = PartsOf<'control.scenarios.replace'>['body']['scenarios']

@@ -3,10 +3,10 @@ import { OUTBOUND_MODES } from '../../config/values.ts'
 import { UsageError } from '../../errors.ts'
 import type { Server } from '../../resources/servers/model.ts'
 import type { Client } from '../client.ts'
+import { action, call, factSheet, type Noun, rows, type ShowContext } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
 import { choice, flag, repeated, text } from '../options.ts'
 import { count, facts, printable, type Style } from '../output.ts'
-import { action, call, factSheet, type Noun, rows, type ShowContext } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 const TIERS = ['small', 'medium', 'large'] as const satisfies readonly Server['tier'][]

@@ -1,12 +1,12 @@
 import type { ResponseOf } from '../../client/client.ts'
 import { KEPT_UNDOS, nextUndo } from '../../client/undo.ts'
 import type { Client } from '../client.ts'
+import { action, call, type Noun, rows } from '../command.ts'
 import { isKept } from '../confirm.ts'
 import { CommandError } from '../errors.ts'
 import type { Named } from '../names.ts'
 import { flag } from '../options.ts'
 import { formatBytes, printable } from '../output.ts'
-import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]

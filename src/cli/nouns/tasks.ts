@@ -1,8 +1,8 @@
 import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
+import { action, call, jsonLines, type Noun, rows } from '../command.ts'
 import type { Named } from '../names.ts'
 import { flag, text, wholeNumber } from '../options.ts'
-import { action, call, jsonLines, type Noun, rows } from '../runner.ts'
 import { findTask, listTasks } from '../tasks/find.ts'
 import { answerHint, goalSummary, nextStepsText, TASK_COLUMNS, taskText } from '../tasks/show.ts'
 

@@ -1,7 +1,7 @@
 import type { ProjectTemplate } from '../../resources/templates/model.ts'
 import type { Client } from '../client.ts'
+import { call, type Noun, rows } from '../command.ts'
 import type { Named } from '../names.ts'
-import { call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 const COLUMNS: readonly Column<ProjectTemplate>[] = [

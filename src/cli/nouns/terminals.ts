@@ -1,11 +1,11 @@
 import { UsageError } from '../../errors.ts'
 import type { Terminal, TerminalScreen } from '../../resources/terminals/model.ts'
 import type { Client } from '../client.ts'
+import { action, call, factSheet, type Noun, rows } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
 import { duration, flag, type OptionsOf, repeated, text, wholeNumber } from '../options.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { action, call, factSheet, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 const WORDS: NameWords = {

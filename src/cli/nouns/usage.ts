@@ -1,9 +1,9 @@
 import type { AccountUsage, ServerUsage } from '../../resources/usage/model.ts'
+import { action, call, factSheet, type Noun, rows } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, wholeNumber } from '../options.ts'
 import { formatBytes, paint } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
-import { action, call, factSheet, type Noun, rows } from '../runner.ts'
 import { type Column, table } from '../table.ts'
 
 const cpu = ({ cpu_percent: percent, cpus }: ServerUsage): string => `${percent.toFixed(1)} % of ${cpus}`

@@ -1,10 +1,10 @@
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import type { Webhook } from '../../resources/webhooks/model.ts'
 import type { Client } from '../client.ts'
+import { action, call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
 import { text } from '../options.ts'
 import { facts } from '../output.ts'
-import { action, call, type Noun, rows } from '../runner.ts'
 import type { Column } from '../table.ts'
 
 const eventsText = (events: readonly string[]): string =>
