@@ -1,6 +1,6 @@
 import { API_OPERATIONS, CONTROL_OPERATIONS } from '../contract/operations.ts'
 import type { AccountChangeMessage } from '../resources/changes/model.ts'
-import type { LogLines } from '../resources/projects/model.ts'
+import type { LogLines } from '../resources/logs/model.ts'
 import type { PositionedDelta } from '../resources/tasks/transcript.ts'
 import type { TranscriptEvent } from '../resources/tasks/transcript-event.ts'
 import type { UsageMessage } from '../resources/usage/model.ts'

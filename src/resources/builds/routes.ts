@@ -1,8 +1,8 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { wantsEventStream } from '../../http/sse.ts'
-import { LogLines, LogQuery } from '../projects/model.ts'
+import { LogLines, LogQuery } from '../logs/model.ts'
+import { respondWithLog } from '../logs/readable-log.ts'
 import { Build, BuildCreate, CreatedBuild } from './model.ts'
 import type { BuildsService } from './service.ts'
 
@@ -69,19 +69,11 @@ const serverBuildsRoutes = (access: AccessControl, builds: () => Promise<BuildsS
     )
     .get(
       '/:buildId/logs',
-      ({ caller, params, query, request, stream }): Promise<{ logs: LogLines }> | Promise<Response> => {
-        const { serverId, buildId } = params
-        if (!wantsEventStream(request.headers.get('accept'))) {
-          return builds().then<{ logs: LogLines }>(async (service) => ({
-            logs: await service.readLog(caller, serverId, buildId, query),
-          }))
-        }
-        return builds().then<Response>((service) => {
-          service.getRow(caller, serverId, buildId)
-          const selection = service.selectLog(query)
-          return stream((send, gone) => service.followLog(buildId, selection, gone, send))
-        })
-      },
+      ({ caller, params, query, request, stream }) =>
+        respondWithLog(
+          { query, request, stream },
+          builds().then((service) => service.openLog(caller, params.serverId, params.buildId)),
+        ),
       operation(
         'builds.logs',
         {

@@ -1,11 +1,8 @@
 import { BerthError, notFound } from '../../errors.ts'
-import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import type { Caller } from '../../http/caller.ts'
-import type { SendEvent } from '../../http/sse.ts'
 import type { Lifecycle } from '../../runtime/service.ts'
+import type { ReadableLog } from '../logs/readable-log.ts'
 import { isInProject } from '../projects/inside.ts'
-import { logSelection } from '../projects/log-selection.ts'
-import type { LogLines, LogQuery } from '../projects/model.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import { BuildLogs } from './logs.ts'
@@ -32,7 +29,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   readonly #dependencies: BuildsDependencies
   readonly #records: BuildRecords
   readonly #queue: BuildQueue
-  readonly #readLog: BuildLogs
+  readonly #logs: BuildLogs
   readonly #servers: ServersService
   #stopped = false
 
@@ -40,11 +37,11 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     const { clock, logger, logDirectory, queries, servers } = dependencies
     this.#dependencies = dependencies
     this.#records = new BuildRecords(dependencies)
-    this.#readLog = new BuildLogs({ clock, logger, directory: logDirectory })
+    this.#logs = new BuildLogs({ clock, logger, directory: logDirectory })
     this.#queue = new BuildQueue({
       ...dependencies,
       records: this.#records,
-      logs: this.#readLog,
+      logs: this.#logs,
       isInProject: (serverId, path) => isInProject(queries, serverId, path.split('/')),
     })
     this.#servers = servers
@@ -58,11 +55,11 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
       const artifacts = server
         ? await filterExisting({ workspace: this.#servers.workspace(server) }, row.artifacts)
         : row.artifacts
-      this.#readLog.appendLast(row, 'berth ended unexpectedly while the build ran.')
-      await this.#readLog.close(row)
+      this.#logs.appendLast(row, 'berth ended unexpectedly while the build ran.')
+      await this.#logs.close(row)
       this.#records.markCompleted(row, null, { artifacts })
     }
-    await this.#readLog.removeOrphans((serverId) => this.#servers.records.find(serverId) !== undefined)
+    await this.#logs.removeOrphans((serverId) => this.#servers.records.find(serverId) !== undefined)
   }
 
   /** Continues with the waiting builds, after the servers have started. */
@@ -77,7 +74,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     for (const row of this.#records.listUnfinished()) {
       if (row.status !== 'running') continue
       this.#records.markCompleted(row, null)
-      this.#readLog.appendLast(row, 'berth was stopped while the build ran.')
+      this.#logs.appendLast(row, 'berth was stopped while the build ran.')
     }
     this.#queue.stop()
   }
@@ -85,7 +82,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   /** Waits for builds to end and closes their logs. The servers must have stopped. */
   async close(): Promise<void> {
     await Promise.race([this.#queue.drain(), Bun.sleep(STOP_TIMEOUT_MS)])
-    await this.#readLog.closeAll()
+    await this.#logs.closeAll()
   }
 
   /** Ends the builds that run or wait on the server. If berth stops, waiting builds stay for the next start. */
@@ -102,7 +99,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
 
   /** Removes the logs of the server's builds. Does not wait for a build that is ending: it may wait for the server. */
   serverDeleted(serverId: string): Promise<void> {
-    return this.#readLog.remove(serverId)
+    return this.#logs.remove(serverId)
   }
 
   /**
@@ -151,7 +148,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
       const waiting = this.#records.listUnfinished(serverId).length
       const row = this.#records.add(server.accountId, serverId, goal)
       if (waiting > 0)
-        this.#readLog.append(row, `Waits for ${waiting === 1 ? 'the build' : `${waiting} builds`} before it.`)
+        this.#logs.append(row, `Waits for ${waiting === 1 ? 'the build' : `${waiting} builds`} before it.`)
       this.#queue.add(row)
       return { build_id: row.id, status: row.status, steps: toSteps(row.steps) }
     } finally {
@@ -159,23 +156,14 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     }
   }
 
-  /** Returns the last lines of a build's log, oldest first. @throws BerthError 404 */
-  async readLog(caller: Caller, serverId: string, id: string, query: LogQuery): Promise<LogLines> {
-    return this.#readLog.select(this.getRow(caller, serverId, id), this.selectLog(query))
-  }
-
-  /** Returns which lines a query wants. @throws BerthError 400 */
-  selectLog(query: LogQuery): LogSelection {
-    return logSelection(query, this.#dependencies.clock.now())
-  }
-
-  /**
-   * Sends the last lines of a build's log as `line` events, then new ones, until the build has ended or the caller
-   * disconnects.
-   */
-  followLog(id: string, selection: LogSelection, signal: AbortSignal, send: SendEvent): Promise<void> {
-    const row = this.#records.find(id)
-    return row === undefined ? Promise.resolve() : this.#readLog.follow(row, selection, signal, send)
+  /** Returns the log of a build. No lines follow after its end. @throws BerthError 404 */
+  openLog(caller: Caller, serverId: string, id: string): ReadableLog {
+    const row = this.getRow(caller, serverId, id)
+    return {
+      clock: this.#dependencies.clock,
+      select: (selection) => this.#logs.select(row, selection),
+      follow: (selection, signal, send) => this.#logs.follow(row, selection, signal, send),
+    }
   }
 
   #endOnServer(serverId: string): void {
@@ -184,8 +172,8 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
     for (const row of left) {
       this.#records.markCompleted(row, null)
       const phase = row.status === 'running' ? 'while the build ran' : 'while the build waited for its turn'
-      this.#readLog.appendLast(row, `${reason} ${phase}.`)
-      if (row.status === 'queued') void this.#readLog.close(row)
+      this.#logs.appendLast(row, `${reason} ${phase}.`)
+      if (row.status === 'queued') void this.#logs.close(row)
     }
   }
 

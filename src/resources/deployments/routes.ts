@@ -1,8 +1,8 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { wantsEventStream } from '../../http/sse.ts'
-import { LogLines, LogQuery } from '../projects/model.ts'
+import { LogLines, LogQuery } from '../logs/model.ts'
+import { respondWithLog } from '../logs/readable-log.ts'
 import {
   Deployment,
   DeploymentPush,
@@ -71,19 +71,11 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
     )
     .get(
       '/logs',
-      ({ caller, params, query, request, stream }): Promise<{ logs: LogLines }> | Promise<Response> => {
-        const { serverId } = params
-        if (!wantsEventStream(request.headers.get('accept'))) {
-          return deployments().then<{ logs: LogLines }>(async (service) => ({
-            logs: await service.readLog(caller, serverId, query),
-          }))
-        }
-        return deployments().then<Response>((service) => {
-          service.list(caller, serverId)
-          const selection = service.selectLog(query)
-          return stream((send, gone) => service.followLog(serverId, selection, gone, send))
-        })
-      },
+      ({ caller, params, query, request, stream }) =>
+        respondWithLog(
+          { query, request, stream },
+          deployments().then((service) => service.openLog(caller, params.serverId)),
+        ),
       operation(
         'deployments.logs',
         {

@@ -1,8 +1,6 @@
 import { eq } from 'drizzle-orm'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { BerthError, notFound } from '../../errors.ts'
-import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
-import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import { AppFailure, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { FailedChange } from '../../hosting/app-runtime/supervision.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
@@ -10,7 +8,6 @@ import type { Hosting } from '../../hosting/hosting.ts'
 import type { AppWorkspace } from '../../hosting/preparation.ts'
 import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import { accountCaller, type Caller } from '../../http/caller.ts'
-import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Ids } from '../../runtime/ids.ts'
@@ -19,9 +16,8 @@ import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
+import { appLog, finishedLog, type ReadableLog } from '../logs/readable-log.ts'
 import { isInProject } from '../projects/inside.ts'
-import { logSelection } from '../projects/log-selection.ts'
-import type { LogLines, LogQuery } from '../projects/model.ts'
 import { toCrash, toFailedChange } from '../projects/table.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
@@ -186,47 +182,27 @@ export class DeploymentsService implements ServerLifecycleListener {
     })
   }
 
-  /** Returns lines of the log of what a server publishes, oldest first. @throws BerthError 400, 404 */
-  async readLog(caller: Caller, serverId: string, query: LogQuery): Promise<LogLines> {
-    this.#dependencies.servers.getRow(caller, serverId)
-    return this.#withLog(serverId, (log) => log.select(this.selectLog(query)))
+  /** Returns the log of what a server publishes, or has last tried to publish. @throws BerthError 404 */
+  openLog(caller: Caller, serverId: string): ReadableLog {
+    const { servers, clock } = this.#dependencies
+    servers.getRow(caller, serverId)
+    return {
+      clock,
+      select: (selection) => this.#withLog(serverId, (log) => log.select(selection)),
+      follow: (selection, signal, send) =>
+        this.#withLog(serverId, (log) => log.follow(selection, signal, send)),
+    }
   }
 
-  /**
-   * Sends lines of the log of what a server publishes as `line` events, then new ones, until the caller disconnects. If
-   * the server publishes nothing, there are no new ones.
-   */
-  followLog(serverId: string, selection: LogSelection, signal: AbortSignal, send: SendEvent): Promise<void> {
-    return this.#withLog(serverId, async (log, isLive) => {
-      if (isLive) {
-        await log.subscribe(signal, selection, (event) =>
-          event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
-        )
-      } else for (const entry of await log.select(selection)) await send('line', entry)
-    })
-  }
-
-  /** Returns which lines a query wants. @throws BerthError 400 */
-  selectLog(query: LogQuery): LogSelection {
-    return logSelection(query, this.#dependencies.clock.now())
-  }
-
-  /**
-   * Uses the log of what a server publishes, or has last tried to publish.
-   *
-   * @param use also gets whether lines may follow
-   */
-  async #withLog<Result>(
-    serverId: string,
-    use: (log: AppLog, isLive: boolean) => Promise<Result>,
-  ): Promise<Result> {
-    const { hosting } = this.#dependencies
+  /** Uses the log of what a server publishes. If it publishes nothing, no lines follow. */
+  async #withLog<Result>(serverId: string, use: (log: ReadableLog) => Promise<Result>): Promise<Result> {
+    const { hosting, clock } = this.#dependencies
     const row = this.#find(serverId)
     const app = hosting.find(serverId) ?? (row && (await this.#app(serverId, row.port)))
-    if (app !== undefined) return use(app.log, true)
+    if (app !== undefined) return use(appLog(app.log, clock))
     const log = await hosting.openLog(serverId)
     try {
-      return await use(log, false)
+      return await use(finishedLog(log, clock))
     } finally {
       await log.close()
     }

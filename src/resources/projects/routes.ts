@@ -2,11 +2,10 @@ import { Elysia, status, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { wantsEventStream } from '../../http/sse.ts'
+import { LogLines, LogQuery } from '../logs/model.ts'
+import { respondWithLog } from '../logs/readable-log.ts'
 import {
   CleanupResult,
-  LogLines,
-  LogQuery,
   Project,
   ProjectCreate,
   ProjectInit,
@@ -165,19 +164,11 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
     )
     .get(
       '/projects/:projectId/logs',
-      ({ caller, params, query, request, stream }): Promise<{ logs: LogLines }> | Promise<Response> => {
-        const { projectId } = params
-        if (!wantsEventStream(request.headers.get('accept'))) {
-          return projects().then<{ logs: LogLines }>(async (service) => ({
-            logs: await service.readLog(caller, projectId, query),
-          }))
-        }
-        return projects().then<Response>((service) => {
-          service.getRow(caller, projectId)
-          const selection = service.selectLog(query)
-          return stream((send, gone) => service.followLog(caller, projectId, selection, gone, send))
-        })
-      },
+      ({ caller, params, query, request, stream }) =>
+        respondWithLog(
+          { query, request, stream },
+          projects().then((service) => service.openLog(caller, params.projectId)),
+        ),
       operation(
         'projects.logs',
         {

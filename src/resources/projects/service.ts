@@ -1,17 +1,16 @@
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
-import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import { missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import { type Caller, mayReachProject } from '../../http/caller.ts'
-import type { SendEvent } from '../../http/sse.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Plans } from '../accounts/plans.ts'
+import { appLog, type ReadableLog } from '../logs/readable-log.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
 import type { ProjectSecrets, ProjectSecretsSet, ProjectVariables } from '../secrets/model.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -20,17 +19,7 @@ import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import { ProjectApps } from './apps.ts'
 import { ProjectCode, type ResolvedSource } from './code.ts'
-import { logSelection } from './log-selection.ts'
-import type {
-  LogLines,
-  LogQuery,
-  Project,
-  ProjectCreate,
-  ProjectInit,
-  ProjectPush,
-  ProjectUpdate,
-  PushResult,
-} from './model.ts'
+import type { Project, ProjectCreate, ProjectInit, ProjectPush, ProjectUpdate, PushResult } from './model.ts'
 import { ProjectPushes } from './push.ts'
 import { ProjectRecords, type RecordsDependencies } from './records.ts'
 import { randomName, slugFor } from './slug.ts'
@@ -282,29 +271,10 @@ export class ProjectsService {
     return { project_id: id, keys: this.#dependencies.secrets.set(serverId, id, changes) }
   }
 
-  /** Returns lines of a project's log, oldest first. @throws BerthError 400, 404 */
-  async readLog(caller: Caller, id: string, query: LogQuery): Promise<LogLines> {
-    const app = await this.apps.app(this.getRow(caller, id))
-    return app.log.select(this.selectLog(query))
-  }
-
-  /** Sends lines of a project's log as `line` events, then new ones, until the caller disconnects. */
-  async followLog(
-    caller: Caller,
-    id: string,
-    selection: LogSelection,
-    signal: AbortSignal,
-    send: SendEvent,
-  ): Promise<void> {
-    const app = await this.apps.app(this.getRow(caller, id))
-    await app.log.subscribe(signal, selection, (event) =>
-      event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
-    )
-  }
-
-  /** Returns which lines a query wants. @throws BerthError 400 */
-  selectLog(query: LogQuery): LogSelection {
-    return logSelection(query, this.#dependencies.clock.now())
+  /** Returns the log of a project's bring-ups and of its app. @throws BerthError 404 */
+  async openLog(caller: Caller, id: string): Promise<ReadableLog> {
+    const { log } = await this.apps.app(this.getRow(caller, id))
+    return appLog(log, this.#dependencies.clock)
   }
 
   #add(

@@ -110,10 +110,11 @@ async function waitForPhase(
   if (until === 'nothing') return
   const { init_phase } = await orAborted(projects.waitForBringUp(caller, id), context.ended)
   if (init_phase === until) return
-  const lines = await projects.readLog(caller, id, { tail: SHOWN_LOG_LINES })
+  const log = await projects.openLog(caller, id)
+  const lines = await log.select({ tail: SHOWN_LOG_LINES })
   const shown = lines.filter(({ phase }) => phase === undefined)
-  const log = shown.map(({ text }) => `\n  ${text}`).join('')
-  throw one.error(`it came to "${init_phase}", not to "${until}". The end of its log:${log}\n`)
+  const end = shown.map(({ text }) => `\n  ${text}`).join('')
+  throw one.error(`it came to "${init_phase}", not to "${until}". The end of its log:${end}\n`)
 }
 
 /** Waits for a promise until berth stops. */
