@@ -118,7 +118,7 @@ export const SESSIONS: readonly Session[] = [
       await typist.run('berth sync . shop:www')
       await typist.begin('berth sync . shop:www --watch --delete', 'Watching')
       stage.write('work/site/about.html', 'About us\n')
-      await typist.shows('1 file sent')
+      await typist.shows('about.html sent')
       typist.keys(CTRL_C)
       await typist.prompt()
     },

@@ -6,17 +6,18 @@ export const POLL_INTERVAL_MS = 150
 
 /**
  * Runs a function that follows work of the instance. A signal ends the following, not the work; `hint` then says how
- * to continue.
+ * to continue, or is empty if nothing goes on.
  *
  * @returns the function's exit code, or 128+n after signal n
  */
 export async function followWork(
   stderr: OutputStream,
-  hint: string,
+  hint: string | (() => string),
   run: (signal: AbortSignal) => Promise<number>,
 ): Promise<number> {
   const code = await untilInterrupted(run)
-  if (code > 128) await stderr.write(`\nberth: ${hint}`)
+  const said = code > 128 ? (typeof hint === 'string' ? hint : hint()) : ''
+  if (said !== '') await stderr.write(`\nberth: ${said}`)
   return code
 }
 

@@ -1,7 +1,7 @@
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
 /**
- * Runs a function until it ends or Ctrl-C, SIGTERM or SIGHUP aborts its signal.
+ * Runs a function until it ends or Ctrl-C, SIGTERM or SIGHUP aborts its signal. A second one ends this process at once.
  *
  * @returns its exit code, or 128+n after signal n
  */
@@ -10,7 +10,8 @@ export async function untilInterrupted(run: (signal: AbortSignal) => Promise<num
   let interrupted: number | undefined
   const listeners = Object.entries(SIGNALS).map(([name, code]) => {
     const listener = () => {
-      interrupted ??= code
+      if (interrupted !== undefined) process.exit(interrupted)
+      interrupted = code
       controller.abort()
     }
     process.on(name, listener)
@@ -24,21 +25,4 @@ export async function untilInterrupted(run: (signal: AbortSignal) => Promise<num
     for (const remove of listeners) remove()
   }
   return interrupted
-}
-
-/**
- * Runs a function to its end, though Ctrl-C comes. A second Ctrl-C ends this process.
- *
- * @param tell called at the first Ctrl-C
- */
-export async function despiteInterrupt<Result>(
-  tell: () => void,
-  run: () => Promise<Result>,
-): Promise<Result> {
-  process.once('SIGINT', tell)
-  try {
-    return await run()
-  } finally {
-    process.off('SIGINT', tell)
-  }
 }

@@ -97,13 +97,18 @@ export async function retryUntilBack<Result>(
   }
 }
 
-/** Returns a function that prints why the connection to the instance was lost; with null, that it is restored. */
+/**
+ * Returns a function that prints why the connection to the instance was lost; with null, that it is restored.
+ *
+ * @param timeOf returns the time that lines begin with; by default they begin with none
+ */
 export const connectionReporter =
-  (stderr: OutputStream) =>
+  (stderr: OutputStream, timeOf?: () => string) =>
   (reason: string | null): Promise<void> => {
     const notice =
       reason === null ? 'The instance is back.' : `${toPlainText(reason)} Waiting until it is back.`
-    return stderr.write(paint(stderr, reason === null ? 'green' : 'yellow', `berth: ${notice}\n`))
+    const text = paint(stderr, reason === null ? 'green' : 'yellow', `berth: ${notice}\n`)
+    return stderr.write(timeOf === undefined ? text : `${timeOf()}  ${text}`)
   }
 
 /** Reports whether a failure is temporary: the instance is unreachable, stopping or starting. */

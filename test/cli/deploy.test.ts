@@ -193,7 +193,7 @@ test('--watch publishes each change, removes what is gone, and ends with Ctrl-C'
   expect(await child.exited).toBe(130)
 })
 
-test('--watch publishes what changed while the instance was down, and ends when its server is gone', async () => {
+test('--watch publishes what changed while the instance was down, and ends once its server is gone', async () => {
   await using first = await serve()
   const serverId = await first.server()
   const page = join(first.cwd, 'app/index.html')
@@ -221,11 +221,15 @@ test('--watch publishes what changed while the instance was down, and ends when 
   const url = / at (http:\S+)\n$/.exec(out)?.[1] ?? ''
   expect(await (await fetch(url)).text()).toBe('two')
   expect(said).toContain('The instance is back.\n')
+  // Once each, though the loss is noticed without a change too.
+  expect(said.split('Waiting until it is back.').length).toBe(2)
+  expect(said.split('The instance is back.').length).toBe(2)
   await second.run(['servers', 'delete', serverId, '--yes'])
-  writeFileSync(page, 'three')
   expect(await child.exited).toBe(1)
   await reading
-  expect(said).toMatch(/berth: .*does not exist.* \(not_found\)\n$/)
+  expect(said).toEndWith(
+    `berth: The server ${serverId} is gone: it was deleted, or the instance was reset. The directory is watched no longer.\n`,
+  )
 })
 
 test('what is published is taken down, and its files stay', async () => {
@@ -263,7 +267,7 @@ const WAITING = `import { existsSync, writeFileSync } from 'node:fs'
   writeFileSync('begun', '')
   setInterval(() => existsSync('enough') && process.exit(5), 20)`
 
-test('Ctrl-C says what goes on, and the files are put back if the version does not come up', async () => {
+test('Ctrl-C ends the command and says what goes on; the files are put back if the version does not come up', async () => {
   write({ 'index.ts': serving('one') })
   await berth.run(['deploy', 'app'])
   write({ 'index.ts': WAITING })
@@ -274,12 +278,13 @@ test('Ctrl-C says what goes on, and the files are put back if the version does n
   })()
   await until(async () => (await exec('ls')).includes('begun'), 'the start of the new version')
   child.kill('SIGINT')
-  await until(() => said.includes('The publication goes on.'), 'what Ctrl-C says')
-  await exec('touch enough')
   await reading
-  expect(await child.exited).toBe(1)
-  expect(said).toContain('\nThe version before goes on, with its files.\n')
-  expect(await exec('cat index.ts')).toBe(serving('one'))
+  expect(await child.exited).toBe(130)
+  expect(said).toEndWith(
+    `\nberth: if all files had arrived, the publication goes on. If it fails, the version before goes on, with its files. Look at it with: berth deployments logs ${server} -f\n`,
+  )
+  await exec('touch enough')
+  await until(async () => (await exec('cat index.ts')) === serving('one'), 'the files of before')
 })
 
 /** Responds with what only this process has in memory. */

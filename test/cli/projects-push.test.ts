@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { until } from '../support/processes.ts'
 import { bareEnvironment, type Served, serve, start } from './command.ts'
 import { projectCommands, told } from './project-commands.ts'
@@ -184,6 +184,56 @@ test('--watch sends each change, goes on after a mistake, and ends with Ctrl-C',
   await watch.says(/index\.ts sent, restarted/)
   expect(await text(url)).toBe('three')
   expect(await watch.end()).toBe(130)
+})
+
+test('--watch sends what changed while the instance was down, and ends once its project is gone', async () => {
+  await using first = await serve()
+  await first.server()
+  const index = join(first.cwd, 'site/index.html')
+  mkdirSync(dirname(index))
+  writeFileSync(index, 'one')
+  const child = start(['projects', 'push', 'site', '--watch'], { cwd: first.cwd, env: bareEnvironment() })
+  let said = ''
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const chunk of stream) said += new TextDecoder().decode(chunk)
+  }
+  const reading = Promise.all([read(child.stdout), read(child.stderr)])
+  await until(() => said.includes('Watching'), 'the first push')
+  const url = /is ready at (http:\S+)/.exec(said)?.[1] ?? ''
+  first.child.kill('SIGTERM')
+  await first.child.exited
+  writeFileSync(index, 'two')
+  await until(() => said.includes('Waiting until it is back.\n'), 'the loss of the instance')
+  await using second = await serve([], { cwd: first.cwd })
+  await until(() => /index\.html sent, live in .* at http/.test(said), 'the change is sent')
+  expect(await text(url)).toBe('two')
+  expect(said.split('Waiting until it is back.').length).toBe(2)
+  expect(said.split('The instance is back.').length).toBe(2)
+  await second.run(['projects', 'delete', 'site', '--yes'])
+  expect(await child.exited).toBe(1)
+  await reading
+  expect(said).toMatch(
+    /berth: The project prj_\w+ is gone: it was deleted, or the instance was reset\. .*\n$/,
+  )
+})
+
+test('Ctrl-C ends a push and says what goes on', async () => {
+  write('slow', { 'index.ts': app('up') })
+  await projects('push', 'slow')
+  write('slow', { 'index.ts': 'setInterval(() => {}, 1000); console.log("waits")' })
+  const child = start(['projects', 'push', 'slow'], { cwd: berth.cwd, env: bareEnvironment() })
+  let said = ''
+  const reading = (async () => {
+    for await (const chunk of child.stderr) said += new TextDecoder().decode(chunk)
+  })()
+  await until(() => said.includes('waits'), 'the start of the new version')
+  child.kill('SIGINT')
+  await reading
+  expect(await child.exited).toBe(130)
+  expect(said).toEndWith(
+    '\nberth: the bring-up of slow goes on. If it fails, the version before goes on, with its files. Look at it with: berth projects logs slow -f\n',
+  )
+  await projects('delete', 'slow', '--yes')
 })
 
 test('restart starts the app again', async () => {

@@ -36,7 +36,7 @@ test('sends what differs by content, and only that', async () => {
   symlinkSync('a', join(dir, 'link'))
   const target = `${server}:app`
   expect((await sync('.', target)).stdout).toMatch(
-    new RegExp(`^3 files sent, 0 removed: ${target} \\(\\d+ bytes(?: in \\S+ s)?\\)\n$`),
+    new RegExp(`^3 files sent: ${target} \\(\\d+ bytes(?: in \\S+ s)?\\)\n$`),
   )
   expect(await onServer('cat app/a app/link app/sub/*')).toBe('aab')
   await onServer('echo kept > app/other')
@@ -70,9 +70,10 @@ test('a file takes the place of a directory with --delete', async () => {
   expect(await onServer('cat a')).toBe('now a file')
 })
 
-test('--watch sends each change until Ctrl-C', async () => {
+test('--watch sends each change until Ctrl-C, each line with its time', async () => {
   write('a', 'first')
   const child = start(words('--watch', '--delete'), { cwd: dir })
+  const said = child.stdout.text()
   await until(async () => (await onServer('cat a')) === 'first', 'the directory is sent')
   write('a', 'second')
   write('sub/new', 'new')
@@ -81,6 +82,38 @@ test('--watch sends each change until Ctrl-C', async () => {
   await until(async () => (await onServer('ls -A')) === 'a\n', 'the removal is sent')
   child.kill('SIGINT')
   expect(await child.exited).toBe(130)
+  const lines = (await said).trimEnd().split('\n')
+  expect(lines[0]).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\d {2}a sent: ${server}: \\(5 bytes\\)$`))
+  expect(lines.at(-1)).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\d {2}1 removed: ${server}:$`))
+})
+
+test('--watch says once that it waits for the instance and that it is back, and sends what changed', async () => {
+  await using first = await serve()
+  const serverId = await first.server()
+  write('a', 'first')
+  const child = start(['sync', '--data', join(first.cwd, '.berth'), '--watch'], { cwd: dir })
+  let said = ''
+  const reading = (async () => {
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) said += text
+  })()
+  await until(() => said.includes('Watching'), 'the directory is sent')
+  first.child.kill('SIGTERM')
+  await first.child.exited
+  // Nothing has changed yet: it is the stream of changes that tells.
+  await until(() => said.includes('Waiting until it is back.\n'), 'the loss of the instance')
+  write('a', 'second')
+  await using second = await serve([], { cwd: first.cwd })
+  await until(
+    async () => (await second.run(['exec', serverId, 'cat a'])).stdout === 'second',
+    'the change is sent',
+  )
+  await until(() => said.includes('The instance is back.\n'), 'that it is said')
+  await second.run(['servers', 'delete', serverId, '--yes'])
+  expect(await child.exited).toBe(1)
+  await reading
+  expect(said.split('Waiting until it is back.').length).toBe(2)
+  expect(said.split('The instance is back.').length).toBe(2)
+  expect(said).toContain(`berth: The server ${serverId} is gone: it was deleted, or the instance was reset.`)
 })
 
 test.each([

@@ -4,15 +4,13 @@ import type { Client } from '../client.ts'
 import { action } from '../command.ts'
 import type { DirectoryDeployment, DirectoryPublication } from '../directory/deploy.ts'
 import { sentText } from '../directory/report.ts'
-import type { SendProgress } from '../directory/send.ts'
+import { interruptedText, type SendProgress, type SendStage } from '../directory/send.ts'
 import { CommandError } from '../errors.ts'
-import { POLL_INTERVAL_MS } from '../follow.ts'
-import { despiteInterrupt } from '../interrupt.ts'
+import { followWork, POLL_INTERVAL_MS } from '../follow.ts'
 import { deploymentLog, followLog } from '../log.ts'
 import { flag, text } from '../options.ts'
 import { count, formatBytes, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { connectionReporter, retryUntilBack } from '../reconnect.ts'
 import { serverName, serverOrNew } from '../server-or-new.ts'
 import { StatusLine } from '../status-line.ts'
 
@@ -52,37 +50,47 @@ Examples:
     const { json = false, clean = false } = options
     const publishedText = async (url: string): Promise<string> =>
       `Published ${await serverName(client, serverId)} at ${url}\n`
+    const interrupted = (stage: SendStage): string =>
+      interruptedText(stage, 'the publication', `berth deployments logs ${serverId} -f`)
     if (directory === undefined) {
-      const published = await publishing(context, client, serverId, json, () =>
-        client.call('deployments.create', { params: { serverId } }),
-      )
-      return print(published, ({ url }) => publishedText(url))
+      return followWork(context.stderr, interrupted('bring-up'), async (signal) => {
+        const published = await publishing(context, client, serverId, json, () =>
+          client.call('deployments.create', { params: { serverId }, signal }),
+        )
+        return print(published, ({ url }) => publishedText(url))
+      })
     }
     const { DirectoryDeployment } = await import('../directory/deploy.ts')
     const deployment = new DirectoryDeployment(context, serverId, directory)
-    if (options.watch)
-      return deployOnChange(context, client, reconnect, serverId, deployment, { clean, json })
-    const tell = () =>
-      void context.stderr.write(
-        '\nThe publication goes on. If it fails, the version before goes on, with its files. Ctrl-C again ends this now.\n',
-      )
-    const publication = await despiteInterrupt(tell, () =>
-      publishDirectory(context, client, serverId, deployment, { clean, json }),
+    if (options.watch) {
+      const connection = { client, reconnect }
+      const code = await deployOnChange(context, connection, serverId, deployment, { clean, json })
+      const said = interrupted(deployment.stage)
+      if (code > 128 && said !== '') await context.stderr.write(`\nberth: ${said}`)
+      return code
+    }
+    return followWork(
+      context.stderr,
+      () => interrupted(deployment.stage),
+      async (signal) => {
+        const options = { clean, json, signal }
+        const publication = await publishDirectory(context, client, serverId, deployment, options)
+        if (publication === null) throw new Error('A first publication is of something.')
+        const { published, survey, sent, removed } = publication
+        const files = survey.files.length + survey.links.length
+        if (removed > 0)
+          await context.stderr.write(
+            `Removed ${count(removed, 'other file')} from ${await serverName(client, serverId)}.\n`,
+          )
+        const kept = files - sent.length
+        const rest = kept === 0 ? '' : `; ${kept} of them unchanged`
+        await context.stderr.write(
+          `Uploaded ${printable(directory)}: ${deployment.size}${rest}.\n${deployment.leftOut}`,
+        )
+        const hint = await projectHint(context, client, directory)
+        return print({ ...published, files }, async ({ url }) => `${await publishedText(url)}${hint}`)
+      },
     )
-    if (publication === null) throw new Error('A first publication is of something.')
-    const { published, survey, sent, removed } = publication
-    const files = survey.files.length + survey.links.length
-    if (removed > 0)
-      await context.stderr.write(
-        `Removed ${count(removed, 'other file')} from ${await serverName(client, serverId)}.\n`,
-      )
-    const kept = files - sent.length
-    const rest = kept === 0 ? '' : `; ${kept} of them unchanged`
-    await context.stderr.write(
-      `Uploaded ${printable(directory)}: ${deployment.size}${rest}.\n${deployment.leftOut}`,
-    )
-    const hint = await projectHint(context, client, directory)
-    return print({ ...published, files }, async ({ url }) => `${await publishedText(url)}${hint}`)
   },
 })
 
@@ -149,6 +157,7 @@ async function publishing<Result>(
 interface DirectoryOptions {
   clean: boolean
   json: boolean
+  signal: AbortSignal
 }
 
 /** Sends and publishes a directory. Returns null if nothing has changed since the last call. */
@@ -157,11 +166,11 @@ async function publishDirectory(
   client: Client,
   serverId: string,
   deployment: DirectoryDeployment,
-  { clean, json }: DirectoryOptions,
+  { clean, json, signal }: DirectoryOptions,
 ): Promise<DirectoryPublication | null> {
   try {
     return await publishing(context, client, serverId, json, (onProgress) =>
-      deployment.publish(client, clean, onProgress),
+      deployment.publish(client, clean, onProgress, signal),
     )
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
@@ -175,39 +184,26 @@ async function publishDirectory(
   }
 }
 
-/**
- * Publishes a directory, and again after each change, until Ctrl-C. A failure is told, and the next change tries again; so does
- * the return of an instance that was unreachable.
- *
- * @param reconnect connects after a restart
- * @throws CommandError if the server does not exist any more
- */
+/** Publishes a directory, and again after each change, until Ctrl-C. Returns the exit code. */
 async function deployOnChange(
   context: ProcessContext,
-  first: Client,
-  reconnect: () => Promise<Client>,
+  connection: { client: Client; reconnect: () => Promise<Client> },
   serverId: string,
   deployment: DirectoryDeployment,
-  { clean, json }: DirectoryOptions,
+  { clean, json }: Pick<DirectoryOptions, 'clean' | 'json'>,
 ): Promise<number> {
   const { stdout, stderr } = context
-  const { repeatOnChange } = await import('../directory/repeat-on-change.ts')
-  const report = connectionReporter(stderr)
-  let client = first
-  let isFirst = true
-  return repeatOnChange(deployment.directory, deployment.isLeftOut, async (signal) => {
-    let began = performance.now()
-    try {
-      const publish = (): Promise<DirectoryPublication | null> => {
-        began = performance.now()
-        const options = { clean: clean && isFirst, json }
-        return publishDirectory(context, client, serverId, deployment, options)
-      }
-      const connectAgain = async (): Promise<void> => {
-        client = await reconnect()
-        await client.call('control.health', { signal })
-      }
-      const publication = await retryUntilBack(publish, { reconnect: connectAgain, report, signal })
+  const { watchDirectory } = await import('../directory/watch.ts')
+  return watchDirectory({
+    ...connection,
+    directory: deployment.directory,
+    isLeftOut: deployment.isLeftOut,
+    target: { type: 'server', id: serverId },
+    stderr,
+    async send(client, signal, isFirst) {
+      const began = performance.now()
+      const options = { clean: clean && isFirst, json, signal }
+      const publication = await publishDirectory(context, client, serverId, deployment, options)
       if (publication === null) return
       const { published, sent, removed } = publication
       if (isFirst) await stderr.write(deployment.leftOut)
@@ -217,11 +213,6 @@ async function deployOnChange(
         const what = parts.length === 0 ? 'Nothing has changed' : parts.join(', ')
         return `${timeOfDay()}  ${what}, live in ${formatDuration(took_ms)} at ${published.url}\n`
       })
-    } catch (error) {
-      if (!(error instanceof CommandError) || error.code === 'not_found') throw error
-      await stderr.write(`${timeOfDay()}  berth: ${error.message}\n`)
-    }
-    if (isFirst) await stderr.write(`Watching ${printable(deployment.directory)}. Ctrl-C ends it.\n`)
-    isFirst = false
+    },
   })
 }

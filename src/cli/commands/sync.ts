@@ -1,12 +1,12 @@
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
+import type { Client } from '../client.ts'
 import { action, jsonLines } from '../command.ts'
 import { parsePlace, pathIn } from '../copy/place.ts'
 import type { SyncOutcome } from '../copy/sync.ts'
-import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag } from '../options.ts'
-import { count, printable, printResult } from '../output.ts'
+import { count, printable, printResult, timeOfDay } from '../output.ts'
 
 /** `berth sync` */
 export const sync = action({
@@ -33,7 +33,7 @@ export const sync = action({
 It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore files exclude,
 .git, node_modules and .env files. --delete leaves such files of the server alone.
 `,
-  async run({ session: { context }, args: [dir = '.', target = ':'], options, connect, place }) {
+  async run({ session: { context }, args: [dir = '.', target = ':'], options, connect, reconnect, place }) {
     const wanted = parsePlace(target)
     if (wanted.kind !== 'server')
       throw new UsageError(
@@ -42,12 +42,13 @@ It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore fil
     const client = await connect()
     const found = await place(wanted.server === '' ? undefined : wanted.server)
     const { serverId } = found
-    const [{ RemoteShell }, { Synchronizer }, { CopyProgress }, { leftOutText }] = await Promise.all([
-      import('../copy/remote.ts'),
-      import('../copy/sync.ts'),
-      import('../copy/progress.ts'),
-      import('../directory/report.ts'),
-    ])
+    const [{ RemoteShell }, { Synchronizer }, { CopyProgress }, { leftOutText, sentText }] =
+      await Promise.all([
+        import('../copy/remote.ts'),
+        import('../copy/sync.ts'),
+        import('../copy/progress.ts'),
+        import('../directory/report.ts'),
+      ])
     const { stdout, stderr } = context
     const directory = resolve(context.cwd, dir)
     const synchronizer = new Synchronizer(
@@ -55,45 +56,47 @@ It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore fil
       pathIn(found.directory, wanted.path),
       options.delete ?? false,
     )
-    const once = async (signal: AbortSignal): Promise<SyncOutcome & { volume: string }> => {
+    const once = async (client: Client, signal: AbortSignal): Promise<SyncOutcome & { volume: string }> => {
       using progress = new CopyProgress(stderr)
       const outcome = await synchronizer.run(new RemoteShell(client, serverId, signal), progress)
       return { ...outcome, volume: progress.volume() }
     }
     const report = async ({ sent, removed, volume }: SyncOutcome & { volume: string }): Promise<void> => {
       const name = `${wanted.server || serverId}:${wanted.path}`
-      await printResult(stdout, options.json, { sent, removed }, () =>
-        sent.length + removed.length === 0
-          ? `Nothing differs from ${printable(name)}.\n`
-          : `${count(sent.length, 'file')} sent, ${removed.length} removed: ${printable(name)}${sent.length > 0 ? ` (${volume})` : ''}\n`,
-      )
+      const time = options.watch ? `${timeOfDay()}  ` : ''
+      await printResult(stdout, options.json, { sent, removed }, () => {
+        if (sent.length + removed.length === 0) return `${time}Nothing differs from ${printable(name)}.\n`
+        const done = [
+          sent.length === 0 ? '' : options.watch ? sentText(sent) : `${count(sent.length, 'file')} sent`,
+          removed.length === 0 ? '' : `${removed.length} removed`,
+        ].filter(Boolean)
+        return `${time}${done.join(', ')}: ${printable(name)}${sent.length > 0 ? ` (${volume})` : ''}\n`
+      })
     }
-    const first = async (signal: AbortSignal): Promise<void> => {
-      await report(await once(signal))
+    const first = async (client: Client, signal: AbortSignal): Promise<void> => {
+      await report(await once(client, signal))
       const { survey } = synchronizer
       if (survey !== null && !options.json) await stderr.write(leftOutText(survey, 'berth secrets import'))
     }
     if (!options.watch)
       return untilInterrupted(async (signal) => {
-        await first(signal)
+        await first(client, signal)
         return 0
       })
-    const { repeatOnChange } = await import('../directory/repeat-on-change.ts')
-    let isFirst = true
-    return repeatOnChange(directory, synchronizer.isLeftOut, async (signal) => {
-      if (isFirst) {
-        isFirst = false
-        await first(signal)
-        await stderr.write(`Watching ${printable(directory)}. Ctrl-C ends it.\n`)
-        return
-      }
-      try {
-        const outcome = await once(signal)
+    const { watchDirectory } = await import('../directory/watch.ts')
+    return watchDirectory({
+      directory,
+      isLeftOut: synchronizer.isLeftOut,
+      target: { type: 'server', id: serverId },
+      stderr,
+      client,
+      reconnect,
+      mustBegin: true,
+      async send(now, signal, isFirst) {
+        if (isFirst) return first(now, signal)
+        const outcome = await once(now, signal)
         if (outcome.sent.length + outcome.removed.length > 0) await report(outcome)
-      } catch (error) {
-        if (!(error instanceof CommandError)) throw error
-        await stderr.write(`berth: ${error.message}\n`)
-      }
+      },
     })
   },
 })

@@ -8,7 +8,7 @@ import type { ProcessContext } from '../process-context.ts'
 import { StatusLine } from '../status-line.ts'
 import { ManifestReader } from './manifest.ts'
 import { leftOutText, sizeOf } from './report.ts'
-import { type SendProgress, sendManifest } from './send.ts'
+import { type SendProgress, type SendStage, sendManifest } from './send.ts'
 import { type DirectorySurvey, surveyDirectory } from './survey.ts'
 
 /** What a directory was published as. */
@@ -32,6 +32,7 @@ export class DirectoryDeployment {
   #sent: FileManifest | null = null
   /** What did not come up, if that was sent last: it is sent no second time. */
   #failed: FileManifest | null = null
+  #stage: SendStage = 'done'
   /** All paths that were sent and are to be removed when they are gone here. */
   readonly #known = new Set<string>()
 
@@ -52,6 +53,11 @@ export class DirectoryDeployment {
     return [...ignored, ...generated].some((entry) => entry === path || entry === `${path}/`)
   }
 
+  /** How far the last publication is, or was when it was interrupted. */
+  get stage(): SendStage {
+    return this.#stage
+  }
+
   /** Describes what is left out of the directory; empty if nothing is. */
   get leftOut(): string {
     return this.#survey === null ? '' : leftOutText(this.#survey, 'berth secrets import')
@@ -68,13 +74,31 @@ export class DirectoryDeployment {
    *
    * @param client calls the instance, which may have another address than at the last call
    * @param clean whether to remove all other files
+   * @param signal ends the waiting; a publication that has begun goes on
    * @returns null if nothing has changed since the last call
-   * @throws CommandError if there is no file, one cannot be sent, or the version does not come up
+   * @throws CommandError if there is no file, one cannot be sent, or the version does not come up; the signal's reason if
+   *   it aborts
    */
   async publish(
     client: Client,
     clean: boolean,
     onProgress: (progress: SendProgress) => void,
+    signal: AbortSignal,
+  ): Promise<DirectoryPublication | null> {
+    this.#stage = 'incomplete'
+    const publication = await this.#publish(client, clean, onProgress, signal).catch((error: unknown) => {
+      if (!signal.aborted) this.#stage = 'done'
+      throw error
+    })
+    this.#stage = 'done'
+    return publication
+  }
+
+  async #publish(
+    client: Client,
+    clean: boolean,
+    onProgress: (progress: SendProgress) => void,
+    signal: AbortSignal,
   ): Promise<DirectoryPublication | null> {
     const survey = await surveyDirectory(this.directory)
     this.#survey = survey
@@ -92,7 +116,7 @@ export class DirectoryDeployment {
     const fields = { removed, clean }
     const params = { serverId: this.serverId }
     const request = (parts: Omit<PartsOf<'deployments.push'>, 'params'>) =>
-      client.call('deployments.push', { params, ...parts })
+      client.call('deployments.push', { params, signal, ...parts })
     for (const path of paths) this.#known.add(path)
     try {
       const { response, sent } = await sendManifest({
@@ -101,7 +125,11 @@ export class DirectoryDeployment {
         first: changed,
         fields,
         request,
-        onProgress,
+        onProgress: (progress) => {
+          if (progress.isLast) this.#stage = 'last files'
+          onProgress(progress)
+        },
+        signal,
       })
       if (response.deployment === null) throw new Error('Nothing is missing, so it is published.')
       this.#failed = null

@@ -66,6 +66,13 @@ export async function surveyDirectory(directory: string): Promise<DirectorySurve
   return surveyor
 }
 
+/** Checks that there is a directory that can be read. @throws CommandError */
+export async function checkDirectory(directory: string): Promise<void> {
+  await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    throw directoryError(directory, error)
+  })
+}
+
 /** Returns a survey with these files and links only. */
 export function partOf(survey: DirectorySurvey, paths: readonly string[]): DirectorySurvey {
   const wanted = new Set(paths)

@@ -134,9 +134,9 @@ export async function createFrom(
   }
   await context.stderr.write(`Sending ${shown}: ${sizeOf(survey)}, in ${parts} parts.\n${leftOut}`)
   const { id, slug } = await create()
-  const pusher = new Pusher(session, client, directory, id, { isQuiet: options.json ?? false })
+  const pusher = new Pusher(session, directory, id, { isQuiet: options.json ?? false })
   try {
-    return (await pusher.send()).project
+    return (await pusher.send(client)).project
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
     throw new CommandError(

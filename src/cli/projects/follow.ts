@@ -120,7 +120,8 @@ export async function watchBringUp(
   }
 }
 
-const isFinal = ({ init_phase: phase }: Project): boolean => FINAL_PHASES.has(phase)
+/** Reports whether a bring-up is over, or waits for variables. */
+export const isFinal = ({ init_phase: phase }: Project): boolean => FINAL_PHASES.has(phase)
 
 /** Resolves to the project when its bring-up reaches a final phase. */
 export function waitUntilFinal(client: Client, { id }: Project, signal: AbortSignal): Promise<Project> {

@@ -2,11 +2,12 @@ import { basename, resolve } from 'node:path'
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import type { CommonOptions, Invocation } from '../command.ts'
-import { repeatOnChange } from '../directory/repeat-on-change.ts'
 import { sentText } from '../directory/report.ts'
+import { interruptedText } from '../directory/send.ts'
+import { watchDirectory } from '../directory/watch.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
-import { untilInterrupted } from '../interrupt.ts'
+import { followWork } from '../follow.ts'
 import { printLogEnd, projectLog } from '../log.ts'
 import { count, formatDuration, printable, printJson, timeOfDay } from '../output.ts'
 import { serverOrNew } from '../server-or-new.ts'
@@ -37,7 +38,7 @@ export async function pushProject(
   invocation: Invocation<[directory: string | undefined], PushOptions>,
   find: (client: Client, named: string) => Promise<Project>,
 ): Promise<number> {
-  const { session, args, options, connect, server } = invocation
+  const { session, args, options, connect, reconnect, server } = invocation
   const client = await connect()
   const named = options.project === undefined ? null : await find(client, options.project)
   const { directory, project } = await findTarget(session, client, args[0], named)
@@ -53,15 +54,22 @@ export async function pushProject(
       since: created.created_at,
       remedy: 'berth projects push',
     })
-    return options.watch ? watchAndPush(session, client, directory, created.id, options) : exitCode
+    if (!options.watch || exitCode > 128) return exitCode
+    return watchAndPush(session, { client, reconnect }, directory, created, options)
   }
   await rememberProject(session.context, directory, client, project.id)
-  if (options.watch) return watchAndPush(session, client, directory, project.id, options)
-  const pusher = new Pusher(session, client, directory, project.id, { isQuiet: options.json ?? false })
-  return untilInterrupted(async (signal) =>
-    report(session, client, await pusher.push(signal), options, signal),
+  if (options.watch) return watchAndPush(session, { client, reconnect }, directory, project, options)
+  const pusher = new Pusher(session, directory, project.id, { isQuiet: options.json ?? false })
+  return followWork(
+    session.context.stderr,
+    () => interruptedPush(pusher, project),
+    async (signal) => report(session, client, await pusher.push(client, signal), options, signal),
   )
 }
+
+/** Says what becomes of a push that Ctrl-C has ended. */
+const interruptedPush = ({ stage }: Pusher, { slug }: Project): string =>
+  interruptedText(stage, `the bring-up of ${slug}`, `berth projects logs ${slug} -f`)
 
 /** Returns the directory to send, and its project; null if it has none yet. */
 async function findTarget(
@@ -98,27 +106,29 @@ async function refuseTakenName(client: Client, name: string): Promise<void> {
 /** Pushes, and again after each change, until Ctrl-C. A failure is told, and the next change tries again. */
 async function watchAndPush(
   session: CliSession,
-  client: Client,
+  connection: { client: Client; reconnect: () => Promise<Client> },
   directory: string,
-  projectId: string,
+  project: Project,
   options: PushOptions,
 ): Promise<number> {
   const { stderr } = session.context
-  const pusher = new Pusher(session, client, directory, projectId, { isQuiet: options.json ?? false })
-  let isFirst = true
-  return repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
-    try {
-      const outcome = await pusher.push(signal)
+  const pusher = new Pusher(session, directory, project.id, { isQuiet: options.json ?? false })
+  const exitCode = await watchDirectory({
+    ...connection,
+    directory,
+    isLeftOut: pusher.isLeftOut,
+    target: { type: 'project', id: project.id },
+    stderr,
+    async send(client, signal, isFirst) {
+      const outcome = await pusher.push(client, signal)
       const { written, removed, began } = outcome.response
-      if (isFirst || outcome.isBack || written + removed > 0 || began !== null)
-        await report(session, client, outcome, { ...options, isWatched: true }, signal)
-    } catch (error) {
-      if (!(error instanceof CommandError) || error.code === 'not_found') throw error
-      await stderr.write(`${timeOfDay()}  berth: ${error.message}\n`)
-    }
-    if (isFirst) await stderr.write(`Watching ${printable(directory)}. Ctrl-C ends it.\n`)
-    isFirst = false
+      const isOfNote = outcome.isBack || written + removed > 0 || began !== null || outcome.phases.length > 0
+      if (isFirst || isOfNote) await report(session, client, outcome, { ...options, isWatched: true }, signal)
+    },
   })
+  const said = interruptedPush(pusher, project)
+  if (exitCode > 128 && said !== '') await stderr.write(`\nberth: ${said}`)
+  return exitCode
 }
 
 /** Prints what a push has led to. Returns the exit code. */

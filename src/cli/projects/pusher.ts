@@ -4,14 +4,14 @@ import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { ManifestReader } from '../directory/manifest.ts'
 import { leftOutText, sizeOf } from '../directory/report.ts'
-import { type SendProgress, sendManifest } from '../directory/send.ts'
+import { type SendProgress, type SendStage, sendManifest } from '../directory/send.ts'
 import { type DirectorySurvey, surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
 import type { LogLine } from '../log.ts'
 import { count, formatBytes } from '../output.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
-import { waitUntilFinal, watchBringUp } from './follow.ts'
+import { isFinal, waitUntilFinal, watchBringUp } from './follow.ts'
 
 /** The response of the API to a push. */
 export type PushResponse = ResponseOf<'projects.push'>
@@ -48,14 +48,19 @@ export class Pusher {
   #sent: FileManifest | null = null
   /** What did not come up, if that was sent last. */
   #failed: { manifest: FileManifest; outcome: PushOutcome } | null = null
+  #stage: SendStage = 'done'
 
   constructor(
     private readonly session: CliSession,
-    private readonly client: Client,
     private readonly directory: string,
     private readonly projectId: string,
     private readonly view: PusherView,
   ) {}
+
+  /** How far the last push is, or was when it was interrupted. */
+  get stage(): SendStage {
+    return this.#stage
+  }
 
   /** Reports whether a path was left out of the last push. */
   readonly isLeftOut = (path: string): boolean => {
@@ -66,10 +71,26 @@ export class Pusher {
   /**
    * Sends what differs, and waits until the app responds or has failed. Sends what has just failed no second time.
    *
+   * @param client calls the instance, which may have another address than at the last call
+   * @param signal ends the waiting; a bring-up that has begun goes on
    * @param onLine called with each line of the log that has been read meanwhile
-   * @throws CommandError if nothing can be sent
+   * @throws CommandError if nothing can be sent; the signal's reason if it aborts
    */
-  async push(signal: AbortSignal, onLine: (line: LogLine) => void = () => {}): Promise<PushOutcome> {
+  async push(
+    client: Client,
+    signal: AbortSignal,
+    onLine: (line: LogLine) => void = () => {},
+  ): Promise<PushOutcome> {
+    this.#stage = 'incomplete'
+    const outcome = await this.#push(client, signal, onLine).catch((error: unknown) => {
+      if (!signal.aborted) this.#stage = 'done'
+      throw error
+    })
+    this.#stage = 'done'
+    return outcome
+  }
+
+  async #push(client: Client, signal: AbortSignal, onLine: (line: LogLine) => void): Promise<PushOutcome> {
     const began = performance.now()
     const { survey, manifest } = await this.#look()
     if (this.#failed !== null && Bun.deepEquals(manifest, this.#failed.manifest)) {
@@ -79,13 +100,16 @@ export class Pusher {
     const before = this.#sent
     const hadFailed = this.#failed !== null
     const { isQuiet, status, label } = this.view
-    const { response, sent } = await this.#send(survey, manifest)
+    const { response, sent } = await this.#send(client, survey, manifest, signal)
     const { project } = response
+    // A connection that was lost may have left a bring-up under way.
+    const isUp = response.began === null && isFinal(project)
+    this.#stage = isUp ? 'done' : 'bring-up'
     const phases: string[] = []
     const watch = (): Promise<Project> =>
       isQuiet
-        ? waitUntilFinal(this.client, project, signal)
-        : watchBringUp(this.session, this.client, project, {
+        ? waitUntilFinal(client, project, signal)
+        : watchBringUp(this.session, client, project, {
             since: null,
             signal,
             status,
@@ -93,7 +117,7 @@ export class Pusher {
             onLine,
             onPhase: (phase) => phases.push(phase),
           })
-    const final = response.began === null ? project : await watch()
+    const final = isUp ? project : await watch()
     // The server has then put back what it had before.
     const hasFailed = final.init_phase === 'failed'
     if (hasFailed) this.#sent = before
@@ -109,9 +133,9 @@ export class Pusher {
    *
    * @throws CommandError if nothing can be sent
    */
-  async send(): Promise<PushResponse> {
+  async send(client: Client): Promise<PushResponse> {
     const { survey, manifest } = await this.#look()
-    return (await this.#send(survey, manifest)).response
+    return (await this.#send(client, survey, manifest, new AbortController().signal)).response
   }
 
   async #look(): Promise<{ survey: DirectorySurvey; manifest: FileManifest }> {
@@ -139,8 +163,10 @@ export class Pusher {
   }
 
   async #send(
+    client: Client,
     survey: DirectorySurvey,
     manifest: FileManifest,
+    signal: AbortSignal,
   ): Promise<{ response: PushResponse; sent: readonly string[] }> {
     const params = { projectId: this.projectId }
     using own = new StatusLine(this.session.context.stderr)
@@ -155,11 +181,14 @@ export class Pusher {
       manifest,
       // The server most likely lacks what has changed since the last push, and nothing else.
       first: this.#sent === null ? [] : compareManifests(manifest, this.#sent).changed,
-      request: (parts) => this.client.call('projects.push', { params, ...parts }),
+      // The response to the last part is quick, and says whether a bring-up has begun.
+      request: (parts, isLast) =>
+        client.call('projects.push', { params, ...parts, ...(isLast ? {} : { signal }) }),
       onProgress: (next) => {
         if (progress === null && next.files > 0 && !isQuiet) status.show(label, text)
         progress = next
       },
+      signal,
     })
     this.#sent = manifest
     return outcome

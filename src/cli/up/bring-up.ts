@@ -59,7 +59,7 @@ export class UpProjects {
       const pusher =
         directory === null
           ? null
-          : new Pusher(own, client, directory, id, { isQuiet: false, status: this.#status, label: name })
+          : new Pusher(own, directory, id, { isQuiet: false, status: this.#status, label: name })
       return [{ name, id, directory, session: own, pusher }]
     })
   }
@@ -122,7 +122,7 @@ export class UpProjects {
     const onLine = ({ seq = -1 }: LogLine): void => {
       this.#read.set(project.id, Math.max(seq, this.#read.get(project.id) ?? -1))
     }
-    if (pusher) return (await pusher.push(signal, onLine)).project
+    if (pusher) return (await pusher.push(this.#client, signal, onLine)).project
     if (project.init_phase === 'ready') return project
     const shown = { status: this.#status, label: name }
     return watchBringUp(session, this.#client, project, { since: null, signal, onLine, ...shown })
@@ -165,11 +165,11 @@ export class UpProjects {
   async #watchOne({ name, id, directory, session }: UpProject): Promise<void> {
     if (directory === null) return
     // What the bring-up prints is followed already.
-    const pusher = new Pusher(session, this.#client, directory, id, { isQuiet: true })
+    const pusher = new Pusher(session, directory, id, { isQuiet: true })
     const { stdout, stderr } = session.context
-    await repeatOnChange(directory, pusher.isLeftOut, async (signal) => {
+    const run = async (signal: AbortSignal): Promise<void> => {
       try {
-        const { response, project, tookMs, isBack } = await pusher.push(signal)
+        const { response, project, tookMs, isBack } = await pusher.push(this.#client, signal)
         if (isBack) await stdout.write('Back at the version that runs.\n')
         if (response.written + response.removed === 0 && response.began === null) return
         const taken = response.began === null ? await takenChange(project, signal) : null
@@ -180,6 +180,7 @@ export class UpProjects {
         if (!(error instanceof CommandError)) throw error
         await stderr.write(`${paint(stderr, 'red', error.message)}\n`)
       }
-    })
+    }
+    await repeatOnChange({ directory, isLeftOut: pusher.isLeftOut, run })
   }
 }
