@@ -22,8 +22,12 @@ export interface Workspace {
    */
   manifest(directory: string, paths: readonly string[] | null): Promise<ManifestEntry[]>
 
-  /** Returns the bytes of a regular file. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`. */
-  read(path: string): Promise<Uint8Array>
+  /**
+   * Returns the bytes of a regular file. Throws `WorkspaceError` `outside`, `missing`, `not_a_file`, `too_large`.
+   *
+   * @param most bytes that the file may have. A program can make a file of any size at any time, without any disk
+   */
+  read(path: string, most?: number): Promise<Uint8Array>
 
   /**
    * Opens a regular file to be read in parts. Later reads see the opened file even if another replaces it. The caller
@@ -185,6 +189,9 @@ export interface WorkspaceFile extends Disposable {
   read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>>
 }
 
+/** Most bytes that `Workspace.read` returns if its caller names no limit. */
+export const MAX_READ_BYTES = 64 * 1024 * 1024
+
 /** Why a workspace refused a path. */
 export const WORKSPACE_FAULTS = [
   /** The path, or a link on the way, leads out of the workspace. */
@@ -199,6 +206,8 @@ export const WORKSPACE_FAULTS = [
   'invalid',
   /** The disk under the data directory is full. */
   'disk_full',
+  /** The file is larger than the caller takes. */
+  'too_large',
 ] as const
 
 /** One of `WORKSPACE_FAULTS`. */

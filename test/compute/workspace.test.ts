@@ -7,6 +7,7 @@ import {
   readdirSync,
   readlinkSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { isTemporary } from '../../src/compute/local/temporary-file.ts'
@@ -233,6 +234,16 @@ for (const kind of KINDS) {
       }
       for (const [name, target] of Object.entries(links)) expect(readlinkSync(box.at(name))).toBe(target)
       expect(await box.workspace.list({ all: true })).toEqual(['a/b/target'])
+    })
+
+    test('a file of any size that takes no disk is refused before it is read', async () => {
+      await using box = await Box.open(kind)
+      writeFileSync(box.at('f'), 'text')
+      truncateSync(box.at('f'), 2 ** 40)
+      await expectFault(box.workspace.read('f'), 'too_large')
+      await box.write('g', 'text')
+      await expectFault(box.workspace.read('g', 3), 'too_large')
+      expect(await box.workspace.read('g', 4)).toHaveLength(4)
     })
 
     test('writing through a dangling link makes its target', async () => {

@@ -92,6 +92,13 @@ export const notAFile = (path: string): WorkspaceError =>
 export const theRoot = (path: string): WorkspaceError =>
   new WorkspaceError('root', `${quote(path)} is the workspace itself. Name a file or folder in it.`)
 
+/** Returns the refusal of a file that is larger than its reader takes. */
+export const tooLarge = (path: string, size: number, most: number): WorkspaceError =>
+  new WorkspaceError(
+    'too_large',
+    `${quote(path)} has ${size} bytes, more than the ${most} that are read at once. Split it with a command first.`,
+  )
+
 /** Formats a path for a message: on one line and not too long. */
 export function quote(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)

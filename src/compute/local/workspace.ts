@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import {
   type DirectoryEntry,
+  MAX_READ_BYTES,
   type ManifestEntry,
   type MergeOptions,
   type Staging,
@@ -27,7 +28,16 @@ import { mergeStaged, moveStaged, STAGING, StagingArea } from './staging.ts'
 import { isTemporary, TemporaryFile, temporaryName } from './temporary-file.ts'
 import { listFiles, measureUsage, removeEntry } from './tree.ts'
 import { watchDirectory } from './watch-directory.ts'
-import { invalid, missing, notAFile, parsePath, plainPaths, quote, theRoot } from './workspace-path.ts'
+import {
+  invalid,
+  missing,
+  notAFile,
+  parsePath,
+  plainPaths,
+  quote,
+  theRoot,
+  tooLarge,
+} from './workspace-path.ts'
 
 /** How often a write begins again when a directory on the way is removed under it. */
 const MAX_ATTEMPTS = 8
@@ -72,8 +82,9 @@ export class LocalWorkspace implements Workspace {
   }
 
   /** See `Workspace.read`. Reads a growing file up to the size it had when it was opened. */
-  async read(path: string): Promise<Uint8Array> {
+  async read(path: string, most = MAX_READ_BYTES): Promise<Uint8Array> {
     using file = await this.open(path)
+    if (file.size > most) throw tooLarge(path, file.size, most)
     return await file.read(0, file.size)
   }
 

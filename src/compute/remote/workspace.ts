@@ -2,12 +2,13 @@ import { rm } from 'node:fs/promises'
 import { ComputeError } from '../compute-error.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { StagingArea } from '../local/staging.ts'
-import { plainPaths } from '../local/workspace-path.ts'
+import { plainPaths, tooLarge } from '../local/workspace-path.ts'
 import type { SandboxdClient } from '../sandboxd/client.ts'
 import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
 import { type FileCallName, ProtocolError } from '../sandboxd/protocol.ts'
 import {
   type DirectoryEntry,
+  MAX_READ_BYTES,
   type ManifestEntry,
   type MergeOptions,
   type Staging,
@@ -37,9 +38,6 @@ import {
 
 /** Longest path that is taken from a watch, in bytes: the system's own limit. */
 const MAX_PATH_BYTES = 4096
-
-/** Largest file to read at once: its size is what sandboxd says. */
-const MAX_READ_BYTES = 512 * 1024 * 1024
 
 /** The options of a `RemoteWorkspace`. */
 export interface RemoteWorkspaceOptions {
@@ -82,11 +80,10 @@ export class RemoteWorkspace implements Workspace {
     }
   }
 
-  async read(path: string): Promise<Uint8Array> {
+  async read(path: string, most = MAX_READ_BYTES): Promise<Uint8Array> {
     return await this.#receive('read', { path }, async (call) => {
       const size = readSize(await call.result)
-      if (size > MAX_READ_BYTES)
-        throw new ComputeError(`A file of ${size} bytes is too large to read at once.`)
+      if (size > most) throw tooLarge(path, size, most)
       return await readFile(call, size)
     })
   }

@@ -3,6 +3,9 @@ import { NPM_SETTINGS_FILE, NPM_VARIABLES } from '../../compute/npm-settings.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { parseToml } from '../../runtime/toml.ts'
 
+/** Most bytes of a file with settings of a package manager. A larger one counts as empty. */
+const MAX_SETTINGS_BYTES = 1024 * 1024
+
 /** The directory in which a command installs packages. */
 export interface InstallTarget {
   /** The directory of tools of the sandbox (`Sandbox.tools`). */
@@ -55,7 +58,7 @@ async function customRegistries({
 }: InstallTarget): Promise<{ bun: boolean; yarn: boolean; userSettings: boolean }> {
   const read = async (path: string): Promise<string> => {
     try {
-      return new TextDecoder().decode(await workspace.read(path))
+      return new TextDecoder().decode(await workspace.read(path, MAX_SETTINGS_BYTES))
     } catch {
       return ''
     }

@@ -91,9 +91,12 @@ export class FilesService {
           `${JSON.stringify(path)} has ${entry.size} bytes, more than the ${READ_LIMIT} of one response. Split it with a command first.`,
         )
       }
-      return { path, ...decode(await workspace.read(path)) }
+      return { path, ...decode(await workspace.read(path, READ_LIMIT)) }
     } catch (error) {
-      if (error instanceof WorkspaceError && error.fault !== 'disk_full') throw missing()
+      if (!(error instanceof WorkspaceError)) throw error
+      // It has grown since.
+      if (error.fault === 'too_large') throw new BerthError('payload_too_large', error.message)
+      if (error.fault !== 'disk_full') throw missing()
       throw error
     }
   }

@@ -61,6 +61,9 @@ export class PreviousCode {
       if (entry.kind === 'link') await symlink(entry.target, copy)
       else {
         using file = await this.#workspace.open(below(this.#directory, entry.path))
+        // It may have grown since it was described.
+        this.#bytes += Math.max(0, file.size - entry.size)
+        if (this.#bytes > MAX_KEPT_BYTES) return false
         await Bun.write(copy, await file.read(0, file.size))
         await chmod(copy, file.mode)
       }

@@ -264,6 +264,9 @@ export class ProjectPushes {
 const WATCHING =
   /(?:^|\s)--(?:watch|hot|reload)(?=[\s=]|$)|\b(?:nodemon|ts-node-dev)\b|\btsx watch\b|\b(?:next|nuxt|astro|remix|vite) dev\b|\b(?:ng|vite|webpack) serve\b|(?:^|[\s/])vite(?=\s+-|\s*$)|\bflask\b.*\s--debug\b/
 
+/** Most bytes of a package.json that is read. */
+const MAX_PACKAGE_BYTES = 4 * 1024 * 1024
+
 /** Matches a command that runs a script of package.json. */
 const SCRIPT = /\b(?:bun|npm|pnpm|yarn)(?: --bun)? run ([\w:.-]+)/
 
@@ -273,7 +276,7 @@ async function watchesItself({ start }: AppPlan, workspace: Workspace, directory
   const script = SCRIPT.exec(start.command)?.[1]
   if (script === undefined) return false
   try {
-    const text = Buffer.from(await workspace.read(`${directory}/package.json`)).toString()
+    const text = Buffer.from(await workspace.read(`${directory}/package.json`, MAX_PACKAGE_BYTES)).toString()
     const { scripts } = JSON.parse(text) as { scripts?: Record<string, unknown> }
     return WATCHING.test(String(scripts?.[script] ?? ''))
   } catch {

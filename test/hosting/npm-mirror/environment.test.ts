@@ -1,4 +1,8 @@
 import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { LocalWorkspace } from '../../../src/compute/local/workspace.ts'
 import { installEnvironment } from '../../../src/hosting/npm-mirror/environment.ts'
 
 async function environment(files: Record<string, string>, directory = 'projects/app') {
@@ -41,4 +45,23 @@ test.each([
   ['projects/other/.npmrc', 'registry=https://npm.example/\n', {}],
 ])('%s with %j', async (path, text, difference) => {
   expect(mirrored(await environment({ [path]: text }))).toEqual({ ...ALL, ...difference })
+})
+
+test('settings of any size that take no disk are not read', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'berth-settings-'))
+  try {
+    for (const name of ['.npmrc', 'bunfig.toml', '.yarnrc.yml']) {
+      writeFileSync(join(folder, name), 'registry=https://npm.example/\n')
+      truncateSync(join(folder, name), 3 * 2 ** 30)
+    }
+    const before = process.memoryUsage.rss()
+    const env = await installEnvironment({
+      ...{ tools: '/opt/berth', workspace: new LocalWorkspace(folder), directory: '' },
+      ...{ origin: 'http://127.0.0.1:4873', token: 'T' },
+    })
+    expect(process.memoryUsage.rss() - before).toBeLessThan(500 * 2 ** 20)
+    expect(mirrored(env)).toEqual(ALL)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

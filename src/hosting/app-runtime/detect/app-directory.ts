@@ -112,12 +112,12 @@ export class AppDirectory {
   async #read(path: string): Promise<string | null> {
     const entry = await this.#stat(path)
     if (entry?.kind !== 'file') return null
-    if (entry.size > MAX_BYTES) throw new AppError(`${path} is larger than ${MAX_BYTES / 2 ** 20} MiB.`)
     try {
-      return new TextDecoder().decode(await this.#workspace.read(this.#at(path)))
+      return new TextDecoder().decode(await this.#workspace.read(this.#at(path), MAX_BYTES))
     } catch (error) {
-      if (error instanceof WorkspaceError) return null
-      throw error
+      if (!(error instanceof WorkspaceError)) throw error
+      if (error.fault !== 'too_large') return null
+      throw new AppError(`${path} is larger than ${MAX_BYTES / 2 ** 20} MiB.`)
     }
   }
 

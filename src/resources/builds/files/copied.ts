@@ -94,7 +94,7 @@ export async function compareFile(
   original: TemplateFile | undefined,
 ): Promise<'same' | 'changed' | 'removed'> {
   try {
-    const bytes = await workspace.read(path)
+    const bytes = await workspace.read(path, original?.bytes.length ?? 0)
     return original !== undefined && Buffer.compare(bytes, original.bytes) === 0 ? 'same' : 'changed'
   } catch (error) {
     if (error instanceof WorkspaceError) return error.fault === 'missing' ? 'removed' : 'changed'

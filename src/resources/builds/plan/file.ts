@@ -88,9 +88,7 @@ async function exists(workspace: Workspace, path: string): Promise<boolean> {
 /** Returns a file's text; null if it is not a file or is too large. */
 async function readText(workspace: Workspace, path: string): Promise<string | null> {
   try {
-    const entry = await workspace.stat(path)
-    if (entry?.kind !== 'file' || entry.size > MAX_BYTES) return null
-    return new TextDecoder().decode(await workspace.read(path))
+    return new TextDecoder().decode(await workspace.read(path, MAX_BYTES))
   } catch (error) {
     if (error instanceof WorkspaceError) return null
     throw error

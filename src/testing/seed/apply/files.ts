@@ -22,7 +22,7 @@ export async function putFiles(
     const path = directory === '' ? source.path : `${directory}/${source.path}`
     await one.run(async () => {
       const bytes = read(source)
-      const present = await workspace.read(path).catch((error) => {
+      const present = await workspace.read(path, bytes.length).catch((error) => {
         if (error instanceof WorkspaceError) return null
         throw error
       })
