@@ -39,12 +39,14 @@ export const runScript = (sandbox: Sandbox, script: string): Promise<Result> =>
 /** What no command may ask of the kernel. */
 export function systemCallTests(name: Isolation): void {
   describe('system calls', () => {
-    test('reach no key of the kernel’s keyrings, no vsock and no io_uring', async () => {
+    test('reach no key of the kernel’s keyrings, no vsock and no io_uring, and reserve no file', async () => {
       await using bench = new Bench(name)
       const { stdout, stderr } = await runScript(
         await bench.start(),
         `
-        const [add, request, keyctl, socket] = arm ? [217, 218, 219, 198] : [248, 249, 250, 41]
+        import { openSync } from 'node:fs'
+        const [add, request, keyctl, socket, fcntl] = arm ? [217, 218, 219, 198, 25] : [248, 249, 250, 41, 72]
+        const file = openSync(process.argv[1], 'r+')
         const text = (value) => ptr(Buffer.from(value + '\\0'))
         const user = -4
         console.log(JSON.stringify({
@@ -53,6 +55,8 @@ export function systemCallTests(name: Isolation): void {
           describe: call(keyctl, 6, user),
           ring: call(425, 8, ptr(new Uint8Array(120))),
           vsock: call(socket, 40, 1),
+          lease: call(fcntl, file, 1024, 1),
+          delegation: call(fcntl, file, 1040, 0),
           tcp: call(socket, 2, 1) > 0,
           unix: Math.min(call(socket, 1, 1), 1),
         }))`,
@@ -64,6 +68,8 @@ export function systemCallTests(name: Isolation): void {
         describe: -ENOSYS,
         ring: -ENOSYS,
         vsock: -EAFNOSUPPORT,
+        lease: -EPERM,
+        delegation: -EPERM,
         tcp: true,
         unix: name === 'landlock' ? -EAFNOSUPPORT : 1,
       })

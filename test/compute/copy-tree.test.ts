@@ -20,6 +20,7 @@ import { join } from 'node:path'
 import { copyTree } from '../../src/compute/local/copy-tree.ts'
 import { pinRoot } from '../../src/compute/local/pinned.ts'
 import { temporaryName } from '../../src/compute/local/temporary-file.ts'
+import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
 import { Snapshots } from '../../src/testing/snapshots/snapshots.ts'
 
 const LINUX = process.platform === 'linux'
@@ -142,3 +143,38 @@ const pairs = Array.from({ length: ${PAIRS} }, (_, n) => {
 console.log('begun')
 for (;; Bun.sleepSync(1)) for (const [d, l] of pairs) syscall(RENAMEAT2, -100, ptr(d), -100, ptr(l), 2)
 `
+
+/** Reserves a file for as long as it runs: whoever opens it waits for the program, by default 45 s (fcntl(2)). */
+const RESERVE = `
+  import { dlopen } from 'bun:ffi'
+  import { openSync } from 'node:fs'
+  const { symbols } = dlopen('libc.so.6', { fcntl: { args: ['int', 'int', 'int'], returns: 'int' } })
+  const [F_SETSIG, F_SETLEASE, F_WRLCK] = [10, 1024, 1]
+  process.on('SIGCHLD', () => {})
+  const fd = openSync(process.argv.at(-1), 'r+')
+  symbols.fcntl(fd, F_SETSIG, 17)
+  console.log(symbols.fcntl(fd, F_SETLEASE, F_WRLCK))
+  process.stdin.resume()
+`
+
+test.skipIf(!LINUX).each([10, 100_000])(
+  'a file of %d bytes that a program has reserved keeps neither a copy nor a reader waiting',
+  async (size) => {
+    mkdirSync(at('tree'))
+    writeFileSync(at('tree/f'), Buffer.alloc(size, 'f'))
+    await using holder = Bun.spawn([process.execPath, '-e', RESERVE, at('tree/f')], {
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
+    const { value } = await holder.stdout.getReader().read()
+    expect(Buffer.from(value ?? []).toString()).toBe('0\n')
+    const begun = performance.now()
+    await expect(copied()).rejects.toThrow('A program of a server has reserved "f"')
+    await expect(new LocalWorkspace(at('tree')).read('f')).rejects.toMatchObject({ fault: 'not_a_file' })
+    expect(await new LocalWorkspace(at('tree')).manifest('', null)).toEqual([])
+    expect(performance.now() - begun).toBeLessThan(20_000)
+    holder.stdin.end()
+    expect(await holder.exited).toBe(0)
+  },
+)

@@ -91,6 +91,17 @@ describe.each([...ARCHITECTURES])('the filter of system calls for %s', (arch) =>
     }
   })
 
+  test('lets no file be reserved, whoever would wait for it, and every other operation on a descriptor', () => {
+    const [setLease, setDelegation] = [1024n, 1040n]
+    for (const command of [setLease, setDelegation, setLease + 2n ** 32n])
+      expect(answer('fcntl', 3n, command, 1n)).toBe(EPERM)
+    const others = Array.from({ length: 2048 }, (_, command) => BigInt(command))
+    expect(others.filter((command) => answer('fcntl', 3n, command) !== ALLOW)).toEqual([
+      setLease,
+      setDelegation,
+    ])
+  })
+
   test('lets limits of sandboxd be read, not be set', () => {
     expect(answer('prlimit64', OWN, 7n, 0n, 1n)).toBe(ALLOW)
     for (const limits of [1n, 2n ** 32n, 2n ** 63n]) {

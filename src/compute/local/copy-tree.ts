@@ -2,7 +2,6 @@ import {
   chmodSync,
   closeSync,
   constants,
-  copyFileSync,
   ftruncateSync,
   lchownSync,
   linkSync,
@@ -10,11 +9,14 @@ import {
   mkdirSync,
   openSync,
   readlinkSync,
+  readSync,
   type Stats,
   symlinkSync,
   utimesSync,
+  writeSync,
 } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { openLibc } from '../sandboxd/libc.ts'
 import { readInto, writeAll } from './descriptor-io.ts'
@@ -34,12 +36,14 @@ import { isTemporary } from './temporary-file.ts'
 /** Size of a file, in bytes, up to which a copy takes less time than a turn through the thread pool. */
 const SMALL_FILE = 64 * 1024
 
-/** Bytes of a file with holes that are copied at a time. */
-const PIECE = 1024 * 1024
+/** Bytes of a large file that are copied at a time. */
+const PIECE = 4 * 1024 * 1024
 
 /** Of lseek(2). */
 const SEEK_DATA = 3
 const SEEK_HOLE = 4
+/** Of ioctl_ficlone(2). */
+const FICLONE = 0x40049409
 
 const READ = 0o400
 const READ_AND_SEARCH = 0o500
@@ -118,7 +122,10 @@ function leave(chain: DirectoryChain, { to, stats, closedMode }: CopyFrame): voi
 class FileCopier {
   /** The copy of each file that has several names, by its inode. */
   readonly #copies = new Map<string, EntryName>()
-  #seek: ((descriptor: number, offset: number, whence: number) => number) | null = null
+  readonly #scratch = new Uint8Array(SMALL_FILE)
+  #calls: CopyCalls | null = null
+  /** Whether the file system may share blocks. */
+  #shares = true
 
   /** Copies an entry, if it is there. @returns false for a directory, which it does not copy */
   async copy(dir: PinnedEntry, name: EntryName, to: EntryName): Promise<boolean> {
@@ -148,38 +155,32 @@ class FileCopier {
     const closedMode = addPermissions(entry, READ)
     try {
       await this.#copyContent(entry, to)
+    } catch (error) {
+      throw codeOf(error) === 'EAGAIN' ? reserved(to) : error
     } finally {
       if (closedMode !== null) chmodSync(entry.path, closedMode)
     }
     setAttributes(to, stats)
   }
 
+  /**
+   * Copies as many bytes as the file had when it was found, and no hole: a program can make it longer at any time, without
+   * any disk. Opens it without waiting, because a program can have reserved it (`F_SETLEASE` of fcntl(2)); then any other
+   * way to open it, also that of `copyFile`, waits for 45 s.
+   */
   async #copyContent(entry: PinnedEntry, to: EntryName): Promise<void> {
+    if (!entry.pinned) return await copyFile(entry.path, to, COPY_MODE)
     const { size, blocks } = entry.stats
-    if (blocks * 512 < size && entry.pinned) await this.#copyData(entry, to)
-    else if (size <= SMALL_FILE) copyFileSync(entry.path, to, COPY_MODE)
-    else await copyFile(entry.path, to, COPY_MODE)
-  }
-
-  /** Copies a file with holes, which would otherwise fill the disk. */
-  async #copyData(entry: PinnedEntry, to: EntryName): Promise<void> {
-    this.#seek ??= loadSeek()
-    const { O_WRONLY, O_CREAT, O_EXCL } = constants
     const from = openForReading(entry)
     try {
-      const copy = openSync(to, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+      const copy = openSync(to, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
       try {
-        const { size } = entry.stats
-        const piece = new Uint8Array(PIECE)
-        for (let at = this.#seek(from, 0, SEEK_DATA); at >= 0 && at < size; ) {
-          const end = this.#seek(from, at, SEEK_HOLE)
-          const read = await readInto(from, piece, 0, Math.min(PIECE, end - at, size - at), at)
-          // It has become shorter.
-          if (read === 0) break
-          await writeAll(copy, piece.subarray(0, read), at)
-          at = this.#seek(from, at + read, SEEK_DATA)
-        }
-        ftruncateSync(copy, size)
+        if (size === 0) return
+        this.#calls ??= loadCalls()
+        if (this.#shares && this.#calls.share(from, copy)) return
+        this.#shares = false
+        if (size <= SMALL_FILE && blocks * 512 >= size) copySmall(from, copy, this.#scratch.subarray(0, size))
+        else await copyData(from, copy, size, this.#calls)
       } finally {
         closeSync(copy)
       }
@@ -189,10 +190,46 @@ class FileCopier {
   }
 }
 
-function loadSeek(): (descriptor: number, offset: number, whence: number) => number {
-  const { lseek } = openLibc({ lseek: { args: ['int', 'i64', 'int'], returns: 'i64' } })
-  return (descriptor, offset, whence) => Number(lseek(descriptor, offset, whence))
+function copySmall(from: number, copy: number, bytes: Uint8Array): void {
+  const read = readSync(from, bytes, 0, bytes.length, 0)
+  for (let at = 0; at < read; ) at += writeSync(copy, bytes, at, read - at)
 }
+
+/** Copies what a file has between its holes. */
+async function copyData(from: number, copy: number, size: number, { seek }: CopyCalls): Promise<void> {
+  const piece = new Uint8Array(Math.min(PIECE, size))
+  for (let at = seek(from, 0, SEEK_DATA); at >= 0 && at < size; ) {
+    const end = seek(from, at, SEEK_HOLE)
+    const read = await readInto(from, piece, 0, Math.min(piece.length, end - at, size - at), at)
+    // It has become shorter.
+    if (read === 0) break
+    await writeAll(copy, piece.subarray(0, read), at)
+    at = seek(from, at + read, SEEK_DATA)
+  }
+  ftruncateSync(copy, size)
+}
+
+/** System calls that Bun has no function for. */
+interface CopyCalls {
+  /** See lseek(2). */
+  seek(descriptor: number, offset: number, whence: number): number
+  /** Has an empty file share the blocks of another one. @returns whether the file system can */
+  share(from: number, copy: number): boolean
+}
+
+function loadCalls(): CopyCalls {
+  const { lseek, ioctl } = openLibc({
+    lseek: { args: ['int', 'i64', 'int'], returns: 'i64' },
+    ioctl: { args: ['int', 'u64', 'int'], returns: 'int' },
+  })
+  return {
+    seek: (descriptor, offset, whence) => Number(lseek(descriptor, offset, whence)),
+    share: (from, copy) => ioctl(copy, FICLONE, from) === 0,
+  }
+}
+
+const reserved = (to: EntryName): Error =>
+  new Error(`A program of a server has reserved ${JSON.stringify(basename(String(to)))} (a lease). End it`)
 
 /** Gives a copied file or directory what its original has. */
 function setAttributes(path: EntryName, stats: Stats): void {

@@ -128,8 +128,11 @@ export function canSkip(error: unknown): boolean {
   return SKIPPED.includes(codeOf(error))
 }
 
-/** The last is of a link that has become something else (readlink(2)). */
+/**
+ * EINVAL is of a link that has become something else (readlink(2)), EAGAIN of a file that a program has reserved (F_SETLEASE
+ * of fcntl(2)).
+ */
 const SKIPPED: readonly unknown[] = [
   ...['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'ENAMETOOLONG'],
-  'EINVAL',
+  ...['EINVAL', 'EAGAIN'],
 ]

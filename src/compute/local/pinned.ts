@@ -87,13 +87,14 @@ export function joinNames(path: EntryName, name: EntryName): EntryName {
 
 /**
  * Opens a pinned regular file for reading; the caller closes the descriptor. `O_NONBLOCK` keeps the call from waiting
- * if a FIFO has replaced a checked path.
+ * if a FIFO has replaced a checked path, or a program has reserved the file (`F_SETLEASE` of fcntl(2)): then it throws EAGAIN.
  *
  * @throws the system's error, or ENOENT if another file has replaced the pinned one
  */
 export function openForReading(file: PinnedEntry): number {
-  const noFollow = file.pinned ? 0 : constants.O_NOFOLLOW
-  const descriptor = openSync(file.path, constants.O_RDONLY | constants.O_NONBLOCK | noFollow)
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK
+  if (file.pinned) return openSync(file.path, flags)
+  const descriptor = openSync(file.path, flags | constants.O_NOFOLLOW)
   const { dev, ino } = fstatSync(descriptor)
   if (dev === file.stats.dev && ino === file.stats.ino) return descriptor
   closeSync(descriptor)

@@ -208,6 +208,11 @@ export function toWorkspaceError(error: unknown, path: string): unknown {
         'not_a_file',
         `The mode of ${quote(path)}, or of a folder on the way, forbids it. Change it with chmod.`,
       )
+    case 'EAGAIN':
+      return new WorkspaceError(
+        'not_a_file',
+        `A program has reserved ${quote(path)} (a lease, fcntl(2)). End the program, then try again.`,
+      )
     case 'EISDIR':
     case 'ENOTDIR':
     case 'ELOOP':

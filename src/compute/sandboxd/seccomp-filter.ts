@@ -8,6 +8,8 @@ import { existsSync } from 'node:fs'
  *
  * It also protects sandboxd, which has the same user as the commands: they could have it run last or open no file, and
  * then exceed limits that it enforces.
+ *
+ * And it protects berth, which opens files of servers: a program that has reserved one could keep it waiting.
  */
 
 /** A processor architecture: its number in audit(7) and the numbers of its system calls. */
@@ -20,6 +22,7 @@ interface Architecture {
   /** prlimit64; changes a process's limits if it is given some. */
   limit: number
   prctl: number
+  fcntl: number
   /** setpriority and ioprio_set: the kind of group, then its number; the last kind is all processes of a user. */
   groups: readonly { number: number; user: number }[]
   /** sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr. */
@@ -40,6 +43,7 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
     socketpair: 53,
     limit: 302,
     prctl: 157,
+    fcntl: 72,
     groups: [
       { number: 141, user: 2 },
       { number: 251, user: 3 },
@@ -54,6 +58,7 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
     socketpair: 199,
     limit: 261,
     prctl: 167,
+    fcntl: 25,
     groups: [
       { number: 140, user: 2 },
       { number: 30, user: 3 },
@@ -73,6 +78,9 @@ const SOCK_SEQPACKET = 5
 const SOCK_TYPE_MASK = 0xf
 
 const PR_SET_DUMPABLE = 4
+
+/** F_SETLEASE and F_SETDELEG: whoever opens, or changes, what a program has reserved so waits for it, by default 45 s. */
+const RESERVE = [1024, 1040]
 
 const EPERM = 1
 const ENOSYS = 38
@@ -134,7 +142,8 @@ export function systemCallFilter(
 ): Uint8Array | null {
   const architecture = ARCHITECTURES[arch]
   if (architecture === undefined) return null
-  const { audit, absent, socket, socketpair, limit, prctl, groups, schedule, otherInterface } = architecture
+  const { audit, absent, socket, socketpair, limit, prctl, fcntl, groups, schedule, otherInterface } =
+    architecture
   const unlessProtected = (index: number): Instruction[] => [
     [LOAD, argument(index)],
     ...protectedThreads.flatMap((thread) => refuseIf(JUMP_IF_EQUAL, thread, EPERM)),
@@ -182,6 +191,11 @@ export function systemCallFilter(
           [RETURN, failWith(0)],
         ])
       : []),
+    ...forCall(fcntl, [
+      [LOAD, argument(1)],
+      ...RESERVE.flatMap((command) => refuseIf(JUMP_IF_EQUAL, command, EPERM)),
+      [RETURN, ALLOW],
+    ]),
     ...groups.flatMap(({ number, user }) =>
       forCall(number, [[LOAD, argument(0)], ...refuseIf(JUMP_IF_EQUAL, user, EPERM), ...unlessProtected(1)]),
     ),
