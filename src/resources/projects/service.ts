@@ -1,28 +1,24 @@
 import { WorkspaceError } from '../../compute/workspace.ts'
-import { BerthError, badRequest, notFound } from '../../errors.ts'
+import { badRequest, notFound } from '../../errors.ts'
 import { missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
-import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import { type Caller, mayReachProject } from '../../http/caller.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Plans } from '../accounts/plans.ts'
 import { appLog, type ReadableLog } from '../logs/readable-log.ts'
-import { checkEnvironment } from '../secrets/environment.ts'
 import type { ProjectSecrets, ProjectSecretsSet, ProjectVariables } from '../secrets/model.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
-import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import { ProjectApps } from './apps.ts'
-import { ProjectCode, type ResolvedSource } from './code.ts'
+import { ProjectCode } from './code.ts'
+import { ProjectCreation } from './creation.ts'
 import type { Project, ProjectCreate, ProjectInit, ProjectPush, ProjectUpdate, PushResult } from './model.ts'
 import { ProjectPushes } from './push.ts'
 import { ProjectRecords, type RecordsDependencies } from './records.ts'
-import { randomName, slugFor } from './slug.ts'
 import type { SourcesOptions } from './sources/sources.ts'
 import { type ProjectRow, projectDirectory, toProject } from './table.ts'
 
@@ -48,21 +44,17 @@ export class ProjectsService {
   readonly #dependencies: ProjectsDependencies
   readonly #records: ProjectRecords
   readonly #code: ProjectCode
+  readonly #creation: ProjectCreation
   readonly #pushes: ProjectPushes
-  /** Creates one project at a time, so that no two get the same slug or port or exceed the plan's limit. */
-  readonly #createMutex = new KeyedMutex()
 
   constructor(dependencies: ProjectsDependencies) {
     this.#dependencies = dependencies
     this.#records = new ProjectRecords(dependencies)
     this.#code = new ProjectCode({ ...dependencies, records: this.#records })
     this.apps = new ProjectApps({ ...dependencies, records: this.#records, code: this.#code })
-    this.#pushes = new ProjectPushes({
-      ...dependencies,
-      records: this.#records,
-      code: this.#code,
-      apps: this.apps,
-    })
+    const parts = { ...dependencies, records: this.#records, code: this.#code, apps: this.apps }
+    this.#creation = new ProjectCreation(parts)
+    this.#pushes = new ProjectPushes(parts)
   }
 
   /** Returns the projects of a server that the caller may access, newest first. @throws BerthError 404 */
@@ -106,41 +98,7 @@ export class ProjectsService {
     input: ProjectCreate,
     upload: Uint8Array | null,
   ): Promise<Project> {
-    const { servers } = this.#dependencies
-    const server = servers.getRow(caller, serverId)
-    if (caller.projects !== null) {
-      throw new BerthError(
-        'forbidden',
-        'This API key reaches only the projects of its list, which a new one is not in. Use a key without such a list.',
-      )
-    }
-    checkEnvironment('env', input.env ?? {})
-    const resolved = await this.#code.resolveSource(input, upload)
-    this.#checkCap(server)
-    if (resolved.source.type !== 'blank') servers.checkBudget(server)
-    const { port, release } = await this.#reservePort()
-    try {
-      const row = await this.#createMutex.run('', async () => {
-        // Code replaces the project's directory, so the slug must differ from existing directories.
-        const directories =
-          resolved.source.type === 'blank' ? [] : await this.#code.listDirectories(servers.workspace(server))
-        this.#checkCap(servers.getRow(caller, serverId))
-        return this.#add(server, input, resolved, { port, directories: new Set(directories) })
-      })
-      const { archive } = resolved
-      if (archive) {
-        try {
-          await this.apps.unpackUpload(row, (signal) => this.#code.unpack(row, server, archive, signal))
-        } catch (error) {
-          this.#records.delete(row)
-          throw error
-        }
-      }
-      await this.apps.startNew(row, archive !== null)
-      return this.#toProject(this.getRow(caller, row.id))
-    } finally {
-      release()
-    }
+    return this.get(caller, await this.#creation.create(caller, serverId, input, upload))
   }
 
   /**
@@ -275,60 +233,6 @@ export class ProjectsService {
   async openLog(caller: Caller, id: string): Promise<ReadableLog> {
     const { log } = await this.apps.app(this.getRow(caller, id))
     return appLog(log, this.#dependencies.clock)
-  }
-
-  #add(
-    server: ServerRow,
-    { name, description, visibility, lifecycle, env = {} }: ProjectCreate,
-    { source, defaults }: ResolvedSource,
-    { port, directories }: { port: number; directories: ReadonlySet<string> },
-  ): ProjectRow {
-    const { ids, clock, random } = this.#dependencies
-    const hasCode = source.type !== 'blank'
-    const title = name ?? defaults?.name ?? randomName(random)
-    const id = ids.next('prj', (taken) => this.#records.find(taken) !== undefined)
-    const now = clock.now()
-    const slugs = this.#records.listSlugs()
-    return this.#records.add(
-      {
-        id,
-        accountId: server.accountId,
-        serverId: server.id,
-        name: title,
-        slug: slugFor(title, (slug) => slugs.has(slug) || directories.has(slug)),
-        description: description ?? defaults?.description ?? null,
-        visibility: visibility ?? defaults?.visibility ?? 'private',
-        lifecycle: lifecycle ?? defaults?.lifecycle ?? 'persistent',
-        template: source.type === 'template' ? source.template : null,
-        source: this.#code.encryptSource(id, source),
-        port,
-        runtimeStatus: 'unbuilt',
-        initRunId: hasCode ? ids.next('irun') : null,
-        initPhase: hasCode ? 'fetch' : null,
-        initPhases: hasCode ? [{ phase: 'fetch', at: now }] : [],
-        createdAt: now,
-        updatedAt: now,
-      },
-      env,
-    )
-  }
-
-  async #reservePort(): Promise<ReservedPort> {
-    try {
-      return await this.#dependencies.hosting.reservePort()
-    } catch (error) {
-      if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
-      throw error
-    }
-  }
-
-  #checkCap(server: ServerRow): void {
-    const cap = this.#dependencies.plans.of(server.accountId).plan.projects[server.tier]
-    if (this.#records.count(server.id) < cap) return
-    throw new BerthError(
-      'plan_limit',
-      `The plan allows ${cap} projects on a ${server.tier} server. Delete one, or use a server of a larger tier.`,
-    )
   }
 
   async #remove(row: ProjectRow): Promise<void> {

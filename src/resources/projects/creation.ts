@@ -1,0 +1,147 @@
+import { BerthError } from '../../errors.ts'
+import type { Hosting } from '../../hosting/hosting.ts'
+import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
+import type { Caller } from '../../http/caller.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import { KeyedMutex } from '../../runtime/mutex.ts'
+import type { Random } from '../../runtime/random.ts'
+import type { Plans } from '../accounts/plans.ts'
+import { checkEnvironment } from '../secrets/environment.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import type { ProjectApps } from './apps.ts'
+import type { ProjectCode, ResolvedSource } from './code.ts'
+import type { ProjectCreate } from './model.ts'
+import type { ProjectRecords } from './records.ts'
+import { randomName, slugFor } from './slug.ts'
+import type { ProjectRow } from './table.ts'
+
+/** Dependencies of the creation of projects. */
+interface CreationDependencies {
+  clock: Clock
+  ids: Ids
+  /** For default names. */
+  random: Random
+  plans: Plans
+  servers: ServersService
+  hosting: Hosting
+  records: ProjectRecords
+  code: ProjectCode
+  apps: ProjectApps
+}
+
+/** Creates projects: within the plan's limit, with a slug and a port of their own. */
+export class ProjectCreation {
+  readonly #dependencies: CreationDependencies
+  /** Creates one project at a time, so that no two get the same slug or port or exceed the plan's limit. */
+  readonly #mutex = new KeyedMutex()
+
+  constructor(dependencies: CreationDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /**
+   * Creates a project and returns its id. If its source contains code, its bring-up has started when this resolves.
+   *
+   * @param upload the archive in the request's file
+   * @throws BerthError 400, 402 if the budget is used up, 403 for a key limited to projects or at the plan's limit,
+   * 404
+   */
+  async create(
+    caller: Caller,
+    serverId: string,
+    input: ProjectCreate,
+    upload: Uint8Array | null,
+  ): Promise<string> {
+    const { servers, code, apps, records } = this.#dependencies
+    const server = servers.getRow(caller, serverId)
+    if (caller.projects !== null) {
+      throw new BerthError(
+        'forbidden',
+        'This API key reaches only the projects of its list, which a new one is not in. Use a key without such a list.',
+      )
+    }
+    checkEnvironment('env', input.env ?? {})
+    const resolved = await code.resolveSource(input, upload)
+    this.#checkCap(server)
+    if (resolved.source.type !== 'blank') servers.checkBudget(server)
+    const { port, release } = await this.#reservePort()
+    try {
+      const row = await this.#mutex.run('', async () => {
+        // Code replaces the project's directory, so the slug must differ from existing directories.
+        const directories =
+          resolved.source.type === 'blank' ? [] : await code.listDirectories(servers.workspace(server))
+        this.#checkCap(servers.getRow(caller, serverId))
+        return this.#add(server, input, resolved, { port, directories: new Set(directories) })
+      })
+      const { archive } = resolved
+      if (archive) {
+        try {
+          await apps.unpackUpload(row, (signal) => code.unpack(row, server, archive, signal))
+        } catch (error) {
+          records.delete(row)
+          throw error
+        }
+      }
+      await apps.startNew(row, archive !== null)
+      return row.id
+    } finally {
+      release()
+    }
+  }
+
+  #add(
+    server: ServerRow,
+    { name, description, visibility, lifecycle, env = {} }: ProjectCreate,
+    { source, defaults }: ResolvedSource,
+    { port, directories }: { port: number; directories: ReadonlySet<string> },
+  ): ProjectRow {
+    const { ids, clock, random, records, code } = this.#dependencies
+    const hasCode = source.type !== 'blank'
+    const title = name ?? defaults?.name ?? randomName(random)
+    const id = ids.next('prj', (taken) => records.find(taken) !== undefined)
+    const now = clock.now()
+    const slugs = records.listSlugs()
+    return records.add(
+      {
+        id,
+        accountId: server.accountId,
+        serverId: server.id,
+        name: title,
+        slug: slugFor(title, (slug) => slugs.has(slug) || directories.has(slug)),
+        description: description ?? defaults?.description ?? null,
+        visibility: visibility ?? defaults?.visibility ?? 'private',
+        lifecycle: lifecycle ?? defaults?.lifecycle ?? 'persistent',
+        template: source.type === 'template' ? source.template : null,
+        source: code.encryptSource(id, source),
+        port,
+        runtimeStatus: 'unbuilt',
+        initRunId: hasCode ? ids.next('irun') : null,
+        initPhase: hasCode ? 'fetch' : null,
+        initPhases: hasCode ? [{ phase: 'fetch', at: now }] : [],
+        createdAt: now,
+        updatedAt: now,
+      },
+      env,
+    )
+  }
+
+  async #reservePort(): Promise<ReservedPort> {
+    try {
+      return await this.#dependencies.hosting.reservePort()
+    } catch (error) {
+      if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
+      throw error
+    }
+  }
+
+  #checkCap(server: ServerRow): void {
+    const cap = this.#dependencies.plans.of(server.accountId).plan.projects[server.tier]
+    if (this.#dependencies.records.count(server.id) < cap) return
+    throw new BerthError(
+      'plan_limit',
+      `The plan allows ${cap} projects on a ${server.tier} server. Delete one, or use a server of a larger tier.`,
+    )
+  }
+}
