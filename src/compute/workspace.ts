@@ -65,7 +65,13 @@ export interface Workspace {
    * Creates an empty directory on this machine in which berth prepares files for `moveIn`, out of reach of processes
    * on the server. The next start removes one that a killed berth leaves.
    */
-  staging(): Promise<Staging>
+  staging(options?: StagingOptions): Promise<Staging>
+
+  /**
+   * Returns a directory of this name that an earlier `staging({ isState: true })` has made, which may be gone. Throws Error for a name that none
+   * can have.
+   */
+  stagingNamed(name: string): Staging
 
   /**
    * Moves a directory in a `staging` directory, or that directory itself, to a path, replacing any entry there. A
@@ -134,8 +140,17 @@ export type ManifestEntry =
 
 /** A directory to prepare things in. Disposing of it removes it with all that was not placed. */
 export interface Staging extends AsyncDisposable {
-  /** Absolute path on this machine. */
+  /** Absolute path on this machine. Its last part is its name. */
   readonly path: string
+}
+
+/** The options of `Workspace.staging`. */
+export interface StagingOptions {
+  /**
+   * Whether it is part of the state, so that snapshots have it. What needs one after a kill has to look for it while berth recovers:
+   * the start then removes it.
+   */
+  readonly isState: boolean
 }
 
 /** A watch's filter and callback. */

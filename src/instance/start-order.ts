@@ -25,6 +25,7 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
     { name: 'signing in', stop: () => signIn.stop() },
     { name: 'keys', stop: () => keys.stop() },
     deliveries,
+    apps.service('unfinished pushes', unfinishedPushes, { recover: () => state.hasUnfinishedPushes() }),
     // Services above this line stop only after open requests have ended.
     { name: 'open requests', stop: boundary.requestsEnded },
     apps.service('sites', sites, { start: hasApps }),
@@ -43,6 +44,14 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
     { name: 'fixtures', start: boundary.applyFixtures },
   ]
 }
+
+/** Makes the files those of one version that a killed berth was changing. */
+const unfinishedPushes = ({ projects, deployments }: Apps): Lifecycle => ({
+  async recover() {
+    await projects.recover()
+    await deployments.recover()
+  },
+})
 
 type Apps = Awaited<ReturnType<Services['lazy']['apps']['get']>>
 

@@ -26,6 +26,11 @@ export class StateLookup {
     return this.#has(sql`FROM projects ${which}`) || this.#has(sql`FROM deployments ${which}`)
   }
 
+  /** Reports whether the files of an app were being changed. */
+  hasUnfinishedPushes(): boolean {
+    return this.#has(sql`FROM unfinished_pushes`)
+  }
+
   /** Reports whether a task has not ended. The condition is that of the index `tasks_unfinished`. */
   hasUnfinishedTasks(): boolean {
     return this.#has(sql`FROM tasks WHERE status IN ('running', 'awaiting_input')`)

@@ -20,6 +20,7 @@ import eventRequest from './migrations/0014_event_request.sql' with { type: 'tex
 import initPhases from './migrations/0015_init_phases.sql' with { type: 'text' }
 import attemptHeaders from './migrations/0016_attempt_headers.sql' with { type: 'text' }
 import serverLastUse from './migrations/0017_server_last_use.sql' with { type: 'text' }
+import unfinishedPushes from './migrations/0018_unfinished_pushes.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -43,6 +44,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   initPhases,
   attemptHeaders,
   serverLastUse,
+  unfinishedPushes,
 ]
 
 /** The number of the state's schema that this berth writes. */

@@ -2,11 +2,19 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:f
 import { join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
-import type { MergeOptions, Staging } from '../workspace.ts'
+import type { MergeOptions, Staging, StagingOptions } from '../workspace.ts'
 import { Pace } from './pace.ts'
 import { addPermissions, childPath, pinRoot } from './pinned.ts'
 import { resolvePath, toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
-import { isStale, isTemporary, TemporaryFile, temporaryName } from './temporary-file.ts'
+import {
+  isStale,
+  isStaleState,
+  isStateName,
+  isTemporary,
+  stateName,
+  TemporaryFile,
+  temporaryName,
+} from './temporary-file.ts'
 import { removeEntry } from './tree.ts'
 import { notAFile, quote, theRoot } from './workspace-path.ts'
 
@@ -32,10 +40,16 @@ export class StagingArea {
   }
 
   /** Makes an empty directory of mode 0700. */
-  make(): Staging {
-    const { path, remove } = this.freshPath()
+  make({ isState }: StagingOptions = { isState: false }): Staging {
+    const { path, remove } = this.freshPath(isState ? stateName() : temporaryName())
     mkdirSync(path, { mode: 0o700 })
     return { path, [Symbol.asyncDispose]: remove }
+  }
+
+  /** See `Workspace.stagingNamed`. */
+  named(name: string): Staging {
+    if (!isStateName(name)) throw new Error(`${quote(name)} is no name of the workspace's staging area.`)
+    return { path: join(this.#root, name), [Symbol.asyncDispose]: () => this.#remove(name) }
   }
 
   /** Makes an empty file. Throws the system's error. */
@@ -44,9 +58,8 @@ export class StagingArea {
   }
 
   /** Returns an unused path in the area, for an entry to be moved away. */
-  freshPath(): { path: string; remove(): Promise<void> } {
+  freshPath(name: string = temporaryName()): { path: string; remove(): Promise<void> } {
     mkdirSync(this.#root, { recursive: true, mode: 0o700 })
-    const name = temporaryName()
     return { path: join(this.#root, name), remove: () => this.#remove(name) }
   }
 
@@ -66,13 +79,14 @@ export class StagingArea {
     const [name, ...below] = path.startsWith(`${this.#root}/`)
       ? path.slice(this.#root.length + 1).split('/')
       : []
-    return name !== undefined && isTemporary(name) && !below.includes('..')
+    const isOwn = name !== undefined && (isTemporary(name) || isStateName(name))
+    return isOwn && !below.includes('..')
   }
 
   /** Removes what killed berths left here. */
   async sweep(): Promise<void> {
     for (const name of ifPresent(() => readdirSync(this.#root)) ?? [])
-      if (isStale(name)) await this.#remove(name)
+      if (isStale(name) || isStaleState(name)) await this.#remove(name)
   }
 
   async #remove(name: string): Promise<void> {

@@ -9,19 +9,44 @@ import { writeAll } from './descriptor-io.ts'
  */
 const PATTERN = /^\.berth-([0-9a-z]+)-[0-9a-f]{16}\.tmp$/
 
+/** Names of the same kind, of what belongs to the state until it is removed. */
+const STATE_PATTERN = /^\.berth-([0-9a-z]+)-[0-9a-f]{16}\.kept$/
+
 /** Returns a fresh name that nothing in the sandbox can guess and occupy. */
 export function temporaryName(): string {
-  return `.berth-${processMark()}-${Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('hex')}.tmp`
+  return `${freshStem()}.tmp`
 }
+
+/** Returns a fresh name for what belongs to the state until it is removed. */
+export function stateName(): string {
+  return `${freshStem()}.kept`
+}
+
+const freshStem = (): string =>
+  `.berth-${processMark()}-${Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('hex')}`
 
 /** Reports whether a name is of this kind: such files are not the user's. */
 export function isTemporary(name: string): boolean {
   return PATTERN.test(name)
 }
 
-/** Reports whether a name is of this kind and its process has ended. */
+/** Reports whether a name is one of `stateName`. */
+export function isStateName(name: string): boolean {
+  return STATE_PATTERN.test(name)
+}
+
+/** Reports whether a name is one of `temporaryName` and its process has ended. */
 export function isStale(name: string): boolean {
-  const mark = PATTERN.exec(name)?.[1]
+  return isOfEndedProcess(PATTERN, name)
+}
+
+/** Reports whether a name is one of `stateName` and its process has ended. */
+export function isStaleState(name: string): boolean {
+  return isOfEndedProcess(STATE_PATTERN, name)
+}
+
+function isOfEndedProcess(pattern: RegExp, name: string): boolean {
+  const mark = pattern.exec(name)?.[1]
   return mark !== undefined && mark !== processMark()
 }
 

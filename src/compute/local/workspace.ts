@@ -7,6 +7,7 @@ import {
   type ManifestEntry,
   type MergeOptions,
   type Staging,
+  type StagingOptions,
   type WatchOptions,
   type Workspace,
   type WorkspaceEntry,
@@ -194,8 +195,13 @@ export class LocalWorkspace implements Workspace {
   }
 
   /** See `Workspace.staging`. */
-  async staging(): Promise<Staging> {
-    return this.#area.make()
+  async staging(options?: StagingOptions): Promise<Staging> {
+    return this.#area.make(options)
+  }
+
+  /** See `Workspace.stagingNamed`. */
+  stagingNamed(name: string): Staging {
+    return this.#area.named(name)
   }
 
   /** See `Workspace.moveIn`. */

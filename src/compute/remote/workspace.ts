@@ -12,6 +12,7 @@ import {
   type ManifestEntry,
   type MergeOptions,
   type Staging,
+  type StagingOptions,
   type WatchOptions,
   WORKSPACE_FAULTS,
   type Workspace,
@@ -118,8 +119,12 @@ export class RemoteWorkspace implements Workspace {
     return readEntry(await this.#ask('stat', { path }))
   }
 
-  async staging(): Promise<Staging> {
-    return this.#area.make()
+  async staging(options?: StagingOptions): Promise<Staging> {
+    return this.#area.make(options)
+  }
+
+  stagingNamed(name: string): Staging {
+    return this.#area.named(name)
   }
 
   moveIn(dir: string, path: string): Promise<void> {

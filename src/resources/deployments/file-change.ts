@@ -1,5 +1,5 @@
 import type { Workspace } from '../../compute/workspace.ts'
-import { PreviousCode, removeFiles } from '../projects/previous-code.ts'
+import { type ChangedApp, PreviousCode } from '../projects/previous-code.ts'
 import type { DeploymentRow } from './table.ts'
 
 /** Matches the paths of packages that an install makes. */
@@ -22,20 +22,32 @@ export interface PushedChange {
 export class FileChange implements AsyncDisposable {
   /** Number of files and links that were removed; 0 before `apply`. */
   removed = 0
-  /** Whether the version before has to be installed and built again: its packages or its build may be others. */
-  isBuiltOver = false
   /** Whether the files of the version before are back. */
   isPutBack = false
   readonly #workspace: Workspace
+  readonly #app: ChangedApp
   readonly #change: PushedChange
   /** Reports whether a path of the workspace is in a project. */
   readonly #isInProject: (path: string) => boolean
+  #isBuiltOver = false
   #previous: PreviousCode | null = null
 
-  constructor(workspace: Workspace, change: PushedChange, isInProject: (path: string) => boolean) {
-    this.#workspace = workspace
+  constructor(app: ChangedApp, change: PushedChange, isInProject: (path: string) => boolean) {
+    this.#app = app
+    this.#workspace = app.workspace
     this.#change = change
     this.#isInProject = isInProject
+  }
+
+  /** Whether the version before has to be installed and built again: its packages or its build may be others. */
+  get isBuiltOver(): boolean {
+    return this.#isBuiltOver
+  }
+
+  /** Notes that packages and build are those of the new version from now on. */
+  markBuiltOver(): void {
+    this.#isBuiltOver = true
+    this.#previous?.markBuiltOver()
   }
 
   /**
@@ -49,34 +61,28 @@ export class FileChange implements AsyncDisposable {
     const removed = await this.#present()
     const isMade = (path: string): boolean => before?.plan.install != null && PACKAGE.test(path)
     const kept = removed.filter((path) => !isMade(path))
+    const record = { plan: before?.plan ?? null, paths: [], wasUp: before !== null }
+    const previous = await PreviousCode.begin(this.#app, record)
+    this.#previous = previous
+    this.#isBuiltOver = previous.isBuiltOver
     // Packages are too many to be kept, and can be installed again.
-    if (kept.length < removed.length) this.isBuiltOver = true
-    const record = { plan: before?.plan ?? null, paths: [] }
-    const previous = await PreviousCode.begin(this.#workspace, '', record)
-    if (await previous.keep([...written, ...kept])) this.#previous = previous
-    else await previous.discard()
+    if (kept.length < removed.length) this.markBuiltOver()
     try {
-      await removeFiles(this.#workspace, '', removed)
-      if (tree !== null) await this.#workspace.mergeIn(tree, '')
+      const isKept = await previous.replace({ tree, written, removed, paths: [] }, kept)
+      if (!isKept || before === null) await this[Symbol.asyncDispose]()
     } catch (error) {
       await this.putBack()
+      await this[Symbol.asyncDispose]()
       throw error
     }
     this.removed = removed.length
-    if (before === null) await this[Symbol.asyncDispose]()
   }
 
   /** Puts the files of the version before back, if they were kept. Later calls do nothing. */
   async putBack(): Promise<void> {
     const previous = this.#previous
-    this.#previous = null
-    if (previous === null) return
-    try {
-      await previous.putBack()
-      this.isPutBack = true
-    } finally {
-      await previous.discard()
-    }
+    if (previous === null || this.isPutBack) return
+    this.isPutBack = await previous.putBack()
   }
 
   /** Forgets the version before. */

@@ -1,4 +1,7 @@
 import { ComputeError } from '../../compute/compute-error.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
+import type { CommandOwner } from '../../compute/server-process.ts'
+import type { Workspace } from '../../compute/workspace.ts'
 import { BerthError } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
@@ -21,6 +24,17 @@ const LISTING: AppPlan = {
   env: {},
 }
 
+/** What the processes of a published app belong to. A server publishes one. */
+export const OWNER: CommandOwner = { kind: 'deployment', id: null }
+
+/** Returns where what a server publishes is installed and built. */
+export const locationOf = (
+  { serverId, log }: HostedApp,
+  sandbox: Sandbox,
+  workspace: Workspace,
+  signal: AbortSignal,
+): AppWorkspace => ({ owner: OWNER, serverId, sandbox, workspace, directory: '', log, signal })
+
 /** The app of a publication, where it is prepared, and its variables. */
 export interface PublicationPlace {
   readonly app: HostedApp
@@ -36,7 +50,7 @@ export interface PublicationPlace {
  */
 export async function preparePublication(
   preparation: Preparation,
-  { location, environment }: PublicationPlace,
+  { app, location, environment }: PublicationPlace,
   version: PushedVersion | undefined,
 ): Promise<AppPlan> {
   const signals = [location.signal, version?.withdrawn].filter((signal) => signal !== undefined)
@@ -47,11 +61,19 @@ export async function preparePublication(
     throw error
   })
   signal.throwIfAborted()
-  if (version !== undefined && (plan.install !== null || plan.build !== null))
-    version.change.isBuiltOver = true
-  await preparation.install(endable, plan, environment)
-  await preparation.build(endable, plan, environment)
+  if (version !== undefined && (plan.install !== null || plan.build !== null)) version.change.markBuiltOver()
+  await build(preparation, { app, location: endable, environment }, plan)
   return plan
+}
+
+/** Installs and builds an app. @throws AppError */
+export async function build(
+  preparation: Preparation,
+  { location, environment }: PublicationPlace,
+  plan: AppPlan,
+): Promise<void> {
+  await preparation.install(location, plan, environment)
+  await preparation.build(location, plan, environment)
 }
 
 /**
@@ -74,10 +96,7 @@ export async function restorePublication(
         : 'The workspace has the new files. Mend them and deploy again.'
     }
     app.log.append('berth', 'The files of the version before are back in place.')
-    if (change.isBuiltOver) {
-      await preparation.install(location, plan, environment)
-      await preparation.build(location, plan, environment)
-    }
+    if (change.isBuiltOver) await build(preparation, { app, location, environment }, plan)
     if (!app.isUp) await app.start(plan, environment)
     return 'The version before goes on, with its files.'
   } catch (error) {

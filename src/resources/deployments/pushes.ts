@@ -2,6 +2,7 @@ import { ComputeError } from '../../compute/compute-error.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import { IncomingFiles, refusalOf, storageLeft } from '../projects/incoming-files.ts'
+import type { UnfinishedPushes } from '../projects/unfinished-pushes.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import { FileChange } from './file-change.ts'
@@ -20,6 +21,8 @@ export interface PushedVersion {
 interface PushDependencies {
   clock: Clock
   servers: ServersService
+  /** Where changes of files are recorded until they have come up. */
+  unfinished: UnfinishedPushes
   /** Reports whether a path of a server's workspace is in a project. */
   isInProject: (serverId: string, path: string) => boolean
   /** Changes the files and publishes them. */
@@ -97,7 +100,8 @@ export class DeploymentPushes {
       const wanted = new Set([...pushed.files, ...(pushed.links ?? [])].map(({ path }) => path))
       const { clean = false, removed = [] } = pushed
       const files = { wanted, isClean: clean, written, tree, removed }
-      const change = new FileChange(workspace, files, (path) => isInProject(id, path))
+      const app = { ...target, serverId: id, unfinished: this.#dependencies.unfinished }
+      const change = new FileChange(app, files, (path) => isInProject(id, path))
       const published = await this.#publish(server, change)
       await this.#incoming.discard(id)
       return { missing: null, written: written.length, change, published }

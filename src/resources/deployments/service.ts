@@ -1,11 +1,8 @@
 import { eq } from 'drizzle-orm'
-import type { CommandOwner } from '../../compute/server-process.ts'
 import { BerthError, notFound } from '../../errors.ts'
 import { AppFailure, type AppPlan } from '../../hosting/app-runtime/plan.ts'
-import type { FailedChange } from '../../hosting/app-runtime/supervision.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
-import type { AppWorkspace } from '../../hosting/preparation.ts'
 import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import { accountCaller, type Caller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -19,6 +16,7 @@ import type { Outbox } from '../events/outbox.ts'
 import { appLog, finishedLog, type ReadableLog } from '../logs/readable-log.ts'
 import { isInProject } from '../projects/inside.ts'
 import { toCrash, toFailedChange } from '../projects/table.ts'
+import { UnfinishedPushes } from '../projects/unfinished-pushes.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -30,12 +28,10 @@ import type {
   PublishedDeployment,
   RemovedDeployment,
 } from './model.ts'
-import { failureOf, preparePublication, restorePublication } from './publication.ts'
+import { failureOf, locationOf, OWNER, preparePublication, restorePublication } from './publication.ts'
 import { DeploymentPushes, type PushedVersion } from './pushes.ts'
+import { rebuildRecovered, recoverDeployments } from './recovery.ts'
 import { type DeploymentRow, deployments } from './table.ts'
-
-/** What the processes of a published app belong to. A server publishes one. */
-const OWNER: CommandOwner = { kind: 'deployment', id: null }
 
 /** Dependencies of the deployments. */
 interface DeploymentsDependencies {
@@ -66,19 +62,17 @@ interface PublicationSource {
 
 /** Publishes the workspaces of servers: one deployment each, with a URL that stays. */
 export class DeploymentsService implements ServerLifecycleListener {
-  readonly #dependencies: DeploymentsDependencies
+  readonly #dependencies: DeploymentsDependencies & { unfinished: UnfinishedPushes }
   readonly #queries: Queries
   readonly #publishing = new KeyedMutex()
   readonly #inProgress = new Set<string>()
   readonly #pushes: DeploymentPushes
-  /** The last publications that failed and left the version before, by server; not kept over a restart of berth. */
-  readonly #failedUpdates = new Map<string, FailedChange>()
 
   constructor(dependencies: DeploymentsDependencies) {
-    this.#dependencies = dependencies
+    this.#dependencies = { ...dependencies, unfinished: new UnfinishedPushes(dependencies.queries) }
     this.#queries = dependencies.queries
     this.#pushes = new DeploymentPushes({
-      ...dependencies,
+      ...this.#dependencies,
       isInProject: (serverId, path) => isInProject(this.#queries, serverId, path.split('/')),
       publish: ({ id, accountId }, version) => this.#publishNext(accountCaller(accountId), id, { version }),
     })
@@ -100,7 +94,7 @@ export class DeploymentsService implements ServerLifecycleListener {
     const app = hosting.find(serverId)
     const crash = app?.crash ?? null
     const live = this.#isLive(row)
-    const failed = live ? (app?.failedChange ?? this.#failedUpdates.get(serverId)) : undefined
+    const failed = live ? (app?.failedChange ?? row.failedChange) : undefined
     return [
       {
         ...{ url: hosting.urlOf(row.port), live },
@@ -130,7 +124,6 @@ export class DeploymentsService implements ServerLifecycleListener {
         outbox.emit(accountId, 'deployment.removed', { server_id: serverId, url })
         this.#notify(serverId, accountId)
       })
-      this.#failedUpdates.delete(serverId)
       await hosting.remove(serverId)
       return { url, deleted: true }
     })
@@ -214,6 +207,15 @@ export class DeploymentsService implements ServerLifecycleListener {
     return app === undefined ? async () => {} : app.pauseWatch()
   }
 
+  /** Recovers the pushes that an earlier berth did not finish, before anything of their servers starts. */
+  recover(): Promise<void> {
+    return recoverDeployments({
+      ...this.#dependencies,
+      find: (serverId) => this.#find(serverId),
+      noteFailedChange: (serverId, reason) => this.#setFailedChange(serverId, reason),
+    })
+  }
+
   /** Opens the sites of all deployments. Requests wait there until the deployment responds again. */
   async open(): Promise<void> {
     const rows = this.#queries.select().from(deployments).all()
@@ -230,7 +232,9 @@ export class DeploymentsService implements ServerLifecycleListener {
     this.#runInBackground(serverId, async () => {
       const app = await this.#app(serverId, row.port)
       await app.expose()
-      await app.start(row.plan, this.#environment(app))
+      const environment = this.#environment(app)
+      await rebuildRecovered(this.#dependencies, app, row.plan, environment)
+      await app.start(row.plan, environment)
     })
   }
 
@@ -267,15 +271,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       const { port } = reserved
       const app = await this.#app(serverId, port)
       const signal = hosting.stopSignal(serverId)
-      const location: AppWorkspace = {
-        owner: OWNER,
-        serverId,
-        sandbox,
-        workspace: servers.workspace(server),
-        directory: '',
-        log: app.log,
-        signal,
-      }
+      const location = locationOf(app, sandbox, servers.workspace(server), signal)
       const environment = this.#environment(app)
       const resume = version === undefined ? async () => {} : await app.pauseWatch()
       const place = { app, location, environment }
@@ -312,20 +308,27 @@ export class DeploymentsService implements ServerLifecycleListener {
   /** Notes why a publication failed, for the deployment that goes on. */
   #noteFailedUpdate({ id, accountId }: ServerRow, error: unknown): void {
     if (this.#find(id) === undefined) return
-    const reason = error instanceof AppFailure ? error.summary : messageOf(error)
-    this.#failedUpdates.set(id, { reason, at: this.#dependencies.clock.now() })
+    this.#setFailedChange(id, error instanceof AppFailure ? error.summary : messageOf(error))
     this.#notify(id, accountId)
   }
 
+  #setFailedChange(serverId: string, reason: string): void {
+    const failedChange = { reason, at: this.#dependencies.clock.now() }
+    this.#queries.update(deployments).set({ failedChange }).where(eq(deployments.serverId, serverId)).run()
+  }
+
   #live(server: ServerRow, port: number, plan: AppPlan): PublishedDeployment {
-    const { ids, clock, outbox, servers, hosting } = this.#dependencies
+    const { ids, clock, outbox, servers, hosting, unfinished } = this.#dependencies
     const url = hosting.urlOf(port)
-    this.#failedUpdates.delete(server.id)
     this.#queries.transaction((tx) => {
+      unfinished.drop(server.id)
       const values = { id: ids.next('dep'), serverId: server.id, port, plan, createdAt: clock.now() }
       tx.insert(deployments)
         .values(values)
-        .onConflictDoUpdate({ target: deployments.serverId, set: { plan, createdAt: values.createdAt } })
+        .onConflictDoUpdate({
+          target: deployments.serverId,
+          set: { plan, createdAt: values.createdAt, failedChange: null },
+        })
         .run()
       servers.records.setPublicUrl(server.id, url)
       outbox.emit(server.accountId, 'deployment.live', { server_id: server.id, url })

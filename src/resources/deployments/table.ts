@@ -1,5 +1,6 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
+import type { FailedChange } from '../../hosting/app-runtime/supervision.ts'
 
 /** The deployments of servers, one each. */
 export const deployments = sqliteTable('deployments', {
@@ -8,6 +9,8 @@ export const deployments = sqliteTable('deployments', {
   port: integer('port').notNull(),
   plan: text('plan', { mode: 'json' }).$type<AppPlan>().notNull(),
   createdAt: integer('created_at').notNull(),
+  /** The last publication that did not come up; null once a later one does. */
+  failedChange: text('failed_change', { mode: 'json' }).$type<FailedChange>(),
 })
 
 /** A deployment as it is stored. */

@@ -26,7 +26,12 @@ interface ProjectAppsDependencies {
 }
 
 /** Phases in which a bring-up has ended or waits for variables. */
-const IDLE_PHASES: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
+export const IDLE_PHASES: ReadonlySet<InitPhase | null> = new Set([
+  null,
+  'awaiting_secrets',
+  'ready',
+  'failed',
+])
 
 const isStarting = ({ initPhase }: ProjectRow): boolean =>
   initPhase === 'start' || initPhase === 'healthcheck'

@@ -5,6 +5,7 @@ import { compareManifests, toManifest } from '../files/manifest.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { PushedFiles } from './model.ts'
+import { presentEntries } from './previous-code.ts'
 import { SourceError } from './sources/errors.ts'
 import { SOURCE_LIMITS } from './sources/limits.ts'
 import { StagedPush } from './staged-push.ts'
@@ -142,17 +143,7 @@ async function compare(
   { files, links = [] }: PushedFiles,
 ): Promise<string[]> {
   const paths = [...files, ...links].map(({ path }) => path)
-  const present = await entriesAt(workspace, directory, paths)
+  const present = await presentEntries(workspace, directory, paths)
   const described = files.map((file) => ({ size: 0, ...file, executable: file.executable ?? false }))
   return compareManifests({ files: described, links }, toManifest(present)).changed
-}
-
-/** Describes what a directory has at these paths; nothing if there is no directory. */
-async function entriesAt(workspace: Workspace, directory: string, paths: readonly string[]) {
-  try {
-    return await workspace.manifest(directory, paths)
-  } catch (error) {
-    if (error instanceof WorkspaceError && error.fault === 'missing') return []
-    throw error
-  }
 }

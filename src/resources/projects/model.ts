@@ -52,7 +52,7 @@ export const AppCrash = t.Object(
 )
 export type AppCrash = Static<typeof AppCrash>
 
-/** A change of an app's watched files that did not come up. */
+/** A change of an app's files that did not come up. */
 export const FailedChange = t.Object(
   {
     reason: t.String({ description: 'For a person; the log says more.' }),

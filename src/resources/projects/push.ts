@@ -6,14 +6,15 @@ import type { Clock } from '../../runtime/clock.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import type { ProjectApps } from './apps.ts'
+import { IDLE_PHASES, type ProjectApps } from './apps.ts'
 import type { PreviousVersion } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import { IncomingFiles, refusalOf, storageLeft } from './incoming-files.ts'
 import type { ProjectPush } from './model.ts'
-import { PreviousCode, removeFiles } from './previous-code.ts'
+import { type CodeChange, PreviousCode } from './previous-code.ts'
 import type { ProjectRecords } from './records.ts'
 import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
+import type { UnfinishedPushes } from './unfinished-pushes.ts'
 
 /** Dependencies of pushes. */
 interface PushDependencies {
@@ -23,6 +24,7 @@ interface PushDependencies {
   hosting: Hosting
   code: ProjectCode
   apps: ProjectApps
+  unfinished: UnfinishedPushes
 }
 
 /** What a push has done. */
@@ -36,14 +38,6 @@ export interface Pushed {
 }
 
 type Phase = 'install' | 'build' | 'start'
-
-/** The files to place and to remove. */
-interface Change {
-  /** Directory with the files that differ, ready to be merged; null if there are none. */
-  tree: string | null
-  written: readonly string[]
-  removed: readonly string[]
-}
 
 /** Replaces the code of projects by what a directory elsewhere has. Only what differs has to be sent. */
 export class ProjectPushes {
@@ -101,7 +95,7 @@ export class ProjectPushes {
       const { missing, tree, written } = received
       if (missing.length > 0) return { missing, written: 0, removed: 0, began: null }
       const removed = records.listCode(row.id).filter((path) => !wanted.has(path))
-      const change = { tree, written, removed }
+      const change = { tree, written, removed, paths }
       if (!this.#isReadyWith(row, change)) {
         await this.#dependencies.apps.supersede(row.id)
         // The push before has failed meanwhile, so that other files are there than those compared.
@@ -110,7 +104,7 @@ export class ProjectPushes {
           if (lacking.length > 0) return { missing: lacking, written: 0, removed: 0, began: null }
         }
       }
-      const began = await this.#apply(row, server, workspace, change, paths)
+      const began = await this.#apply(row, server, workspace, change)
       await this.#incoming.discard(row.id)
       return { missing: [], written: written.length, removed: removed.length, began }
     } catch (error) {
@@ -120,7 +114,7 @@ export class ProjectPushes {
   }
 
   /** Reports whether a project has nothing to change and runs, as it does after a failure that was undone. */
-  #isReadyWith({ id }: ProjectRow, { written, removed }: Change): boolean {
+  #isReadyWith({ id }: ProjectRow, { written, removed }: CodeChange): boolean {
     const { records, hosting } = this.#dependencies
     const row = records.find(id)
     const app = hosting.find(id)
@@ -130,16 +124,38 @@ export class ProjectPushes {
     return isUp && written.length === 0 && removed.length === 0
   }
 
-  /** Keeps the code of the version that runs, if one does, to be put back if the push fails. */
-  async #keepPrevious(row: ProjectRow, workspace: Workspace, { written, removed }: Change): Promise<void> {
-    const { hosting, records } = this.#dependencies
+  /** Changes the files. Keeps those of the version that runs, if one does, to be put back if the push fails. */
+  async #replaceFiles(row: ProjectRow, workspace: Workspace, change: CodeChange): Promise<void> {
+    const { hosting, records, unfinished } = this.#dependencies
+    records.setFailedChange(row.id, null)
     const app = hosting.find(row.id)
-    if (!app?.isUp || app.crash !== null) return this.#discardPrevious(row.id)
-    const record = { plan: row.plan, paths: records.listCode(row.id) }
-    const previous =
-      this.#previous.get(row.id) ?? (await PreviousCode.begin(workspace, projectDirectory(row), record))
+    const wasUp = app?.isUp === true && app.crash === null
+    if (!wasUp) await this.#discardPrevious(row.id)
+    const place = {
+      id: row.id,
+      serverId: row.serverId,
+      workspace,
+      directory: projectDirectory(row),
+      unfinished,
+    }
+    const record = { plan: row.plan, paths: records.listCode(row.id), wasUp }
+    const previous = this.#previous.get(row.id) ?? (await PreviousCode.begin(place, record))
     this.#previous.set(row.id, previous)
-    if (!(await previous.keep([...written, ...removed]))) await this.#discardPrevious(row.id)
+    const isKept = await previous.replace(change)
+    records.setCode(row.id, change.paths)
+    if (!isKept || !wasUp) await this.#discardPrevious(row.id)
+  }
+
+  /** Puts the files back that a push has changed, which failed before its bring-up began, and goes on as before it. */
+  async #undo(row: ProjectRow): Promise<void> {
+    const { records, apps, hosting } = this.#dependencies
+    if (!(await this.#putBack(row.id))) return
+    this.#dependencies.unfinished.drop(row.id)
+    // The bring-up that the push has ended.
+    const phase = records.find(row.id)?.initPhase ?? null
+    if (IDLE_PHASES.has(phase)) return
+    if (hosting.find(row.id)?.isUp) records.markRecovered(row.id)
+    else apps.begin(row, 'install', row.proceed, this.#previousVersion(row.id))
   }
 
   /** Removes what is kept for a project, which is deleted. */
@@ -149,6 +165,7 @@ export class ProjectPushes {
     this.#restored.delete(id)
     await this.#incoming.discard(id)
     await this.#discardPrevious(id)
+    this.#dependencies.unfinished.drop(id)
   }
 
   async #discardPrevious(id: string): Promise<void> {
@@ -167,7 +184,9 @@ export class ProjectPushes {
         return putBack
       },
       markRestored: () => {
-        const run = this.#dependencies.records.find(id)?.initRunId
+        const { records, unfinished } = this.#dependencies
+        unfinished.drop(id)
+        const run = records.find(id)?.initRunId
         if (run) this.#restored.set(id, run)
       },
     }
@@ -181,13 +200,9 @@ export class ProjectPushes {
     this.#previous.delete(id)
     this.#incoming.forgetMissing(id)
     this.#putBacks.set(id, (this.#putBacks.get(id) ?? 0) + 1)
-    try {
-      await previous.putBack()
-      records.setCode(id, previous.record.paths)
-      if (previous.record.plan !== null) records.setPlan(id, previous.record.plan)
-    } finally {
-      await previous.discard()
-    }
+    if (!(await previous.putBack())) return false
+    records.setCode(id, previous.record.paths)
+    if (previous.record.plan !== null) records.setPlan(id, previous.record.plan)
     return true
   }
 
@@ -196,8 +211,7 @@ export class ProjectPushes {
     row: ProjectRow,
     server: ServerRow,
     workspace: Workspace,
-    change: Change,
-    paths: readonly string[],
+    change: CodeChange,
   ): Promise<Phase | null> {
     const { apps, records, servers } = this.#dependencies
     const before = records.find(row.id) ?? row
@@ -205,26 +219,24 @@ export class ProjectPushes {
       if (before.initPhase === 'failed') records.markRecovered(row.id)
       return null
     }
-    const { tree, removed } = change
     const app = await apps.app(before)
     // The bring-up starts the app itself, so its watch need not. Pages in browsers are reloaded by the watch alone.
     const isServed = before.plan?.start.kind === 'files' && before.plan.build === null
     const resume = isServed ? async () => {} : await app.pauseWatch()
     try {
-      const directory = projectDirectory(row)
-      await this.#keepPrevious(before, workspace, change)
-      await removeFiles(workspace, directory, removed)
-      if (tree !== null) await workspace.mergeIn(tree, directory)
-      records.setCode(row.id, paths)
+      await this.#replaceFiles(before, workspace, change)
       servers.meter.changed(server)
       const began = await this.#next(before, server, workspace)
       if (began === null) await this.#discardPrevious(row.id)
       else {
         const previous = this.#previous.get(row.id)
-        if (previous !== undefined && began !== 'start') previous.isBuiltOver = true
+        if (began !== 'start') previous?.markBuiltOver()
         apps.begin(before, began, before.proceed, this.#previousVersion(row.id))
       }
       return began
+    } catch (error) {
+      await this.#undo(before)
+      throw error
     } finally {
       void apps.waitForBringUp(row.id).then(resume)
     }

@@ -1,5 +1,6 @@
 import { and, count, desc, eq, sql } from 'drizzle-orm'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
+import type { FailedChange } from '../../hosting/app-runtime/supervision.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
@@ -103,6 +104,11 @@ export class ProjectRecords {
   /** Records how the app is installed, built and started. */
   setPlan(id: string, plan: AppPlan): void {
     this.#updateRow(id, { plan })
+  }
+
+  /** Records a change that did not come up; null once another follows. */
+  setFailedChange(id: string, failedChange: FailedChange | null): void {
+    if ((this.find(id)?.failedChange ?? null) !== failedChange) this.#updateRow(id, { failedChange })
   }
 
   /** Returns the paths of the code that came from outside. */

@@ -19,8 +19,10 @@ import { ProjectCreation } from './creation.ts'
 import type { Project, ProjectCreate, ProjectInit, ProjectPush, ProjectUpdate, PushResult } from './model.ts'
 import { ProjectPushes } from './push.ts'
 import { ProjectRecords, type RecordsDependencies } from './records.ts'
+import { recoverPushes } from './recovery.ts'
 import type { SourcesOptions } from './sources/sources.ts'
 import { type ProjectRow, projectDirectory, toProject } from './table.ts'
+import { UnfinishedPushes } from './unfinished-pushes.ts'
 
 /** Dependencies of the projects. */
 interface ProjectsDependencies extends RecordsDependencies {
@@ -46,15 +48,23 @@ export class ProjectsService {
   readonly #code: ProjectCode
   readonly #creation: ProjectCreation
   readonly #pushes: ProjectPushes
+  readonly #unfinished: UnfinishedPushes
 
   constructor(dependencies: ProjectsDependencies) {
     this.#dependencies = dependencies
     this.#records = new ProjectRecords(dependencies)
     this.#code = new ProjectCode({ ...dependencies, records: this.#records })
     this.apps = new ProjectApps({ ...dependencies, records: this.#records, code: this.#code })
+    this.#unfinished = new UnfinishedPushes(dependencies.queries)
     const parts = { ...dependencies, records: this.#records, code: this.#code, apps: this.apps }
     this.#creation = new ProjectCreation(parts)
-    this.#pushes = new ProjectPushes(parts)
+    this.#pushes = new ProjectPushes({ ...parts, unfinished: this.#unfinished })
+  }
+
+  /** Recovers the pushes that an earlier berth did not finish, before anything of their servers starts. */
+  async recover(): Promise<void> {
+    const [records, unfinished] = [this.#records, this.#unfinished]
+    await recoverPushes({ ...this.#dependencies, records, unfinished })
   }
 
   /** Returns the projects of a server that the caller may access, newest first. @throws BerthError 404 */

@@ -43,6 +43,8 @@ export const projects = sqliteTable('projects', {
   proceed: integer('proceed', { mode: 'boolean' }).notNull().default(false),
   /** How its app is installed, built and started, as detected last. */
   plan: text('plan', { mode: 'json' }).$type<AppPlan>(),
+  /** A push that berth has undone at a start, because it had not come up; null once another follows. */
+  failedChange: text('failed_change', { mode: 'json' }).$type<FailedChange>(),
   createdAt: integer('created_at').notNull(),
   updatedAt: integer('updated_at').notNull(),
 })
@@ -69,29 +71,32 @@ export const toProject = (
   row: ProjectRow,
   url: string,
   app: Pick<HostedApp, 'crash' | 'failedChange' | 'isPortTaken'> | undefined,
-): Project => ({
-  id: row.id,
-  server_id: row.serverId,
-  name: row.name,
-  slug: row.slug,
-  description: row.description,
-  visibility: row.visibility,
-  lifecycle: row.lifecycle,
-  runtime_status: row.runtimeStatus,
-  template: row.template,
-  url: row.visibility === 'public' ? url : null,
-  ...(row.initRunId === null ? {} : { init_run_id: row.initRunId }),
-  init_phase: row.initPhase,
-  ...(row.initPhases.length > 0 && {
-    init_phases: row.initPhases.map(({ phase, at }) => ({ phase, began_at: toIso(at) })),
-  }),
-  ...(row.plan && { app: toDetectedApp(row.plan) }),
-  ...(app?.crash && { crash: toCrash(app.crash) }),
-  ...(app?.failedChange && { failed_change: toFailedChange(app.failedChange) }),
-  ...(row.visibility === 'public' && app?.isPortTaken && { port_taken: true }),
-  created_at: toIso(row.createdAt),
-  updated_at: toIso(row.updatedAt),
-})
+): Project => {
+  const failed = app?.failedChange ?? row.failedChange
+  return {
+    id: row.id,
+    server_id: row.serverId,
+    name: row.name,
+    slug: row.slug,
+    description: row.description,
+    visibility: row.visibility,
+    lifecycle: row.lifecycle,
+    runtime_status: row.runtimeStatus,
+    template: row.template,
+    url: row.visibility === 'public' ? url : null,
+    ...(row.initRunId === null ? {} : { init_run_id: row.initRunId }),
+    init_phase: row.initPhase,
+    ...(row.initPhases.length > 0 && {
+      init_phases: row.initPhases.map(({ phase, at }) => ({ phase, began_at: toIso(at) })),
+    }),
+    ...(row.plan && { app: toDetectedApp(row.plan) }),
+    ...(app?.crash && { crash: toCrash(app.crash) }),
+    ...(failed && { failed_change: toFailedChange(failed) }),
+    ...(row.visibility === 'public' && app?.isPortTaken && { port_taken: true }),
+    created_at: toIso(row.createdAt),
+    updated_at: toIso(row.updatedAt),
+  }
+}
 
 /** Returns a change that did not come up as the API shows it. */
 export const toFailedChange = ({ reason, at }: FailedChange) => ({ reason, at: toIso(at) })

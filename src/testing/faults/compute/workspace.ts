@@ -46,7 +46,8 @@ export function fullWorkspace(
     },
     remove: (path) => inner.remove(path),
     stat: (path) => inner.stat(path),
-    staging: () => inner.staging(),
+    staging: (options) => inner.staging(options),
+    stagingNamed: (name) => inner.stagingNamed(name),
     async moveIn() {
       throw refusal()
     },

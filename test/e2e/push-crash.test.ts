@@ -1,0 +1,210 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { processesOf, until } from '../support/processes.ts'
+import { archiveOf } from '../support/projects.ts'
+import { call, type ServeProcess, serve } from '../support/serve.ts'
+import { thorough } from '../support/thorough.ts'
+
+/** What is there after berth was killed amid a push: the files of one version, and it says which. */
+
+let folder: string
+let berth: ServeProcess
+let info: Info
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'berth-push-crash-'))
+  info = await start()
+})
+afterEach(async () => {
+  await kill()
+  await until(() => processesOf(folder).length === 0, 'no process to be left', 20_000)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const start = () => {
+  berth = serve(['--port', '0', '--data', folder, '--log-level', 'error', '--isolation', 'none'])
+  return berth.ready
+}
+
+const kill = async () => {
+  berth.child.kill('SIGKILL')
+  await berth.child.exited
+}
+
+const startAgain = async () => {
+  await kill()
+  info = await start()
+}
+
+type Info = Awaited<ReturnType<typeof start>>
+type Files = Record<string, string>
+
+/** How often berth is killed at any moment. */
+const KILLS = thorough ? 50 : 4
+
+const FILES = 200
+
+/** An app of many files, each of which says the version, and answers with all versions that it sees. */
+function versionOf(version: string, extra: Files = {}): Files {
+  const parts = Array.from({ length: FILES }, (_, i) => [`parts/${i}.txt`, version] as const)
+  return {
+    'berth.json': JSON.stringify({
+      install: 'cat parts/0.txt >> installs',
+      build: 'cat parts/0.txt > built',
+      start: 'bun app.ts',
+    }),
+    'app.ts': `import { readFileSync, readdirSync } from 'node:fs'
+      const read = (path) => readFileSync(path, 'utf8')
+      const seen = new Set([...readdirSync('parts').map((name) => read('parts/' + name)), read('built')])
+      Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response([...seen].join(' ')) })`,
+    ...Object.fromEntries(parts),
+    [`only-${version}.txt`]: version,
+    ...extra,
+  }
+}
+
+const sha256 = (content: string) => new Bun.CryptoHasher('sha256').update(content).digest('hex')
+
+const described = (files: Files) =>
+  Object.entries(files).map(([path, content]) => ({ path, sha256: sha256(content) }))
+
+/** Pushes all files in one request. A push that a kill cuts short is null. */
+async function push(path: string, files: Files, extra: object = {}): Promise<{ status: number } | null> {
+  const form = new FormData()
+  form.set('files', JSON.stringify(described(files)))
+  for (const [name, value] of Object.entries(extra)) form.set(name, JSON.stringify(value))
+  form.set('archive', new Blob([Buffer.from((await archiveOf(files)).data, 'base64')]))
+  const headers = { authorization: `Bearer ${info.api_key}` }
+  return fetch(`${info.base_url}${path}`, { method: 'POST', body: form, headers }).catch(() => null)
+}
+
+/** Returns what an app answers, as soon as its site is open. */
+async function text(url: string): Promise<string> {
+  let answer: Response | null = null
+  await until(async () => {
+    answer = await fetch(url).catch(() => null)
+    return answer !== null
+  }, 'the site to be open')
+  return (answer as Response | null)?.text() ?? ''
+}
+
+/** Returns the versions of the files of an app, without what its build made. */
+function versionsIn(server: string, directory: string): string[] {
+  const at = join(folder, 'servers', server, 'workspace', directory)
+  const only = readdirSync(at).flatMap((name) => /^only-(\w+)\.txt$/.exec(name)?.[1] ?? [])
+  const parts = existsSync(join(at, 'parts')) ? readdirSync(join(at, 'parts')) : []
+  return [...new Set([...only, ...parts.map((name) => readFileSync(join(at, 'parts', name), 'utf8'))])]
+}
+
+const partOf = (server: string, directory: string): string =>
+  readFileSync(join(folder, 'servers', server, 'workspace', directory, `parts/${FILES / 2}.txt`), 'utf8')
+
+/** Names of what is kept beside a workspace. */
+const keptFor = (server: string): string[] => {
+  const staging = join(folder, 'servers', server, 'staging')
+  return existsSync(staging) ? readdirSync(staging) : []
+}
+
+const projectOf = async (id: string) => (await call(info, 'GET', `/projects/${id}`)).body
+const deploymentOf = async (server: string) =>
+  (await call(info, 'GET', `/servers/${server}/deployments`)).body.deployments[0]
+const logOf = async (path: string): Promise<string> => JSON.stringify((await call(info, 'GET', path)).body)
+
+/** A version whose build goes on until berth is killed. */
+const stuck = (version: string): Files => {
+  const files = versionOf(version)
+  const plan = JSON.parse(files['berth.json'] ?? '')
+  return {
+    ...files,
+    'berth.json': JSON.stringify({ ...plan, build: `${plan.build}; touch stuck; sleep 600` }),
+  }
+}
+
+const UNDONE = /berth was ended before the (?:push|deploy) came up\. The files of the version before are back/
+
+describe('kill -9 while a pushed version is built', () => {
+  test('leaves a deployment with the files, the packages and the build of the version before, and says so', async () => {
+    const server: string = (await call(info, 'POST', '/servers')).body.id
+    const path = `/servers/${server}/deployments/push`
+    expect((await push(path, versionOf('one'), { clean: true }))?.status).toBe(200)
+    const { url } = await deploymentOf(server)
+    const cut = push(path, stuck('two'), { clean: true })
+    await until(() => existsSync(join(folder, 'servers', server, 'workspace/stuck')), 'the build')
+    expect(versionsIn(server, '')).toEqual(['two'])
+    await startAgain()
+    expect(await cut).toBe(null)
+    await until(async () => (await deploymentOf(server)).live, 'the version before', 20_000)
+    expect(await text(url)).toBe('one')
+    expect(versionsIn(server, '')).toEqual(['one'])
+    expect((await deploymentOf(server)).failed_change.reason).toMatch(UNDONE)
+    expect(await logOf(`/servers/${server}/deployments/logs`)).toMatch(UNDONE)
+    expect(keptFor(server)).toEqual([])
+    await startAgain()
+    expect((await deploymentOf(server)).url).toBe(url)
+    await until(async () => (await deploymentOf(server)).live, 'the version before', 20_000)
+    expect((await deploymentOf(server)).failed_change.reason).toMatch(UNDONE)
+    expect((await push(path, versionOf('three'), { clean: true }))?.status).toBe(200)
+    expect(await text(url)).toBe('three')
+    expect(await deploymentOf(server)).not.toHaveProperty('failed_change')
+    expect(keptFor(server)).toEqual([])
+  })
+
+  test('leaves a project with those of the version before, and says so', async () => {
+    const server: string = (await call(info, 'POST', '/servers')).body.id
+    const wishes = { name: 'kept', visibility: 'public', source: await archiveOf(versionOf('one')) }
+    const { id, url } = (await call(info, 'POST', `/servers/${server}/projects`, wishes)).body
+    const becomesReady = () =>
+      until(async () => (await projectOf(id)).init_phase === 'ready', 'the project to be ready', 20_000)
+    await becomesReady()
+    expect((await push(`/projects/${id}/push`, stuck('two')))?.status).toBe(200)
+    await until(
+      () => existsSync(join(folder, 'servers', server, 'workspace/projects/kept/stuck')),
+      'the build',
+    )
+    await startAgain()
+    await becomesReady()
+    expect(await text(url)).toBe('one')
+    expect(versionsIn(server, 'projects/kept')).toEqual(['one'])
+    expect((await projectOf(id)).failed_change.reason).toMatch(UNDONE)
+    expect(await logOf(`/projects/${id}/logs`)).toMatch(UNDONE)
+    expect(keptFor(server)).toEqual([])
+    expect((await push(`/projects/${id}/push`, versionOf('three')))?.status).toBe(200)
+    await until(async () => (await text(url)) === 'three', 'the next version', 20_000)
+    await becomesReady()
+    expect(await projectOf(id)).not.toHaveProperty('failed_change')
+    expect(keptFor(server)).toEqual([])
+  })
+})
+
+test(`${KILLS} times kill -9 at any moment of pushes leaves the files of one version`, async () => {
+  const server: string = (await call(info, 'POST', '/servers')).body.id
+  const wishes = { name: 'killed', visibility: 'public', source: await archiveOf(versionOf('v0')) }
+  const { id, url } = (await call(info, 'POST', `/servers/${server}/projects`, wishes)).body
+  const ready = () =>
+    until(async () => (await projectOf(id)).init_phase === 'ready', 'the project to be ready', 30_000)
+  await ready()
+  const path = `/servers/${server}/deployments/push`
+  expect((await push(path, versionOf('v0')))?.status).toBe(200)
+  let [deployed, pushed] = ['v0', 'v0']
+  for (let round = 1; round <= KILLS; round += 1) {
+    const next = `v${round}`
+    const extra = { removed: [`only-${deployed}.txt`] }
+    const pushes = [push(path, versionOf(next), extra), push(`/projects/${id}/push`, versionOf(next))]
+    // Every second time amid the change of the files, else at any moment: what has to hold does not depend on it.
+    const amid = round % 4 === 1 ? '' : round % 4 === 3 ? 'projects/killed' : null
+    if (amid !== null) await until(() => partOf(server, amid) === next, 'the files to change')
+    else await Bun.sleep((crypto.getRandomValues(new Uint16Array(1))[0] ?? 0) % 500)
+    await startAgain()
+    await Promise.all(pushes)
+    const [inDeployment, inProject] = [versionsIn(server, ''), versionsIn(server, 'projects/killed')]
+    expect([[deployed], [next]]).toContainEqual(inDeployment)
+    expect([[pushed], [next]]).toContainEqual(inProject)
+    ;[deployed, pushed] = [inDeployment[0] ?? '', inProject[0] ?? '']
+    await ready()
+    expect(await text(url)).toBe(pushed)
+    await until(async () => (await deploymentOf(server)).live, 'the deployment', 30_000)
+    expect(await text((await deploymentOf(server)).url)).toBe(deployed)
+    expect(keptFor(server)).toEqual([])
+  }
+}, 600_000)
