@@ -19,6 +19,7 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(?:\.\d+Z)?/g, 'CLOCK'],
   [/\b\d+(?:\.\d+)? m?s\b/g, 'TIME'],
   [/\b\d+(?= bytes to send)/g, 'COUNT'],
+  [/\bcreated (?:now|\d+[dhms] ago)/g, 'created AGO'],
 ]
 
 /**

@@ -1,10 +1,10 @@
 import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
 import type { ConnectionOptions } from './find-instance.ts'
+import { isWholeId } from './ids.ts'
 import {
   type AccessibleSource,
   findNamed,
-  isWholeId,
   type Named,
   type NameWords,
   pickOnly,

@@ -1,13 +1,18 @@
+import { machineNow } from '../runtime/clock.ts'
 import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
+import { madeAt } from './ids.ts'
 import { count, printable, shorten } from './output.ts'
+import { timeAgo } from './table.ts'
 
 /** A thing of a running instance, as commands name it. */
 export interface Named {
   readonly id: string
   /** What else it is called: its label, slug or name. The first one wins over the other names of others. */
   readonly names?: readonly string[]
-  /** What a person knows it by, for completion and for messages. */
+  /** What tells it from others of its name, such as `running`, for messages. */
+  readonly state?: string
+  /** What a person knows it by, for completion. */
   readonly description: string
   /** Where it is, for a thing with files on a server. */
   readonly place?: ServerPlace
@@ -21,7 +26,7 @@ export interface ServerPlace {
 }
 
 /** The part of a thing that names are compared with. */
-type Nameable = Pick<Named, 'id' | 'names'>
+type Nameable = Pick<Named, 'id' | 'names' | 'state'>
 
 /** The things that a placeholder of usages means, such as `SERVER` in `get <SERVER>`. */
 export interface NameSource {
@@ -51,16 +56,6 @@ export interface NameWords {
   readonly none: string
 }
 
-/** Matches a whole id: the prefix of its kind, and a ULID. */
-const WHOLE_ID = /^[a-z]+_[0-9a-hjkmnp-tv-z]{26}$/
-
-/** Characters of an id's time (ULID), after the prefix of its kind. */
-export const ID_TIME_END = 10
-
-/** Returns an id as people read it: cut after its time. */
-export const briefId = (id: string, characters = ID_TIME_END): string =>
-  id.slice(0, id.indexOf('_') + 1 + characters)
-
 /** Characters of an id, without the prefix of its kind, that are taken for the beginning of one. */
 const SHORTEST_BARE_PREFIX = 4
 
@@ -68,10 +63,7 @@ const SHORTEST_BARE_PREFIX = 4
 const MOST_NAME = 40
 
 /** Things that a message lists. */
-const MOST_LISTED = 5
-
-/** Reports whether a text is a whole id, which needs no look-up. */
-export const isWholeId = (given: string): boolean => WHOLE_ID.test(given)
+const MOST_LISTED = 10
 
 /**
  * Returns the thing that a person means: by its id; else by the first of its names, such as a slug; else by another of
@@ -83,6 +75,7 @@ export function findNamed<Thing extends Nameable>(
   all: readonly Thing[],
   given: string,
   words: NameWords,
+  stateOf = stateIn<Thing>,
 ): Thing | null {
   const beginning = given.toLowerCase()
   const [by = 'name'] = words.by ?? []
@@ -97,7 +90,7 @@ export function findNamed<Thing extends Nameable>(
     if (only === undefined) continue
     if (others.length === 0) return only
     throw new CommandError(
-      `${JSON.stringify(given)} may mean ${listed([only, ...others])}. Name the ${words.one} by ${remedy}.`,
+      `${JSON.stringify(given)} may mean ${count(others.length + 1, words.one)}. Name the ${words.one} by ${remedy}.\n${listed([only, ...others], words, stateOf)}`,
     )
   }
   return null
@@ -124,12 +117,13 @@ export function pickOnly<Thing extends Nameable>(
   all: readonly Thing[],
   words: NameWords,
   how: string,
+  stateOf = stateIn<Thing>,
 ): Thing {
   const [only, ...others] = all
   if (only === undefined) throw new CommandError(`There is no ${words.one} yet. ${words.none}`)
   if (others.length === 0) return only
   throw new CommandError(
-    `There are ${count(all.length, words.one)}: ${listed(all)}. Say which one is meant ${how}.`,
+    `There are ${count(all.length, words.one)}. Say which one is meant ${how}.\n${listed(all, words, stateOf)}`,
   )
 }
 
@@ -137,6 +131,7 @@ export function pickOnly<Thing extends Nameable>(
  * Returns the thing that a person means, or the only one if nothing is given.
  *
  * @param placeholder of the argument, for the message
+ * @param stateOf returns what tells one from others of its name
  * @throws CommandError if nothing or more than one matches
  */
 export function pick<Thing extends Nameable>(
@@ -144,9 +139,10 @@ export function pick<Thing extends Nameable>(
   given: string | undefined,
   words: NameWords,
   placeholder: string,
+  stateOf = stateIn<Thing>,
 ): Thing {
-  if (given === undefined) return pickOnly(all, words, `as ${placeholder}`)
-  const found = findNamed(all, given, words)
+  if (given === undefined) return pickOnly(all, words, `as ${placeholder}`, stateOf)
+  const found = findNamed(all, given, words, stateOf)
   if (found === null) throw unknownName(given, words)
   return found
 }
@@ -158,12 +154,24 @@ function beginsWith(id: string, beginning: string): boolean {
   return beginning.length >= SHORTEST_BARE_PREFIX && bare.startsWith(beginning)
 }
 
-function listed(things: readonly Nameable[]): string {
-  const shown = things.slice(0, MOST_LISTED).map(({ id, names = [] }) => {
-    const known = names.filter((name) => name !== '')
-    return known.length > 0
-      ? `${id} (${printable(known.map((name) => shorten(name, MOST_NAME)).join(', '))})`
-      : id
+const stateIn = <Thing extends Nameable>({ state = '' }: Thing): string => state
+
+/** Returns a line for each thing: its id, its names, its state and its age. */
+function listed<Thing extends Nameable>(
+  things: readonly Thing[],
+  { listedBy }: NameWords,
+  stateOf: (thing: Thing) => string,
+): string {
+  const lines = things.slice(0, MOST_LISTED).map((thing) => {
+    const { id, names = [] } = thing
+    const known = names.filter((name) => name !== '').map((name) => shorten(name, MOST_NAME))
+    const made = madeAt(id)
+    const said = [
+      shorten(stateOf(thing), MOST_NAME),
+      made === null ? '' : `created ${timeAgo(new Date(made).toISOString(), machineNow())}`,
+    ].filter(Boolean)
+    return `  ${id}  ${printable([known.length > 0 ? `(${known.join(', ')})` : '', said.join(', ')].filter(Boolean).join('  '))}`
   })
-  return `${shown.join(', ')}${things.length > MOST_LISTED ? ', …' : ''}`
+  const more = things.length - lines.length
+  return [...lines, ...(more > 0 ? [`  and ${more} more: ${listedBy}`] : [])].join('\n')
 }

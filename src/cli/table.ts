@@ -1,5 +1,5 @@
 import { machineNow } from '../runtime/clock.ts'
-import { briefId, ID_TIME_END, isWholeId } from './names.ts'
+import { briefId, ID_TIME_END, isWholeId } from './ids.ts'
 import { paint, printable, type Style, shorten } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 

@@ -100,13 +100,24 @@ describe('with several servers', () => {
 
   test('an ambiguous name and none at all do nothing, and the candidates are listed', async () => {
     const ambiguous = await failure('servers', 'delete', 'twin')
-    for (const said of [twin, other, '"twin" may mean']) expect(ambiguous).toContain(said)
-    expect(ambiguous).not.toContain(web)
     const none = await failure('servers', 'stop')
-    for (const said of ['There are 3 servers', `${web} (web)`, twin, other]) expect(none).toContain(said)
-    expect(ambiguous).toEndWith('Name the server by its id.\n')
-    expect(await failure('servers', 'delete', 'srv_')).toMatch(
-      /may mean .*Name the server by its id, or by more of it\.\n$/,
+    const line = (id: string, label: string, state = 'running') =>
+      expect.stringMatching(new RegExp(`^  ${id}  \\(${label}\\)  ${state}, created (?:now|\\d+s ago)$`))
+    expect(ambiguous.split('\n')).toEqual([
+      'berth: "twin" may mean 2 servers. Name the server by its id.',
+      line(other, 'twin'),
+      line(twin, 'twin'),
+      '',
+    ])
+    expect(none.split('\n')).toEqual([
+      'berth: There are 3 servers. Say which one is meant with --server SERVER, or choose one for this directory with "berth use SERVER".',
+      line(other, 'twin'),
+      line(twin, 'twin'),
+      line(web, 'web', 'sleeping'),
+      '',
+    ])
+    expect(await failure('servers', 'delete', 'srv_')).toStartWith(
+      'berth: "srv_" may mean 3 servers. Name the server by its id, or by more of it.\n',
     )
     expect(await failure('exec', 'unknown', '--', 'true')).toContain(
       'No server has "unknown" as its id or label',
@@ -191,6 +202,11 @@ test('projects, tasks and builds are named by less than their ids, or not at all
   for (const name of [[], [build.slice(0, -3)]])
     expect(await output('builds', 'get', ...name)).toContain(build)
   expect(await failure('tasks', 'get', 'nothing')).toContain('"berth tasks" lists those there are')
+  const second = JSON.parse(await output('tasks', 'create', 'complete: fine too', '--json')).task_id
+  await output('tasks', 'get', second)
+  const several = (await failure('tasks', 'get')).split('\n')
+  expect(several[0]).toStartWith('berth: There are 2 tasks. Say which one is meant as TASK.')
+  expect(several[1]).toMatch(new RegExp(`^  ${second}  \\w+, complete: fine too, created `))
   await remove(server)
 })
 

@@ -2,8 +2,9 @@ import { UsageError } from '../../errors.ts'
 import type { Build } from '../../resources/builds/model.ts'
 import type { Client } from '../client.ts'
 import { action, call, type Noun, rows } from '../command.ts'
+import { isWholeId } from '../ids.ts'
 import { buildLog, LOG_OPTIONS, showLog } from '../log.ts'
-import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
+import { type Named, type NameWords, pick } from '../names.ts'
 import { flag, text } from '../options.ts'
 import { count, facts, type Style, shorten } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -163,11 +164,10 @@ Examples:
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const all = await listBuilds(client, undefined, signal)
-  return all.map((build) => ({
-    id: build.id,
-    description: `${buildStatus(build)}, ${build.goal.slice(0, 60)}`,
-  }))
+  return all.map((build) => ({ id: build.id, description: buildState(build) }))
 }
+
+const buildState = (build: Build): string => `${buildStatus(build)}, ${build.goal.slice(0, 60)}`
 
 const logsHint = (id: string): string => `Look at it with: berth builds logs ${id} -f\n`
 
@@ -209,5 +209,5 @@ async function findBuild(
 ): Promise<Build> {
   if (server !== undefined && given !== undefined && isWholeId(given))
     return (await client.call('builds.get', { params: { serverId: server, buildId: given } })).build
-  return pick(await listBuilds(client, server), given, WORDS, 'BUILD')
+  return pick(await listBuilds(client, server), given, WORDS, 'BUILD', buildState)
 }

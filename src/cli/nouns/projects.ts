@@ -4,8 +4,9 @@ import { machineNow } from '../../runtime/clock.ts'
 import type { Client } from '../client.ts'
 import { action, call, factSheet, type Invocation, type Noun, rows } from '../command.ts'
 import { CommandError } from '../errors.ts'
+import { isWholeId } from '../ids.ts'
 import { LOG_OPTIONS, projectLog, showLog } from '../log.ts'
-import { isWholeId, type Named, type NameWords, pick } from '../names.ts'
+import { type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, text } from '../options.ts'
 import { facts, printable, type Style } from '../output.ts'
 import { type Column, timeAgo } from '../table.ts'
@@ -110,11 +111,17 @@ export async function findProject(client: Client, given: string | undefined): Pr
     return client.call('projects.get', { params: { projectId: given } })
   const { projects: all } = await client.call('projects.listAll')
   // One project's slug may be another's name: the slug wins, as no other has it.
-  const named = all.map((project) => ({ project, id: project.id, names: namesOf(project) }))
+  const named = all.map((project) => ({ project, id: project.id, ...nameable(project) }))
   return pick(named, given, WORDS, 'PROJECT').project
 }
 
 const namesOf = ({ slug, name }: Project): string[] => [...new Set([slug, name])]
+
+/** Returns what a project is named by, and what tells it from others. */
+const nameable = (project: Project): Pick<Named, 'names' | 'state'> => ({
+  names: namesOf(project),
+  state: projectStatus(project),
+})
 
 /** Returns the path parameters of the project that a person names. */
 const projectParams = async (
@@ -363,7 +370,7 @@ async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]>
   const { projects: all } = await client.call('projects.listAll', { signal })
   return all.map((project) => ({
     id: project.id,
-    names: namesOf(project),
+    ...nameable(project),
     description: descriptionOf(project),
     place: { serverId: project.server_id, directory: `projects/${project.slug}` },
   }))

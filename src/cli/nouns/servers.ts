@@ -264,6 +264,7 @@ async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]>
   return all.map(({ id, task, status }) => ({
     id,
     names: task === '' ? [] : [task],
+    state: status,
     description: task ? `${status}, ${task}` : status,
   }))
 }

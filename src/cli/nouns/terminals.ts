@@ -221,7 +221,7 @@ export async function findTerminal(
 ): Promise<Terminal> {
   const { terminals: all } = await client.call('terminals.list', { params: { serverId } })
   const running = all.find(({ name, exit_code }) => exit_code === null && name === named)
-  return running ?? pick(all.map(withNames), named, WORDS, 'TERMINAL')
+  return running ?? pick(all.map(withNames), named, WORDS, 'TERMINAL', state)
 }
 
 /**

@@ -1,4 +1,4 @@
-import { briefId } from '../names.ts'
+import { briefId } from '../ids.ts'
 import { effectText } from '../nouns/faults.ts'
 import { paint, printable, type Style } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'

@@ -1,6 +1,8 @@
 import type { Task } from '../../resources/tasks/model.ts'
 import type { Client } from '../client.ts'
-import { isWholeId, type NameWords, pick, unknownName } from '../names.ts'
+import { isWholeId } from '../ids.ts'
+import { type NameWords, pick, unknownName } from '../names.ts'
+import { goalSummary } from './show.ts'
 
 const WORDS: NameWords = {
   one: 'task',
@@ -18,12 +20,15 @@ export async function findTask(
   id: string | undefined,
   server: string | undefined,
 ): Promise<Task> {
-  if (id === undefined || !isWholeId(id)) return pick(await listTasks(client, server), id, WORDS, 'TASK')
+  if (id === undefined || !isWholeId(id))
+    return pick(await listTasks(client, server), id, WORDS, 'TASK', taskState)
   if (server !== undefined) return getTask(client, server, id)
   const found = (await listTasks(client, undefined)).find((task) => task.id === id)
   if (found) return found
   throw unknownName(id, WORDS)
 }
+
+const taskState = ({ status, goal }: Task): string => `${status}, ${goalSummary(goal)}`
 
 /**
  * Returns the current state of a task.
