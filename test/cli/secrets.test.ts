@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
 import { run, type Served, serve } from './command.ts'
 import { onTerminal } from './terminal.ts'
@@ -43,6 +44,46 @@ test("a project's are its own; it is named by id, slug or name", async () => {
   expect(answer).toEqual({ project_id: project, keys: ['OWN', 'TWO'] })
   expect(await onServer('OWN')).toBe('unset')
   await secrets('unset', 'OWN', 'TWO', '--project', 'shop')
+})
+
+test('it is said which apps get a change, and what waits still', async () => {
+  await using other = await serve()
+  await other.server()
+  const create = async (name: string, files: Record<string, string>) => {
+    for (const [path, text] of Object.entries(files)) await Bun.write(join(other.cwd, name, path), text)
+    await other.run(['projects', 'create', name, '--public'])
+  }
+  const set = async (...args: string[]) => {
+    const { stdout } = await other.run(['secrets', ...args])
+    return stdout.slice(stdout.indexOf('\n') + 1)
+  }
+  const app = `Bun.serve({ port: process.env.PORT, fetch: () => new Response(process.env.TOKEN) })`
+  await create('shop', { 'index.ts': app })
+  expect(await set('set', 'TOKEN=one', '--project', 'shop')).toBe(
+    'shop restarts with the change; the version before answers until then. "berth projects logs shop" shows whether it came up.\n',
+  )
+  await create('asks', {
+    'index.ts': app,
+    'berth.json': '{"env":{"A":{"required":true},"B":{"required":true}}}',
+  })
+  expect(await set('set', 'A=1', '--project', 'asks')).toContain(
+    'asks waits for the variables that its code asks for: B.',
+  )
+  // On a busy machine the bring-up may be over by then.
+  expect(await set('set', 'B=1', '--project', 'asks')).toMatch(
+    /^(?:The bring-up of asks takes|asks restarts with) the change/,
+  )
+  await create('page', { 'index.html': 'x' })
+  expect(await set('set', 'TOKEN=one', '--project', 'page')).toBe('')
+  await until(
+    async () => (await other.run(['projects', 'get', 'asks', '--json'])).stdout.includes('"ready"'),
+    'asks',
+  )
+  expect(await set('set', 'REGION=eu')).toBe(
+    'Apps restart with the change, and answer meanwhile: asks, shop.\n',
+  )
+  await other.run(['servers', 'stop'])
+  expect(await set('unset', 'TOKEN', '--project', 'shop')).toBe('shop sleeps, and starts with the change.\n')
 })
 
 test('a name alone takes its value from a pipe, without the newline at its end', async () => {

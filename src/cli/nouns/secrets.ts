@@ -2,6 +2,7 @@ import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { SecretChanges } from '../../resources/secrets/model.ts'
 import { utf8Text } from '../../runtime/decode.ts'
+import type { Client } from '../client.ts'
 import { action, type Invocation, type Noun } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { type OptionsOf, text } from '../options.ts'
@@ -20,8 +21,8 @@ const owner = {
 
 const HELP = `
 With --project they are those of a project, else those of a whole server: all its commands and apps get them,
-and a project's own win. Apps that they concern are restarted; a bring-up that waited for them goes on.
-Values are never shown.
+and a project's own win. Apps that run are restarted at once, and the old one answers until the new one does; a
+bring-up that waited for them goes on. Terminals and commands that run already do not get them. Values are never shown.
 `
 
 /** `berth secrets` */
@@ -122,8 +123,23 @@ async function changeSecrets(
   const changes = await changesOf()
   return invocation.print(
     await send(changes),
-    (response) => `${verb} ${Object.keys(changes).join(', ')} for ${ownerOf(response)}.\n`,
+    async (response) =>
+      `${verb} ${Object.keys(changes).join(', ')} for ${ownerOf(response)}.\n${await effectOf(await invocation.connect(), response)}`,
   )
+}
+
+/** Says which apps get a change, and how; empty if that cannot be found out. */
+async function effectOf(client: Client, changed: Secrets): Promise<string> {
+  const { projectEffect, serverEffect } = await import('../secrets/effect.ts')
+  try {
+    return 'project_id' in changed
+      ? await projectEffect(client, changed.project_id)
+      : await serverEffect(client, changed.server_id)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    // It is set all the same.
+    return ''
+  }
 }
 
 /** Determines the owner of the secrets. Returns a function that changes them. */
