@@ -8,7 +8,7 @@
 export interface Workspace {
   /**
    * Returns relative paths of all regular files, sorted by code point, links not followed. `.git` and
-   * `node_modules` directories are left out unless `all` is set.
+   * `node_modules` directories are left out unless `all` is set. Throws `WorkspaceError` `too_large`.
    */
   list(options: { all: boolean }): Promise<string[]>
 
@@ -43,7 +43,7 @@ export interface Workspace {
 
   /**
    * Lists a directory, sorted by code point. Links are `other`; names that are not UTF-8 are left out. Throws
-   * `WorkspaceError` `outside`, `missing`, `not_a_file`.
+   * `WorkspaceError` `outside`, `missing`, `not_a_file`, `too_large`.
    */
   entries(path: string): Promise<DirectoryEntry[]>
 
@@ -221,7 +221,7 @@ export const WORKSPACE_FAULTS = [
   'invalid',
   /** The disk under the data directory is full. */
   'disk_full',
-  /** The file is larger than the caller takes. */
+  /** The file is larger than the caller takes, or there are more names than are listed. */
   'too_large',
 ] as const
 

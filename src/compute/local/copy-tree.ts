@@ -20,7 +20,8 @@ import { basename } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { openLibc } from '../sandboxd/libc.ts'
 import { readInto, writeAll } from './descriptor-io.ts'
-import { DirectoryChain, type ListedEntry, readDirectory } from './directories.ts'
+import { DirectoryChain } from './directories.ts'
+import { Listing } from './listing.ts'
 import { Pace } from './pace.ts'
 import {
   addPermissions,
@@ -54,7 +55,7 @@ const COPY_MODE = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE
 /** A directory that is copied: its copy, and the entries still to copy. */
 interface CopyFrame {
   to: EntryName
-  entries: ListedEntry[]
+  entries: Listing
   /** Null for the top, which is the caller's. */
   stats: Stats | null
   /** The mode to give back to a directory that was closed to berth's user. */
@@ -73,7 +74,7 @@ export async function copyTree(root: PinnedEntry, to: string, signal?: AbortSign
   const pace = new Pace()
   const copier = new FileCopier()
   using chain = new DirectoryChain(root)
-  const top = { to, entries: await readDirectory(root), stats: null, closedMode: null }
+  const top = { to, entries: await chain.list(root), stats: null, closedMode: null }
   const frames: CopyFrame[] = [top]
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const entry = frame.entries.pop()
@@ -89,10 +90,13 @@ export async function copyTree(root: PinnedEntry, to: string, signal?: AbortSign
         return parent !== null && (await copier.copy(parent, entry.name, copy))
       }
       // Since it was listed, it may have been replaced by an entry of the other kind.
-      if (entry.kind !== 'directory' && (await copyFile())) continue
+      if (entry.kind !== 'directory') {
+        if (!(await copyFile())) frame.entries.push({ name: entry.name, kind: 'directory' })
+        continue
+      }
       const below = await enter(chain, entry.name, copy)
       if (below !== null) frames.push(below)
-      else if (entry.kind === 'directory') await copyFile()
+      else await copyFile()
     }
   }
 }
@@ -103,8 +107,8 @@ async function enter(chain: DirectoryChain, name: EntryName, copy: EntryName): P
   if (dir === null) return null
   mkdirSync(copy, { mode: 0o700 })
   const closedMode = unlessGone(() => addPermissions(dir, READ_AND_SEARCH))
-  const entries = await readDirectory(dir).catch((error: unknown) => {
-    if (isGone(error)) return []
+  const entries = await chain.list(dir).catch((error: unknown) => {
+    if (isGone(error)) return Listing.of(dir)
     throw error
   })
   return { to: copy, entries, stats: dir.stats, closedMode }

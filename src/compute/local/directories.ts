@@ -1,18 +1,9 @@
-import { type Dirent, readdirSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
 import { codeOf } from '../../runtime/error-info.ts'
+import { Listing } from './listing.ts'
 import { childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 
 /** Descriptors a walk holds at a time, however deep the tree: trees deeper than the limit of open files exist. */
 const MAX_HELD = 64
-/** Size of a directory itself, in bytes, from which reading it takes longer than a turn through the thread pool. */
-const LARGE_DIRECTORY = 128 * 1024
-
-/** An entry as its directory lists it. It is only a hint: the entry may change at any time. */
-export interface ListedEntry {
-  name: EntryName
-  kind: 'file' | 'directory' | 'other'
-}
 
 /**
  * The chain of directories from a pinned one down to a walk's current one. Releases directories far above and pins
@@ -20,6 +11,8 @@ export interface ListedEntry {
  */
 export class DirectoryChain implements Disposable {
   readonly #chain: { name: EntryName; dir: PinnedEntry | null }[] = []
+  /** The listing that was opened last. At most this one is open: a walk goes down only when a large directory is closed. */
+  #listing: Listing | null = null
 
   /** `top` stays the caller's to dispose of. */
   constructor(private readonly top: PinnedEntry) {}
@@ -43,6 +36,13 @@ export class DirectoryChain implements Disposable {
     return this.#at(last)
   }
 
+  /** Lists the top or the current directory. Throws the system's error. */
+  async list(dir: PinnedEntry): Promise<Listing> {
+    this.#listing?.[Symbol.dispose]()
+    this.#listing = await Listing.open(dir)
+    return this.#listing
+  }
+
   /** Steps down and returns the directory. Throws the system's error, `ENOTDIR` if the entry is not a directory. */
   enter(name: EntryName): PinnedEntry {
     const dir = pinDirectory(this.current, name)
@@ -60,6 +60,7 @@ export class DirectoryChain implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#listing?.[Symbol.dispose]()
     for (let index = 0; index < this.#chain.length; index += 1) this.#release(index)
   }
 
@@ -71,45 +72,6 @@ export class DirectoryChain implements Disposable {
     const link = this.#chain[index]
     link?.dir?.[Symbol.dispose]()
     if (link !== undefined) link.dir = null
-  }
-}
-
-/** Lists a pinned directory, in no particular order. Throws the system's error. */
-export async function readDirectory(dir: PinnedEntry): Promise<ListedEntry[]> {
-  const options = { withFileTypes: true } as const
-  const large = dir.stats.size >= LARGE_DIRECTORY
-  return listed(dir, large ? await readdir(dir.path, options) : readdirSync(dir.path, options))
-}
-
-function listed(dir: PinnedEntry, entries: Dirent[]): ListedEntry[] {
-  const known: ListedEntry[] = []
-  let unclear = false
-  for (const entry of entries) {
-    // A name that is not UTF-8 arrives with U+FFFD in it: only its bytes lead to the file.
-    if (entry.name.includes('\uFFFD')) unclear = true
-    else known.push({ name: entry.name, kind: kindOf(dir, entry.name, entry) })
-  }
-  if (unclear) {
-    for (const bytes of readdirSync(dir.path, { encoding: 'buffer' })) {
-      const text = bytes.toString()
-      if (!text.includes('\uFFFD')) continue
-      const name = Buffer.from(text).equals(bytes) ? text : bytes
-      known.push({ name, kind: kindOf(dir, name) })
-    }
-  }
-  return known
-}
-
-function kindOf(dir: PinnedEntry, name: EntryName, dirent?: Dirent): ListedEntry['kind'] {
-  if (dirent?.isFile()) return 'file'
-  if (dirent?.isDirectory()) return 'directory'
-  if (dirent?.isSymbolicLink()) return 'other'
-  // Not every file system reports the type with the name.
-  try {
-    using entry = pinChild(dir, name)
-    return entry.stats.isFile() ? 'file' : entry.stats.isDirectory() ? 'directory' : 'other'
-  } catch {
-    return 'other'
   }
 }
 

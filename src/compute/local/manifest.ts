@@ -1,7 +1,8 @@
 import { closeSync, readlinkSync, readSync } from 'node:fs'
-import type { ManifestEntry } from '../workspace.ts'
+import { type ManifestEntry, WorkspaceError } from '../workspace.ts'
 import { readInto } from './descriptor-io.ts'
 import { canSkip, DirectoryChain } from './directories.ts'
+import { identityOf } from './file.ts'
 import { Pace } from './pace.ts'
 import { childPath, openForReading, type PinnedEntry, pinChild } from './pinned.ts'
 
@@ -17,13 +18,14 @@ const PIECE = 256 * 1024
 export async function describeEntries(root: PinnedEntry, paths: readonly string[]): Promise<ManifestEntry[]> {
   using cursor = new TreeCursor(root)
   const pace = new Pace()
+  const hashes = new FileHashes()
   const found: ManifestEntry[] = []
   for (const path of paths) {
     if (pace.due) await pace.rest()
     const names = path.split('/')
     const name = names.pop() ?? ''
     try {
-      const entry = await describe(cursor.goTo(names), name, path)
+      const entry = await describe(cursor.goTo(names), name, path, hashes)
       if (entry !== null) found.push(entry)
     } catch (error) {
       if (!canSkip(error)) throw error
@@ -32,7 +34,12 @@ export async function describeEntries(root: PinnedEntry, paths: readonly string[
   return found
 }
 
-async function describe(dir: PinnedEntry, name: string, path: string): Promise<ManifestEntry | null> {
+async function describe(
+  dir: PinnedEntry,
+  name: string,
+  path: string,
+  hashes: FileHashes,
+): Promise<ManifestEntry | null> {
   using entry = pinChild(dir, name)
   const { stats } = entry
   if (stats.isSymbolicLink()) {
@@ -41,8 +48,36 @@ async function describe(dir: PinnedEntry, name: string, path: string): Promise<M
   }
   if (!stats.isFile()) return null
   const { size, mode } = stats
-  return { kind: 'file', path, size, sha256: await digest(entry), executable: (mode & 0o100) !== 0 }
+  return { kind: 'file', path, size, sha256: await hashes.of(entry), executable: (mode & 0o100) !== 0 }
 }
+
+/** Bytes of holes in files that are hashed for one manifest, though they take no disk. */
+const MAX_HOLES = 16 * 2 ** 30
+
+/** The hashes of a tree's files. A file of several names is read once. */
+class FileHashes {
+  readonly #known = new Map<string, string>()
+  #holes = 0
+
+  /** Returns the SHA-256 of a file in hexadecimal. Throws `WorkspaceError` `too_large`, or the system's error. */
+  async of(file: PinnedEntry): Promise<string> {
+    const { nlink, size, blocks } = file.stats
+    const identity = nlink > 1 ? identityOf(file.stats) : null
+    const known = identity === null ? undefined : this.#known.get(identity)
+    if (known !== undefined) return known
+    this.#holes += Math.max(0, size - blocks * 512)
+    if (this.#holes > MAX_HOLES) throw tooManyHoles()
+    const hash = await digest(file)
+    if (identity !== null) this.#known.set(identity, hash)
+    return hash
+  }
+}
+
+const tooManyHoles = (): WorkspaceError =>
+  new WorkspaceError(
+    'too_large',
+    'The files have too large holes to be compared. Remove those that are larger than the disk they take.',
+  )
 
 /** Returns the SHA-256 of a file in hexadecimal. A file that grows meanwhile counts up to its size before. */
 async function digest(file: PinnedEntry): Promise<string> {

@@ -2,7 +2,8 @@ import { chmodSync, closeSync, readlinkSync, readSync, type Stats } from 'node:f
 import { type Header, type Pack, pack } from 'tar-stream'
 import { tarBytes } from '../../runtime/tar-bytes.ts'
 import { readInto } from './descriptor-io.ts'
-import { canSkip, DirectoryChain, type ListedEntry, readDirectory } from './directories.ts'
+import { canSkip, DirectoryChain } from './directories.ts'
+import { Listing } from './listing.ts'
 import { Pace } from './pace.ts'
 import {
   addPermissions,
@@ -37,7 +38,7 @@ type PackedHeader = Partial<Header> & Pick<Header, 'name'>
 /** A directory that is packed: its path in the archive, and the entries still to pack. */
 interface PackFrame {
   path: EntryName
-  entries: ListedEntry[]
+  entries: Listing
   /** The mode to give back to a directory that was closed to berth's user. */
   closedMode: number | null
 }
@@ -67,7 +68,7 @@ class TreePacker {
   /** Packs all entries, at the pace of the reader. */
   async run(): Promise<void> {
     using chain = new DirectoryChain(this.#root)
-    const frames: PackFrame[] = [{ path: '', entries: await readDirectory(this.#root), closedMode: null }]
+    const frames: PackFrame[] = [{ path: '', entries: await chain.list(this.#root), closedMode: null }]
     for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
       const entry = frame.entries.pop()
       if (this.#pace.due) await this.#pace.rest()
@@ -79,10 +80,10 @@ class TreePacker {
           const path = frame.path === '' ? entry.name : joinNames(frame.path, entry.name)
           if (entry.kind === 'directory') {
             const dir = chain.enter(entry.name)
-            const below: PackFrame = { path, entries: [], closedMode: null }
+            const below: PackFrame = { path, entries: Listing.of(dir), closedMode: null }
             frames.push(below)
             below.closedMode = addPermissions(dir, READ_AND_SEARCH)
-            below.entries = await readDirectory(dir)
+            below.entries = await chain.list(dir)
             await this.#add({ ...headerOf(path, dir.stats), type: 'directory' })
           } else await this.#packFile(chain.current, entry.name, path)
         }

@@ -5,13 +5,25 @@
 
 import { chmodSync, lstatSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
-import { canSkip, DirectoryChain, type ListedEntry, readDirectory } from './directories.ts'
+import { WorkspaceError } from '../workspace.ts'
+import { canSkip, DirectoryChain } from './directories.ts'
+import { type ListedEntry, Listing } from './listing.ts'
 import { Pace } from './pace.ts'
 import { addPermissions, childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 import { isStale, isTemporary, temporaryName } from './temporary-file.ts'
 import { MAX_PATH_BYTES } from './workspace-path.ts'
 
 const LEFT_OUT = new Set(['.git', 'node_modules'])
+
+/** Most files and directories of a listing, and characters of its paths. With hard links a program can make any number. */
+const MAX_LISTED = 500_000
+const MAX_LISTED_BYTES = 64 * 1024 * 1024
+
+const tooMany = (): WorkspaceError =>
+  new WorkspaceError(
+    'too_large',
+    `The workspace has more than ${MAX_LISTED} files, or very long paths: these are not listed. Use a command, such as find.`,
+  )
 
 /** A directory of a listing: its relevant entries, sorted, and the next one to visit. */
 interface ListFrame {
@@ -30,7 +42,7 @@ interface SortedEntry {
 /**
  * Lists the regular files below a pinned directory as relative paths, by code point. Does not follow links. Skips
  * unreadable directories, names that are not UTF-8 and paths beyond the system's limit, which no path of the API
- * could name.
+ * could name. Throws `WorkspaceError` `too_large`.
  *
  * @param all whether `.git` and `node_modules` directories are listed too
  * @param others whether links, sockets, pipes and devices are listed too
@@ -39,9 +51,22 @@ export async function listFiles(root: PinnedEntry, all: boolean, others = false)
   const files: string[] = []
   const pace = new Pace()
   using chain = new DirectoryChain(root)
-  const frames: ListFrame[] = [
-    { prefix: '', entries: arrange(await readDirectory(root), all, others), next: 0 },
-  ]
+  let names = 0
+  let bytes = 0
+  const arrange = async (listing: Listing): Promise<SortedEntry[]> => {
+    const entries: SortedEntry[] = []
+    for (let entry = listing.pop(); entry !== undefined; entry = listing.pop()) {
+      if (pace.due) await pace.rest()
+      const { name, kind } = entry
+      if (typeof name !== 'string' || (kind === 'other' && !others) || isTemporary(name)) continue
+      if (kind === 'directory' && !all && LEFT_OUT.has(name)) continue
+      names += 1
+      if (names > MAX_LISTED) throw tooMany()
+      entries.push({ name, key: kind === 'directory' ? `${name}/` : name, dir: kind === 'directory' })
+    }
+    return sortEntries(entries)
+  }
+  const frames: ListFrame[] = [{ prefix: '', entries: await arrange(await chain.list(root)), next: 0 }]
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const entry = frame.entries[frame.next]
     frame.next += 1
@@ -52,12 +77,14 @@ export async function listFiles(root: PinnedEntry, all: boolean, others = false)
     } else if (frame.prefix.length + entry.name.length > MAX_PATH_BYTES) {
       // No call of the API could name it, and a listing of such paths could fill memory.
     } else if (!entry.dir) {
+      bytes += frame.prefix.length + entry.name.length
+      if (bytes > MAX_LISTED_BYTES) throw tooMany()
       files.push(frame.prefix + entry.name)
     } else {
       const depth = chain.depth
       try {
         const dir = chain.enter(entry.name)
-        const entries = arrange(await readDirectory(dir), all, others)
+        const entries = await arrange(await chain.list(dir))
         frames.push({ prefix: frame.prefix + entry.key, entries, next: 0 })
       } catch (error) {
         if (chain.depth > depth) chain.leave()
@@ -68,17 +95,11 @@ export async function listFiles(root: PinnedEntry, all: boolean, others = false)
   return files
 }
 
-function arrange(listed: ListedEntry[], all: boolean, others: boolean): SortedEntry[] {
-  const entries: SortedEntry[] = []
-  let plain = true
-  for (const { name, kind } of listed) {
-    if (typeof name !== 'string' || (kind === 'other' && !others) || isTemporary(name)) continue
-    if (kind === 'directory' && !all && LEFT_OUT.has(name)) continue
-    // Beyond the Basic Multilingual Plane the order of UTF-16 units differs from that of code points.
-    if (plain && /[\ud800-\udfff]/.test(name)) plain = false
-    entries.push({ name, key: kind === 'directory' ? `${name}/` : name, dir: kind === 'directory' })
-  }
-  const compare = plain
+/** Sorts names as the paths that they begin. */
+function sortEntries(entries: SortedEntry[]): SortedEntry[] {
+  // Beyond the Basic Multilingual Plane the order of UTF-16 units differs from that of code points.
+  const isPlain = entries.every(({ name }) => !/[\ud800-\udfff]/.test(name))
+  const compare = isPlain
     ? (a: SortedEntry, b: SortedEntry) => (a.key < b.key ? -1 : 1)
     : (a: SortedEntry, b: SortedEntry) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key))
   return entries.sort(compare)
@@ -88,7 +109,7 @@ const READ_AND_SEARCH = 0o500
 
 /** A directory of a measurement: the entries still to count, and the mode to give back to a directory that was closed. */
 interface UsageFrame {
-  entries: ListedEntry[]
+  entries: Listing
   closedMode: number | null
 }
 
@@ -105,7 +126,7 @@ export async function measureUsage(root: PinnedEntry): Promise<number> {
   const counted = new Set<string>()
   using chain = new DirectoryChain(root)
   let bytes = 0
-  const frames: UsageFrame[] = [{ entries: await readDirectory(root), closedMode: null }]
+  const frames: UsageFrame[] = [{ entries: await chain.list(root), closedMode: null }]
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const entry = frame.entries.pop()
     if (pace.due) await pace.rest()
@@ -118,10 +139,10 @@ export async function measureUsage(root: PinnedEntry): Promise<number> {
       } else if (entry.kind === 'directory') {
         const dir = chain.enter(entry.name)
         bytes += dir.stats.blocks * 512
-        const below: UsageFrame = { entries: [], closedMode: null }
+        const below: UsageFrame = { entries: Listing.of(dir), closedMode: null }
         frames.push(below)
         below.closedMode = addPermissions(dir, READ_AND_SEARCH)
-        below.entries = await readDirectory(dir)
+        below.entries = await chain.list(dir)
       } else {
         bytes += measureFile(chain.current, entry, counted)
       }
@@ -163,7 +184,7 @@ const ALL_PERMISSIONS = 0o700
 
 /** A directory of a removal: the entries still to remove, and how often each had to be tried again. */
 interface RemovalFrame {
-  entries: ListedEntry[]
+  entries: Listing
   passes: Map<EntryName, number>
 }
 
@@ -175,7 +196,7 @@ interface RemovalFrame {
 export async function removeEntry(parent: PinnedEntry, name: EntryName): Promise<void> {
   const pace = new Pace()
   using chain = new DirectoryChain(parent)
-  const frames: RemovalFrame[] = [newFrame([{ name, kind: kindOf(parent, name) }])]
+  const frames: RemovalFrame[] = [newFrame(Listing.of(parent, [{ name, kind: kindOf(parent, name) }]))]
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     const entry = frame.entries.pop()
     if (pace.due) await pace.rest()
@@ -185,9 +206,9 @@ export async function removeEntry(parent: PinnedEntry, name: EntryName): Promise
         if (frames.length > 0) removeEmptied(chain, chain.leave(), frames)
       } else if (entry.kind === 'directory') {
         const dir = chain.enter(entry.name)
-        frames.push(newFrame([]))
+        frames.push(newFrame(Listing.of(dir)))
         addPermissions(dir, ALL_PERMISSIONS)
-        frames[frames.length - 1] = newFrame(await readDirectory(dir))
+        frames[frames.length - 1] = newFrame(await chain.list(dir))
       } else {
         unlinkSync(childPath(chain.current, entry.name))
       }
@@ -207,7 +228,7 @@ export async function removeEntry(parent: PinnedEntry, name: EntryName): Promise
   }
 }
 
-const newFrame = (entries: ListedEntry[]): RemovalFrame => ({ entries, passes: new Map() })
+const newFrame = (entries: Listing): RemovalFrame => ({ entries, passes: new Map() })
 
 /** Removes a directory that was emptied, or has its parent look at it again when it was written into since. */
 function removeEmptied(chain: DirectoryChain, name: EntryName, frames: RemovalFrame[]): void {

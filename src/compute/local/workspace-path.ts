@@ -99,6 +99,13 @@ export const tooLarge = (path: string, size: number, most: number): WorkspaceErr
     `${quote(path)} has ${size} bytes, more than the ${most} that are read at once. Split it with a command first.`,
   )
 
+/** Returns the refusal of a directory that has more entries than are listed. */
+export const tooManyEntries = (path: string): WorkspaceError =>
+  new WorkspaceError(
+    'too_large',
+    `${quote(path)} has too many entries to be listed. Use a command, such as find.`,
+  )
+
 /** Formats a path for a message: on one line and not too long. */
 export function quote(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)

@@ -15,8 +15,8 @@ import {
   type WorkspaceFile,
   type WorkspaceWatch,
 } from '../workspace.ts'
-import { readDirectory } from './directories.ts'
 import { identityOf, LocalFile } from './file.ts'
+import { Listing } from './listing.ts'
 import { childPath, type PinnedEntry, pinRoot } from './pinned.ts'
 import {
   type ResolvedPath,
@@ -38,7 +38,11 @@ import {
   quote,
   theRoot,
   tooLarge,
+  tooManyEntries,
 } from './workspace-path.ts'
+
+/** Most entries of a directory that are listed. */
+const MAX_ENTRIES = 200_000
 
 /** How often a write begins again when a directory on the way is removed under it. */
 const MAX_ATTEMPTS = 8
@@ -119,10 +123,15 @@ export class LocalWorkspace implements Workspace {
     if (!found.entry.stats.isDirectory())
       throw new WorkspaceError('not_a_file', `${quote(path)} is not a folder.`)
     try {
-      const listed = await readDirectory(found.entry)
-      return listed
-        .flatMap(({ name, kind }) => (typeof name === 'string' && !isTemporary(name) ? [{ name, kind }] : []))
-        .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)))
+      using listing = await Listing.open(found.entry)
+      const entries: DirectoryEntry[] = []
+      for (let entry = listing.pop(); entry !== undefined; entry = listing.pop()) {
+        const { name, kind } = entry
+        if (typeof name !== 'string' || isTemporary(name)) continue
+        if (entries.length === MAX_ENTRIES) throw tooManyEntries(path)
+        entries.push({ name, kind })
+      }
+      return entries.sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)))
     } catch (error) {
       throw toWorkspaceError(error, path)
     }

@@ -24,7 +24,7 @@ export class FilesService {
    *
    * @param all whether to list what is in `.git` and `node_modules` directories too
    * @param withDetails whether to return sizes and times too
-   * @throws BerthError 404
+   * @throws BerthError 404, 413
    */
   async list(
     caller: Caller,
@@ -32,7 +32,11 @@ export class FilesService {
     { all, withDetails }: { all: boolean; withDetails: boolean },
   ): Promise<{ files: string[]; details?: FileDetails[] }> {
     const workspace = this.#workspace(this.#touch(caller, serverId))
-    const files = await workspace.list({ all })
+    const files = await workspace.list({ all }).catch((error) => {
+      if (error instanceof WorkspaceError && error.fault === 'too_large')
+        throw new BerthError('payload_too_large', error.message)
+      throw error
+    })
     if (!withDetails) return { files }
     const details: FileDetails[] = []
     for (const path of files) {
@@ -163,7 +167,9 @@ export class FilesService {
   }
 }
 
-const REFUSED: ReadonlySet<WorkspaceFault> = new Set(['outside', 'not_a_file', 'root', 'invalid'])
+const REFUSED: ReadonlySet<WorkspaceFault> = new Set([
+  ...(['outside', 'not_a_file', 'root', 'invalid', 'too_large'] as const),
+])
 
 function encode(content: string, encoding: FileWrite['encoding']): Uint8Array {
   if (encoding !== 'base64') return new TextEncoder().encode(content)

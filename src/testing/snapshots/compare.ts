@@ -1,10 +1,12 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { DirectoryChain, readDirectory } from '../../compute/local/directories.ts'
+import { DirectoryChain } from '../../compute/local/directories.ts'
+import { Listing } from '../../compute/local/listing.ts'
 import { Pace } from '../../compute/local/pace.ts'
 import { childPath, pinRoot } from '../../compute/local/pinned.ts'
 import { isTemporary } from '../../compute/local/temporary-file.ts'
+import { MAX_PATH_BYTES } from '../../compute/local/workspace-path.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 
 /** A state to compare: where its database is, and the directory with the files of its servers. */
@@ -173,7 +175,7 @@ async function filesOf(root: string): Promise<FoundFiles> {
   using pinned = workspace
   using chain = new DirectoryChain(pinned)
   const pace = new Pace()
-  const frames = [{ path: '', entries: await readDirectory(pinned) }]
+  const frames = [{ path: '', entries: await chain.list(pinned) }]
   for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
     if (pace.due) await pace.rest()
     if (files.size >= MAX_FILES) return { files, isComplete: false }
@@ -186,9 +188,11 @@ async function filesOf(root: string): Promise<FoundFiles> {
     const name = String(entry.name)
     if (isTemporary(name)) continue
     const path = frame.path === '' ? name : `${frame.path}/${name}`
+    // No call could name it, and such paths could fill memory.
+    if (path.length > MAX_PATH_BYTES) continue
     const directory = entry.kind === 'directory' ? unlessGone(() => chain.enter(entry.name)) : null
     if (directory !== null) {
-      frames.push({ path, entries: await readDirectory(directory).catch(() => []) })
+      frames.push({ path, entries: await chain.list(directory).catch(() => Listing.of(directory)) })
       continue
     }
     const stats = unlessGone(() => lstatSync(childPath(chain.current, entry.name)))
