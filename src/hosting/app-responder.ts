@@ -184,7 +184,7 @@ export class AppResponder {
     switch (state.kind) {
       case 'starting':
       case 'restarting':
-        exposure.setUpstream({ kind: 'starting' })
+        exposure.setUpstream({ kind: 'starting', hasCrashed: supervisor.crash !== null })
         break
       case 'healthy':
         exposure.setUpstream({ kind: 'app', server: supervisor.sandbox, port: state.port, host: state.host })

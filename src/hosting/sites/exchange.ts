@@ -38,7 +38,7 @@ type Phase =
  *     dispatch ── one is reserved for the client ─► resendable
  *     dispatch ── none is free ─► connecting ── open ─► sent
  *                                            ── refused ─► waiting
- *     sent ── closed before any response, and the request may be repeated ─► dispatch
+ *     sent ── closed before any response, and the request may be repeated (and the app has not ended) ─► dispatch
  *     resendable ── closed before any response ─► checking ── nothing was read ─► dispatch
  *     any ── request and response are complete, cut off, the client has disconnected ─► idle
  */
@@ -51,6 +51,10 @@ export class Exchange implements AppExchange, WaitingRequest {
   #parts: Buffer[] = []
   /** The connection of the last request, if it is reserved for the client's next one. */
   #reserved: AppConnection | null = null
+  /** The port of an app that the request was sent to last. */
+  #port: AppPort | null = null
+  /** The same, if the app has closed that connection without a response. */
+  #closedBy: AppPort | null = null
   /** How much of the response the client was sent. The request's body may still arrive when it is done. */
   #response: 'none' | 'begun' | 'done' = 'none'
   /** Ends the request's use of the site; null if none is under way. */
@@ -94,6 +98,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   /** Begins with the requester's next request. */
   begin(): void {
     this.#response = 'none'
+    this.#closedBy = null
     this.#release = this.#state.use()
     this.dispatch()
   }
@@ -112,6 +117,11 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   refused(): void {
+    // It had not closed an idle connection, but ended, maybe by the request: the next process is spared it.
+    if (this.#closedBy !== null && this.#closedBy === this.#port) {
+      this.closedWithoutResponse()
+      return
+    }
     this.#wait()
     this.#state.retrySoon()
   }
@@ -181,8 +191,12 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   closedUnheard(isUnread: () => Promise<boolean>): void {
-    if (this.#requester.isRepeatable) this.dispatch()
-    else if (this.#phase === 'resendable') void this.#sendAgain(isUnread)
+    const { upstream } = this.#state
+    if (this.#requester.isRepeatable && (upstream.kind !== 'starting' || !upstream.hasCrashed)) {
+      // One that is replaced ends by plan.
+      if (upstream.kind === 'app') this.#closedBy = this.#port
+      this.dispatch()
+    } else if (this.#phase === 'resendable') void this.#sendAgain(isUnread)
     else this.closedWithoutResponse()
   }
 
@@ -223,6 +237,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   /** Sends the request over a free connection, or over a new one as soon as that is open. */
   #sendTo(port: AppPort): void {
     const { isRepeatable } = this.#requester
+    this.#port = port
     const free = isRepeatable ? port.takeIdle() : this.#takeReserved(port)
     if (free === null) {
       this.#phase = 'connecting'

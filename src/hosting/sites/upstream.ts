@@ -40,8 +40,10 @@ export type Upstream =
   | ({ readonly kind: 'app'; readonly host?: LoopbackHost } & ServerPort)
   /** Files that berth serves. */
   | { readonly kind: 'files'; readonly serve: ServeFiles }
-  /** An app that starts. Requests wait, within limits; then `late` responds, if it is given. */
-  | { readonly kind: 'starting'; readonly late?: ServeFiles }
+  /**
+   * An app that starts, after a crash if `hasCrashed`. Requests wait, within limits; then `late` responds, if it is given.
+   */
+  | { readonly kind: 'starting'; readonly late?: ServeFiles; readonly hasCrashed?: boolean }
   /** No target. Requests get 503 at once, with the reason for a person. */
   | { readonly kind: 'down'; readonly reason: string }
 

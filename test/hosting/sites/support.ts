@@ -149,6 +149,8 @@ export interface RawApp extends AsyncDisposable {
   readonly connections: Raw[]
   /** Waits for a connection, by its number. */
   connection(index?: number): Promise<Raw>
+  /** Refuses connections from now on. */
+  refuse(): void
 }
 
 /** Starts such an app. */
@@ -169,6 +171,7 @@ export async function rawApp(onConnection: (app: Raw) => void = () => {}): Promi
       await until(() => connections[index] !== undefined, `connection ${index} comes`)
       return connections[index] as Raw
     },
+    refuse: () => void server.close(),
     async [Symbol.asyncDispose]() {
       for (const { socket } of connections) socket.destroy()
       await new Promise((resolve) => server.close(resolve))

@@ -210,6 +210,41 @@ describe('connections to the app', () => {
     expect([requests, backend.connections.length]).toEqual([3, 2])
   })
 
+  test('that end with the app are not replaced: its next process gets no request that may have ended the one before', async () => {
+    for (const isNoted of [false, true]) {
+      let requests = 0
+      await using backend = await rawApp((upstream) =>
+        upstream.socket.on('data', () => {
+          requests += 1
+          if (requests !== 2) return upstream.send('HTTP/1.1 204 No Content\r\n\r\n')
+          if (isNoted) site.site.setUpstream({ kind: 'starting', hasCrashed: true })
+          else backend.refuse()
+          upstream.socket.destroy()
+        }),
+      )
+      await using site = await testSite({ ...backend, times: { retryMs: 10, waitMs: 500 } })
+      await fetch(site.site.url)
+      expect((await fetch(site.site.url)).status).toBe(502)
+      expect(requests).toBe(2)
+    }
+  })
+
+  test('that end because the app is replaced are', async () => {
+    let requests = 0
+    await using backend = await rawApp((upstream) =>
+      upstream.socket.on('data', () => {
+        requests += 1
+        if (requests !== 2) return upstream.send('HTTP/1.1 204 No Content\r\n\r\n')
+        site.site.setUpstream({ kind: 'starting' })
+        upstream.socket.on('close', () => site.site.setUpstream(backend.upstream)).destroy()
+      }),
+    )
+    await using site = await testSite(backend)
+    await fetch(site.site.url)
+    expect((await fetch(site.site.url)).status).toBe(204)
+    expect(requests).toBe(3)
+  })
+
   test('that may be closing are not used for what may be sent once only', async () => {
     await using backend = await rawApp((upstream) =>
       upstream.socket.on('data', () => upstream.send('HTTP/1.1 204 No Content\r\n\r\n')),
