@@ -77,6 +77,10 @@ export class KeptScreen {
   #due = 0
   /** When the oldest output that is not drawn was added. */
   #pendingSince = 0
+  /** Bytes at the beginning of the pending output that viewers have had, whose terminals respond to what is asked in it. */
+  #viewedBytes = 0
+  /** Whether what is drawn now is of those. */
+  #isViewed = false
   /** Whether plain lines that are followed by enough others leave no trace on what is drawn. */
   #takesPlainText = true
   /** Whether all output so far is pending, and nobody has seen it. */
@@ -115,8 +119,13 @@ export class KeptScreen {
     else if (this.#isDrawnSoon) this.#drawSoon()
   }
 
-  /** Draws what is pending, and from now on everything soon. */
-  drawSoon(): void {
+  /**
+   * Draws what is pending, and from now on everything soon.
+   *
+   * @param wasViewed whether viewers have had what is pending
+   */
+  drawSoon(wasViewed: boolean): void {
+    if (wasViewed) this.#viewedBytes = this.#pending.bytes
     this.#isDrawnSoon = true
     if (this.#final === null) this.#drawSoon()
   }
@@ -235,8 +244,11 @@ export class KeptScreen {
       if (isWatched || this.#pending.bytes >= MUCH_BYTES) this.#due = this.#pending.bytes
       if (!this.#pending.hasMarks && (this.#due === 0 || this.#pending.bytes === 0)) break
       const emulator = this.#openEmulator()
-      const next = this.#pending.take(isWatched ? WATCHED_BYTES : DRAW_BYTES)
+      this.#isViewed = this.#viewedBytes > 0
+      const most = isWatched ? WATCHED_BYTES : DRAW_BYTES
+      const next = this.#pending.take(this.#isViewed ? Math.min(most, this.#viewedBytes) : most)
       if (next instanceof Uint8Array) {
+        this.#viewedBytes = Math.max(0, this.#viewedBytes - next.length)
         this.#due = Math.min(Math.max(0, this.#due - next.length), this.#pending.bytes)
         const { plain, matches } = (await emulator.write(next)) ?? NOTHING_DRAWN
         this.#takesPlainText = plain
@@ -253,12 +265,13 @@ export class KeptScreen {
     this.#pending.dropPlainLines(this.#rowsKept)
     const dropped = before - this.#pending.bytes
     this.#due = Math.max(0, this.#due - dropped)
+    this.#viewedBytes = Math.max(0, this.#viewedBytes - dropped)
     if (dropped > 0 && !this.isFull) this.#listener.drained()
   }
 
   /** Passes on what the terminal responds to a program, which by now may be another one than has asked. */
   #answer(answer: string): void {
-    if (performance.now() - this.#pendingSince < ANSWER_MS) this.#listener.answered(answer)
+    if (!this.#isViewed && performance.now() - this.#pendingSince < ANSWER_MS) this.#listener.answered(answer)
   }
 
   /** Returns the emulator. One that was lost is replaced, with an empty screen. */

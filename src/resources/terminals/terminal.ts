@@ -97,7 +97,7 @@ export class LiveTerminal implements ViewedTerminal {
       drained: () => this.#holdUp.release(),
       answered: (answer) => this.#answer(answer),
     })
-    this.#holdUp = new HoldUp(this.#screen, this.#viewers, () => this.#goUnwatched())
+    this.#holdUp = new HoldUp(this.#screen, this.#viewers, () => this.#goUnwatched(false))
     this.#execution = sandbox.terminal({
       ...start,
       owner: { kind: 'terminal', id: facts.id },
@@ -240,7 +240,7 @@ export class LiveTerminal implements ViewedTerminal {
     this.#dependencies.onChanged()
     this.resized()
     this.#holdUp.release()
-    this.#goUnwatched()
+    this.#goUnwatched(true)
   }
 
   /** The smallest viewer decides, columns and rows each. Without any, the size stays. */
@@ -300,9 +300,13 @@ export class LiveTerminal implements ViewedTerminal {
     return this.#holdUp.isNeeded
   }
 
-  /** Draws soon what is printed while nobody watches, so that a program that asks its terminal has a response. */
-  #goUnwatched(): void {
-    if (this.#viewers.size === 0) this.#screen.drawSoon()
+  /**
+   * Draws soon what is printed while nobody watches, so that a program that asks its terminal has a response.
+   *
+   * @param wasViewed whether a viewer has had what was printed before
+   */
+  #goUnwatched(wasViewed: boolean): void {
+    if (this.#viewers.size === 0) this.#screen.drawSoon(wasViewed)
   }
 
   /** Passes on a response of the terminal to its program. A viewer's own terminal responds too. */

@@ -73,6 +73,23 @@ describe('the screen', () => {
     expect(await driven.screen({ until: 'never' })).toMatchObject({ outcome: 'exited' })
   })
 
+  test('answers no question of a program that the terminal of a viewer has had', async () => {
+    // Asks what terminal it is (DA1), and shows what is typed.
+    await using driven = await Driven.open({ command: "read -r x; printf 'asked\\033[c\\n'; exec cat -v" })
+    const viewer = await TestViewer.attach(berth, `${driven.path}/attach`)
+    viewer.type('\r')
+    await viewer.shows('asked')
+    viewer.close()
+    await until(
+      async () => (await berth.call('GET', driven.path)).body.terminal.viewers === 0,
+      'nobody views',
+    )
+    await driven.screen()
+    expect((await driven.type({ text: 'typed\n', until: 'typed\\ntyped' })).text).toBe(
+      '\nasked\ntyped\ntyped',
+    )
+  })
+
   test('has wide characters and emoji as text, and the cursor in their columns', async () => {
     const command = "printf '漢字|😀|e\\314\\201|👩‍👩‍👧|'; exec sleep 300"
     await using driven = await Driven.open({ command })
