@@ -30,13 +30,25 @@ export class DirectoryChoices {
     private readonly remedy: string,
   ) {}
 
-  /** Returns what is meant in the working directory, by the nearest choice; null if there is none. */
-  find({ env, cwd }: Context, baseUrl: string): DirectoryChoice | null {
+  /**
+   * Returns what is meant in the working directory, by the nearest choice; null if there is none.
+   *
+   * @param isThere reports whether the instance has something of an id. Then a choice counts too that was made when the
+   *   instance had another address, since no two instances make the same id.
+   */
+  find(
+    { env, cwd }: Context,
+    baseUrl: string,
+    isThere: (id: string) => boolean = () => false,
+  ): DirectoryChoice | null {
     const path = this.#path(env)
     if (path === null || !existsSync(path)) return null
     const all = this.#read(path)
     for (let directory = resolve(cwd); ; directory = dirname(directory)) {
-      const id = all[directory]?.[baseUrl]
+      const choices = all[directory] ?? {}
+      const chosen = choices[baseUrl]
+      const id =
+        chosen !== undefined && isThere(chosen) ? chosen : (Object.values(choices).find(isThere) ?? chosen)
       if (id !== undefined) return { id, directory }
       if (directory === dirname(directory)) return null
     }
@@ -46,21 +58,31 @@ export class DirectoryChoices {
    * Keeps a choice for the working directory, in place of an earlier one.
    *
    * @param id null takes back the choice that holds there, wherever it was made
+   * @param isThere as for `find`
    * @returns the choice that held before; null for none
    * @throws CommandError if it cannot be kept
    */
-  keep(context: Context, baseUrl: string, id: string | null): DirectoryChoice | null {
+  keep(
+    context: Context,
+    baseUrl: string,
+    id: string | null,
+    isThere?: (id: string) => boolean,
+  ): DirectoryChoice | null {
     const path = this.#path(context.env)
     if (path === null) {
       throw new CommandError(
         'There is no directory to keep the choice in: this user has no home. Name one with XDG_CONFIG_HOME.',
       )
     }
-    const before = this.find(context, baseUrl)
+    const before = this.find(context, baseUrl, isThere)
     if (before === null && id === null) return null
     const all = existsSync(path) ? this.#read(path) : {}
     const directory = id === null && before ? before.directory : resolve(context.cwd)
-    const choices = { ...all[directory] }
+    const meant = id ?? before?.id
+    // Of the same instance, when it had another address.
+    const choices = Object.fromEntries(
+      Object.entries(all[directory] ?? {}).filter(([, one]) => one !== meant),
+    )
     if (id === null) delete choices[baseUrl]
     else choices[baseUrl] = id
     const changed: Choices = { ...all, [directory]: choices }
@@ -78,8 +100,9 @@ export class DirectoryChoices {
   /** Takes back the choice that holds in the working directory, if it is of this id. Reports whether it was. */
   forget(context: Context, baseUrl: string, id: string): boolean {
     try {
-      if (this.find(context, baseUrl)?.id !== id) return false
-      this.keep(context, baseUrl, null)
+      const isMeant = (one: string): boolean => one === id
+      if (this.find(context, baseUrl, isMeant)?.id !== id) return false
+      this.keep(context, baseUrl, null, isMeant)
       return true
     } catch (error) {
       // A damaged file is told where the choice is needed.

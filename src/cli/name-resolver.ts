@@ -88,7 +88,9 @@ export class NameResolver {
       this.#connectFor(source.access),
     ])
     const all = await source.list(client)
-    const used = USED_SERVERS.find(this.#session.context, client.baseUrl)
+    const used = USED_SERVERS.find(this.#session.context, client.baseUrl, (given) =>
+      all.some(({ id }) => id === given),
+    )
     if (used === null)
       return pickOnly(all, source.words, `${how}, or choose one for this directory with "berth use SERVER"`)
         .id

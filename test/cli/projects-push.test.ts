@@ -257,6 +257,28 @@ test('what a directory was sent to is kept beside the logins, for its owner alon
   rmSync(join(HOME ?? '', '.config/berth/projects.json'))
 })
 
+test('a directory and a choice stay what they are when the instance has another address', async () => {
+  await using first = await serve()
+  const [one] = [await first.server(), await first.server()]
+  await first.run(['use', one])
+  writeFileSync(join(first.cwd, 'index.html'), 'one')
+  const created = await first.run(['projects', 'push', '--name', 'moved'])
+  expect(created.exitCode).toBe(0)
+  first.child.kill('SIGTERM')
+  await first.child.exited
+  await using second = await serve([], { cwd: first.cwd })
+  expect(second.info.base_url).not.toBe(first.info.base_url)
+  writeFileSync(join(first.cwd, 'index.html'), 'two')
+  const pushed = await second.run(['projects', 'push'])
+  expect([pushed.exitCode, pushed.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^1 file sent, live in .*: moved at /),
+  ])
+  expect((await second.run(['servers', 'get'])).stdout).toContain(one)
+  expect((await second.run(['use', '--none'])).stdout).toBe(`${one} is not meant here any more.\n`)
+  expect((await second.run(['use'])).stderr).toContain('No server is chosen here.')
+})
+
 test('an app that watches its files is asked how it took a change, and never told to be live unasked', async () => {
   const start = 'bun --watch index.ts'
   write('self', { 'index.ts': app('one'), 'berth.json': JSON.stringify({ start }) })

@@ -98,9 +98,12 @@ Examples:
 async function projectHint(context: ProcessContext, client: Client, directory: string): Promise<string> {
   const { SENT_PROJECTS } = await import('../directory-choices.ts')
   const cwd = resolve(context.cwd, directory)
-  const sent = SENT_PROJECTS.find({ ...context, cwd }, client.baseUrl)
-  if (sent?.directory !== cwd) return ''
+  const find = (isThere: (id: string) => boolean) =>
+    SENT_PROJECTS.find({ ...context, cwd }, client.baseUrl, isThere)
+  if (find(() => true)?.directory !== cwd) return ''
   const { projects } = await client.call('projects.listAll')
+  const sent = find((given) => projects.some(({ id }) => id === given))
+  if (sent?.directory !== cwd) return ''
   const project = projects.find(({ id }) => id === sent.id)
   if (project === undefined) return ''
   return `Its project ${printable(project.slug)} stays as it is: "berth projects push" sends the directory there.\n`

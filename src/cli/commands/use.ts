@@ -31,7 +31,9 @@ Examples:
     ])
     const { baseUrl } = client
     if (options.none) {
-      const before = USED_SERVERS.keep(context, baseUrl, null)
+      const { servers } = await client.call('servers.list')
+      const isThere = (given: string): boolean => servers.some(({ id }) => id === given)
+      const before = USED_SERVERS.keep(context, baseUrl, null, isThere)
       const server_id = null
       return print({ server_id, directory: null }, () =>
         before === null ? 'No server was chosen here.\n' : `${before.id} is not meant here any more.\n`,
@@ -48,12 +50,12 @@ Examples:
         () => `Commands in ${printable(context.cwd)} now mean ${server.id}${label}.\n`,
       )
     }
-    const used = USED_SERVERS.find(context, baseUrl)
+    const { servers } = await client.call('servers.list')
+    const used = USED_SERVERS.find(context, baseUrl, (given) => servers.some(({ id }) => id === given))
     if (used === null)
       throw new CommandError(
         'No server is chosen here. Choose one with "berth use SERVER"; "berth servers" lists them.',
       )
-    const { servers } = await client.call('servers.list')
     const found = servers.find(({ id }) => id === used.id)
     if (found === undefined) throw new CommandError(deletedChoice(used))
     return print({ server_id: used.id, directory: used.directory }, () => {

@@ -79,12 +79,13 @@ async function findTarget(
   named: Project | null,
 ): Promise<{ directory: string; project: Project | null }> {
   const wanted = resolve(context.cwd, given ?? '.')
-  const sent = SENT_PROJECTS.find({ ...context, cwd: wanted }, client.baseUrl)
   if (named !== null) return { directory: wanted, project: named }
+  const { projects } = await client.call('projects.listAll')
+  const isThere = (given: string): boolean => projects.some(({ id }) => id === given)
+  const sent = SENT_PROJECTS.find({ ...context, cwd: wanted }, client.baseUrl, isThere)
   // A directory that is named is meant itself, not the one above that was sent.
   if (sent === null || (given !== undefined && sent.directory !== wanted))
     return { directory: wanted, project: null }
-  const { projects } = await client.call('projects.listAll')
   const project = projects.find(({ id }) => id === sent.id)
   if (project) return { directory: sent.directory, project }
   await context.stderr.write(
