@@ -157,6 +157,9 @@ test('one that fails exits with 1, shows the log and the remedy; mended, init br
   expect(again.exitCode).toBe(1)
   expect(JSON.parse(again.stdout)).toMatchObject({ id, init_phase: 'failed' })
   expect(again.stderr).toContain('no luck today')
+  expect(again.stderr).toContain(
+    `berth: broken could not be brought up; the log above says why. Mend it, then run: berth projects init ${id}\n`,
+  )
   await berth.run(['files', 'write', server, 'projects/broken/index.ts'], {
     stdin: new TextEncoder().encode(APP),
   })

@@ -9,11 +9,11 @@ import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import type { ServerPlace } from '../names.ts'
 import { flag, type OptionsOf, repeated, text } from '../options.ts'
-import { printJson } from '../output.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
 import { shellQuote } from '../quote.ts'
 
 type ExecRequest = PartsOf<'exec.run'>['body']
+type StreamQuery = PartsOf<'exec.stream'>['query']
 type ExecEnd = Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
 
 /** Exit code of a command that timed out, as in timeout(1). */
@@ -59,6 +59,7 @@ The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctr
       args: [words],
       options,
       connect,
+      print,
     } = invocation
     const place = () => findPlace(invocation, words)
     if (options.tty) {
@@ -77,15 +78,26 @@ The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctr
     const { serverId, directory } = await place()
     const params = { serverId }
     const cwd = options.cwd ?? directory
-    return untilInterrupted(async (signal) => {
-      if (query !== null) {
-        const parts = { params, query: { ...query, cwd }, bytes: context.stdin.stream(), signal }
-        if (options.json) return printResult(context, await client.call('exec.stream', parts))
-        return printOutput(context, client, client.bytes('exec.stream', FRAMES_TYPE, parts))
-      }
+    const inOne = (signal: AbortSignal) => {
       const parts = { params, body: { ...body, cwd }, signal }
-      if (options.json) return printResult(context, await client.call('exec.run', parts))
-      return printOutput(context, client, client.bytes('exec.run', FRAMES_TYPE, parts))
+      return {
+        whole: () => client.call('exec.run', parts),
+        frames: () => client.bytes('exec.run', FRAMES_TYPE, parts),
+      }
+    }
+    const withInput = (query: StreamQuery, signal: AbortSignal) => {
+      const parts = { params, query: { ...query, cwd }, bytes: context.stdin.stream(), signal }
+      return {
+        whole: () => client.call('exec.stream', parts),
+        frames: () => client.bytes('exec.stream', FRAMES_TYPE, parts),
+      }
+    }
+    return untilInterrupted(async (signal) => {
+      const { whole, frames } = query === null ? inOne(signal) : withInput(query, signal)
+      // As JSON it is printed at its end; for people, as it is made.
+      const result = options.json ? await whole() : await printOutput(context, client, frames())
+      await print(result, () => '')
+      return exitCodeOf(result)
     })
   },
 })
@@ -114,11 +126,6 @@ async function findPlace(
 const exitCodeOf = ({ timedOut, exitCode }: Pick<ResponseOf<'exec.run'>, 'timedOut' | 'exitCode'>): number =>
   timedOut ? TIMED_OUT : exitCode
 
-async function printResult({ stdout }: ProcessContext, result: ResponseOf<'exec.run'>): Promise<number> {
-  await printJson(stdout, result)
-  return exitCodeOf(result)
-}
-
 function requestBody(
   words: readonly string[],
   { timeout, cwd, env }: Pick<OptionsOf<typeof options>, 'timeout' | 'cwd' | 'env'>,
@@ -141,7 +148,7 @@ function requestBody(
  *
  * @throws UsageError if the command is too long for a URL
  */
-function streamQuery({ command, cwd, env, timeoutMs }: ExecRequest): PartsOf<'exec.stream'>['query'] {
+function streamQuery({ command, cwd, env, timeoutMs }: ExecRequest): StreamQuery {
   const variables = Object.entries(env ?? {}).map(([name, value]) => {
     if (!/^[A-Za-z_]\w*$/.test(name))
       throw new UsageError(`--env: ${JSON.stringify(name)} is no name of a variable.`)
@@ -167,23 +174,28 @@ function parseVariables(pairs: string[]): Record<string, string> {
   )
 }
 
+/** Prints output as it comes. Returns how the command ended. */
 async function printOutput(
   { stdout, stderr }: ProcessContext,
   client: Client,
   response: AsyncIterable<Uint8Array>,
-): Promise<number> {
+): Promise<ExecEnd> {
   for await (const { kind, payload } of readFrames(response)) {
     if (kind === FRAME_KINDS.stdout) await stdout.write(payload)
     else if (kind === FRAME_KINDS.stderr) await stderr.write(payload)
     else if (kind === FRAME_KINDS.error) {
       const body = JSON.parse(Buffer.from(payload).toString()) as ErrorBody
       throw client.errorFromBody(body) ?? new CommandError('The command could not be run.')
-    } else return printEnd(stderr, client, JSON.parse(Buffer.from(payload).toString()) as ExecEnd)
+    } else {
+      const end = JSON.parse(Buffer.from(payload).toString()) as ExecEnd
+      await printEnd(stderr, client, end)
+      return end
+    }
   }
   throw new CommandError('The connection closed before the command ended. Is berth still running?')
 }
 
-async function printEnd(stderr: OutputStream, client: Client, end: ExecEnd): Promise<number> {
+async function printEnd(stderr: OutputStream, client: Client, end: ExecEnd): Promise<void> {
   if (end.truncated) await stderr.write('berth: the output was longer than is kept; its end is missing\n')
   if (end.timedOut) await stderr.write('berth: the command ran out of time and was ended\n')
   else if (end.exitCode > KILLED && (await client.isGone()))
@@ -191,5 +203,4 @@ async function printEnd(stderr: OutputStream, client: Client, end: ExecEnd): Pro
   if (end.exitCode !== 0) {
     for (const refused of end.refused ?? []) await stderr.write(`${describeRefusal(refused)}\n`)
   }
-  return exitCodeOf(end)
 }

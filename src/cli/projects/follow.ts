@@ -3,8 +3,9 @@ import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { followWork, pollUntil } from '../follow.ts'
 import { ALL_LINES, followLog, type LogLine, logText, printLogEnd, projectLog } from '../log.ts'
-import { paint, printable, printJson } from '../output.ts'
+import { paint, printable, printResult } from '../output.ts'
 import { PhaseReport } from '../phases.ts'
+import type { OutputStream } from '../process-context.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
 import { missingVariablesText } from './missing-variables.ts'
@@ -46,7 +47,7 @@ export async function followBringUp(
     const final = json
       ? await waitUntilFinal(client, project, signal)
       : await watchBringUp(session, client, project, { since, signal })
-    return json ? printOutcome(session, client, final) : printOutcomeText(session, client, final, remedy)
+    return printOutcome(session, client, final, { json, remedy })
   })
 }
 
@@ -129,39 +130,43 @@ export function waitUntilFinal(client: Client, { id }: Project, signal: AbortSig
   return pollUntil(read, isFinal, signal)
 }
 
-async function printOutcome(session: CliSession, client: Client, project: Project): Promise<number> {
-  const { stderr } = session.context
-  await printJson(session.context.stdout, project)
-  if (project.init_phase === 'awaiting_secrets') {
-    await stderr.write(await missingVariablesText(client, project))
-    return AWAITS_SECRETS
-  }
-  if (project.init_phase !== 'failed') return 0
-  await printLogEnd(stderr, projectLog(client, project.id))
-  return 1
-}
-
-async function printOutcomeText(
-  session: CliSession,
+async function printOutcome(
+  { context: { stdout, stderr } }: CliSession,
   client: Client,
   project: Project,
-  remedy: string,
+  { json, remedy }: { json: boolean; remedy: string },
 ): Promise<number> {
-  const { stdout, stderr } = session.context
-  const { id, slug, url, init_phase: phase } = project
-  if (phase === 'failed') {
-    throw new CommandError(
-      `${slug} could not be brought up; the log above says why. Mend it, then run: ${remedy}\nThe whole log: berth projects logs ${slug}`,
-    )
-  }
+  const { init_phase: phase } = project
+  await printResult(stdout, json, project, () =>
+    phase === 'failed' || phase === 'awaiting_secrets' ? '' : readyText(project),
+  )
   if (phase === 'awaiting_secrets') {
     await stderr.write(await missingVariablesText(client, project))
     return AWAITS_SECRETS
   }
-  if (url !== null) await stdout.write(`${printable(slug)} is ready at ${url}\n`)
-  else
-    await stdout.write(
-      `${slug} is ready, and private. Give it a URL with: berth projects update ${id} --public\n`,
-    )
-  return 0
+  if (phase !== 'failed') return 0
+  const next = `Mend it, then run: ${remedy}\n`
+  throw await bringUpError(stderr, client, project, { next, isLogShown: !json })
 }
+
+/**
+ * Returns the failure of a bring-up. Prints the end of the log before, unless it was shown as it came.
+ *
+ * @param next what a person can do now, as sentences with the space behind them
+ */
+export async function bringUpError(
+  stderr: OutputStream,
+  client: Client,
+  { id, slug }: Project,
+  { next, isLogShown }: { next: string; isLogShown: boolean },
+): Promise<CommandError> {
+  if (!isLogShown) await printLogEnd(stderr, projectLog(client, id))
+  return new CommandError(
+    `${slug} could not be brought up; the log above says why. ${next}The whole log: berth projects logs ${slug}`,
+  )
+}
+
+const readyText = ({ id, slug, url }: Project): string =>
+  url === null
+    ? `${slug} is ready, and private. Give it a URL with: berth projects update ${id} --public\n`
+    : `${printable(slug)} is ready at ${url}\n`

@@ -8,12 +8,11 @@ import { watchDirectory } from '../directory/watch.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { followWork } from '../follow.ts'
-import { printLogEnd, projectLog } from '../log.ts'
-import { count, formatDuration, printable, printJson, timeOfDay } from '../output.ts'
+import { count, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
 import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
 import { createdText, createFrom, rememberProject } from './create.ts'
-import { AWAITS_SECRETS, followBringUp } from './follow.ts'
+import { AWAITS_SECRETS, bringUpError, followBringUp } from './follow.ts'
 import { missingVariablesText } from './missing-variables.ts'
 import { Pusher, type PushOutcome } from './pusher.ts'
 import { printRecent, takenChange } from './watched-app.ts'
@@ -140,37 +139,46 @@ async function report(
   { json, isWatched = false }: PushOptions & { isWatched?: boolean },
   signal: AbortSignal,
 ): Promise<number> {
-  const { response, project, tookMs, isBack } = outcome
-  const { id, slug, url, init_phase: phase } = project
+  const { response, project, tookMs } = outcome
+  const { init_phase: phase } = project
   const { written, removed, began } = response
   const hasChanged = written + removed > 0 && began === null
   const taken = hasChanged ? await takenChange(project, signal) : null
-  if (json) {
-    const app = taken && { app_status: taken.status }
-    await printJson(stdout, { ...response, project, took_ms: tookMs, ...app })
-  }
+  const app = taken && { app_status: taken.status }
+  const isUp = taken?.isUp !== false && phase !== 'failed' && phase !== 'awaiting_secrets'
+  await printResult(stdout, json, { ...response, project, took_ms: tookMs, ...app }, () =>
+    isUp ? liveText(outcome, taken?.text ?? null, isWatched) : '',
+  )
   if (taken?.isUp === false) {
     await printRecent(stderr, client, project)
     throw new CommandError(`${summary(outcome, null, isWatched)}. ${taken.text}`)
   }
   if (phase === 'failed') {
-    if (json) await printLogEnd(stderr, projectLog(client, id))
-    throw new CommandError(
-      `${slug} could not be brought up; the log above says why. ${project.runtime_status === 'running' ? 'The version before goes on, with its files. ' : ''}Mend it and push again. The whole log: berth projects logs ${slug}`,
-    )
+    const goesOn = project.runtime_status === 'running' ? 'The version before goes on, with its files. ' : ''
+    const next = `${goesOn}Mend it and push again. `
+    throw await bringUpError(stderr, client, project, { next, isLogShown: !json })
   }
   if (phase === 'awaiting_secrets') {
     await stderr.write(await missingVariablesText(client, project))
     return AWAITS_SECRETS
   }
-  if (json) return 0
-  const where = url === null ? `It is private: berth projects update ${slug} --public gives it a URL.` : url
-  const done = isBack ? 'Back at the version that runs' : summary(outcome, taken ? null : tookMs, isWatched)
-  const said = taken ? ` ${taken.text}` : ''
-  await stdout.write(
-    `${isWatched ? `${timeOfDay()}  ` : ''}${done}: ${printable(slug)} ${url === null ? 'runs. ' : 'at '}${where}${said && `.${said}`}\n`,
-  )
   return 0
+}
+
+/**
+ * Returns that the version runs that was pushed.
+ *
+ * @param said what has become of the app that has taken the change by itself, a sentence; null if it did not
+ */
+function liveText(outcome: PushOutcome, said: string | null, isWatched: boolean): string {
+  const { project, tookMs, isBack } = outcome
+  const { slug, url } = project
+  const where = url === null ? `It is private: berth projects update ${slug} --public gives it a URL.` : url
+  const done = isBack
+    ? 'Back at the version that runs'
+    : summary(outcome, said === null ? tookMs : null, isWatched)
+  const at = isWatched ? `${timeOfDay()}  ` : ''
+  return `${at}${done}: ${printable(slug)} ${url === null ? 'runs. ' : 'at '}${where}${said === null ? '' : `. ${said}`}\n`
 }
 
 /**
