@@ -14,12 +14,7 @@ afterAll(() => berth[Symbol.asyncDispose]())
 
 const builds = (...args: string[]) => berth.run(['builds', ...args])
 
-const json = async (...args: string[]) => {
-  const { exitCode, stdout, stderr } = await builds(...args, '--json')
-  expect({ args, exitCode, stderr }).toEqual({ args, exitCode: 0, stderr: '' })
-  expect(stdout.split('\n').length).toBe(2)
-  return JSON.parse(stdout)
-}
+const json = (...args: string[]) => berth.json('builds', ...args)
 
 const HOLD = 'run: until [ -e go ]; do sleep 0.05; done'
 const letGo = () => berth.run(['files', 'write', server, 'go'])

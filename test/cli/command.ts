@@ -1,3 +1,4 @@
+import { expect } from 'bun:test'
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -67,6 +68,9 @@ export interface Served extends AsyncDisposable {
   readonly child: ReturnType<typeof start>
   /** A command for this instance: it is run where the instance's folder is found. */
   run(args: readonly string[], options?: RunOptions): Promise<Outcome>
+  /** The same with `--json`: it must succeed, and print one line and nothing else. Resolves to the value. */
+  // biome-ignore lint/suspicious/noExplicitAny: each command prints a shape of its own
+  json(...args: readonly string[]): Promise<any>
   /** Provisions a server. */
   server(): Promise<string>
 }
@@ -89,10 +93,13 @@ export async function serve(args: readonly string[] = [], options: RunOptions = 
     cwd,
     child,
     run: (command, rest) => run(command, { cwd, ...rest }),
-    async server() {
-      const { stdout } = await served.run(['servers', 'create', '--json'])
-      return JSON.parse(stdout).id
+    async json(...args) {
+      const { exitCode, stdout, stderr } = await served.run([...args, '--json'])
+      expect({ args, exitCode, stderr }).toEqual({ args, exitCode: 0, stderr: '' })
+      expect(stdout.split('\n').length).toBe(2)
+      return JSON.parse(stdout)
     },
+    server: async () => (await served.json('servers', 'create')).id,
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       await child.exited

@@ -10,12 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 
-const json = async (...args: string[]) => {
-  const { exitCode, stdout, stderr } = await berth.run([...args, '--json'])
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-  expect(stdout.split('\n').length).toBe(2)
-  return JSON.parse(stdout)
-}
+const json = (...args: string[]) => berth.json(...args)
 const text = async (...args: string[]) => {
   const { exitCode, stdout, stderr } = await berth.run(args)
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })

@@ -1,65 +1,40 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import {
   chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
-  rmSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Header, pack } from 'tar-stream'
 import { encodeFrame, FRAME_KINDS, FRAMES_TYPE } from '../../src/resources/exec/frames.ts'
 import { until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
-import { run, type Served, serve } from './command.ts'
+import { run } from './command.ts'
+import { copies } from './copies.ts'
 
-let berth: Served
-let server: string
-/** What the copies of one test are made in. */
-let dir: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-  dir = mkdtempSync(join(tmpdir(), 'berth-cp-test-'))
-})
-afterAll(async () => {
-  rmSync(dir, { recursive: true, force: true })
-  await berth[Symbol.asyncDispose]()
-})
-beforeEach(async () => {
-  rmSync(dir, { recursive: true, force: true })
-  mkdirSync(dir)
-  await onServer('chmod -R u+w . ; rm -rf ./*')
-})
+const { berth, server, here, at, words, run: inDirectory, onServer } = copies()
 
 const cp = (source: string, target: string, stdin?: Uint8Array) =>
-  berth.run(['cp', '--data', join(berth.cwd, '.berth'), source, target], {
-    cwd: dir,
-    ...(stdin && { stdin }),
-  })
-const onServer = async (command: string): Promise<string> =>
-  (await berth.run(['exec', server, command])).stdout
-const at = (path: string): string => `${server}:${path}`
+  inDirectory(['cp', source, target], { ...(stdin && { stdin }) })
 
 /** Makes a directory `tree` with all kinds of entries, whose names are hard. */
 function makeTree(): void {
-  mkdirSync(join(dir, 'tree/sub'), { recursive: true })
-  mkdirSync(join(dir, 'tree/empty'))
-  writeFileSync(join(dir, 'tree/run'), 'x')
-  chmodSync(join(dir, 'tree/run'), 0o751)
-  writeFileSync(join(dir, 'tree/sub/a b\nc😀'), Buffer.from([0xff, 0]))
-  writeFileSync(join(dir, 'tree/-n'), '')
-  symlinkSync('run', join(dir, 'tree/link'))
-  symlinkSync('/etc/passwd', join(dir, 'tree/absolute'))
-  chmodSync(join(dir, 'tree/sub'), 0o555)
+  mkdirSync(here('tree/sub'), { recursive: true })
+  mkdirSync(here('tree/empty'))
+  writeFileSync(here('tree/run'), 'x')
+  chmodSync(here('tree/run'), 0o751)
+  writeFileSync(here('tree/sub/a b\nc😀'), Buffer.from([0xff, 0]))
+  writeFileSync(here('tree/-n'), '')
+  symlinkSync('run', here('tree/link'))
+  symlinkSync('/etc/passwd', here('tree/absolute'))
+  chmodSync(here('tree/sub'), 0o555)
 }
 
 /** Everything of a directory, as text. */
@@ -78,13 +53,13 @@ test('a directory goes to a server and back with names, bytes, modes and links',
   makeTree()
   expect(await cp('tree', at('there'))).toMatchObject({ exitCode: 0, stderr: '' })
   expect(await cp(at('there'), 'back')).toMatchObject({ exitCode: 0, stderr: '' })
-  expect(described(join(dir, 'back'))).toEqual(described(join(dir, 'tree')))
-  expect(readdirSync(dir).sort()).toEqual(['back', 'tree'])
+  expect(described(here('back'))).toEqual(described(here('tree')))
+  expect(readdirSync(here()).sort()).toEqual(['back', 'tree'])
 })
 
 test('what is there decides: a new name, or into it; /. is what is in a directory', async () => {
-  mkdirSync(join(dir, 'src'))
-  writeFileSync(join(dir, 'src/f'), 'f')
+  mkdirSync(here('src'))
+  writeFileSync(here('src/f'), 'f')
   await cp('src', at('new'))
   await cp('src', at('new'))
   await cp('src/.', at('flat'))
@@ -99,7 +74,7 @@ test('what is there decides: a new name, or into it; /. is what is in a director
   await cp(at('new'), 'local')
   await cp(at('new/src/.'), 'local')
   await cp(at('f'), 'local/made/')
-  expect(readdirSync(join(dir, 'local'), { recursive: true }).sort()).toEqual(
+  expect(readdirSync(here('local'), { recursive: true }).sort()).toEqual(
     ['f', 'made', 'made/f', 'new', 'new/f', 'new/src', 'new/src/f', 'src', 'src/f'].sort(),
   )
 })
@@ -111,38 +86,38 @@ test('a directory that is not here is not made on the way to the target', async 
       const { exitCode, stderr } = await cp(at(source), target)
       expect({ exitCode, stderr }).toEqual({
         exitCode: 1,
-        stderr: expect.stringContaining(`There is no directory ${join(dir, 'no')} on this machine.`),
+        stderr: expect.stringContaining(`There is no directory ${here('no')} on this machine.`),
       })
     }
-  expect(readdirSync(dir)).toEqual([])
+  expect(readdirSync(here())).toEqual([])
 })
 
 test('- is standard input and output of a single file, byte for byte', async () => {
   const bytes = new Uint8Array(300_000).map((_, index) => index * 7)
   expect((await cp('-', at('deep/in.bin'), bytes)).stdout).toMatch(
-    new RegExp(`^Copied to ${server}:deep/in\\.bin: 300\\.0 KB(?: in \\S+ s)?\\.\n$`),
+    new RegExp(`^Copied to ${server()}:deep/in\\.bin: 300\\.0 KB(?: in \\S+ s)?\\.\n$`),
   )
   expect((await cp(at('/workspace/deep/in.bin'), '-')).bytes).toEqual(bytes)
 })
 
 test('files are replaced, others stay, and modes follow', async () => {
   await onServer('mkdir d; echo old > d/f; echo kept > d/other')
-  writeFileSync(join(dir, 'f'), 'new')
-  chmodSync(join(dir, 'f'), 0o700)
+  writeFileSync(here('f'), 'new')
+  chmodSync(here('f'), 0o700)
   await cp('f', at('d'))
   expect(await onServer('cat d/f d/other; stat -c %a d/f; ls -A d')).toBe('newkept\n700\nf\nother\n')
-  mkdirSync(join(dir, 'd'))
-  writeFileSync(join(dir, 'd/mine'), 'mine')
-  writeFileSync(join(dir, 'd/f'), 'older')
+  mkdirSync(here('d'))
+  writeFileSync(here('d/mine'), 'mine')
+  writeFileSync(here('d/f'), 'older')
   await cp(at('d/.'), 'd')
-  expect(described(join(dir, 'd')).map((line) => line.split(' ')[0])).toEqual(['f', 'mine', 'other'])
-  expect(readFileSync(join(dir, 'd/f'), 'utf8')).toBe('new')
+  expect(described(here('d')).map((line) => line.split(' ')[0])).toEqual(['f', 'mine', 'other'])
+  expect(readFileSync(here('d/f'), 'utf8')).toBe('new')
 })
 
 test('a sleeping server is woken, a large sparse file comes whole', async () => {
-  await berth.run(['servers', 'stop', server])
-  writeFileSync(join(dir, 'sparse'), 'begin')
-  truncateSync(join(dir, 'sparse'), 100_000_000)
+  await berth().run(['servers', 'stop', server()])
+  writeFileSync(here('sparse'), 'begin')
+  truncateSync(here('sparse'), 100_000_000)
   expect(await cp('sparse', at('sparse'))).toMatchObject({ exitCode: 0 })
   expect((await onServer('stat -c %s sparse; head -c 5 sparse')).trim()).toBe('100000000\nbegin')
 })
@@ -158,27 +133,27 @@ test.each([
   [':a', ':b', 'Both are on a server'],
 ])('%s to %s is refused with the reason, and nothing is left', async (source, target, reason) => {
   makeTree()
-  writeFileSync(join(dir, 'plain'), '')
+  writeFileSync(here('plain'), '')
   await onServer('mkdir folder; echo x > file')
   const { exitCode, stderr } = await cp(source, target)
   expect(exitCode).toBeGreaterThan(0)
   expect(stderr).toContain(reason)
-  expect(readdirSync(dir).sort()).toEqual(['plain', 'tree'])
+  expect(readdirSync(here()).sort()).toEqual(['plain', 'tree'])
   expect(await onServer('ls -A')).toBe('file\nfolder\n')
 })
 
 test('what a server cannot take is told in its words', async () => {
-  writeFileSync(join(dir, 'f'), 'new')
+  writeFileSync(here('f'), 'new')
   const { exitCode, stderr } = await cp('f', at('/proc/berth-cp'))
   expect(exitCode).toBe(1)
   expect(stderr).toStartWith('berth: The server could not do it: ')
 })
 
 test('a full server is told in a sentence, and no part of a file is left', async () => {
-  writeFileSync(join(dir, 'f'), new Uint8Array(2_000_000))
-  await berth.run(['faults', 'server', server, 'disk_full'])
+  writeFileSync(here('f'), new Uint8Array(2_000_000))
+  await berth().run(['faults', 'server', server(), 'disk_full'])
   const { exitCode, stderr } = await cp('f', at('f'))
-  await berth.run(['faults', 'lift', server, 'disk_full'])
+  await berth().run(['faults', 'lift', server(), 'disk_full'])
   expect(exitCode).toBe(1)
   expect(stderr).toMatch(
     /^berth: The server could not do it: .*(storage is full|storage counts as full).*\n$/,
@@ -187,8 +162,8 @@ test('a full server is told in a sentence, and no part of a file is left', async
 })
 
 test('Ctrl-C ends it, and leaves no part on the server', async () => {
-  const words = [...berthCommand, 'cp', '--data', join(berth.cwd, '.berth'), '-', at('whole')]
-  const child = Bun.spawn(words, { cwd: dir, stdin: 'pipe', stdout: 'ignore', stderr: 'inherit' })
+  const argv = [...berthCommand, ...words('cp', '-', at('whole'))]
+  const child = Bun.spawn(argv, { cwd: here(), stdin: 'pipe', stdout: 'ignore', stderr: 'inherit' })
   child.stdin.write('begun')
   await child.stdin.flush()
   const parts = () => onServer('cat .berth-cp-* 2>/dev/null')
@@ -218,7 +193,7 @@ async function hostile(...entries: (Partial<Header> & { name: string; content?: 
       frames(request.url.includes('tar') ? archive : new TextEncoder().encode('directory\n')),
   })
   const connection = ['--base-url', instance.url.href, '--api-key', 'sk_live_x']
-  return await run(['cp', ...connection, 'srv_01m82ycb03gefhdnmtqgq5h7z7:x', 'target'], { cwd: dir })
+  return await run(['cp', ...connection, 'srv_01m82ycb03gefhdnmtqgq5h7z7:x', 'target'], { cwd: here() })
 }
 
 test.each([
@@ -236,12 +211,12 @@ test.each([
 ] as [string, (Partial<Header> & { name: string; content?: string })[]][])(
   'a server cannot write outside of the target: %s',
   async (_, entries) => {
-    mkdirSync(join(dir, 'outside'))
-    writeFileSync(join(dir, 'outside/secret'), 'secret')
+    mkdirSync(here('outside'))
+    writeFileSync(here('outside/secret'), 'secret')
     const { exitCode, stderr } = await hostile(...entries)
     expect(exitCode).toBe(1)
     expect(stderr).toContain('was not copied')
-    expect(described(dir)).toEqual([
+    expect(described(here())).toEqual([
       'outside/ 755',
       `outside/secret 644 ${Buffer.from('secret').toString('hex')}`,
     ])
@@ -250,12 +225,12 @@ test.each([
 )
 
 test('a link here that leads out of an existing target is not followed', async () => {
-  mkdirSync(join(dir, 'target'))
-  mkdirSync(join(dir, 'outside'))
-  symlinkSync('../outside', join(dir, 'target/sub'))
+  mkdirSync(here('target'))
+  mkdirSync(here('outside'))
+  symlinkSync('../outside', here('target/sub'))
   await onServer('mkdir -p d/sub; echo x > d/sub/f')
   const { exitCode, stderr } = await cp(at('d/.'), 'target')
   expect(exitCode).toBe(1)
   expect(stderr).toContain('is no directory here')
-  expect(readdirSync(join(dir, 'outside'))).toEqual([])
+  expect(readdirSync(here('outside'))).toEqual([])
 })

@@ -12,12 +12,7 @@ afterAll(() => berth[Symbol.asyncDispose]())
 
 const faults = (...args: string[]) => berth.run(['faults', ...args])
 
-const json = async (...args: string[]) => {
-  const { exitCode, stdout, stderr } = await faults(...args, '--json')
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-  expect(stdout.split('\n').length).toBe(2)
-  return JSON.parse(stdout)
-}
+const json = (...args: string[]) => berth.json('faults', ...args)
 
 test('a fault is set, strikes, is listed with its counts and removed', async () => {
   const flags = ['--operation', 'servers.list', '--error', '503', '--after', '1', '--times', '1']

@@ -10,12 +10,7 @@ beforeAll(async () => {
 afterAll(() => berth[Symbol.asyncDispose]())
 
 const keys = (...args: string[]) => berth.run(['keys', ...args])
-const json = async (...args: string[]) => {
-  const { exitCode, stdout, stderr } = await keys(...args, '--json')
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-  expect(stdout.split('\n').length).toBe(2)
-  return JSON.parse(stdout)
-}
+const json = (...args: string[]) => berth.json('keys', ...args)
 
 test('a key is created, limited, widened, used and deleted from the terminal', async () => {
   const { id, key, ...created } = await json('create', 'CI', '--servers', server)

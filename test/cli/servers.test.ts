@@ -7,12 +7,7 @@ beforeAll(async () => {
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 
-const json = async (...args: string[]) => {
-  const { exitCode, stdout, stderr } = await berth.run(['servers', ...args, '--json'])
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-  expect(stdout.split('\n').length).toBe(2)
-  return JSON.parse(stdout)
-}
+const json = (...args: string[]) => berth.json('servers', ...args)
 
 test('a server is provisioned, shown, changed, stopped, started and deleted from the terminal', async () => {
   const { id, ...created } = await json(

@@ -1,40 +1,21 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { beforeEach, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/processes.ts'
-import { type Served, serve, start } from './command.ts'
+import { serve, start } from './command.ts'
+import { copies } from './copies.ts'
 
-let berth: Served
-let server: string
-/** The directory that is sent. */
-let dir: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-  dir = mkdtempSync(join(tmpdir(), 'berth-sync-test-'))
-})
-afterAll(async () => {
-  rmSync(dir, { recursive: true, force: true })
-  await berth[Symbol.asyncDispose]()
-})
-beforeEach(async () => {
-  rmSync(dir, { recursive: true, force: true })
-  mkdirSync(join(dir, 'sub'), { recursive: true })
-  await onServer('find . -mindepth 1 -delete')
-})
+const { server, here, words, run, onServer } = copies()
+beforeEach(() => mkdirSync(here('sub')))
 
-const words = (...args: string[]) => ['sync', '--data', join(berth.cwd, '.berth'), ...args]
-const sync = (...args: string[]) => berth.run(words(...args), { cwd: dir })
-const onServer = async (command: string): Promise<string> =>
-  (await berth.run(['exec', server, command])).stdout
-const write = (path: string, content: string) => writeFileSync(join(dir, path), content)
+const sync = (...args: string[]) => run(['sync', ...args])
+const write = (path: string, content: string) => writeFileSync(here(path), content)
 
 test('sends what differs by content, and only that', async () => {
   write('a', 'a')
   write('sub/b c\nd', 'b')
-  symlinkSync('a', join(dir, 'link'))
-  const target = `${server}:app`
+  symlinkSync('a', here('link'))
+  const target = `${server()}:app`
   expect((await sync('.', target)).stdout).toMatch(
     new RegExp(`^3 files sent: ${target} \\(\\d+ bytes(?: in \\S+ s)?\\)\n$`),
   )
@@ -42,7 +23,7 @@ test('sends what differs by content, and only that', async () => {
   await onServer('echo kept > app/other')
   expect((await sync('.', target)).stdout).toBe(`Nothing differs from ${target}.\n`)
   write('a', 'A')
-  chmodSync(join(dir, 'sub/b c\nd'), 0o755)
+  chmodSync(here('sub/b c\nd'), 0o755)
   const { stdout } = await sync('--json', '.', target)
   expect(JSON.parse(stdout)).toEqual({ sent: ['a', 'sub/b c\nd'], removed: [] })
   expect(await onServer('cat app/a app/other; stat -c %a app/sub/*')).toBe('Akept\n755\n')
@@ -57,7 +38,7 @@ test('--delete removes what is not here, but nothing that would not be sent', as
   await onServer(before)
   const { stdout, stderr } = await sync('--delete')
   expect(stdout).toMatch(
-    new RegExp(`^2 files sent, 2 removed: ${server}: \\(\\d+ bytes?(?: in \\S+ s)?\\)\n$`),
+    new RegExp(`^2 files sent, 2 removed: ${server()}: \\(\\d+ bytes?(?: in \\S+ s)?\\)\n$`),
   )
   expect(stderr).toContain('.env (may hold secrets')
   expect(await onServer('ls -A')).toBe('.env\n.gitignore\na\ndist\nnode_modules\nserver.log\n')
@@ -72,26 +53,26 @@ test('a file takes the place of a directory with --delete', async () => {
 
 test('--watch sends each change until Ctrl-C, each line with its time', async () => {
   write('a', 'first')
-  const child = start(words('--watch', '--delete'), { cwd: dir })
+  const child = start(words('sync', '--watch', '--delete'), { cwd: here() })
   const said = child.stdout.text()
   await until(async () => (await onServer('cat a')) === 'first', 'the directory is sent')
   write('a', 'second')
   write('sub/new', 'new')
   await until(async () => (await onServer('cat a sub/new')) === 'secondnew', 'the changes are sent')
-  rmSync(join(dir, 'sub/new'))
+  rmSync(here('sub/new'))
   await until(async () => (await onServer('ls -A')) === 'a\n', 'the removal is sent')
   child.kill('SIGINT')
   expect(await child.exited).toBe(130)
   const lines = (await said).trimEnd().split('\n')
-  expect(lines[0]).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\d {2}a sent: ${server}: \\(5 bytes\\)$`))
-  expect(lines.at(-1)).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\d {2}1 removed: ${server}:$`))
+  expect(lines[0]).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\d {2}a sent: ${server()}: \\(5 bytes\\)$`))
+  expect(lines.at(-1)).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\d {2}1 removed: ${server()}:$`))
 })
 
 test('--watch says once that it waits for the instance and that it is back, and sends what changed', async () => {
   await using first = await serve()
   const serverId = await first.server()
   write('a', 'first')
-  const child = start(['sync', '--data', join(first.cwd, '.berth'), '--watch'], { cwd: dir })
+  const child = start(['sync', '--data', join(first.cwd, '.berth'), '--watch'], { cwd: here() })
   let said = ''
   const reading = (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) said += text

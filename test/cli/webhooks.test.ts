@@ -9,12 +9,7 @@ afterAll(() => berth[Symbol.asyncDispose]())
 
 const url = 'https://8.8.8.8/hook'
 
-const json = async (...args: string[]) => {
-  const { exitCode, stdout, stderr } = await berth.run(['webhooks', ...args, '--json'])
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-  expect(stdout.split('\n').length).toBe(2)
-  return JSON.parse(stdout)
-}
+const json = (...args: string[]) => berth.json('webhooks', ...args)
 
 test('a webhook is created, listed and deleted from the terminal', async () => {
   const { id, secret, ...created } = await json('create', url, '--events', 'task.failed, task.created')
