@@ -388,6 +388,44 @@ describe('a broken file of the app', () => {
   })
 })
 
+describe('a script is run by Bun', () => {
+  const commandOf = async (code: string) => {
+    using folder = new Folder({
+      'server.js': `${code}\nrequire('node:http').createServer().listen(process.env.PORT)`,
+    })
+    const { start } = await folder.plan()
+    return start.kind === 'command' ? start.command : null
+  }
+
+  test.each([
+    ...["import { serve } from 'bun'", "import('bun:sqlite')", "const { Database } = require('bun:sqlite')"],
+    ...['Bun.serve({})', "if (typeof Bun !== 'undefined') use(Bun)", 'globalThis.Bun.serve()'],
+    ...["import 'bun'", 'this is ( no JavaScript: Bun.'],
+  ])('if it has %j', async (code) => expect(await commandOf(code)).toBe('bun server.js'))
+
+  test.each([
+    ...[
+      "const tool = 'bun'",
+      "console.log('Bun.serve', \"from 'bun'\")",
+      '// Bun.serve is faster',
+      '/* import "bun" */',
+    ],
+    ...[
+      'const Bun = { serve() {} }; Bun.serve()',
+      'const text = `Bun.serve`',
+      "run({ packageManager: 'bun' })",
+    ],
+  ])('but by Node.js if it has only %j', async (code) => expect(await commandOf(code)).toBe('node server.js'))
+
+  test('within a bounded time, whatever its text is', async () => {
+    for (const text of ['a<', 'let a;', 'class A{', '(']) {
+      const begun = performance.now()
+      await commandOf(`Bun;${text.repeat((128 * 1024) / text.length - 60)}`)
+      expect(performance.now() - begun).toBeLessThan(5_000)
+    }
+  })
+})
+
 describe('the version of Node.js', () => {
   const app = (engines: object, lock: object = {}) =>
     new Folder({

@@ -1,4 +1,5 @@
 import type { AppDirectory } from './app-directory.ts'
+import { usesBun } from './bun-use.ts'
 import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
 
 /** Programs that run a file, in scripts. */
@@ -67,7 +68,7 @@ export async function findLooseEntry(app: AppDirectory): Promise<string | null> 
 export async function runFile(app: AppDirectory, path: string, preferBun: boolean): Promise<string> {
   const text = (await app.text(path)) ?? ''
   const exported = /\bexport default\b/.test(text) && !/\.listen\(|\bserve\(/.test(text)
-  const forBun = preferBun || !/\.[cm]?js$/.test(path) || /\bBun\.|['"]bun(?:['":])/.test(text) || exported
+  const forBun = preferBun || !/\.[cm]?js$/.test(path) || usesBun(text) || exported
   return `${forBun ? 'bun' : 'node'} ${/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`}`
 }
 
