@@ -132,6 +132,7 @@ export class HostedApp {
       port,
       slug,
       onUse: () => servers.hold(serverId),
+      onListenFailure: (reason: string) => log.append('berth', reason),
       onPortTaken: (isTaken: boolean) => {
         this.#isPortTaken = isTaken
         onState()

@@ -65,13 +65,19 @@ export class Gateway implements SiteHost {
   async reserve(isTaken: (port: number) => boolean): Promise<ReservedPort> {
     const { host, ports } = this.#options
     this.#claims.keepOnly((port) => isTaken(port) || this.#held.has(port) || this.#byPort.has(port))
+    let denied: string | null = null
     for (let port = ports.first; port <= ports.last; port += 1) {
-      const isFree = !isTaken(port) && this.#claims.take(port)
-      const listeners = isFree ? holdPort(host, port) : null
-      if (listeners === null) continue
-      this.#held.set(port, listeners)
-      return { port, release: () => this.#release(port, listeners) }
+      if (isTaken(port) || !this.#claims.take(port)) continue
+      const held = holdPort(host, port)
+      if (Array.isArray(held)) {
+        this.#held.set(port, held)
+        return { port, release: () => this.#release(port, held) }
+      }
+      // Only low ports are denied. Otherwise the next port fails for the same reason.
+      if (held.code === 'EACCES') denied ??= held.reason
+      else if (!held.isTaken) throw new GatewayError(held.reason)
     }
+    if (denied !== null) throw new GatewayError(denied)
     throw new GatewayError(
       `No port from ${ports.first} to ${ports.last} is free for the project. Delete a project, or start berth with a wider range: --project-ports FIRST-LAST.`,
     )

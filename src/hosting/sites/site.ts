@@ -1,5 +1,6 @@
 import { otherLoopback } from '../../http/loopback.ts'
 import { ClientConnection } from './client-connection.ts'
+import { type ListenFailure, listenFailure } from './listen-failure.ts'
 import { type GatewayContext, SiteState } from './site-state.ts'
 import type { ServerPort, Site, SiteOptions, Upstream } from './upstream.ts'
 
@@ -15,6 +16,8 @@ export class PortSite implements Site {
   /** Addresses without a listener yet. */
   #unbound: string[]
   #retryTimer: Timer | null = null
+  /** Why it does not listen; null if it does. */
+  #failure: ListenFailure | null = null
   #closed = false
 
   /**
@@ -41,14 +44,9 @@ export class PortSite implements Site {
     return `http://127.0.0.1:${this.port}/`
   }
 
-  /** Listens on the port. If another program has it, retries until that program frees it. */
+  /** Listens on the port. If that fails, as where another program has it, retries until it succeeds. */
   listen(): void {
-    if (this.#tryListen()) return
-    this.context.logger.warn(
-      `port ${this.port} of a project is taken by another program: the project answers there as soon as it is free`,
-    )
-    this.options.onPortTaken?.(true)
-    this.#listenLater()
+    if (!this.#tryListen()) this.#listenLater()
   }
 
   setUpstream(upstream: Upstream): void {
@@ -71,10 +69,23 @@ export class PortSite implements Site {
   #listenLater(): void {
     this.#retryTimer = setTimeout(() => {
       if (!this.#tryListen()) return this.#listenLater()
-      this.context.logger.info(`port ${this.port} of a project is free now, the project answers there`)
-      this.options.onPortTaken?.(false)
+      this.context.logger.info(`port ${this.port} of a project is open now, the project answers there`)
+      this.#noteFailure(null)
     }, this.context.times.bindMs)
     this.#retryTimer.unref()
+  }
+
+  /** Reports why the site does not listen, where that is another reason than before; null if it does. */
+  #noteFailure(failure: ListenFailure | null): void {
+    const before = this.#failure
+    this.#failure = failure
+    if (before?.code === failure?.code && (before === null) === (failure === null)) return
+    if ((before?.isTaken ?? false) !== (failure?.isTaken ?? false))
+      this.options.onPortTaken?.(failure?.isTaken ?? false)
+    if (failure === null) return
+    const retry = 'The project answers there as soon as berth can open it.'
+    this.context.logger.warn(`a project cannot be reached at its port. ${failure.reason} ${retry}`)
+    if (!failure.isTaken) this.options.onListenFailure?.(`${failure.reason} ${retry}`)
   }
 
   /**
@@ -95,11 +106,10 @@ export class PortSite implements Site {
       this.#listeners.push(listener)
       return true
     } catch (error) {
-      const code = (error as { code?: string }).code
-      if (code === 'EADDRINUSE') return false
+      const failure = listenFailure(error, hostname, this.port)
       // Without IPv6 there is no other loopback address.
-      if (hostname !== this.host) return true
-      this.context.logger.error(`cannot listen on port ${this.port} of a project`, { error })
+      if (hostname !== this.host && failure.lacksAddress) return true
+      this.#noteFailure(failure)
       return false
     }
   }
@@ -117,9 +127,9 @@ function addressesOf(host: string): string[] {
 /**
  * Listens on a port for a site to come, and closes each connection.
  *
- * @returns the listeners, or null if another program has the port
+ * @returns the listeners, or why there are none
  */
-export function holdPort(host: string, port: number): PortListener[] | null {
+export function holdPort(host: string, port: number): PortListener[] | ListenFailure {
   const listeners: PortListener[] = []
   const socket: Bun.SocketHandler<ClientConnection | null> = {
     open: (opened) => opened.terminate(),
@@ -129,10 +139,11 @@ export function holdPort(host: string, port: number): PortListener[] | null {
     try {
       listeners.push(Bun.listen<ClientConnection | null>({ hostname, port, data: null, socket }))
     } catch (error) {
+      const failure = listenFailure(error, hostname, port)
       // Without IPv6 there is no other loopback address.
-      if (hostname !== host && (error as { code?: string }).code !== 'EADDRINUSE') continue
+      if (hostname !== host && failure.lacksAddress) continue
       for (const listener of listeners) listener.stop(true)
-      return null
+      return failure
     }
   }
   return listeners

@@ -57,6 +57,8 @@ export interface SiteOptions {
   onUse: () => () => void
   /** Called with true when another program turns out to have the port, then with false when the site has it. */
   onPortTaken?: (isTaken: boolean) => void
+  /** Called with cause and remedy when the port cannot be opened for another reason. The site tries again. */
+  onListenFailure?: (reason: string) => void
 }
 
 /** A site with its own port, independent of its upstream. */

@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
 import { Gateway } from '../../../src/hosting/sites/gateway.ts'
+import { listenFailure } from '../../../src/hosting/sites/listen-failure.ts'
 import { GatewayError } from '../../../src/hosting/sites/upstream.ts'
+import { createLogger } from '../../../src/runtime/logger.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
 import { app, openSockets, Raw, testSite } from './support.ts'
@@ -91,6 +93,37 @@ test('a site whose port another program has is told of once, and answers when th
     return (await response?.text()) === 'here'
   }, 'it answers')
   expect(first.log().match(/taken by another program/g)).toHaveLength(1)
+})
+
+test('a port that cannot be opened for another reason is not called taken: the reason and the remedy are named', async () => {
+  // Of a network for documentation (RFC 5737), which no machine has.
+  const host = '192.0.2.1'
+  const lines: string[] = []
+  const logger = createLogger('debug', (line) => lines.push(line), Date.now)
+  const port = freePort()
+  const gateway = new Gateway({ host, ports: { first: port, last: port }, publicHost: null, logger })
+  const reason = `Port ${port} cannot be opened: this machine does not have the address ${host}`
+  await expect(gateway.reserve(() => false)).rejects.toThrow(reason)
+  const told: unknown[] = []
+  const tell = (what: unknown) => void told.push(what)
+  const options = { port, slug: null, onUse: () => () => {}, onPortTaken: tell, onListenFailure: tell }
+  await gateway.open(options)
+  await gateway.close()
+  expect(told).toEqual([expect.stringContaining(reason)])
+  expect(lines.join()).toContain('--host ADDRESS')
+})
+
+test('a port that berth may not open, or has no descriptor for, is named as that', () => {
+  const denied = listenFailure(Object.assign(new Error(), { code: 'EACCES' }), '127.0.0.1', 80)
+  const remedy = expect.stringContaining('--project-ports FIRST-LAST')
+  expect(denied).toMatchObject({ isTaken: false, reason: remedy })
+  const script = `import { listenFailure } from '${require.resolve('../../../src/hosting/sites/listen-failure.ts')}'
+    import { openSync } from 'node:fs'
+    try { for (;;) openSync('/dev/null') } catch {}
+    try { Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } }) }
+    catch (error) { process.stdout.write(listenFailure(error, '127.0.0.1', 1).reason) }`
+  const child = Bun.spawnSync(['sh', '-c', 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, script])
+  expect(child.stdout.toString()).toContain('ulimit -n')
 })
 
 test('a closed site cuts off what is under way and listens no more', async () => {
