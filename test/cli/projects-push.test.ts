@@ -35,6 +35,7 @@ function watching(args: string[]) {
         () => (typeof wanted === 'string' ? said.includes(wanted) : wanted.test(said)),
         `${wanted} in: ${said}`,
       ),
+    said: () => said,
     forget() {
       said = ''
     },
@@ -178,8 +179,11 @@ test('--watch sends each change, goes on after a mistake, and ends with Ctrl-C',
   write('watched', { 'index.ts': 'throw new Error("broken on purpose")', left: 'out' })
   await watch.says('could not be brought up')
   watch.forget()
+  // What failed is told once, though a change that is left out leads to another look.
+  write('watched', { left: 'out again' })
   write('watched', { 'index.ts': app('two') })
   await watch.says(`Back at the version that runs: watched at ${url}`)
+  expect(watch.said()).not.toContain('could not be brought up')
   write('watched', { 'index.ts': app('three') })
   await watch.says(/index\.ts sent, restarted/)
   expect(await text(url)).toBe('three')

@@ -95,7 +95,11 @@ export class Pusher {
     const { survey, manifest } = await this.#look()
     if (this.#failed !== null && Bun.deepEquals(manifest, this.#failed.manifest)) {
       const { outcome } = this.#failed
-      return { ...outcome, response: { ...outcome.response, written: 0, removed: 0, began: null } }
+      return {
+        ...outcome,
+        response: { ...outcome.response, written: 0, removed: 0, began: null },
+        phases: [],
+      }
     }
     const before = this.#sent
     const hadFailed = this.#failed !== null
