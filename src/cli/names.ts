@@ -1,7 +1,6 @@
 import { machineNow } from '../runtime/clock.ts'
 import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
-import { madeAt } from './ids.ts'
 import { count, printable, shorten } from './output.ts'
 import { timeAgo } from './table.ts'
 
@@ -12,6 +11,8 @@ export interface Named {
   readonly names?: readonly string[]
   /** What tells it from others of its name, such as `running`, for messages. */
   readonly state?: string
+  /** ISO 8601, for messages. */
+  readonly createdAt?: string | null | undefined
   /** What a person knows it by, for completion. */
   readonly description: string
   /** Where it is, for a thing with files on a server. */
@@ -26,7 +27,7 @@ export interface ServerPlace {
 }
 
 /** The part of a thing that names are compared with. */
-type Nameable = Pick<Named, 'id' | 'names' | 'state'>
+type Nameable = Pick<Named, 'id' | 'names' | 'state' | 'createdAt'>
 
 /** The things that a placeholder of usages means, such as `SERVER` in `get <SERVER>`. */
 export interface NameSource {
@@ -162,15 +163,22 @@ function listed<Thing extends Nameable>(
   { listedBy }: NameWords,
   stateOf: (thing: Thing) => string,
 ): string {
-  const lines = things.slice(0, MOST_LISTED).map((thing) => {
-    const { id, names = [] } = thing
-    const known = names.filter((name) => name !== '').map((name) => shorten(name, MOST_NAME))
-    const made = madeAt(id)
-    const said = [
-      shorten(stateOf(thing), MOST_NAME),
-      made === null ? '' : `created ${timeAgo(new Date(made).toISOString(), machineNow())}`,
-    ].filter(Boolean)
-    return `  ${id}  ${printable([known.length > 0 ? `(${known.join(', ')})` : '', said.join(', ')].filter(Boolean).join('  '))}`
+  const shown = things.slice(0, MOST_LISTED).map((thing) => {
+    const { id, names = [], createdAt } = thing
+    const known = names.filter((name) => name !== '').map((name) => shorten(printable(name), MOST_NAME))
+    const age = createdAt ? `created ${timeAgo(createdAt, machineNow())}` : ''
+    const state = shorten(printable(stateOf(thing)), MOST_NAME)
+    return {
+      cells: [id, known.length > 0 ? `(${known.join(', ')})` : ''],
+      end: [state, age].filter(Boolean).join(', '),
+    }
+  })
+  const widths = [0, 1].map((at) => Math.max(...shown.map(({ cells }) => Bun.stringWidth(cells[at] ?? ''))))
+  const padded = (cell: string, at: number): string =>
+    cell + ' '.repeat((widths[at] ?? 0) - Bun.stringWidth(cell))
+  const lines = shown.map(({ cells, end }) => {
+    const filled = cells.flatMap((cell, at) => (widths[at] === 0 ? [] : [padded(cell, at)]))
+    return `  ${[...filled, end].join('  ')}`.trimEnd()
   })
   const more = things.length - lines.length
   return [...lines, ...(more > 0 ? [`  and ${more} more: ${listedBy}`] : [])].join('\n')

@@ -84,11 +84,13 @@ export const wholeNumber = (
   })
 
 /** Declares `--tail`: the number of lines of a log. */
-export const tail = (usual: number): OptionSpec<number> =>
-  wholeNumber('N', `only the last lines of what is there (default ${usual})`, {
+export const tail = (usual: number): OptionSpec<number> => ({
+  ...wholeNumber('N', `only the last lines of what is there (default ${usual})`, {
     most: 99_999,
     expected: 'a whole number of lines',
-  })
+  }),
+  short: 'n',
+})
 
 const boundsText = (least: number, most: number): string =>
   [

@@ -102,7 +102,7 @@ describe('with several servers', () => {
     const ambiguous = await failure('servers', 'delete', 'twin')
     const none = await failure('servers', 'stop')
     const line = (id: string, label: string, state = 'running') =>
-      expect.stringMatching(new RegExp(`^  ${id}  \\(${label}\\)  ${state}, created (?:now|\\d+s ago)$`))
+      expect.stringMatching(new RegExp(`^  ${id}  \\(${label}\\) +${state}, created (?:now|\\d+s ago)$`))
     expect(ambiguous.split('\n')).toEqual([
       'berth: "twin" may mean 2 servers. Name the server by its id.',
       line(other, 'twin'),

@@ -12,6 +12,7 @@ export const shell = action({
   description: 'Opens a shell on a server, or attaches to a terminal that was left.',
   access: 'api',
   json: null,
+  hints: { "unknown option '--list'": '"berth terminals" lists what runs.\n' },
   options: {
     attach: optionalText('NAME', 'attach to a terminal that runs, by its name or id (default: the newest)'),
     name: text('NAME', 'what the new one is called (default: by the shell)'),

@@ -137,5 +137,10 @@ Examples:
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { accounts: all } = await client.call('control.accounts.list', { signal })
-  return all.map(({ id, label }) => ({ id, names: [label], description: label }))
+  return all.map(({ id, label, created_at: createdAt }) => ({
+    id,
+    names: [label],
+    description: label,
+    createdAt,
+  }))
 }

@@ -49,5 +49,10 @@ export const browsers: Noun = {
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { browsers: all } = await client.call('browsers.list', { signal })
-  return all.map(({ id, name }) => ({ id, names: [name], description: name }))
+  return all.map(({ id, name, created_at: createdAt }) => ({
+    id,
+    names: [name],
+    description: name,
+    createdAt,
+  }))
 }

@@ -125,5 +125,10 @@ Examples:
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { keys: all } = await client.call('keys.list', { signal })
-  return all.map(({ id, label }) => ({ id, names: [label], description: label }))
+  return all.map(({ id, label, created_at: createdAt }) => ({
+    id,
+    names: [label],
+    description: label,
+    createdAt,
+  }))
 }

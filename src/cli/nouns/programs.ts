@@ -48,5 +48,10 @@ export const programs: Noun = {
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { programs: all } = await client.call('programs.list', { signal })
-  return all.map(({ id, name }) => ({ id, names: [name], description: name }))
+  return all.map(({ id, name, created_at: createdAt }) => ({
+    id,
+    names: [name],
+    description: name,
+    createdAt,
+  }))
 }

@@ -118,9 +118,10 @@ export async function findProject(client: Client, given: string | undefined): Pr
 const namesOf = ({ slug, name }: Project): string[] => [...new Set([slug, name])]
 
 /** Returns what a project is named by, and what tells it from others. */
-const nameable = (project: Project): Pick<Named, 'names' | 'state'> => ({
+const nameable = (project: Project): Pick<Named, 'names' | 'state' | 'createdAt'> => ({
   names: namesOf(project),
   state: projectStatus(project),
+  createdAt: project.created_at,
 })
 
 /** Returns the path parameters of the project that a person names. */

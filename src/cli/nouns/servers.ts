@@ -261,10 +261,11 @@ async function labelWarning(client: Client, id: string): Promise<string> {
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { servers: all } = await client.call('servers.list', { signal })
-  return all.map(({ id, task, status }) => ({
+  return all.map(({ id, task, status, createdAt }) => ({
     id,
     names: task === '' ? [] : [task],
     state: status,
+    createdAt,
     description: task ? `${status}, ${task}` : status,
   }))
 }

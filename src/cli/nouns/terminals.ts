@@ -236,7 +236,11 @@ export async function lastTerminal(client: Client, serverId: string): Promise<Te
   throw new CommandError(`No terminal runs on ${serverId}. Open one with: berth shell ${serverId}`)
 }
 
-const withNames = (terminal: Terminal) => ({ ...terminal, names: [terminal.name] })
+const withNames = (terminal: Terminal) => ({
+  ...terminal,
+  names: [terminal.name],
+  createdAt: terminal.started_at,
+})
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { servers } = await client.call('servers.list', { signal })

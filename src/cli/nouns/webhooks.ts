@@ -93,5 +93,5 @@ starts with it on.
 
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { webhooks: all } = await client.call('webhooks.list', { signal })
-  return all.map(({ id, url }) => ({ id, names: [url], description: url }))
+  return all.map(({ id, url, created_at: createdAt }) => ({ id, names: [url], description: url, createdAt }))
 }
