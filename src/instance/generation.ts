@@ -2,7 +2,7 @@ import type { DescribedOperation } from '../contract/operation.ts'
 import type { OperationIndex } from '../contract/operations.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import type { Callers } from '../http/authentication.ts'
-import type { FirstIds } from '../resources/keys/service.ts'
+import type { FirstIds } from '../resources/keys/first-account.ts'
 import { once } from '../runtime/once.ts'
 import { base62 } from '../runtime/random.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
@@ -164,7 +164,7 @@ export class Generation {
 
   /** The ids of the first account, and of its first key if that exists. */
   get firstIds(): FirstIds | undefined {
-    return this.services.keys.firstIds(this.credentials.api_key)
+    return this.services.keys.first.ids(this.credentials.api_key)
   }
 
   /** Writes a copy of the database to a path that does not exist. */
@@ -208,7 +208,7 @@ function firstCredentials(
 ): CredentialsFile {
   const kept = dataDirectory.readCredentials()
   const admin = kept?.admin_token ?? `admin_${base62(randomFor('admin_token'), 43)}`
-  const credentials = { api_key: keys.ensureFirst(config.apiKey, kept?.api_key, first), admin_token: admin }
+  const credentials = { api_key: keys.first.ensure(config.apiKey, kept?.api_key, first), admin_token: admin }
   if (credentials.api_key !== kept?.api_key || credentials.admin_token !== kept.admin_token) {
     dataDirectory.writeCredentials(credentials)
   }

@@ -1,5 +1,5 @@
 import { BerthError, badRequest, StartupError } from '../errors.ts'
-import type { FirstIds } from '../resources/keys/service.ts'
+import type { FirstIds } from '../resources/keys/first-account.ts'
 import { type ClockState, toIso } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { KeyedMutex } from '../runtime/mutex.ts'

@@ -14,6 +14,7 @@ import { LastUse } from '../accounts/last-use.ts'
 import { accounts } from '../accounts/table.ts'
 import type { Changes } from '../changes/types.ts'
 import { KeyAuthenticator } from './authenticator.ts'
+import { FirstAccount } from './first-account.ts'
 import type { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
 import { checkScope, type ScopeOwners, type StoredScope } from './scope.ts'
 import { type ApiKeyRow, apiKeys, toApiKey } from './table.ts'
@@ -36,13 +37,6 @@ interface KeysDependencies {
 /** The prefix of keys (specification, "Authentication" 1). */
 const KEY_PREFIX = 'sk_live_'
 
-/** The ids of the first account and its first key, which survive a reset. */
-export interface FirstIds {
-  readonly accountId: string
-  /** Absent if the key was deleted. */
-  readonly keyId?: string
-}
-
 /** Manages API keys. A key is `sk_live_` and 256 random bits, is found by its hash and has its own scope. */
 export class KeysService {
   readonly #queries: Queries
@@ -56,6 +50,8 @@ export class KeysService {
   readonly #changes: Changes
   readonly #onChanged: (id: string) => void
   readonly #authenticator: KeyAuthenticator
+  /** The first account, which exists once the service has started. */
+  readonly first: FirstAccount
 
   constructor(dependencies: KeysDependencies) {
     const { database, cipher, clock, ids, random, logger, owners } = dependencies
@@ -71,6 +67,14 @@ export class KeysService {
     this.#onChanged = dependencies.onChanged
     this.#lastUse = new LastUse({ queries, clock, logger, table: apiKeys })
     this.#authenticator = new KeyAuthenticator(database, this.#lastUse, this.#changes)
+    this.first = new FirstAccount({
+      ...{ queries, clock, ids },
+      isKey: (key) => this.#authenticator.isKey(key),
+      idsOf: (key) => this.idsOf(key),
+      hasAccountWide: (accountId) => this.#hasAccountWide(accountId),
+      newKey: () => this.#generate(),
+      newKeyId: () => this.#nextId(),
+    })
   }
 
   /** Returns the caller of a key's plaintext, or null if there is no such key. */
@@ -155,40 +159,6 @@ export class KeysService {
     return this.#queries.select({ id: apiKeys.id }).from(apiKeys).where(named).limit(1).get() !== undefined
   }
 
-  /**
-   * Creates the first account and an account-wide key for it, unless they exist.
-   *
-   * @param wanted a key chosen by the operator, valid from now on
-   * @param kept the key of an earlier start; null if that start had none, undefined for the first start
-   * @param ids the ids for the first account and its first key if they do not exist yet
-   * @returns the plaintext of the wanted key, else of the kept one, else of a new one; null if the kept one was
-   * deleted and the account has other account-wide keys
-   */
-  ensureFirst(wanted: string | null, kept: string | null | undefined, ids?: FirstIds): string | null {
-    const known = wanted ?? kept ?? null
-    if (known !== null && this.#authenticator.isKey(known)) return known
-    return this.#queries.transaction(() => {
-      const now = this.#clock.now()
-      const first = this.#firstAccount()
-      if (wanted === null && kept !== undefined && first && this.#hasAccountWide(first.id)) return null
-      const accountId = first?.id ?? ids?.accountId ?? this.#ids.next('acct')
-      // Plain statements: the first use of a table's builder would slow the start by a millisecond.
-      if (!first) {
-        this.#queries.run(
-          sql`INSERT INTO accounts (id, label, created_at) VALUES (${accountId}, 'First account', ${now})`,
-        )
-      }
-      const key = known ?? this.#generate()
-      const id = first ? this.#nextId() : (ids?.keyId ?? this.#nextId())
-      // Not sealed yet: sealing loads a library. `keepCopy` does it later.
-      this.#queries.run(
-        sql`INSERT INTO api_keys (id, account_id, label, hash, last_four, allowed_server_ids, allowed_project_ids, created_at)
-          VALUES (${id}, ${accountId}, 'First key', ${hashOf(key)}, ${key.slice(-4)}, '[]', '[]', ${now})`,
-      )
-      return key
-    })
-  }
-
   /** Returns the ids of a key and its account, or undefined if there is no such key. */
   idsOf(key: string): { accountId: string; keyId: string } | undefined {
     return this.#queries
@@ -196,17 +166,6 @@ export class KeysService {
       .from(apiKeys)
       .where(eq(apiKeys.hash, hashOf(key)))
       .get()
-  }
-
-  /**
-   * Returns the ids of the first account and of its first key.
-   *
-   * @param key the key's plaintext; the key may have been deleted
-   */
-  firstIds(key: string | null): FirstIds | undefined {
-    const first = this.#firstAccount()
-    const known = key === null ? undefined : this.idsOf(key)
-    return first && (known ?? { accountId: first.id })
   }
 
   /** Reports whether an account exists. */
@@ -225,13 +184,6 @@ export class KeysService {
     const own = and(eq(apiKeys.id, id), eq(apiKeys.accountId, accountId))
     const row = this.#queries.select().from(apiKeys).where(own).get()
     return row !== undefined && !isLimited(row)
-  }
-
-  /** Returns the id of the first account. It exists once the service has started. */
-  firstAccountId(): string {
-    const first = this.#firstAccount()
-    if (!first) throw new Error('there is no account')
-    return first.id
   }
 
   /** Adds a sealed copy to a key that has none. */
@@ -304,11 +256,6 @@ export class KeysService {
 
   #toKey(row: ApiKeyRow): ApiKey {
     return toApiKey(row, this.#lastUse.at(row.id, row.lastUsedAt))
-  }
-
-  #firstAccount(): { id: string } | undefined {
-    const [first] = this.#queries.values<[string]>(sql`SELECT id FROM accounts ORDER BY rowid LIMIT 1`)
-    return first && { id: first[0] }
   }
 
   /** Generates a key that does not exist yet. A deterministic source repeats its keys after a restart. */

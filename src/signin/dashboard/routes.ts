@@ -43,7 +43,7 @@ export function dashboardRoutes({
         account,
         session_id: session.id,
         is_admin: isAdmin,
-        is_first_account: id === keys.firstAccountId(),
+        is_first_account: id === keys.first.accountId(),
         version,
         data_dir: isAdmin ? dataDir : null,
         base_url: origin,

@@ -71,11 +71,11 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
       pageRoute(async (request, { secret = '' }) => {
         if (!isNavigation(request)) return new Response(null, { status: 503, headers: NO_STORE })
         const target = links.redeem(secret)
-        const accountId = target && (target.accountId ?? keys.firstAccountId())
+        const accountId = target && (target.accountId ?? keys.first.accountId())
         if (!target || !accountId || !keys.hasAccount(accountId)) {
           throw usedLink((await browserRequests.identify(request)).session !== null)
         }
-        const isAdmin = accountId === keys.firstAccountId()
+        const isAdmin = accountId === keys.first.accountId()
         return signIn(request, { accountId, keyId: null, isAdmin }, returnPath(target.returnTo))
       }),
       PAGE,
