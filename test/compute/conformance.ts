@@ -1,6 +1,6 @@
 import { describe } from 'bun:test'
 import { ISOLATIONS, type Isolation } from '../../src/config/config.ts'
-import { thorough } from '../support/thorough.ts'
+import { everyCombination } from '../support/thorough.ts'
 import { Bench, type Subject } from './bench.ts'
 import { commandTests } from './conformance/commands.ts'
 import { endTests, killedBerthTests } from './conformance/end.ts'
@@ -17,7 +17,7 @@ import { machineToolTests, toolTests } from './conformance/tools.ts'
  * Tests a driver of this machine: the contract of every driver, and what holds of servers that are processes here. An
  * isolation that this machine does not offer is passed over with the reason.
  *
- * Three kinds of tests run once, unless everything is tried thoroughly. Output passes between sandboxd and its commands, and
+ * Three kinds of tests run once, unless every combination is tried. Output passes between sandboxd and its commands, and
  * the isolation has no part in it: the strongest one of this machine is tried. Ends and limits depend on whether the
  * sandbox has namespaces of its own: bubblewrap is tried, and of the others the stronger one.
  *
@@ -32,9 +32,9 @@ export async function conformance(name: Isolation, isolation: () => void): Promi
     return
   }
   const enforced = await probe.enforced()
-  const outputIsTried = !thorough && (await isAnyAvailable(strongerThan(name)))
+  const outputIsTried = !everyCombination && (await isAnyAvailable(strongerThan(name)))
   const endIsTried =
-    !thorough && (await isAnyAvailable(strongerThan(name).filter((one) => one !== 'bubblewrap')))
+    !everyCombination && (await isAnyAvailable(strongerThan(name).filter((one) => one !== 'bubblewrap')))
   describe(name, () => {
     contract(name, { output: !outputIsTried, end: !endIsTried })
     if (!endIsTried) {
