@@ -9,7 +9,7 @@ import { call, type ServeProcess, serve } from '../support/serve.ts'
 import { thorough } from '../support/thorough.ts'
 
 /** How often berth is killed. */
-const KILLS = thorough ? 200 : 80
+const KILLS = thorough ? 100 : 50
 
 /** Credits an hour, so that a second of a running server is one credit. */
 const PLAN = JSON.stringify({ credits_per_hour: { small: 3_600 }, monthly_cap: 1_000_000 })
