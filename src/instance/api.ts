@@ -9,6 +9,7 @@ import { idempotencyKeys } from '../http/idempotency.ts'
 import { originOf } from '../http/origin.ts'
 import { isAccessToken } from '../signin/oauth/grants.ts'
 import { Capture } from '../testing/journal/capture.ts'
+import { composeApp } from './compose-app.ts'
 import { type App, GroupApps } from './group-apps.ts'
 import {
   type AppGroup,
@@ -101,6 +102,7 @@ export function createApi(
   }
   const mountGroup = async (group: Group): Promise<App> => {
     const app = await mount([group])
+    composeApp(app)
     return {
       // Lets what a request causes know it. Reading causes nothing, and is not held up.
       fetch: (request) =>
