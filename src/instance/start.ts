@@ -1,4 +1,4 @@
-import { type ComputeDependencies, localDrivers } from '../compute/drivers.ts'
+import type { ComputeDependencies } from '../compute/drivers.ts'
 import { PendingDriver } from '../compute/pending-driver.ts'
 import { type SelectedDriver, selectDriver } from '../compute/select.ts'
 import type { Config, Isolation } from '../config/config.ts'
@@ -122,8 +122,12 @@ async function start(
   const { dataDirectory } = data
   if (data.clock && config.freeze === null) await clock.begin(data.clock)
 
-  // The probe runs a process. Meanwhile the rest is loaded, the database opens and the app is created.
+  // Before most of the modules are loaded: Bun collects garbage when it begins to listen, and there is little yet.
   const mainPort = new MainPort(config)
+  mainPort.listen()
+  onRelease(() => mainPort.close())
+  const { localDrivers } = await import('../compute/drivers.ts')
+  // The probe runs a process. Meanwhile the rest is loaded, the database opens and the app is created.
   const selecting = selectDriver(
     config.isolation,
     localDrivers({
@@ -144,9 +148,6 @@ async function start(
 
   const links = new SignInLinks({ clock, random: systemRandom })
   const { InstanceState } = await import('./state.ts')
-  // Before the state is opened: Bun collects garbage when it begins to listen, and there is less yet.
-  mainPort.listen()
-  onRelease(() => mainPort.close())
   const { rngSeed } = config
   const { commands = async () => new Map<string, string>() } = dependencies
   const instance = new InstanceState({
