@@ -1,33 +1,10 @@
-import type { Isolation } from '../config/config.ts'
 import type { ReadyInfo } from '../instance/start.ts'
-import { findDataDirectory } from './find-instance.ts'
-import { facts, paint } from './output.ts'
+import type { BannerParts } from './banner.ts'
 import { type ProcessContext, writeLineSync } from './process-context.ts'
-import { shellQuote } from './quote.ts'
-
-/** Says what an isolation does; of bubblewrap without the network, which differs between machines. */
-const ISOLATION_MEANS: Record<Isolation, string> = {
-  bubblewrap: 'each server has its own files, users and processes',
-  landlock: "each server reaches its own files only; processes and network are the machine's",
-  none: 'NOT isolated: commands run with your rights on your files',
-}
-
-/** Shown instead of the first key if that was deleted. */
-const NO_KEY = 'the first one was deleted. Start once with --api-key sk_live_… to keep another here'
-
-/** Parts of a banner that `ReadyInfo` does not have. */
-export interface BannerParts {
-  /** How to stop the instance, as a sentence. */
-  stop: string
-  /** Path of the instance's log file, if it has one. */
-  log?: string
-  /** Whether each server has its own network; left out if that is not known here. */
-  network?: 'own' | 'shared'
-}
 
 /**
  * Prints on stdout that an instance is ready. With `json` it is one line of JSON, written without opening a stream,
- * else the banner.
+ * else the banner, which is loaded then.
  */
 export const printReady = async (
   json: boolean,
@@ -37,37 +14,4 @@ export const printReady = async (
 ): Promise<void> =>
   json
     ? writeLineSync(JSON.stringify({ event: 'ready', ...ready }))
-    : context.stdout.write(banner(ready, context, parts))
-
-function isolationMeans({ isolation }: ReadyInfo, { network }: BannerParts): string {
-  const means = ISOLATION_MEANS[isolation]
-  if (isolation !== 'bubblewrap' || network === undefined) return means
-  return network === 'own' ? `${means}, and its own network` : `${means}; the network is the machine's`
-}
-
-function banner(ready: ReadyInfo, { stdout, env, cwd }: ProcessContext, parts: BannerParts): string {
-  const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation } = ready
-  const { stop, log } = parts
-  // Commands find it by the working directory.
-  const isFound = findDataDirectory(undefined, env, cwd) === data_dir
-  const lines = facts(stdout, [
-    ['API', base_url],
-    ['Docs', docs_url],
-    ['MCP', `${mcp_url}  (the address for coding assistants)`],
-    ['Control', `${base_url}/_berth/docs, for tests; "berth env" prints its token`],
-    ['API key', api_key ?? NO_KEY],
-    ['Sign in', `${sign_in_url}  (once, within an hour)`],
-    ['Data', data_dir],
-    ['Isolation', `${isolation}: ${isolationMeans(ready, parts)}`],
-    ...(log === undefined ? [] : [['Log', log] as const]),
-  ])
-  return [
-    `${paint(stdout, 'bold', `berth ${version}`)} is ready after ${Math.round(ready.started_in_ms)} ms.\n\n`,
-    lines.replace(/^/gm, '  ').trimEnd(),
-    '\n\n  In another terminal:\n',
-    ...(isFound ? [] : [`    export BERTH_DATA=${shellQuote([data_dir])}\n`]),
-    '    berth servers create              provision a server\n',
-    '    berth deploy .                    put a directory online on it\n\n',
-    `  ${stop}\n`,
-  ].join('')
-}
+    : context.stdout.write((await import('./banner.ts')).banner(ready, context, parts))

@@ -1,7 +1,6 @@
 import type { ServerNetwork } from '../compute/local/network/server-network.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
-import { refuseSite } from '../hosting/sites/no-site.ts'
 import { ownHost } from '../http/host.ts'
 import { type Listener, listen } from '../http/listener.ts'
 import type { Respond } from '../http/request-log.ts'
@@ -54,7 +53,8 @@ export class MainPort implements SocketUpgrader {
   }
 
   /** Gives a server's own network the API, its MCP endpoint and projects by name, at the same addresses as outside. */
-  provide(network: ServerNetwork): void {
+  async provide(network: ServerNetwork): Promise<void> {
+    const { refuseSite } = await import('../hosting/sites/no-site.ts')
     const listener = this.#listener
     if (listener) network.forward(listener.port, { unix: listener.listenForServers() })
     network.acceptAtProjectPorts(

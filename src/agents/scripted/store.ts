@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import { asc } from 'drizzle-orm'
 import { badRequest } from '../../errors.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
@@ -65,7 +64,7 @@ export class ScenarioStore {
   async replace(given: JsonReader, expected?: readonly ScenarioText[]): Promise<void> {
     const read = (await loadReader()).readScenarios(given)
     this.#queries.transaction((transaction) => {
-      if (expected !== undefined && !isDeepStrictEqual(this.#listStored(), expected)) {
+      if (expected !== undefined && !Bun.deepEquals(this.#listStored(), expected, true)) {
         throw badRequest(
           'The scenarios that were set are not those in "expected": another client has changed them. Nothing was changed. Read them again.',
         )

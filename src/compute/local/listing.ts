@@ -1,6 +1,5 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, type Dirent, openSync, readdirSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
 import { openLibc } from '../sandboxd/libc.ts'
 import { type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 
@@ -45,8 +44,10 @@ export class Listing implements Disposable {
     const options = { withFileTypes: true } as const
     if (dir.stats.size < LARGE_DIRECTORY)
       return new Listing(dir, listed(dir, readdirSync(dir.path, options)), null)
-    if (!dir.pinned) return new Listing(dir, listed(dir, await readdir(dir.path, options)), null)
-    return new Listing(dir, [], new LargeDirectory(dir))
+    if (dir.pinned) return new Listing(dir, [], new LargeDirectory(dir))
+    // Not loaded before: a start would wait half a millisecond for it.
+    const { readdir } = await import('node:fs/promises')
+    return new Listing(dir, listed(dir, await readdir(dir.path, options)), null)
   }
 
   /** Returns a listing of given entries. */

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { NameResolver } from '../../runtime/name-resolver.ts'
+import { once } from '../../runtime/once.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Service } from '../../runtime/service.ts'
 import type { Outbox } from '../events/outbox.ts'
@@ -47,9 +47,9 @@ export class Deliveries implements Service {
   #stopped = false
 
   constructor(dependencies: DeliveriesDependencies) {
-    const names = new NameResolver()
+    const names = once(async () => new (await import('../../runtime/name-resolver.ts')).NameResolver())
     const overrides: WebhookOverrides = dependencies.overrides ?? {}
-    const { resolve = (name) => names.lookUp(name, { search: true }) } = overrides
+    const { resolve = async (name) => (await names()).lookUp(name, { search: true }) } = overrides
     this.#dependencies = dependencies
     const { localWebhooks } = dependencies
     this.destinations = {
