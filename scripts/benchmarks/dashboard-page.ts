@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core'
-import { watchedPage } from '../../test/support/browser.ts'
+import { watchedPage } from '../../test/support/watched-page.ts'
 import type { Instance } from './instance.ts'
 
 /**

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { browserPath, hindrances, type WatchedPage } from '../support/browser.ts'
+import { browserPath, hindrances } from '../support/browser.ts'
 import { dashboardTests, LOOKS } from '../support/dashboard.ts'
+import type { WatchedPage } from '../support/watched-page.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 

@@ -12,7 +12,9 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
   const tests = dashboardTests()
 
   test('an app from a template is brought up, broken in the editor, understood by its log, and mended', async () => {
-    await using watched = await tests.open('/dashboard/projects')
+    await using watched = await tests.open('/dashboard/projects', {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
     const { page, problems } = watched
     await page.getByRole('button', { name: 'Create a project' }).click()
     const dialog = page.getByRole('dialog')
@@ -24,7 +26,6 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     expect((await fetch(url)).status).toBeLessThan(500)
     // The ports that its log names are those inside the server.
     await page.getByRole('link', { name: url, exact: true }).waitFor()
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.getByRole('button', { name: 'Copy the address' }).click()
     await page.getByRole('button', { name: 'Copied' }).waitFor()
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(url)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { browserPath, launchBrowser, watchedPage } from '../support/browser.ts'
+import { browserPath, launchBrowser } from '../support/browser.ts'
 import { dashboardTests, live } from '../support/dashboard.ts'
+import { watchedPage } from '../support/watched-page.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 

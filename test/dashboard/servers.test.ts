@@ -119,6 +119,7 @@ describe.skipIf(browserPath === null)('servers on the dashboard (needs Chromium)
     const serverId = await tests.berth.server({ task: 'early' })
     await using watched = await tests.open('/dashboard/usage')
     const { page } = watched
+    watched.spend()
     // A connection that never says that it is ready.
     await page.routeWebSocket(/_berth\/changes/, () => {})
     await page.goto(new URL('/dashboard/servers', page.url()).href)

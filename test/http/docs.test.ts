@@ -8,9 +8,10 @@ import {
   listOperations,
 } from '../../src/contract/operations.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { browserPath, hindrances, launchBrowser, watchedPage } from '../support/browser.ts'
+import { browserPath, hindrances, launchBrowser } from '../support/browser.ts'
 import { signInTo } from '../support/pages.ts'
 import { linkOf } from '../support/visitor.ts'
+import { watchedPage } from '../support/watched-page.ts'
 
 let berth: TestBerth
 beforeAll(async () => {

@@ -3,8 +3,9 @@ import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
 import { desktopOf, newPerson, startLogin } from '../cli/sign-in.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { browserPath, launchBrowser, watchedPage } from '../support/browser.ts'
+import { browserPath, launchBrowser } from '../support/browser.ts'
 import { until } from '../support/processes.ts'
+import { watchedPage } from '../support/watched-page.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 

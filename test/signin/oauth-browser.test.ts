@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { makeAuthority } from '../support/authority.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { browserPath, hindrances, launchBrowser, watchedPage } from '../support/browser.ts'
+import { browserPath, hindrances, launchBrowser } from '../support/browser.ts'
 import { authorizePath, exchangeCode, registerClient } from '../support/oauth.ts'
 import { signInTo } from '../support/pages.ts'
+import { watchedPage } from '../support/watched-page.ts'
 
 describe.skipIf(browserPath === null)('the consent page in a browser', () => {
   let berth: TestBerth

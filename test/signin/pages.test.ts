@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { browserPath, hindrances, launchBrowser, type WatchedPage, watchedPage } from '../support/browser.ts'
+import { browserPath, hindrances, launchBrowser } from '../support/browser.ts'
 import { SEEN_PAGES, type SeenPage, signInTo } from '../support/pages.ts'
 import { archiveOf, ready } from '../support/projects.ts'
+import { type WatchedPage, watchedPage } from '../support/watched-page.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { AxeResults } from 'axe-core'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
 
 /** Names of the browser: first those without windows of their own, which take two thirds of the processor time. */
 const PLACES = [
@@ -18,15 +18,6 @@ const PLACES = [
 /** Path of an installed Chromium, or null. */
 export const browserPath: string | null =
   PLACES.map((name) => Bun.which(name)).find((path) => path !== null) ?? null
-
-/** A page under watch. */
-export interface WatchedPage extends AsyncDisposable {
-  readonly page: Page
-  /** URLs of all requests so far, without those that carry their data themselves. */
-  readonly requests: string[]
-  /** Errors of the console, uncaught ones, refusals by the page's policy and requests that failed. */
-  readonly problems: string[]
-}
 
 /**
  * A headless browser with a fresh profile that asks nobody for anything by itself.
@@ -56,32 +47,6 @@ export async function launchBrowser(hasScrollbars = false): Promise<Browser> {
   })
   browser.on('disconnected', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 5 }))
   return browser
-}
-
-/** Opens a page in a profile of its own and notes all that it does. */
-export async function watchedPage(
-  browser: Browser,
-  options: BrowserContextOptions = {},
-): Promise<WatchedPage> {
-  const context = await browser.newContext(options)
-  const page = await context.newPage()
-  const requests: string[] = []
-  const problems: string[] = []
-  page.on('request', (request) => {
-    if (!/^(data|blob):/.test(request.url())) requests.push(request.url())
-  })
-  page.on('requestfailed', (request) => {
-    const why = request.failure()?.errorText
-    // A page that is left ends what it still loads.
-    if (why !== 'net::ERR_ABORTED') problems.push(`${request.url()}: ${why}`)
-  })
-  page.on('console', (message) => {
-    // Drawing without a graphics card and on a busy machine is slow, which the driver and the terminal tell.
-    const isSlow = /^\[\.WebGL-|^task queue exceeded allotted deadline/.test(message.text())
-    if (['error', 'warning'].includes(message.type()) && !isSlow) problems.push(message.text())
-  })
-  page.on('pageerror', (error) => problems.push(error.message))
-  return { page, requests, problems, [Symbol.asyncDispose]: () => context.close() }
 }
 
 /**

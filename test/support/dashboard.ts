@@ -1,7 +1,8 @@
 import { afterAll, beforeAll } from 'bun:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { type TestBerth, testBerth } from './berth.ts'
-import { launchBrowser, type WatchedPage, watchedPage } from './browser.ts'
+import { launchBrowser } from './browser.ts'
+import { type WatchedPage, watchedPage } from './watched-page.ts'
 
 /** The sizes and schemes that every screen is looked at in. */
 export const LOOKS: readonly (readonly [string, BrowserContextOptions & { viewport: { width: number } }])[] =

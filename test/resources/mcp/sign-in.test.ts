@@ -7,11 +7,12 @@ import type { Browser } from 'playwright-core'
 import { temporaryFolder } from '../../cli/command.ts'
 import { onTerminal } from '../../cli/terminal.ts'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
-import { browserPath, launchBrowser, watchedPage } from '../../support/browser.ts'
+import { browserPath, launchBrowser } from '../../support/browser.ts'
 import { McpHost } from '../../support/mcp-host.ts'
 import { consent, signedInBrowser } from '../../support/oauth.ts'
 import { installedPackages } from '../../support/packages.ts'
 import { freePort } from '../../support/ports.ts'
+import { watchedPage } from '../../support/watched-page.ts'
 
 let berth: TestBerth
 let url: URL

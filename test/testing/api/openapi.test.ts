@@ -3,9 +3,10 @@ import type { Browser } from 'playwright-core'
 import type { OpenApiDocument } from '../../../src/contract/openapi/model.ts'
 import { describeControl, describedControl } from '../../../src/instance/describe.ts'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
-import { browserPath, launchBrowser, watchedPage } from '../../support/browser.ts'
+import { browserPath, launchBrowser } from '../../support/browser.ts'
 import { checkControlAnswer } from '../../support/control-document.ts'
 import { followsTheRules, operationsOf } from '../../support/openapi-rules.ts'
+import { watchedPage } from '../../support/watched-page.ts'
 
 const document = await describeControl()
 const operations = operationsOf(document)
