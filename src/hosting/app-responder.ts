@@ -20,7 +20,7 @@ export interface AppVersion {
 
 /** The options of one start of a program. */
 export interface StartOptions {
-  /** Called when the process has started and its health is checked. */
+  /** Called when the process listens, or has not ended soon, and its health is checked. */
   spawned: () => void
   /** Stops the program, and an earlier version too, if aborted before it responds. */
   signal: AbortSignal
@@ -121,11 +121,12 @@ export class AppResponder {
     if (!this.isUp) exposure.setUpstream({ kind: 'starting' })
     signal?.throwIfAborted()
     const drained = (port: number) => exposure.drained({ server: sandbox, port })
-    const started = supervisor.replace(plan, environment, drained, beforeFallback, withdrawn)
+    const started = supervisor.replace(
+      ...([plan, environment, drained, beforeFallback, withdrawn, spawned] as const),
+    )
     const stop = () => void supervisor.stop()
     signal?.addEventListener('abort', stop)
     try {
-      spawned?.()
       await started
     } finally {
       signal?.removeEventListener('abort', stop)

@@ -230,7 +230,7 @@ export class HostedApp {
   /**
    * Starts the app, or replaces the version that runs. Resolves when the new one responds.
    *
-   * @param spawned called when the process has started and its health is checked
+   * @param spawned called when the process listens, or has not ended soon, and its health is checked
    * @param signal stops the app, and the earlier version too, if aborted before the app responds; `withdrawn` the app alone
    * @param beforeFallback called if an earlier version that had to end first is started again
    * @throws AppError if the app does not respond; the earlier version keeps running. ComputeError if the server does

@@ -272,6 +272,35 @@ describe('bring-up', () => {
     expect(failed.data.log).toContain('exit code 7')
   })
 
+  test('an app that ends before it listens fails as it starts, at once, and one that listens at its health check', async () => {
+    const failureOf = async (start: string) => {
+      const source = await archiveOf({ 'berth.json': JSON.stringify({ start }) })
+      const { id } = await created(berth, serverId, { source })
+      const begun = performance.now()
+      const { init_phases } = await settled(berth, id)
+      const { events } = (await berth.control('GET', '/events')).body
+      const failed = events.find(
+        ({ event, data }: { event: string; data: { project_id?: string } }) =>
+          event === 'project.init_failed' && data.project_id === id,
+      )
+      const phases = (init_phases as { phase: string }[]).map(({ phase }) => phase)
+      return { ...failed.data, phases, tookMs: performance.now() - begun }
+    }
+    const atOnce = await failureOf('echo no luck; exit 7')
+    expect(atOnce.phases.slice(-2)).toEqual(['start', 'failed'])
+    expect(atOnce.init_phase).toBe('start')
+    expect(atOnce.log).toMatch(/no luck\n.*exit code 7/s)
+    // The time of a health check is a minute.
+    expect(atOnce.tookMs).toBeLessThan(20_000)
+    const late = await failureOf('sleep 0.7; exit 8')
+    expect([late.phases.at(-2), late.init_phase]).toEqual(['healthcheck', 'start'])
+    const heard = await failureOf(
+      `exec bun -e 'Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => process.exit(9) })'`,
+    )
+    expect([heard.phases.at(-2), heard.init_phase]).toEqual(['healthcheck', 'healthcheck'])
+    expect(heard.log).toContain('exit code 9')
+  })
+
   test('begins anew, with a run of its own, where the last is over', async () => {
     const { id, init_run_id } = await ready(berth, serverId, { source: await archiveOf(APP) })
     const again = await berth.call('POST', `/projects/${id}/init`)

@@ -38,6 +38,8 @@ export interface HealthSearchOptions {
   check(port: number, hosts: Hosts, timeoutMs: number, signal: AbortSignal): Promise<HealthResult>
   path: string
   timing: HealthTiming
+  /** Called once, as soon as the app is seen to listen. */
+  onListening(): void
 }
 
 /** Finds the port on which an app responds: the assigned one, or one that it listens on instead. */
@@ -47,6 +49,7 @@ export class HealthSearch {
   /** Time of the first response by port, for ports other than the assigned one. */
   readonly #others = new Map<number, number>()
   #lookedAt = 0
+  #hasListened = false
   #last: { port: number; result: HealthResult } | null = null
 
   constructor(options: HealthSearchOptions) {
@@ -85,7 +88,9 @@ export class HealthSearch {
     const listening = result.kind === 'refused' ? null : await this.#options.listening()
     if (result.kind === 'refused' || listening === null) return this.#record(assignedPort, result)
     const hosts = hostsOf(listening, assignedPort)
-    if (hosts.length === 0) return this.#record(assignedPort, { kind: 'refused' })
+    // An app that has ended during the check listens no more.
+    const hasEnded = signal.aborted && result.kind === 'silent'
+    if (hosts.length === 0) return this.#record(assignedPort, hasEnded ? result : { kind: 'refused' })
     if (result.kind === 'silent' || hosts.includes(result.host)) return this.#record(assignedPort, result)
     return this.#record(assignedPort, await this.#check(assignedPort, hosts, signal))
   }
@@ -96,6 +101,10 @@ export class HealthSearch {
   }
 
   #record(port: number, result: HealthResult): HealthResult {
+    if (result.kind !== 'refused' && !this.#hasListened) {
+      this.#hasListened = true
+      this.#options.onListening()
+    }
     // The time limit cuts the last check short, so an earlier response is more informative than its silence.
     const isInformative =
       result.kind === 'responded' || (result.kind === 'silent' && this.#last?.result.kind !== 'responded')

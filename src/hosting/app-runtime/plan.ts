@@ -74,11 +74,13 @@ export class AppFailure extends AppError {
    * @param summary one sentence: the cause and, if there is one, the remedy
    * @param log the last lines of output, secrets masked
    * @param end how its process ended; null if that is not the cause
+   * @param endedUnheard whether its process ended without having listened
    */
   constructor(
     readonly summary: string,
     readonly log: readonly string[],
     readonly end: ProcessEnd | null = null,
+    readonly endedUnheard: boolean = false,
   ) {
     super(log.length === 0 ? summary : `${summary} The end of its log:\n${log.join('\n')}`)
   }

@@ -22,6 +22,9 @@ export interface AppProgram {
   readonly env: Readonly<Record<string, string>>
 }
 
+/** Milliseconds after which a process that has not ended counts as started, whether it listens or not. */
+const STARTED_MS = 500
+
 /** Variables of every app, unless it sets its own. */
 const DEFAULT_ENV = { NODE_ENV: 'production', PYTHONUNBUFFERED: '1' }
 
@@ -102,11 +105,19 @@ export class AppProcess {
   /**
    * Resolves with the address on which the app responds, as soon as it does.
    *
+   * @param onChecked called once when it listens, or has not ended soon
    * @throws AppFailure with the last lines of output if it ends before, or does not respond in time; the signal's
    * reason
    */
-  async waitUntilHealthy(signal: AbortSignal): Promise<AppAddress> {
+  async waitUntilHealthy(signal: AbortSignal, onChecked: () => void = () => {}): Promise<AppAddress> {
     const { sandbox, program, timing } = this.#options
+    let hasListened = false
+    let isReported = false
+    const report = (): void => {
+      if (!isReported && !this.whenEnded) onChecked()
+      isReported = true
+    }
+    const soon = setTimeout(report, STARTED_MS)
     const search = new HealthSearch({
       assignedPort: this.port,
       listening: () => this.#execution.listening(),
@@ -114,13 +125,19 @@ export class AppProcess {
         checkHealth(sandbox, port, hosts, program.health, timeoutMs, signal),
       path: program.health,
       timing,
+      onListening() {
+        hasListened = true
+        report()
+      },
     })
-    const found = await search.run(AbortSignal.any([signal, this.#ended.signal]))
+    const found = await search
+      .run(AbortSignal.any([signal, this.#ended.signal]))
+      .finally(() => clearTimeout(soon))
     signal.throwIfAborted()
     if (typeof found === 'object') return found
     if (!this.whenEnded) throw new AppFailure(found, this.#output.last)
     const end = await this.exited
-    throw new AppFailure(`The app did not start: ${end.reason}`, this.#output.last, end)
+    throw new AppFailure(`The app did not start: ${end.reason}`, this.#output.last, end, !hasListened)
   }
 
   /** Sends SIGTERM, and SIGKILL after `graceMs` milliseconds. Resolves when the process has ended. */

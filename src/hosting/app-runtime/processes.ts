@@ -27,16 +27,17 @@ export class AppProcesses {
   /**
    * Starts a process and waits until it responds. If it does not, ends it before it throws.
    *
+   * @param onChecked see `AppProcess.waitUntilHealthy`
    * @throws AppFailure, AppError; the signal's reason
    */
-  async launch(program: AppProgram, signal: AbortSignal): Promise<RunningProcess> {
+  async launch(program: AppProgram, signal: AbortSignal, onChecked?: () => void): Promise<RunningProcess> {
     const { sandbox, log } = this.#options
     signal.throwIfAborted()
     if (sandbox.ending) throw serverStoppedError()
     log.append('berth', `Starts: ${program.command}`)
     const process = await this.#start(program, signal)
     try {
-      const address = await process.waitUntilHealthy(signal)
+      const address = await process.waitUntilHealthy(signal, onChecked)
       log.append('berth', `Answers on port ${address.port}.`)
       return { process, program, address }
     } catch (error) {

@@ -76,6 +76,7 @@ export class AppSupervisor {
    *
    * @param beforeFallback called before the old one is started again
    * @param withdrawn ends the new one if aborted before it responds. The old one goes on as after a failure
+   * @param onChecked called once when the new one listens, or has not ended soon
    * @throws as `start`; the reason of `withdrawn`
    */
   replace(
@@ -84,13 +85,14 @@ export class AppSupervisor {
     drained: Drained,
     beforeFallback: () => Promise<void> = async () => {},
     withdrawn?: AbortSignal,
+    onChecked?: () => void,
   ): Promise<void> {
     const program = toProgram(plan, env)
     // The restart of a version that is replaced need not finish.
     if (this.#current?.kind === 'restart') this.#current.abort.abort(stopped())
     return this.#enqueue('start', (signal) => {
       withdrawn?.throwIfAborted()
-      return this.#replace(program, drained, beforeFallback, signal, withdrawn)
+      return this.#replace(program, drained, beforeFallback, signal, withdrawn, onChecked)
     })
   }
 
@@ -113,6 +115,7 @@ export class AppSupervisor {
     beforeFallback: () => Promise<void>,
     signal: AbortSignal,
     withdrawn?: AbortSignal,
+    onChecked?: () => void,
   ): Promise<void> {
     this.#cancelRestart()
     const old = this.#running
@@ -125,7 +128,7 @@ export class AppSupervisor {
     this.#replaced = inTheWay ? null : old
     try {
       const ends = withdrawn === undefined ? signal : AbortSignal.any([signal, withdrawn])
-      const next = await this.#processes.launch(program, ends)
+      const next = await this.#processes.launch(program, ends, onChecked)
       this.#replaced = null
       this.#restarts.reset()
       this.#switchTo(next)

@@ -179,7 +179,7 @@ export class BringUp {
       await this.#restore(row, work, previous)
       // The app that ran before may be down: berth was killed, or the server was stopped.
       if (!app.isUp) records.setRuntimeStatus(id, 'paused')
-      const phase = initPhase ?? 'fetch'
+      const phase = failedPhase(error, initPhase)
       app.markDown('It could not be brought up; its log says why.', commandOf(plan, phase))
       records.markFailed(row, phase, await app.lastLines(FAILURE_LOG_LINES))
       app.log.appendPhase('failed', run)
@@ -330,6 +330,10 @@ function commandOf(plan: AppPlan | null, phase: InitPhase): string | null {
   if (phase === 'install' || phase === 'build') return plan[phase]
   return plan.start.kind === 'command' ? plan.start.command : null
 }
+
+/** Returns the phase in which a bring-up failed. An app that ended before it listened has not got to its health check. */
+const failedPhase = (error: unknown, phase: InitPhase | null | undefined): InitPhase =>
+  error instanceof AppFailure && error.endedUnheard ? 'start' : (phase ?? 'fetch')
 
 /** Returns the step that continues a phase. */
 function stepOf(phase: InitPhase | null): Step {

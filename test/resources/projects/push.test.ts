@@ -396,8 +396,8 @@ test('the log names each phase of a bring-up, in its place, however quick it is'
     'building',
     ...[
       'start',
-      'healthcheck',
       expect.stringContaining('Starts'),
+      'healthcheck',
       expect.stringContaining('Answers'),
       'ready',
     ],
