@@ -130,7 +130,7 @@ export async function examineIsolation(
   for (const [key, label] of enforced ? LIMIT_NAMES : [])
     findings.push(limit(label, enforced?.[key] ?? 'none'))
   if (!used && wanted === 'auto') {
-    findings.push(failed('isolation', 'no tier can be used', 'Follow one of the remedies above.'))
+    findings.push(failed('isolation', 'no isolation can be used', 'Follow one of the remedies above.'))
   }
   return { used: used?.name ?? null, enforced, findings }
 }
@@ -172,7 +172,7 @@ const MOUNT = 'Mount devpts on /dev/pts, with ptmxmode=666.'
  */
 export async function examineTerminal(driver: ComputeDriver | null): Promise<Finding> {
   const name = 'terminal'
-  if (driver === null) return { name, status: 'absent', detail: 'not tried: no isolation tier can be used' }
+  if (driver === null) return { name, status: 'absent', detail: 'not tried: no isolation can be used' }
   try {
     const exitCode = await tryTerminal(driver)
     if (exitCode === 0) return ok(name, 'servers have pseudo-terminals')
@@ -273,7 +273,9 @@ export async function examineInstance(url: string | null): Promise<Finding> {
     const response = await fetch(`${url}/_berth/health`, { signal: AbortSignal.timeout(HANG_MS) })
     const { version } = (await response.json()) as { version?: unknown }
     if (typeof version === 'string') return ok(name, `berth ${version} runs at ${url}`)
-  } catch {}
+  } catch {
+    // Reported below.
+  }
   return absent(
     name,
     `the one named in the directory does not answer at ${url}`,

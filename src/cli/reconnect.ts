@@ -98,7 +98,7 @@ export async function retryUntilBack<Result>(
 }
 
 /**
- * Returns a function that prints why the connection to the instance was lost; with null, that it is restored.
+ * Returns a function that prints why the connection to the instance was lost, or with null that it is restored.
  *
  * @param timeOf returns the time that lines begin with; by default they begin with none
  */

@@ -103,7 +103,7 @@ async function refuseTakenName(client: Client, name: string): Promise<void> {
   )
 }
 
-/** Pushes, and again after each change, until Ctrl-C. A failure is told, and the next change tries again. */
+/** Pushes, and again after each change, until Ctrl-C. It prints a failure, and tries again at the next change. */
 async function watchAndPush(
   session: CliSession,
   connection: { client: Client; reconnect: () => Promise<Client> },

@@ -6,7 +6,7 @@ import { printable } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 
 /** Milliseconds that an app gets to notice a change: watchers wait for the last of several. */
-const SETTLE_MS = 500
+const WATCH_MS = 500
 
 /** Milliseconds after which an app that does not respond is taken for broken. */
 const PATIENCE_MS = 5_000
@@ -51,7 +51,7 @@ async function statusOf({ url, app }: Project, signal: AbortSignal): Promise<num
   if (url === null) return null
   const page = new URL(app?.health ?? '/', url)
   const began = performance.now()
-  await Bun.sleep(SETTLE_MS)
+  await Bun.sleep(WATCH_MS)
   for (;;) {
     const timeout = AbortSignal.timeout(PATIENCE_MS)
     const response = await fetch(page, {

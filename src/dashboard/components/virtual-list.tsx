@@ -212,14 +212,14 @@ function useMeasured(
   list: { readonly current: HTMLElement | null } | null,
   onHeights: (heights: readonly RowHeight[]) => void,
 ): void {
-  const told = useRef(onHeights)
-  told.current = onHeights
+  const latest = useRef(onHeights)
+  latest.current = onHeights
   const observed = useMemo(() => new Set<Element>(), [])
-  // The observer is told before the page is painted, and asks for no layout of its own.
+  // The observer is called before the page is painted, and asks for no layout of its own.
   const observer = useMemo(
     () =>
       new ResizeObserver((entries) =>
-        told.current(
+        latest.current(
           entries.flatMap(({ target, borderBoxSize }) => {
             const { index, key = '' } = (target as HTMLElement).dataset
             const pixels = borderBoxSize[0]?.blockSize ?? 0

@@ -162,14 +162,14 @@ export class Viewer implements SocketListener {
       this.#terminal.type(this, message)
       return
     }
-    const told = frameOf(message)
-    if (told === null) this.close(SOCKET_ENDS.badFrame)
-    else if ('drawn' in told) {
+    const frame = frameOf(message)
+    if (frame === null) this.close(SOCKET_ENDS.badFrame)
+    else if ('drawn' in frame) {
       this.#tellsWhatIsDrawn = true
-      this.#undrawn = Math.max(0, this.#undrawn - told.drawn)
+      this.#undrawn = Math.max(0, this.#undrawn - frame.drawn)
       this.drained()
     } else {
-      this.#size = told
+      this.#size = frame
       this.#terminal.resized()
     }
   }

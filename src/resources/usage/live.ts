@@ -65,7 +65,7 @@ export class LiveUsage {
   #watch(reader: Reader): () => void {
     this.#readers.add(reader)
     if (!this.#isMeasuring) void this.#run()
-    else if (!tell(reader, this.#latest)) this.#wake()
+    else if (!sendTo(reader, this.#latest)) this.#wake()
     return () => {
       this.#readers.delete(reader)
       if (this.#readers.size === 0) this.#wake()
@@ -97,7 +97,7 @@ export class LiveUsage {
     this.#latest = now
     // One that has stopped is sent once more: it uses nothing now.
     const stopped = [...before].filter(([id]) => !now.has(id))
-    for (const reader of this.#readers) tell(reader, [...now, ...stopped])
+    for (const reader of this.#readers) sendTo(reader, [...now, ...stopped])
   }
 
   #pause(): Promise<void> {
@@ -111,13 +111,13 @@ export class LiveUsage {
   }
 }
 
-/** Tells a reader of the measurements that it may see. @returns whether there were any */
-function tell(reader: Reader, measurements: Iterable<readonly [string, Measurement]>): boolean {
-  let isTold = false
+/** Sends a reader the measurements that it may see. @returns whether there were any */
+function sendTo(reader: Reader, measurements: Iterable<readonly [string, Measurement]>): boolean {
+  let hasSent = false
   for (const [id, { accountId }] of measurements) {
     if (accountId !== reader.accountId || !reader.reaches(id)) continue
     reader.watcher({ type: 'usage', id, accountId, serverId: id })
-    isTold = true
+    hasSent = true
   }
-  return isTold
+  return hasSent
 }

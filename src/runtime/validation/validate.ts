@@ -74,13 +74,13 @@ export function mistakesIn(value: unknown, shape: TSchema, path: JsonPath = []):
 
 /** Yields one mistake for each path that has any. */
 function* explain(value: unknown, shape: TSchema, path: JsonPath): Generator<ValidationError> {
-  const told = new Set<string>()
+  const seen = new Set<string>()
   let count = 0
   for (const error of Value.Errors(shape, value)) {
     count += 1
     if (count > MOST_ERRORS) return
-    if (told.has(error.path)) continue
-    told.add(error.path)
+    if (seen.has(error.path)) continue
+    seen.add(error.path)
     yield* mistakeOf(error, [...path, ...pathOf(error.path, value)])
   }
 }

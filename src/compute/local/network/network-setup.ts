@@ -11,7 +11,7 @@ import { redirectOutbound } from './rules.ts'
 import { ServerNetwork } from './server-network.ts'
 import { loadSocketCalls, type SocketCalls, type SocketFacts } from './socket-calls.ts'
 
-/** Sets up the own networks of sandboxes, for all servers of a driver. */
+/** Sets up networks that sandboxes have to themselves, for all servers of a driver. */
 export class NetworkLoader {
   readonly #calls = loadSocketCalls()
   readonly #descriptors = loadDescriptorCalls()

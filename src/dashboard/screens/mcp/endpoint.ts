@@ -42,7 +42,7 @@ export async function listTools(api: ApiClient): Promise<readonly Tool[]> {
 }
 
 /**
- * Calls a tool. One that fails responds, too.
+ * Calls a tool. Returns the result of a tool that fails, too.
  *
  * @throws ApiFailure if the endpoint refuses the call, or no response came
  */

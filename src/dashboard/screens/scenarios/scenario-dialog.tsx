@@ -40,8 +40,8 @@ export function ScenarioDialog({ title, scenario, index, scenarios, notes, onClo
       await work()
       return true
     } catch (error) {
-      const told = error instanceof TextError ? error.mistakes : null
-      const found = told ?? mistakesIn(text.current, error, ['scenarios', at])
+      const reported = error instanceof TextError ? error.mistakes : null
+      const found = reported ?? mistakesIn(text.current, error, ['scenarios', at])
       setMistakes(found ?? { message: messageOf(error), lines: [] })
       return false
     }

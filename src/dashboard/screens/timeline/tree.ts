@@ -128,7 +128,7 @@ export function growTree(input: TreeInput): Entry[] {
     const cause = byEvent.get(delivery.event_id)
     ;(cause?.children ?? roots).push(deliveryEntry(delivery, cause?.serverId ?? null))
   }
-  for (const root of roots) settle(root)
+  for (const root of roots) orderChildren(root)
   return roots.sort((a, b) => b.last - a.last)
 }
 
@@ -262,9 +262,9 @@ function createdAtOf(value: unknown): number | undefined {
 }
 
 /** Puts what an entry caused in order, and finds out when something last happened. */
-function settle(entry: Entry): void {
+function orderChildren(entry: Entry): void {
   for (const child of entry.children) {
-    settle(child)
+    orderChildren(child)
     entry.last = Math.max(entry.last, child.last)
   }
   entry.children.sort((a, b) => a.at - b.at)

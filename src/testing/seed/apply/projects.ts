@@ -9,7 +9,7 @@ import { putFiles } from './files.ts'
 import { changedVariables } from './servers.ts'
 
 /** Phases without code that runs, which only a further bring-up changes. */
-const SETTLED: ReadonlySet<Project['init_phase']> = new Set([null, 'failed', 'awaiting_secrets'])
+const IDLE_PHASES: ReadonlySet<Project['init_phase']> = new Set([null, 'failed', 'awaiting_secrets'])
 
 /** Lines of a project's log in an error message. */
 const SHOWN_LOG_LINES = 10
@@ -91,7 +91,7 @@ async function update(work: ProjectContext, one: FixtureEntry<ProjectFixture>, i
   const { init_phase } = await (context.mode === 'up' && !isChanged
     ? projects.get(caller, id)
     : projects.waitForBringUp(caller, id))
-  const isBehind = until === 'ready' && SETTLED.has(init_phase)
+  const isBehind = until === 'ready' && IDLE_PHASES.has(init_phase)
   if (hasCode(one.value) && (isChanged || isBehind)) await one.run(() => projects.init(caller, id, {}))
   return id
 }
