@@ -94,5 +94,7 @@ export const writeLineSync = (line: string): void => void writeSync(1, `${line}\
 export function printLog(line: string): void {
   try {
     writeSync(2, line)
-  } catch {}
+  } catch {
+    // Nobody reads it.
+  }
 }

@@ -58,5 +58,7 @@ export class InstanceLogFile {
 function writeLine(fd: number, line: string): void {
   try {
     writeSync(fd, line)
-  } catch {}
+  } catch {
+    // The disk is full: the instance goes on without its log.
+  }
 }

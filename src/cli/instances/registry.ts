@@ -83,7 +83,9 @@ export function registerInstance(
       const other = readEntry(stale)
       if (other && !existsSync(`/proc/${other.pid}`)) readOrRemoveStale(stale)
     }
-  } catch {}
+  } catch {
+    // Only `berth list` misses the instance: its directory says that it runs.
+  }
   return () => removeEntry(file)
 }
 
@@ -91,7 +93,9 @@ export function registerInstance(
 export function removeEntry(file: string): void {
   try {
     rmSync(file, { force: true })
-  } catch {}
+  } catch {
+    // It is stale then.
+  }
 }
 
 /** Lists the running instances of this user, oldest first. Removes stale entries. */

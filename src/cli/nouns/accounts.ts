@@ -50,7 +50,9 @@ function jsonObject(given: string): object {
   try {
     const value: unknown = JSON.parse(given)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  } catch {}
+  } catch {
+    // Reported below, as any other value.
+  }
   throw new InvalidArgumentError('Expected a JSON object such as \'{"servers":1}\'.')
 }
 

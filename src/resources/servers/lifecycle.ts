@@ -243,7 +243,14 @@ export class ServerLifecycle {
       const now = this.#records.find(row.id)
       if (this.#stopping || !now || now.status === 'sleeping') return
       if (!now.announced) this.#records.announce(now)
-      await this.start(now).catch(() => this.#stopping || this.#markSleeping(row.id))
+      try {
+        await this.start(now)
+      } catch (error) {
+        // `start` has logged why a sandbox does not start.
+        if (!(error instanceof BerthError))
+          this.#logger.error('a server could not be started again', { serverId: row.id, error })
+        if (!this.#stopping) this.#markSleeping(row.id)
+      }
     })
   }
 
