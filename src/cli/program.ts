@@ -39,6 +39,14 @@ import type { CliSession } from './session.ts'
 import { rewriteUsageError } from './usage-errors.ts'
 
 const EXAMPLES = `
+Words:
+  server       a sandbox on this machine, with its own files, users and processes
+  workspace    a server's directory for your files, where commands begin
+  project      a directory of a server, and its app, kept running behind a URL
+  deployment   what a server publishes of its workspace, behind a URL
+  task, build  a goal for the agent of a server; a build makes an app of it
+  instance     a running berth; its data directory keeps all of these
+
 Examples:
   berth serve                             run the service, on port 4747
   berth run -- bun test                   run it beside an instance of its own
@@ -74,7 +82,9 @@ export function createProgram(session: CliSession, word?: string): Command {
   const isMeant = ({ name, aliases = [] }: Noun) => word === undefined || [name, ...aliases].includes(word)
   const program = new Command('berth')
   program
-    .description('A local server-provisioning and agent-task API in one executable.')
+    .description(
+      'Servers on this machine, apps behind URLs and tasks for agents: an API and its commands, in one executable.',
+    )
     .usage('[command] [options]')
     .exitOverride()
     .configureOutput({

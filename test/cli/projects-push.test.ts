@@ -162,7 +162,7 @@ test('a new project that does not come up is told with what to run once it is me
   write('never', { 'index.ts': 'process.exit(3)' })
   const { exitCode, stderr } = await projects('push', 'never')
   expect(exitCode).toBe(1)
-  expect(stderr).toEndWith('then run: berth projects push\nThe whole log: berth projects logs never\n')
+  expect(stderr).toEndWith('then run: berth projects push never\nThe whole log: berth projects logs never\n')
   write('never', { 'index.ts': app('up') })
   expect((await projects('push', 'never')).stdout).toMatch(/^1 file sent, restarted/)
 })

@@ -70,7 +70,7 @@ instance was restarted or reset, and when the reader was too slow.
 
 Examples:
   berth changes task build                    tasks and builds alone
-  berth changes --all request delivery   requests and what is delivered
+  berth changes --all request delivery        requests and what is delivered
   berth changes server --json | jq .value     for programs, one line each
 `,
   async run({ session, args: [types], options, connect, reconnect, print }) {

@@ -50,7 +50,7 @@ Several words after -- reach the command unchanged; a single one is shell text:
   berth exec srv_… 'cd app && npm test | tail -5'
   tar c . | berth exec -i srv_… -- tar x
   berth exec -t srv_… -- top
-By the name of a project it is its server, and the command runs in the project's directory.
+SERVER may be the name of a project too: the command then runs on its server, in the project's directory.
 The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.
 `,
   async run(invocation) {

@@ -20,7 +20,7 @@ export const shell = action({
   },
   help: `
 The exit code is that of the shell. At the start of a line ~. leaves it running, and ~? lists the other escapes.
-"berth terminals" lists what runs. By the name of a project it is its server, and begins in the project's directory. If berth stops, the shell ends, with the exit code 255 here.
+"berth terminals" lists what runs. SERVER may be the name of a project too: the shell then begins on its server, in the project's directory. If berth stops, the shell ends, with the exit code 255 here.
 
 Examples:
   berth shell

@@ -12,14 +12,14 @@ import { count, printable, printResult, timeOfDay } from '../output.ts'
 export const sync = action({
   usage: 'sync [DIR] [TARGET]',
   operations: ['files.manifest'],
-  shownUsage: '[options] [DIR] [SERVER:PATH]',
+  shownUsage: '[options] [DIR] [TARGET]',
   summary: 'send what differs of a directory to a server',
   description: 'Sends the files of a directory that differ by content from those of a server.',
   access: 'api',
-  json: jsonLines('time'),
+  json: jsonLines('sending'),
   arguments: {
     DIR: { description: 'the directory (default: the working directory)' },
-    TARGET: { description: 'where its content goes (default: the workspace)' },
+    TARGET: { description: 'where its content goes, as SERVER:PATH (default: the workspace)' },
   },
   options: {
     watch: flag('again after each change, until Ctrl-C', { short: 'w' }),

@@ -9,6 +9,7 @@ import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { followWork } from '../follow.ts'
 import { count, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
+import { shellQuote } from '../quote.ts'
 import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
 import { createdText, createFrom, rememberProject } from './create.ts'
@@ -51,7 +52,7 @@ export async function pushProject(
     const exitCode = await followBringUp(session, client, created, {
       json,
       since: created.created_at,
-      remedy: 'berth projects push',
+      remedy: pushCommand(args[0]),
     })
     if (!options.watch || exitCode > 128) return exitCode
     return watchAndPush(session, { client, reconnect }, directory, created, options)
@@ -65,6 +66,10 @@ export async function pushProject(
     async (signal) => report(session, client, await pusher.push(client, signal), options, signal),
   )
 }
+
+/** Returns the command that pushes the same directory again. */
+const pushCommand = (directory = '.'): string =>
+  directory === '.' ? 'berth projects push' : `berth projects push ${shellQuote([directory])}`
 
 /** Says what becomes of a push that Ctrl-C has ended. */
 const interruptedPush = ({ stage }: Pusher, { slug }: Project): string =>
