@@ -57,8 +57,10 @@ export class Exchange implements AppExchange, WaitingRequest {
   #closedBy: AppPort | null = null
   /** How much of the response the client was sent. The request's body may still arrive when it is done. */
   #response: 'none' | 'begun' | 'done' = 'none'
-  /** Ends the request's use of the site; null if none is under way. */
-  #release: (() => void) | null = null
+  /** Number of the request, to tell whether it is still the same one after a wait. */
+  #serial = 0
+  /** Whether the request counts as a use of the site. */
+  #isUse = false
   /** Limits the time before the request is sent, from the first wait on. */
   #waitTimer: Timer | null = null
 
@@ -99,7 +101,9 @@ export class Exchange implements AppExchange, WaitingRequest {
   begin(): void {
     this.#response = 'none'
     this.#closedBy = null
-    this.#release = this.#state.use()
+    this.#serial += 1
+    this.#isUse = true
+    this.#state.beginUse()
     this.dispatch()
   }
 
@@ -274,11 +278,11 @@ export class Exchange implements AppExchange, WaitingRequest {
   /** Sends the request over a new connection, if the app has read nothing of it from the one that it has closed. */
   async #sendAgain(isUnread: () => Promise<boolean>): Promise<void> {
     this.#phase = 'checking'
-    const release = this.#release
+    const serial = this.#serial
     this.#requester.adjustReading()
     const isSafe = await isUnread()
     // The client may have disconnected meanwhile, and another request begun.
-    if (this.#phase !== 'checking' || this.#release !== release) return
+    if (this.#phase !== 'checking' || this.#serial !== serial) return
     if (isSafe) this.dispatch()
     else this.closedWithoutResponse()
   }
@@ -332,11 +336,11 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   #done(): void {
-    const release = this.#release
-    this.#release = null
     this.#phase = 'idle'
     this.#dropParts()
-    release?.()
+    if (!this.#isUse) return
+    this.#isUse = false
+    this.#state.endUse()
   }
 
   #dropParts(): void {

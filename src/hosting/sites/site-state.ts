@@ -67,7 +67,7 @@ export interface ClientDescription {
   readonly address: string
   /** The client's Host. */
   readonly host: string | null
-  /** Lines of a head. */
+  /** The last lines of a head, with the empty one that ends it. */
   readonly forwarded: Uint8Array
 }
 
@@ -86,11 +86,15 @@ export class SiteState {
   #retry: Timer | null = null
   /** The last result of `describeClient`. */
   #described: ClientDescription | null = null
+  /** Requests and WebSockets that are under way. */
+  #uses = 0
+  /** Ends the use that `onUse` began; null if none is under way. */
+  #endUses: (() => void) | null = null
 
   constructor(
     private readonly context: GatewayContext,
     /** See `SiteOptions.onUse`. */
-    readonly use: () => () => void,
+    private readonly onUse: () => () => void,
     /** Host for requests of HTTP/1.0 that have no Host field. */
     private readonly ownHost: string,
   ) {}
@@ -127,6 +131,21 @@ export class SiteState {
     this.port?.revive()
     this.#dispatchWaiting()
     if (upstream.kind !== 'starting') for (const notify of this.#upstreamWaiters.splice(0)) notify()
+  }
+
+  /** Counts a request or a WebSocket that begins. Only the first one under way calls `onUse`, which costs time. */
+  beginUse(): void {
+    this.#uses += 1
+    if (this.#uses === 1) this.#endUses = this.onUse()
+  }
+
+  /** Counts the end of what `beginUse` has counted. */
+  endUse(): void {
+    this.#uses -= 1
+    if (this.#uses > 0) return
+    const end = this.#endUses
+    this.#endUses = null
+    end?.()
   }
 
   /** See `Site.drained`. */
@@ -196,7 +215,7 @@ export class SiteState {
     const { Host, ...fields } = this.forwardedFields(address, host)
     const all = host === null ? { Host, ...fields } : fields
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-    this.#described = { address, host, forwarded: Buffer.from(lines.join(''), 'latin1') }
+    this.#described = { address, host, forwarded: Buffer.from(`${lines.join('')}\r\n`, 'latin1') }
     return this.#described
   }
 

@@ -53,7 +53,10 @@ export interface SiteOptions {
   port: number
   /** The first label of its host name on the main port, `SLUG.localhost`; null for none. */
   slug: string | null
-  /** Called when a request, a WebSocket or a stream begins. Calls the returned function when that is over. */
+  /**
+   * Called when a request, a WebSocket or a stream begins while no other is under way. The returned function is called
+   * when none is under way any more.
+   */
   onUse: () => () => void
   /** Called with true when another program turns out to have the port, then with false when the site has it. */
   onPortTaken?: (isTaken: boolean) => void

@@ -4,6 +4,7 @@ import type { LoopbackHost } from '../../../src/compute/dialed-connection.ts'
 import { dialLoopback } from '../../../src/compute/local/dial.ts'
 import type { Dialer } from '../../../src/compute/sandbox.ts'
 import { Gateway } from '../../../src/hosting/sites/gateway.ts'
+import type { PortSite } from '../../../src/hosting/sites/site.ts'
 import type { GatewayTimes } from '../../../src/hosting/sites/site-state.ts'
 import type { Site, Upstream } from '../../../src/hosting/sites/upstream.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
@@ -28,6 +29,8 @@ export interface TestSite extends AsyncDisposable {
   readonly port: number
   /** Requests, streams and WebSockets that have begun, and those that are not over. */
   readonly uses: { begun: number; open: number }
+  /** Requests that wait for an upstream. */
+  waiting(): number
   log(): string
 }
 
@@ -65,6 +68,7 @@ export async function testSite({ upstream, times, slug }: TestSiteOptions = {}):
     site,
     port,
     uses,
+    waiting: () => (site as PortSite).state.waiting.size,
     log: () => lines.join(''),
     async [Symbol.asyncDispose]() {
       await gateway.close()

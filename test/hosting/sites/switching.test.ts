@@ -10,7 +10,9 @@ describe('while an app starts', () => {
     await using site = await testSite()
     const posted = fetch(`${site.site.url}a`, { method: 'POST', body: 'x'.repeat(300_000) })
     const got = fetch(`${site.site.url}b`)
-    await until(() => site.uses.open === 2, 'both wait')
+    await until(() => site.waiting() === 2, 'both wait')
+    // What is under way at the same time is one use of the server.
+    expect(site.uses).toEqual({ begun: 1, open: 1 })
     await using backend = app(async (request) => {
       const { pathname } = new URL(request.url)
       return new Response(`${pathname} ${(await request.text()).length}`)

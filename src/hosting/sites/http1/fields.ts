@@ -58,6 +58,9 @@ for (const [name, kind] of KNOWN) {
   BY_LENGTH[name.length] = [...(BY_LENGTH[name.length] ?? []), { name: Buffer.from(name), kind }]
 }
 
+/** Digits of a Content-Length: more than any body has. */
+const LENGTH_DIGITS = 15
+
 /** More fields than any client sends. */
 const MAX_FIELDS = 256
 
@@ -121,6 +124,22 @@ export class Fields {
   /** Returns the value of a field, its octets as Latin-1. */
   value(bytes: Buffer, index: number): string {
     return bytes.toString('latin1', this.valueStart[index], this.valueEnd[index])
+  }
+
+  /**
+   * Returns the value of a Content-Length, as `parseLength` does, without a string in between.
+   */
+  number(bytes: Uint8Array, index: number): number {
+    const from = this.valueStart[index] as number
+    const to = this.valueEnd[index] as number
+    if (from === to || to - from > LENGTH_DIGITS) return -1
+    let number = 0
+    for (let at = from; at < to; at += 1) {
+      const digit = (bytes[at] as number) - 48
+      if (digit < 0 || digit > 9) return -1
+      number = number * 10 + digit
+    }
+    return number
   }
 
   /**

@@ -1,5 +1,5 @@
 import { Field, type Fields, TOKEN } from './fields.ts'
-import { ConnectionOptions, parseLength, type Refusal } from './head.ts'
+import { ConnectionOptions, type Refusal } from './head.ts'
 
 const refuse = (message: string): Refusal => ({ status: 400, message })
 export const REQUEST_LINE = refuse('The request line is not METHOD TARGET HTTP/1.1.')
@@ -122,7 +122,7 @@ export class RequestHead {
           if (fields.hasUnderscore(bytes, index)) return UNDERSCORE
           if (this.framing !== 'none') return LENGTHS
           this.framing = 'length'
-          this.length = parseLength(fields.value(bytes, index))
+          this.length = fields.number(bytes, index)
           if (this.length < 0) return LENGTHS
           break
         case Field.transferEncoding:

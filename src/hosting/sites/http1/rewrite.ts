@@ -24,7 +24,7 @@ export const ESSENTIAL: ReadonlySet<number> = new Set([
  * 9110, section 7.6.1), fields that only a proxy may set, and the session cookies of berth's own pages.
  *
  * @param bytes from which `head` was parsed
- * @param forwarded lines that describe the client, each with its CRLF
+ * @param forwarded see `ClientDescription`
  * @returns the length in bytes
  */
 export function putRequestHead(
@@ -35,14 +35,20 @@ export function putRequestHead(
 ): number {
   const { fields } = head
   fields.ensure(bytes, head.fieldsStart, head.end)
-  let to = bytes.copy(scratch, 0, head.start, head.start + head.method.length + 1)
-  to += bytes.copy(scratch, to, head.targetStart, head.targetEnd)
-  to += put(scratch, VERSION_LINE, to)
-  to = putFields(scratch, bytes, fields, to, head.connection.named, dropsOfRequest)
+  const methodEnd = head.start + head.method.length + 1
+  let to = 0
+  let from = head.start
+  // Most request lines pass unchanged. Those are copied with the fields after them: each copy takes time.
+  if (head.targetStart !== methodEnd || head.minor !== 1) {
+    to += bytes.copy(scratch, 0, head.start, methodEnd)
+    to += bytes.copy(scratch, to, head.targetStart, head.targetEnd)
+    to += put(scratch, VERSION_LINE, to)
+    from = head.fieldsStart
+  }
+  to = putFields(scratch, bytes, fields, from, to, head.connection.named, dropsOfRequest)
   if (head.upgrade) to += put(scratch, UPGRADE, to)
   else if (head.trailers) to += put(scratch, TRAILERS, to)
-  to += put(scratch, forwarded, to)
-  return to + put(scratch, HEAD_END, to)
+  return to + put(scratch, forwarded, to)
 }
 
 /** Changes to make to a response's head. */
@@ -72,7 +78,7 @@ export function putResponseHead(
   let to = put(scratch, STATUS_VERSION, 0)
   to += bytes.copy(scratch, to, start + STATUS_VERSION.length, head.fieldsStart)
   const drops = unchunk ? dropsUnchunked : dropsOfResponse
-  to = putFields(scratch, bytes, head.fields, to, head.connection.named, drops)
+  to = putFields(scratch, bytes, head.fields, head.fieldsStart, to, head.connection.named, drops)
   if (upgrade) to += put(scratch, UPGRADE, to)
   else if (close) to += put(scratch, CLOSE, to)
   return to + put(scratch, HEAD_END, to)
@@ -86,17 +92,22 @@ const dropsUnchunked = (kind: number): boolean => dropsOfResponse(kind) || kind 
 const dropsOfRequest = (kind: number): boolean =>
   dropsOfResponse(kind) || kind === Field.te || kind === Field.forwarded
 
-/** Copies the lines that are kept, adjacent ones in one call. */
+/**
+ * Copies the lines that are kept, adjacent ones in one call.
+ *
+ * @param start the start of the field lines, or of the line before them, which is copied too
+ */
 function putFields(
   scratch: Buffer,
   bytes: Buffer,
   fields: Fields,
+  start: number,
   at: number,
   named: readonly string[],
   drops: (kind: number) => boolean,
 ): number {
   let to = at
-  let from = fields.line[0] as number
+  let from = start
   for (let index = 0; index < fields.count; index += 1) {
     const kind = fields.kind[index] as number
     if (kind === Field.other && named.length === 0) continue

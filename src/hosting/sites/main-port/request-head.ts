@@ -73,7 +73,6 @@ export function appRequestHead(
     Buffer.from(`${method} ${target} HTTP/1.1\r\n`),
     Buffer.from(lines, 'latin1'),
     state.describeClient(address, host).forwarded,
-    Buffer.from('\r\n'),
   ])
   return { bytes, framing }
 }

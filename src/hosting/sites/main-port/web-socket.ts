@@ -78,7 +78,13 @@ class Bridge implements SocketListener {
       throw error
     }
     this.#app.binaryType = 'nodebuffer'
-    this.#release = [state.use(), port.hold(), state.onClose(() => this.#terminate()), () => relay.close()]
+    state.beginUse()
+    this.#release = [
+      () => state.endUse(),
+      port.hold(),
+      state.onClose(() => this.#terminate()),
+      () => relay.close(),
+    ]
   }
 
   /** Resolves to the protocol that the app has chosen, '' for none, or null if the app accepts no WebSocket. */
