@@ -88,9 +88,9 @@ export class HealthSearch {
     const listening = result.kind === 'refused' ? null : await this.#options.listening()
     if (result.kind === 'refused' || listening === null) return this.#record(assignedPort, result)
     const hosts = hostsOf(listening, assignedPort)
-    // An app that has ended during the check listens no more.
-    const hasEnded = signal.aborted && result.kind === 'silent'
-    if (hosts.length === 0) return this.#record(assignedPort, hasEnded ? result : { kind: 'refused' })
+    // One that ends during the check listens no more.
+    if (result.kind === 'silent') this.#noteListening()
+    if (hosts.length === 0) return this.#record(assignedPort, { kind: 'refused' })
     if (result.kind === 'silent' || hosts.includes(result.host)) return this.#record(assignedPort, result)
     return this.#record(assignedPort, await this.#check(assignedPort, hosts, signal))
   }
@@ -101,15 +101,17 @@ export class HealthSearch {
   }
 
   #record(port: number, result: HealthResult): HealthResult {
-    if (result.kind !== 'refused' && !this.#hasListened) {
-      this.#hasListened = true
-      this.#options.onListening()
-    }
+    if (result.kind !== 'refused') this.#noteListening()
     // The time limit cuts the last check short, so an earlier response is more informative than its silence.
     const isInformative =
       result.kind === 'responded' || (result.kind === 'silent' && this.#last?.result.kind !== 'responded')
     if (isInformative || this.#last === null) this.#last = { port, result }
     return result
+  }
+
+  #noteListening(): void {
+    if (!this.#hasListened) this.#options.onListening()
+    this.#hasListened = true
   }
 
   #addressIfHealthy(port: number, result: HealthResult): AppAddress | null {

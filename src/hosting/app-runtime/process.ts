@@ -114,10 +114,10 @@ export class AppProcess {
     let hasListened = false
     let isReported = false
     const report = (): void => {
-      if (!isReported && !this.whenEnded) onChecked()
+      if (!isReported) onChecked()
       isReported = true
     }
-    const soon = setTimeout(report, STARTED_MS)
+    const soon = setTimeout(() => this.whenEnded || report(), STARTED_MS)
     const search = new HealthSearch({
       assignedPort: this.port,
       listening: () => this.#execution.listening(),
