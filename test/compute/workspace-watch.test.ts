@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { WorkspaceWatch } from '../../src/compute/workspace.ts'
 import { until } from '../support/processes.ts'
-import { Box, type Kind, WAYS } from './workspace-fixture.ts'
+import { Box, type Kind, LINUX, WAYS } from './workspace-fixture.ts'
 
 let box: Box
 let watch: WorkspaceWatch | undefined
@@ -83,5 +83,50 @@ test.each(WAYS)(
     } finally {
       rmSync(at('../berth-watch-out'), { recursive: true, force: true })
     }
+  },
+)
+
+/** Exchanges a folder and a link as fast as it can (renameat2(2)), until its input ends, for 10 s at most. */
+const EXCHANGE = `
+  import { dlopen, ptr } from 'bun:ffi'
+  const { symbols } = dlopen('libc.so.6', { syscall: { args: ['i64', 'i64', 'ptr', 'i64', 'ptr', 'i64'], returns: 'i64' } })
+  const [one, other] = process.argv.slice(-2).map((path) => Buffer.from(path + '\\0'))
+  const exchange = () => symbols.syscall(process.arch === 'arm64' ? 276 : 316, -100, ptr(one), -100, ptr(other), 2)
+  console.log(Number(exchange()))
+  let over = false
+  process.stdin.on('end', () => { over = true })
+  process.stdin.resume()
+  while (!over && performance.now() < 10_000) {
+    for (let n = 0; n < 20_000; n += 1) exchange()
+    await new Promise(setImmediate)
+  }
+`
+
+test.skipIf(!LINUX)(
+  'a folder that is exchanged for a link all the time stops nothing, and no name from outside is reported',
+  async () => {
+    await open('by descriptor')
+    for (let index = 0; index < 30; index += 1)
+      mkdirSync(`${box.outside}/only-outside-${index}/below`, { recursive: true })
+    symlinkSync(box.outside, at('app/link'))
+    await using exchange = Bun.spawn([process.execPath, '-e', EXCHANGE, at('app/src'), at('app/link')], {
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
+    const { value } = await exchange.stdout.getReader().read()
+    expect(Buffer.from(value ?? []).toString()).toBe('0\n')
+    let longest = 0
+    for (let round = 0; round < 10; round += 1) {
+      const begun = performance.now()
+      await begin()
+      await Bun.sleep(50)
+      await watch?.close()
+      longest = Math.max(longest, performance.now() - begun)
+    }
+    expect(longest).toBeLessThan(5_000)
+    expect(told.filter((path) => path.includes('outside'))).toEqual([])
+    exchange.stdin.end()
+    expect(await exchange.exited).toBe(0)
   },
 )

@@ -1,35 +1,163 @@
 import { realpathSync } from 'node:fs'
 import { relative } from 'node:path'
+import type { FSWatcher } from 'chokidar'
 import type { WatchFilter, WatchOptions, WorkspaceWatch } from '../workspace.ts'
+import { canSkip, DirectoryChain } from './directories.ts'
+import { Pace } from './pace.ts'
+import type { PinnedEntry } from './pinned.ts'
+
+/** Most paths whose removal is reported as such; that of others is reported as a change of their directory. */
+const MAX_KNOWN = 200_000
+
+/** The directory to watch. */
+export interface WatchedDirectory {
+  dir: PinnedEntry
+  /** Reports whether a path below the directory is in the workspace, links not followed. */
+  has(path: string): boolean
+}
+
+/** Most changes in a second; a program that makes more would keep berth from everything else. */
+const MAX_CHANGES = 10_000
+
+/** Milliseconds after which a directory is watched again that had more. */
+const PAUSE_MS = 2_000
 
 /**
  * Reports changes below an existing directory of a workspace. Links are not followed, so nothing the server plants
  * leads the watch outside.
  *
  * Uses chokidar, loaded with the first watch, because systems differ in how they report renames, atomic saves and new
- * directories.
+ * directories. It names files by their paths, so a program that swaps a directory for a link while chokidar looks at it can
+ * have it look at one outside. No name from there is reported.
  */
 export async function watchDirectory(
-  dir: string,
+  { dir, has }: WatchedDirectory,
   { ignored, onChange }: WatchOptions,
 ): Promise<WorkspaceWatch> {
-  const root = realpathSync(dir)
+  const root = realpathSync(dir.path)
+  const known = await listKnown(dir, ignored)
+  /** Reports a path that is known to be or to have been in the workspace, or the next directory above that is. */
+  const report = (path: string): void => {
+    for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) {
+      const isThere = has(at)
+      if (!isThere && !known.has(at)) continue
+      if (!isThere) known.delete(at)
+      else if (known.size < MAX_KNOWN) known.add(at)
+      onChange(at)
+      return
+    }
+    onChange('.')
+  }
   const { watch } = await import('chokidar')
-  const watcher = watch(root, {
-    followSymlinks: false,
-    ignoreInitial: true,
-    ignorePermissionErrors: true,
-    // Reports a file once it is in place, not while it is moved.
-    atomic: true,
-    ignored: (path) => path !== root && isIgnored(ignored, relative(root, path)),
-  })
-  const ready = Promise.withResolvers<void>()
-  watcher.on('ready', ready.resolve)
-  // A limit of the system (inotify): changes are missed, which harms nothing.
-  watcher.on('error', () => ready.resolve())
-  watcher.on('all', (_event, path) => onChange(relative(root, path)))
-  await ready.promise
-  return { close: () => watcher.close() }
+  const watching = new PacedWatch(
+    () =>
+      watch(root, {
+        followSymlinks: false,
+        ignoreInitial: true,
+        ignorePermissionErrors: true,
+        // Reports a file once it is in place, not while it is moved.
+        atomic: true,
+        ignored: (path) => path !== root && isIgnored(ignored, relative(root, path)),
+      }),
+    (path) => report(path === '' ? '' : relative(root, path)),
+  )
+  await watching.start()
+  return { close: () => watching.close() }
+}
+
+/**
+ * A watch that pauses when there are too many changes: the system reports each, and as long as more come than berth takes,
+ * nothing else gets a turn. Afterwards one change is reported in place of those that were missed.
+ */
+class PacedWatch {
+  readonly #open: () => FSWatcher
+  readonly #onChange: (path: string) => void
+  #watcher: FSWatcher | null = null
+  #timer: Timer | undefined
+  #isClosed = false
+  #since = 0
+  #changes = 0
+
+  constructor(open: () => FSWatcher, onChange: (path: string) => void) {
+    this.#open = open
+    this.#onChange = onChange
+  }
+
+  /** Resolves when changes are reported. */
+  async start(): Promise<void> {
+    const watcher = this.#open()
+    this.#watcher = watcher
+    const ready = Promise.withResolvers<void>()
+    watcher.on('ready', ready.resolve)
+    // A limit of the system (inotify): changes are missed, which harms nothing.
+    watcher.on('error', () => ready.resolve())
+    watcher.on('raw', () => {
+      if (!this.#isTooMuch()) return
+      this.#pause()
+      ready.resolve()
+    })
+    watcher.on('all', (_event, path) => this.#onChange(path))
+    await ready.promise
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    await this.#watcher?.close()
+  }
+
+  #isTooMuch(): boolean {
+    const now = performance.now()
+    if (now - this.#since > 1_000) {
+      this.#since = now
+      this.#changes = 0
+    }
+    this.#changes += 1
+    return this.#changes > MAX_CHANGES
+  }
+
+  #pause(): void {
+    const watcher = this.#watcher
+    if (watcher === null) return
+    this.#watcher = null
+    void watcher.close().catch(() => {})
+    this.#timer = setTimeout(() => {
+      if (this.#isClosed) return
+      this.#onChange('')
+      void this.start().catch(() => {})
+    }, PAUSE_MS)
+    this.#timer.unref()
+  }
+}
+
+/** Lists what is in a directory before it is watched, by paths relative to it. */
+async function listKnown(dir: PinnedEntry, ignored: WatchFilter): Promise<Set<string>> {
+  const known = new Set<string>()
+  const pace = new Pace()
+  using chain = new DirectoryChain(dir)
+  const frames = [{ path: '', entries: await chain.list(dir) }]
+  for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+    if (pace.due) await pace.rest()
+    const entry = frame.entries.pop()
+    if (entry === undefined) {
+      frames.pop()
+      if (frames.length > 0) chain.leave()
+      continue
+    }
+    const path = frame.path === '' ? String(entry.name) : `${frame.path}/${entry.name}`
+    if (isIgnored(ignored, path)) continue
+    if (known.size >= MAX_KNOWN) break
+    known.add(path)
+    if (entry.kind !== 'directory') continue
+    const { depth } = chain
+    try {
+      frames.push({ path, entries: await chain.list(chain.enter(entry.name)) })
+    } catch (error) {
+      if (chain.depth > depth) chain.leave()
+      if (!canSkip(error)) throw error
+    }
+  }
+  return known
 }
 
 function isIgnored({ names, files, kept }: WatchFilter, path: string): boolean {

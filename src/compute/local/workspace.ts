@@ -227,7 +227,16 @@ export class LocalWorkspace implements Workspace {
   async watch(path: string, options: WatchOptions): Promise<WorkspaceWatch> {
     using found = this.#resolve(path, { follow: false })
     if (!found.entry?.stats.isDirectory()) throw missing(path)
-    return await watchDirectory(found.entry.path.toString(), options)
+    const has = (below: string): boolean => {
+      try {
+        using inside = this.#resolve(`${path}/${below}`, { follow: false })
+        return inside.entry !== null
+      } catch {
+        // It is gone, or a directory on its way was replaced.
+        return false
+      }
+    }
+    return await watchDirectory({ dir: found.entry, has }, options)
   }
 
   /** See `Workspace.pack`. */
