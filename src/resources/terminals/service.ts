@@ -25,6 +25,7 @@ import {
   type TerminalCreate,
   type TerminalInput,
 } from './model.ts'
+import { nameFor } from './name.ts'
 import { LiveTerminal, type TerminalStart } from './terminal.ts'
 
 /** Most terminals of a server whose programs run. */
@@ -118,7 +119,8 @@ export class TerminalsService implements ServerLifecycleListener {
         `The server has ${MAX_LIVE} terminals, which is the most. End one: DELETE /servers/${serverId}/terminals/{terminalId}.`,
       )
     }
-    this.#nameFor(serverId, request)
+    // Refuses a name that is taken without waking the server.
+    nameFor(request, this.#namesOf(serverId))
     this.#beginning.set(serverId, (this.#beginning.get(serverId) ?? 0) + 1)
     let isBeginning = true
     const begun = (): void => {
@@ -228,7 +230,7 @@ export class TerminalsService implements ServerLifecycleListener {
       id: ids.next('term', (id) => this.#terminals.has(id)),
       serverId: row.id,
       accountId: row.accountId,
-      name: this.#nameFor(row.id, request),
+      name: nameFor(request, this.#namesOf(row.id)),
       command: request.command ?? null,
       cwd: pathInWorkspace(request.cwd ?? ''),
       startedAt: clock.now(),
@@ -320,24 +322,9 @@ export class TerminalsService implements ServerLifecycleListener {
     return this.#ofServer(serverId).filter(({ isLive }) => isLive)
   }
 
-  /**
-   * Returns the name of a new terminal: the one that is asked for, or that of its program, with a number if need be.
-   *
-   * @throws BerthError 400 if another has it
-   */
-  #nameFor(serverId: string, { name, command }: TerminalCreate): string {
-    const taken = new Set(this.#live(serverId).map(({ facts }) => facts.name))
-    if (name !== undefined) {
-      if (!taken.has(name)) return name
-      throw badRequest(
-        `"name" in the body: the server has a terminal "${name}" already; choose another name.`,
-      )
-    }
-    const program = command === undefined ? 'shell' : programOf(command)
-    for (let number = 1; ; number += 1) {
-      const free = number === 1 ? program : `${program}-${number}`
-      if (!taken.has(free)) return free
-    }
+  /** Returns the names of a server's terminals whose programs run. */
+  #namesOf(serverId: string): ReadonlySet<string> {
+    return new Set(this.#live(serverId).map(({ facts }) => facts.name))
   }
 }
 
@@ -358,12 +345,4 @@ function startOf(
     shell: given.SHELL ?? '',
   })
   return { command: LOGIN_SHELL, cwd, env: { ...shell, ...given }, size }
-}
-
-/** Returns the name of a command's program, as a terminal's name may be: `FOO=1 exec /bin/top -d 1` → `top`. */
-function programOf(command: string): string {
-  const words = command.trim().split(/\s+/)
-  const program = words.find((word) => word !== 'exec' && !/^[A-Za-z_]\w*=/.test(word)) ?? ''
-  const [name] = /[A-Za-z0-9][A-Za-z0-9._-]{0,40}/.exec(program.split('/').at(-1) ?? '') ?? []
-  return name ?? 'command'
 }
