@@ -38,6 +38,11 @@ function count(pattern: RegExp, under = ''): number {
 const importers = new Map<string, Set<string>>()
 for (const { from, to } of imports) importers.set(to, (importers.get(to) ?? new Set()).add(from))
 const single = [...importers].filter(([, by]) => by.size === 1)
+const linesOf = (file: string): number => texts.get(file)?.split('\n').length ?? 0
+const directoryOf = (file: string): string => file.split('/').slice(0, -1).join('/')
+const smallBeside = single.filter(
+  ([file, by]) => linesOf(file) < 40 && [...by].every((user) => directoryOf(user) === directoryOf(file)),
+)
 const lines = [...texts.values()].reduce((sum, text) => sum + text.split('\n').length - 1, 0)
 const longest = Math.max(...[...texts.values()].map((text) => text.split('\n').length - 1))
 const arrowCount = [...arrows.values()].reduce((sum, to) => sum + to.size, 0)
@@ -57,6 +62,10 @@ print('Structure of src', [
   atMost('arrows between rooms', arrowCount, 100),
   atMost('circles of imports, types included', typeCircles.length, 0),
   atMost('files with exactly one importer', single.length, 120),
+  {
+    what: '… of fewer than 40 lines, in the directory of their importer',
+    measured: String(smallBeside.length),
+  },
   atMost(
     'responses typed by hand in the command line (`request<…>`)',
     count(/\brequest<(?!Answer)/g, 'cli/'),
@@ -71,6 +80,6 @@ print('Structure of src', [
 for (const circle of typeCircles) console.log(`circle: ${circle.join(', ')}`)
 if (process.argv.includes('--single')) {
   for (const [file, by] of single.sort()) {
-    console.log(`${texts.get(file)?.split('\n').length ?? 0}\t${file} ← ${[...by].join()}`)
+    console.log(`${linesOf(file)}\t${file} ← ${[...by].join()}`)
   }
 }
