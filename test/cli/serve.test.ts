@@ -3,25 +3,9 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
 import { processesOf, until } from '../support/processes.ts'
-import { command as berthCommand } from '../support/serve.ts'
+import { command as berthCommand, READY_KEYS } from '../support/serve.ts'
 import { run, serve, start, temporaryFolder } from './command.ts'
 import { onTerminal } from './terminal.ts'
-
-const READY_KEYS = [
-  'event',
-  'version',
-  'pid',
-  'base_url',
-  'mcp_url',
-  'dashboard_url',
-  'docs_url',
-  'api_key',
-  'admin_token',
-  'data_dir',
-  'isolation',
-  'started_in_ms',
-  'sign_in_url',
-]
 
 test('with --json stdout carries one line, the ready line with its keys in order; the rest goes to stderr', async () => {
   using folder = temporaryFolder()

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { dataMarkerOf } from '../../src/compute/local/server-directories.ts'
 import { readEvents } from '../support/events.ts'
 import { processesOf, until } from '../support/processes.ts'
-import { call, type ServeProcess, serve } from '../support/serve.ts'
+import { call, READY_KEYS, type ServeProcess, serve } from '../support/serve.ts'
 
 let folder: string
 const started: ServeProcess[] = []
@@ -44,21 +44,7 @@ describe('the first start', () => {
   test('prints one ready line with all fields in order, and the key in it works', async () => {
     const { ready, child } = start()
     const info = await ready
-    expect(Object.keys(info)).toEqual([
-      'event',
-      'version',
-      'pid',
-      'base_url',
-      'mcp_url',
-      'dashboard_url',
-      'docs_url',
-      'api_key',
-      'admin_token',
-      'data_dir',
-      'isolation',
-      'started_in_ms',
-      'sign_in_url',
-    ])
+    expect(Object.keys(info)).toEqual(READY_KEYS)
     expect(info).toMatchObject({ event: 'ready', pid: child.pid, data_dir: data() })
     expect(info.api_key).toMatch(/^sk_live_[0-9A-Za-z]{43}$/)
     expect((await call(info, 'GET', '/servers')).body).toEqual({ servers: [] })

@@ -2,6 +2,23 @@ import { join } from 'node:path'
 import { executable, firstLine, type KeyedInfo } from './berth.ts'
 import { projectPorts } from './ports.ts'
 
+/** The fields of the ready line, in order. */
+export const READY_KEYS = [
+  'event',
+  'version',
+  'pid',
+  'base_url',
+  'mcp_url',
+  'dashboard_url',
+  'docs_url',
+  'api_key',
+  'admin_token',
+  'data_dir',
+  'isolation',
+  'started_in_ms',
+  'sign_in_url',
+]
+
 /** The command that is berth: the executable under test, or Bun with the source. */
 export const command: string[] = executable
   ? [executable]
