@@ -140,3 +140,20 @@ test('a worktree of a repository below the allowed folders is taken, of one outs
   const refused = await sentenceOf(world.fetch({ type: 'git', url: join(world.repos, 'theirs') }))
   expect(refused).toContain('worktree of a repository that is not below the allowed folders')
 })
+
+test('a repository among the files of a server is not taken, even below an allowed folder', async () => {
+  await using world = new World()
+  const theirs = new Repo(join(world.repos, `.berth/servers/srv_${'0'.repeat(26)}/workspace/app`))
+  theirs.git('init', '-q', '-b', 'trunk')
+  theirs.write({ 'secret.txt': SECRET })
+  theirs.commit('theirs')
+  expect(await sentenceOf(world.fetch({ type: 'git', url: theirs.path }))).toContain('not among those')
+  const mine = world.repo('mine')
+  symlinkSync(theirs.path, join(world.repos, 'link'))
+  expect(await sentenceOf(world.fetch({ type: 'git', url: join(world.repos, 'link') }))).toContain(
+    'not among',
+  )
+  writeFileSync(join(mine.path, '.git/objects/info/alternates'), `${theirs.path}/.git/objects\n`)
+  nameCommit(mine, theirs.git('rev-parse', 'HEAD'))
+  await expectRefused(world, mine, 'borrows objects from one that is not below the allowed folders')
+})

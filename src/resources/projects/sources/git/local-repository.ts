@@ -148,7 +148,11 @@ const worktreeElsewhere = (): SourceError =>
     'The folder is a worktree of a repository that is not below the allowed folders. Name the repository itself, or allow its folder with --source-folders.',
   )
 
+/** Matches what is a server's, whichever berth has it: its programs write there, and its code is its account's. */
+const OF_SERVER = /\/servers\/srv_[0-9a-z]{26}(?:\/|$)/
+
 const isBelow = (path: string, roots: readonly string[]): boolean =>
+  !OF_SERVER.test(path) &&
   roots.some((root) => path === root || path.startsWith(root.endsWith('/') ? root : `${root}/`))
 
 function realpath(path: string): string | null {
