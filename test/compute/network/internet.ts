@@ -12,12 +12,16 @@ import {
 /** The name server's address. */
 export const NAME_SERVER = '93.184.216.53'
 
+/** An address that drops what it is sent. */
+export const SILENT = '2606:4700::dead'
+
 /** What names resolve to. */
 export const NAMES: Readonly<Record<string, readonly string[]>> = {
   'example.test.example': ['93.184.216.34'],
   'other.test.example': ['93.184.216.35'],
   'inner.test.example': ['10.0.0.5'],
   'both.test.example': ['93.184.216.34', '2606:4700::34'],
+  'silent.test.example': ['93.184.216.35', SILENT],
 }
 
 async function serveInternet(): Promise<void> {

@@ -8,6 +8,17 @@ const PUBLIC: OutboundSettings = { mode: 'public', hosts: [] }
 afterEach(endWorlds)
 
 describe.skipIf(!hasWorlds)('outbound by redirect', () => {
+  test('a host whose IPv6 address refuses connections, or drops them, is reached by IPv4', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })
+    // Only the IPv4 address listens at this port.
+    expect(await world.get('http://both.test.example:8080/')).toBe('93.184.216.34')
+    expect(await world.get('http://silent.test.example/')).toBe('93.184.216.35')
+    expect(await world.get('http://[2606:4700::dead]/')).toBe('93.184.216.35')
+    await world.step({ do: 'apply', settings: { mode: 'list', hosts: ['2606:4700::dead'] } })
+    expect(await world.get('http://silent.test.example/')).toStartWith('failed')
+  }, 120_000)
+
   test('public reaches the internet by address and by name over both protocols, and nothing inner', async () => {
     const world = await openWorld()
     await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })

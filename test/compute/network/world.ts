@@ -13,7 +13,7 @@ import { readQuestion } from '../../../src/compute/local/network/outbound/dns-me
 import { OutboundRelay } from '../../../src/compute/local/network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from '../../../src/compute/local/network/rules.ts'
 import type { NetworkFault, OutboundSettings } from '../../../src/compute/outbound-control.ts'
-import { NAME_SERVER } from './internet.ts'
+import { NAME_SERVER, SILENT } from './internet.ts'
 
 /** A step. */
 export type Step =
@@ -126,6 +126,7 @@ async function main(): Promise<void> {
     must('ip', 'addr', 'add', address, 'dev', 'out', ...(address.includes(':') ? ['nodad'] : []))
   }
   must('ip', 'link', 'set', 'out', 'up')
+  must('ip', '-6', 'neigh', 'add', SILENT, 'lladdr', '02:00:00:00:00:01', 'dev', 'out', 'nud', 'permanent')
   for (const address of [
     '93.184.216.34/24',
     '93.184.216.35/24',

@@ -59,6 +59,13 @@ export class NameServer {
     return [...(this.#names.get(address) ?? [])]
   }
 
+  /** Returns the IPv4 addresses to which a name was resolved. */
+  ipv4Of(name: string): string[] {
+    return [...this.#names].flatMap(([address, names]) =>
+      names.has(name) && !address.includes(':') ? [address] : [],
+    )
+  }
+
   /**
    * Looks up the addresses of a name. The result is empty if there is no such name.
    *

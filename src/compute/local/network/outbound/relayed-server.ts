@@ -19,6 +19,9 @@ const DNS_PORT = 53
 const REPORT_PERIOD_MS = 100
 const MOST_REPORTED = 20
 
+/** Milliseconds after which the next address of a host is tried beside the one before. */
+const ATTEMPT_MS = 250
+
 /** Queries of one server that are answered at a time. */
 const MOST_QUERIES = 500
 
@@ -146,7 +149,22 @@ export class RelayedServer {
         connect: (destinations, head) => this.#connect(connection, destinations, { head }),
       })
     } else if (original.port === DNS_PORT) serveDns(connection, (query) => this.#answer(query, true))
-    else this.#connect(connection, [{ ...original, names: this.#names.namesOf(original.address) }], null)
+    else this.#connect(connection, this.#redirectedTo(original), null)
+  }
+
+  /**
+   * Returns the destinations of a redirected connection. The program sees its connection open before berth's is, so it
+   * would never turn to IPv4 if the host's IPv6 address is dead. berth does instead, if the address is that of one name
+   * only: others may be other hosts.
+   */
+  #redirectedTo({ address, port }: { address: string; port: number }): Destination[] {
+    const names = this.#names.namesOf(address)
+    const first = { address, port, names }
+    const [name] = names
+    if (!address.includes(':') || name === undefined || names.length > 1) return [first]
+    const others = this.#names.ipv4Of(name).map((ipv4) => ({ address: ipv4, port, names: [name] }))
+    // If one is refused, that is reported only of the address that the program asked for.
+    return [first, ...others].filter((one) => one === first || this.#policy.judge(one) === null)
   }
 
   /** Hands a service of this machine into the server. */
@@ -175,7 +193,10 @@ export class RelayedServer {
     return connection
   }
 
-  /** Connects to the first of the destinations that is allowed and accepts the connection. */
+  /**
+   * Connects to the first of the destinations that is allowed and accepts the connection. If one takes long, the next is
+   * tried beside it (RFC 8305, section 5).
+   */
   #connect(
     connection: Connection,
     destinations: readonly Destination[],
@@ -200,9 +221,13 @@ export class RelayedServer {
       tunnel.respond(proxyResponse(status, why))
       tunnel.end()
     }
+    let attempts = 0
     const next = (): void => {
+      if (tunnel.closed || tunnel.isOpen) return
       const destination = allowed.shift()
       const disturbance = destination === undefined ? null : this.#disturbanceOf(destination)
+      // An earlier attempt may still succeed.
+      if (attempts > 0 && (destination === undefined || disturbance?.blocks)) return
       if (destination === undefined && refusal !== undefined && destinations.length === refusals.length) {
         fail('403 Forbidden', `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`)
       } else if (destination === undefined) fail('502 Bad Gateway', 'The connection could not be opened.')
@@ -214,13 +239,25 @@ export class RelayedServer {
       tunnel.disturbance = disturbance
       const late = disturbance === null ? 0 : disturbance.delay('opening')
       if (late === null) {
-        fail('504 Gateway Timeout', 'A network fault loses this connection.')
+        if (attempts === 0) fail('504 Gateway Timeout', 'A network fault loses this connection.')
         return
       }
+      attempts += 1
       const begin = (): void => {
         if (tunnel.closed) return
-        tunnel.dial(destination.address, destination.port, next, () => {
-          if (proxied?.head === null) tunnel.respond('HTTP/1.1 200 Connection Established\r\n\r\n')
+        const timer = allowed.length > 0 ? setTimeout(next, ATTEMPT_MS) : undefined
+        const onFailed = (): void => {
+          clearTimeout(timer)
+          attempts -= 1
+          next()
+        }
+        tunnel.dial(destination.address, destination.port, onFailed, () => {
+          clearTimeout(timer)
+          connection.destination = destination
+          tunnel.disturbance = disturbance
+          // The policy may have changed while another destination was tried.
+          if (this.#policy.judge(destination) !== null) tunnel.cut()
+          else if (proxied?.head === null) tunnel.respond('HTTP/1.1 200 Connection Established\r\n\r\n')
         })
       }
       if (late === 0) begin()

@@ -206,10 +206,18 @@ export class Tunnel {
     if (!this.#closed) this.#out.push(bytes)
   }
 
-  /** Connects to the outside. Cuts the tunnel if that fails, except if `onFailed` says how it is told. */
+  /** Whether a connection to the outside is open, or was. */
+  get isOpen(): boolean {
+    return this.#outside !== null
+  }
+
+  /**
+   * Connects to the outside. Cuts the tunnel if that fails, except if `onFailed` says how it is told. If it is called
+   * again before a connection is open, the first one that opens is used.
+   */
   dial(hostname: string, port: number, onFailed: () => void = () => this.cut(), onOpen = () => {}): void {
     const open = (socket: TunnelSocket): void => {
-      if (this.#closed) return void socket.terminate()
+      if (this.#closed || this.#outside !== null) return void socket.terminate()
       this.#outside = socket
       socket.setNoDelay(true)
       this.#in.source = socket
@@ -225,10 +233,14 @@ export class Tunnel {
         data: (_, bytes) => this.#arrived(bytes),
         end: () => this.#arrived(null),
         drain: () => this.#out.flush(),
-        close: (_, error) => this.#outsideClosed(error !== undefined),
-        error: () => this.cut(),
+        close: (socket, error) => {
+          if (socket === this.#outside) this.#outsideClosed(error !== undefined)
+        },
+        error: (socket) => {
+          if (socket === this.#outside) this.cut()
+        },
         connectError: () => {
-          if (!this.#closed) onFailed()
+          if (!this.#closed && this.#outside === null) onFailed()
         },
       },
     }).catch(() => {})
