@@ -77,6 +77,9 @@ export interface Sandbox {
   /** Resolves when the sandbox has ended: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>
 
+  /** Whether commands can make no Unix sockets. Undefined if that is not known. */
+  readonly refusesUnixSockets?: boolean
+
   /** Controls what leaves the server's own network; null if it shares this machine's. */
   readonly outboundControl: OutboundControl | null
 

@@ -132,6 +132,10 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     return this.#start.launch.tools
   }
 
+  get refusesUnixSockets(): boolean {
+    return this.#start.launch.confinement.unixSockets
+  }
+
   get outboundControl(): OutboundControl | null {
     return this.#relayed
   }

@@ -9,6 +9,7 @@ import { HealthSearch, type HealthTiming } from './health-search.ts'
 import type { AppLog } from './log/log.ts'
 import type { LogOutput } from './log/output.ts'
 import { noteRefusals } from './log/refusals.ts'
+import { socketHint } from './log/socket-hint.ts'
 import { AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'
 import type { AppPort } from './ports.ts'
 
@@ -78,7 +79,10 @@ export class AppProcess {
   constructor(options: ProcessOptions) {
     this.#options = options
     const { owner, sandbox, cwd, program, port, log } = options
-    this.#output = log.output('app')
+    this.#output = log.output(
+      'app',
+      socketHint(sandbox, (hint) => log.append('berth', hint)),
+    )
     this.#execution = sandbox.exec({
       command: program.command,
       cwd,

@@ -4,6 +4,7 @@ import { onAbort } from '../../runtime/abort.ts'
 import type { LogSource } from './log/entry.ts'
 import type { AppLog } from './log/log.ts'
 import { noteRefusals } from './log/refusals.ts'
+import { socketHint } from './log/socket-hint.ts'
 import { AppFailure } from './plan.ts'
 
 /** Default time limit of an installation or a build, in milliseconds. */
@@ -36,7 +37,10 @@ export async function runStep(step: PreparationStep): Promise<void> {
   const { owner, sandbox, cwd, command, env, log, source, signal, timeoutMs = TIMEOUT_MS } = step
   signal?.throwIfAborted()
   log.append('berth', `Runs: ${command}`)
-  const output = log.output(source)
+  const output = log.output(
+    source,
+    socketHint(sandbox, (hint) => log.append('berth', hint)),
+  )
   const execution = sandbox.exec({
     command,
     cwd,

@@ -126,9 +126,13 @@ export class AppLog {
     this.#add({ source: 'berth', phase, run, text: `→ ${phase}` })
   }
 
-  /** Returns a sink for the output of one process. */
-  output(source: LogSource): LogOutput {
-    return new LogOutput(this.masks, (line) => this.#add({ source, ...line }))
+  /** Returns a sink for the output of one process. @param onLine called after each line */
+  output(source: LogSource, onLine?: (text: string) => void): LogOutput {
+    return new LogOutput(this.masks, (line) => {
+      const added = this.#add({ source, ...line })
+      onLine?.(line.text)
+      return added
+    })
   }
 
   /** Returns the last `n` entries, oldest first; only those of one bring-up if its id is given. */
