@@ -40,7 +40,7 @@ import { rewriteUsageError } from './usage-errors.ts'
 
 const EXAMPLES = `
 Words:
-  server       a sandbox on this machine, with its own files, users and processes
+  server       a sandbox on this machine: files, users and processes of its own
   workspace    a server's directory for your files, where commands begin
   project      a directory of a server, and its app, kept running behind a URL
   deployment   what a server publishes of its workspace, behind a URL
