@@ -190,6 +190,16 @@ test('--watch sends each change, goes on after a mistake, and ends with Ctrl-C',
   expect(await watch.end()).toBe(130)
 })
 
+test('--watch goes on though a new project does not come up', async () => {
+  write('later', { 'index.ts': 'throw new Error("broken on purpose")' })
+  const watch = watching(['later'])
+  await watch.says('Watching')
+  expect(watch.said().split('could not be brought up').length).toBe(2)
+  write('later', { 'index.ts': app('up') })
+  await watch.says(/index\.ts sent, restarted in /)
+  expect(await watch.end()).toBe(130)
+})
+
 test('--watch sends what changed while the instance was down, and ends once its project is gone', async () => {
   await using first = await serve()
   await first.server()

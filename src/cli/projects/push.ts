@@ -53,6 +53,10 @@ export async function pushProject(
       json,
       since: created.created_at,
       remedy: pushCommand(args[0]),
+    }).catch((error: unknown) => {
+      // The watch tells that it failed, and waits for the change that mends it.
+      if (!options.watch || !(error instanceof CommandError) || error.code !== undefined) throw error
+      return error.exitCode
     })
     if (!options.watch || exitCode > 128) return exitCode
     return watchAndPush(session, { client, reconnect }, directory, created, options)
