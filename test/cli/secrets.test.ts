@@ -86,6 +86,13 @@ test('it is said which apps get a change, and what waits still', async () => {
   expect(await set('unset', 'TOKEN', '--project', 'shop')).toBe('shop sleeps, and starts with the change.\n')
 })
 
+test('a variable is named once where snapshots are compared', async () => {
+  await berth.run(['snapshot', 'save', 'before-one'])
+  await secrets('set', 'ONE=1')
+  expect((await berth.run(['snapshot', 'diff', 'before-one'])).stdout).toContain(`  + ${server} ONE\n`)
+  await secrets('unset', 'ONE')
+})
+
 test('a name alone takes its value from a pipe, without the newline at its end', async () => {
   expect((await piped('from a pipe\n', 'set', 'PIPED')).stdout).toBe(`Set PIPED for ${server}.\n`)
   expect(await onServer('PIPED')).toBe('from a pipe')

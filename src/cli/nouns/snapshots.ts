@@ -74,7 +74,8 @@ function diffText({ from, to, kinds, files }: ResponseOf<'control.snapshots.diff
   const things = kinds.map((kind) => {
     const lines = kind.items.map(
       ({ change, id, name, fields }) =>
-        `  ${SIGNS[change]} ${printable(id)}${name === null ? '' : ` ${printable(name)}`}${fields.length === 0 ? '' : ` (${fields.join(', ')})`}\n`,
+        // A variable's id, that of its owner and its name, says the name already.
+        `  ${SIGNS[change]} ${printable(id)}${name === null || id.endsWith(` ${name}`) ? '' : ` ${printable(name)}`}${fields.length === 0 ? '' : ` (${fields.join(', ')})`}\n`,
     )
     return [`${kind.kind}: ${counts(kind)}\n`, ...lines, leftText(kind, kind.items.length)].join('')
   })
