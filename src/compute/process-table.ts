@@ -149,9 +149,23 @@ function stateOf(letter: string): ProcessState {
 
 function commandOf(pid: number, status: string): string {
   const bytes = ifPresent(() => readFileSync(`/proc/${pid}/cmdline`))
-  const line = bytes?.toString('utf8').replace(/\0+$/, '').replaceAll('\0', ' ') ?? ''
+  const words = bytes?.toString('utf8').replace(/\0+$/, '').split('\0') ?? []
+  const line = [toolOf(pid, words[0] ?? ''), ...words.slice(1)].join(' ')
   const command = line === '' ? `[${/^Name:\t(.*)$/m.exec(status)?.[1] ?? '?'}]` : line
   return command.slice(0, MAX_COMMAND).toWellFormed()
+}
+
+/** Returns the name of a tool of berth's own, which is its executable or a link to it, as people call it: `bun`, `node`. */
+function toolOf(pid: number, program: string): string {
+  const name =
+    program === process.execPath || program === '/berth'
+      ? 'bun'
+      : program.endsWith('/lib/node')
+        ? 'node'
+        : null
+  if (name === null) return program
+  const variables = readTextOrNull(`/proc/${pid}/environ`)?.split('\0') ?? []
+  return variables.includes('BUN_BE_BUN=1') ? name : program
 }
 
 function executionOf(pid: number, marker: string): number | null {

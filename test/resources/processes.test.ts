@@ -50,6 +50,12 @@ test.each([...ISOLATIONS])(
     expect((await shown(berth, server, 'sleep 1243')).belongs_to).toEqual({ kind: 'task', id: task })
     const listens = async () => (await shown(berth, server, 'Bun.serve')).ports.length === 1
     await until(listens, 'its port is shown')
+    // As a person calls it, not as the executable that berth has for it.
+    await berth.exec(
+      server,
+      `PATH=\${PATH##*:}:/bin; bun -e 'setInterval(() => "own", 1e6)' >/dev/null 2>&1 &`,
+    )
+    expect((await shown(berth, server, '"own"')).command).toContain('bun -e setInterval')
   },
 )
 
