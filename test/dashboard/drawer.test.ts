@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { browserPath, hindrances } from '../support/browser.ts'
-import { dashboardTests, LOOKS, live } from '../support/dashboard.ts'
+import { browserPath } from '../support/browser.ts'
+import { dashboardTests, faultsInAnyLook, live, NARROW, WIDE } from '../support/dashboard.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -94,23 +94,22 @@ describe.skipIf(browserPath === null)('the drawer of the dashboard (needs Chromi
     await page.waitForURL('**/dashboard/requests?request=*')
   })
 
-  for (const [look, options] of LOOKS)
-    test(`${look}, it hinders nobody, fits, and leaves the screen in view`, async () => {
-      const serverId = await tests.berth.server({ task: 'a <b>long</b> name, שלום and 🚢 '.repeat(3) })
-      await using watched = await tests.open(`/dashboard/servers/${serverId}/files`, options)
-      const { page } = watched
-      await page.getByRole('button', { name: 'New file' }).waitFor()
-      await page.keyboard.press('~')
-      for (const part of ['Requests', 'Shell', 'Object']) {
-        await page.getByRole('region', { name: 'Drawer' }).getByRole('button', { name: part }).click()
-        expect(await hindrances(page)).toEqual([])
-        expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
-          options.viewport.width,
-        )
-      }
-      const [main, drawer] = [page.locator('#main'), page.getByRole('region', { name: 'Drawer' })]
+  test('it hinders nobody, fits, and leaves the screen in view, in every look', async () => {
+    const serverId = await tests.berth.server({ task: 'a <b>long</b> name, שלום and 🚢 '.repeat(3) })
+    await using watched = await tests.open(`/dashboard/servers/${serverId}/files`, NARROW)
+    const { page } = watched
+    await page.getByRole('button', { name: 'New file' }).waitFor()
+    await page.keyboard.press('~')
+    for (const part of ['Requests', 'Shell', 'Object']) {
+      await page.getByRole('region', { name: 'Drawer' }).getByRole('button', { name: part }).click()
+      expect(await faultsInAnyLook(page)).toEqual([])
+    }
+    const [main, drawer] = [page.locator('#main'), page.getByRole('region', { name: 'Drawer' })]
+    for (const { viewport } of [NARROW, WIDE]) {
+      await page.setViewportSize(viewport)
       const [upper, lower] = [await main.boundingBox(), await drawer.boundingBox()]
       expect(upper?.height ?? 0).toBeGreaterThan(100)
       expect((upper?.y ?? 0) + (upper?.height ?? 0)).toBeLessThanOrEqual((lower?.y ?? 0) + 1)
-    })
+    }
+  })
 })

@@ -1,15 +1,22 @@
 import { afterAll, beforeAll } from 'bun:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { type TestBerth, testBerth } from './berth.ts'
-import { launchBrowser } from './browser.ts'
+import { hindrances, launchBrowser } from './browser.ts'
 import { type WatchedPage, watchedPage } from './watched-page.ts'
 
+interface Look {
+  viewport: { width: number; height: number }
+  colorScheme: 'light' | 'dark'
+}
+
+/** A window of a phone, at night: screens are opened and used in it before they are looked at. */
+export const NARROW: Look = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }
+
+/** A window of a desk, by day. */
+export const WIDE: Look = { viewport: { width: 1280, height: 800 }, colorScheme: 'light' }
+
 /** The sizes and schemes that every screen is looked at in. */
-export const LOOKS: readonly (readonly [string, BrowserContextOptions & { viewport: { width: number } }])[] =
-  [
-    ['wide and light', { viewport: { width: 1280, height: 800 }, colorScheme: 'light' }],
-    ['narrow and dark', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
-  ]
+const LOOKS: Readonly<Record<string, Look>> = { 'narrow and dark': NARROW, 'wide and light': WIDE }
 
 /** A browser and a berth for the tests of a file, with what opens the dashboard. */
 export interface DashboardTests {
@@ -57,3 +64,37 @@ export async function signInLink(berth: TestBerth, path: string): Promise<string
 /** Waits until the page hears of changes. */
 export const live = (page: Page): Promise<void> =>
   page.locator('.connection.live').first().waitFor({ state: 'attached' })
+
+/**
+ * Brings all that moves to its end, as colours do after a change of the scheme. It is not waited for, since what is in a
+ * closed part of the page moves no further.
+ */
+const SETTLED = `new Promise(requestAnimationFrame).then(() => {
+  for (const one of document.getAnimations())
+    if (one.effect.getComputedTiming().endTime !== Infinity) one.finish()
+})`
+
+/** The parts that are as wide as the window at most. The screen scrolls by itself, so that the document fits where it does not. */
+const WIDTHS = `[document.documentElement, document.querySelector('#main')].map((part) => part?.scrollWidth ?? 0)`
+
+/**
+ * Looks at the screen in every size and scheme, one after the other without loading it anew, and leaves it narrow.
+ *
+ * @returns a line for each thing that hinders people and for a screen that is wider than the window
+ */
+export async function faultsInAnyLook(page: Page): Promise<string[]> {
+  const faults: string[] = []
+  const show = async ({ viewport, colorScheme }: Look): Promise<void> => {
+    await page.setViewportSize(viewport)
+    await page.emulateMedia({ colorScheme })
+    await page.evaluate(SETTLED)
+  }
+  for (const [name, look] of Object.entries(LOOKS)) {
+    await show(look)
+    const width = Math.max(...(await page.evaluate<number[]>(WIDTHS)))
+    if (width > look.viewport.width) faults.push(`${name}: ${width} pixels wide`)
+    for (const hindrance of await hindrances(page)) faults.push(`${name}: ${hindrance}`)
+  }
+  await show(NARROW)
+  return faults
+}
