@@ -6,6 +6,10 @@ import type { Drained, SupervisorOptions, SupervisorTiming } from './supervision
 /** Grace period of a process that did not become healthy, in milliseconds. */
 const FAILED_GRACE_MS = 2000
 
+/** What the log says of an app that listens on another port than the one it was given. */
+const IGNORES_PORT =
+  'That is not the port in the variable PORT. Let the app listen on that one, so that its next version can start beside this one.'
+
 /** A process that responds. */
 export interface RunningProcess {
   readonly process: AppProcess
@@ -39,6 +43,7 @@ export class AppProcesses {
     try {
       const address = await process.waitUntilHealthy(signal, onChecked)
       log.append('berth', `Answers on port ${address.port}.`)
+      if (address.port !== process.port) log.append('berth', IGNORES_PORT)
       return { process, program, address }
     } catch (error) {
       await process.end(FAILED_GRACE_MS)

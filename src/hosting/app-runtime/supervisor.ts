@@ -72,7 +72,8 @@ export class AppSupervisor {
   /**
    * Replaces the running version. The new one starts beside it and takes over when it responds; then the old one is
    * ended, once `drained` has resolved or after 10 s. If the new one does not respond, the old one stays. An app with
-   * a fixed port cannot run twice: the old one is ended first, and started again if the new one fails.
+   * a fixed port cannot run twice: the old one is ended first, and started again if the new one fails. So is an old one
+   * that turns out to hold the port that the new one wants in place of PORT.
    *
    * @param beforeFallback called before the old one is started again
    * @param withdrawn ends the new one if aborted before it responds. The old one goes on as after a failure
@@ -119,16 +120,23 @@ export class AppSupervisor {
   ): Promise<void> {
     this.#cancelRestart()
     const old = this.#running
-    const inTheWay = old !== null && program.port !== null && old.process.port === program.port
+    let inTheWay = old !== null && program.port !== null && old.process.port === program.port
     if (old === null || inTheWay) this.#setState({ kind: 'starting' })
-    if (old !== null && inTheWay) {
-      this.#running = null
-      await old.process.end(this.#timing.graceMs)
-    }
+    if (old !== null && inTheWay) await this.#endFirst(old)
     this.#replaced = inTheWay ? null : old
     try {
       const ends = withdrawn === undefined ? signal : AbortSignal.any([signal, withdrawn])
-      const next = await this.#processes.launch(program, ends, onChecked)
+      const next = await this.#processes.launch(program, ends, onChecked).catch(async (error: unknown) => {
+        if (old === null || inTheWay || ends.aborted || !holdsPortOf(old, error)) throw error
+        inTheWay = true
+        this.#replaced = null
+        this.#log(
+          `Port ${old.address.port} is held by the version before, so that is ended first. An app that listens on the port in the variable PORT is replaced without a gap.`,
+        )
+        this.#setState({ kind: 'starting' })
+        await this.#endFirst(old)
+        return this.#processes.launch(program, ends, onChecked)
+      })
       this.#replaced = null
       this.#restarts.reset()
       this.#switchTo(next)
@@ -142,6 +150,12 @@ export class AppSupervisor {
       }
       throw error
     }
+  }
+
+  /** Ends the version that runs, before another one starts. */
+  async #endFirst(old: RunningProcess): Promise<void> {
+    this.#running = null
+    await old.process.end(this.#timing.graceMs)
   }
 
   /** After a failed start, keeps or restarts the version that ran before. */
@@ -284,6 +298,16 @@ export class AppSupervisor {
 }
 
 const summaryOf = (error: unknown): string => (error instanceof AppFailure ? error.summary : messageOf(error))
+
+/** Matches what programs print whose port is taken. */
+const PORT_TAKEN = /EADDRINUSE|address (?:is )?already in use/i
+
+/** Reports whether a version failed because the one that runs holds its port: both ignore PORT. */
+const holdsPortOf = ({ process, address }: RunningProcess, error: unknown): boolean =>
+  address.port !== process.port &&
+  error instanceof AppFailure &&
+  error.end !== null &&
+  error.log.some((line) => PORT_TAKEN.test(line))
 
 /** Returns how the process of a failed start ended, or what failed instead. */
 const endOf = (error: unknown): ProcessEnd =>

@@ -335,6 +335,43 @@ describe('another version', () => {
   })
 })
 
+describe('another version of an app that ignores PORT', () => {
+  const FIXED = `Bun.serve({ port: 5557, hostname: '127.0.0.1', fetch: () => new Response(process.env.WORD) })`
+
+  test('is started when the one before has let go of their port, and the log names the remedy', async () => {
+    await using world = await World.open()
+    await world.write('app', { 'server.js': FIXED })
+    const app = await world.supervise('app')
+    await app.supervisor.start(planOf(RUN), { WORD: 'first' })
+    expect(await app.lines('berth')).toContainEqual(expect.stringContaining('the port in the variable PORT'))
+    await app.supervisor.replace(planOf(RUN), { WORD: 'second' }, noDrain)
+    expect(await app.get()).toBe('second')
+    expect(app.supervisor.crash).toBeNull()
+    expect(await app.lines('berth')).toContainEqual(
+      expect.stringContaining('Port 5557 is held by the version before'),
+    )
+  })
+
+  test('that fails all the same has the one before started again', async () => {
+    await using world = await World.open()
+    await world.write('app', { 'server.js': FIXED, 'bad.js': `console.error('EADDRINUSE'); process.exit(4)` })
+    const app = await world.supervise('app')
+    await app.supervisor.start(planOf(RUN), { WORD: 'first' })
+    await expect(app.supervisor.replace(planOf('bun bad.js'), {}, noDrain)).rejects.toThrow('exit code 4')
+    expect(await app.get()).toBe('first')
+  })
+
+  test('that fails for another reason leaves the one before as it is', async () => {
+    await using world = await World.open()
+    await world.write('app', { 'server.js': FIXED, 'bad.js': `process.exit(4)` })
+    const app = await world.supervise('app')
+    await app.supervisor.start(planOf(RUN), { WORD: 'first' })
+    await expect(app.supervisor.replace(planOf('bun bad.js'), {}, noDrain)).rejects.toThrow('exit code 4')
+    expect(app.kinds).toEqual(['starting', 'healthy'])
+    expect(await app.get()).toBe('first')
+  })
+})
+
 describe('another program', () => {
   test('on the other address of a port that the app wants is not taken for it', async () => {
     await using world = await World.open()
