@@ -354,6 +354,12 @@ test('a version that fails under --watch is told once, and the next is compared 
   await until(() => said.split(' live in ').length === 3, 'the mended version')
   expect(await (await fetch(url)).text()).toBe('two')
   expect(said.split('goes on, with its files').length).toBe(2)
+  write({ 'index.ts': 'throw new Error("broken once more")' })
+  await until(() => said.split('goes on, with its files').length === 3, 'the second failure')
+  expect((await berth.run(['deployments', 'ls', server])).stdout).toContain('live, update failed')
+  write({ 'index.ts': serving('two') })
+  await until(() => said.includes('Nothing has changed, live in '), 'the return to what is live')
+  expect((await berth.run(['deployments', 'ls', server])).stdout).not.toContain('update failed')
   child.kill('SIGINT')
   await reading
 })

@@ -32,6 +32,8 @@ export class DirectoryDeployment {
   #sent: FileManifest | null = null
   /** What did not come up, if that was sent last: it is sent no second time. */
   #failed: FileManifest | null = null
+  /** Whether the last sending failed, so that the server may tell of a failed change. */
+  #hasFailed = false
   #stage: SendStage = 'done'
   /** All paths that were sent and are to be removed when they are gone here. */
   readonly #known = new Set<string>()
@@ -111,7 +113,7 @@ export class DirectoryDeployment {
     const paths = [...manifest.files, ...manifest.links].map(({ path }) => path)
     const here = new Set(paths)
     const removed = [...this.#known].filter((path) => !here.has(path))
-    const isSame = before !== null && changed.length + extra.length === 0
+    const isSame = before !== null && !this.#hasFailed && changed.length + extra.length === 0
     if (isSame || Bun.deepEquals(manifest, this.#failed)) return null
     const fields = { removed, clean }
     const params = { serverId: this.serverId }
@@ -133,9 +135,11 @@ export class DirectoryDeployment {
       })
       if (response.deployment === null) throw new Error('Nothing is missing, so it is published.')
       this.#failed = null
+      this.#hasFailed = false
       this.#sent = manifest
       return { published: response.deployment, survey, sent, removed: response.removed }
     } catch (error) {
+      this.#hasFailed = true
       if (error instanceof CommandError && error.code === 'compute_backend_error') this.#failed = manifest
       throw error
     }
