@@ -71,7 +71,9 @@ const MAX_PHASES = 8
 
 const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started here yet.' }
 
-const ASLEEP = 'Its server sleeps. Start the server, and it runs again.'
+/** Returns why an app does not run whose server sleeps, with the remedy. */
+const asleepReason = (serverId: string): string =>
+  `Its server ${serverId} sleeps. "berth servers start ${serverId}" starts it, and the app with it.`
 
 /**
  * An app of a server with its own site: the version that is wanted, what responds for it, its log, and what builds it
@@ -119,7 +121,7 @@ export class HostedApp {
     const first: Upstream = !hasRun
       ? NOT_STARTED
       : asleep
-        ? { kind: 'down', reason: ASLEEP }
+        ? { kind: 'down', reason: asleepReason(serverId) }
         : { kind: 'starting' }
     const status = {
       ...{ serverId, slug, log },
@@ -288,7 +290,7 @@ export class HostedApp {
 
   /** Notes that the server stops, and the app's processes with it. */
   serverStopping(): void {
-    this.#responder.serverStopping(ASLEEP)
+    this.#responder.serverStopping(asleepReason(this.serverId))
     void this.#rebuilder.stop()
   }
 

@@ -141,7 +141,9 @@ test('it is not live while the server sleeps, and answers again when it runs', a
   const { url } = (await publish(serverId)).body
   await berth.call('POST', `/servers/${serverId}/actions`, { action: 'stop' })
   expect(await list(serverId)).toEqual([{ url, live: false }])
-  expect((await fetch(url)).status).toBe(503)
+  const asleep = await fetch(url)
+  expect(asleep.status).toBe(503)
+  expect(await asleep.text()).toContain(`berth servers start ${serverId}`)
   expect((await berth.call('GET', `/servers/${serverId}`)).body.server.publicUrl).toBeNull()
   await berth.call('POST', `/servers/${serverId}/actions`, { action: 'start' })
   expect(await textOf(url)).toBe('awake')
