@@ -138,7 +138,7 @@ export class Client {
     } catch (error) {
       if (signal?.aborted) throw error
       throw new CommandError(
-        `Nothing answers at ${this.instance.baseUrl} (${causeOf(error)}). Start it with "berth serve", or correct --base-url.`,
+        `Nothing answers at ${this.instance.baseUrl} (${causeOf(error)}). Start it with "berth serve", or correct the address; "berth list" shows what runs here.`,
         1,
         NO_CONNECTION,
       )

@@ -9,7 +9,15 @@ import type { ProcessContext } from './process-context.ts'
  * @param name as the person knows it
  */
 export const unreadable = (name: string, cause: unknown): CommandError =>
-  new CommandError(`${name} cannot be read: ${cause instanceof Error ? cause.message : cause}.`)
+  new CommandError(unreadableText(name, cause))
+
+function unreadableText(name: string, cause: unknown): string {
+  const { code } = cause as NodeJS.ErrnoException
+  if (code === 'ENOENT') return `There is no file ${name}.`
+  if (code === 'EISDIR') return `${name} is a directory: name a file.`
+  if (code === 'EACCES') return `${name} may not be read by this user.`
+  return `${name} cannot be read: ${cause instanceof Error ? cause.message : cause}.`
+}
 
 /**
  * Reads a file of this machine.

@@ -52,7 +52,13 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
     if (server && options.server !== undefined)
       throw new UsageError('Name the server once: as an argument or with --server.')
     // A command without SERVER may declare the option itself; `server()` of its invocation reads it.
-    const named = { server: server || options.server, isArgument: Boolean(server) && all.length > 1 }
+    const named = {
+      server: server || options.server,
+      isArgument: Boolean(server) && all.length > 1,
+      how: command.options.some(({ long }) => long === '--server')
+        ? 'with --server SERVER'
+        : 'as SERVER:PATH',
+    }
     const invocation = invocationOf(session, spec.access, args, options, named)
     if (spec.loss && !options.yes) {
       const { confirmLoss } = await import('./confirm.ts')
@@ -128,7 +134,7 @@ function invocationOf(
   access: Access,
   args: readonly unknown[],
   options: Record<string, unknown> & CommonOptions,
-  named: { server: unknown; isArgument: boolean },
+  named: { server: unknown; isArgument: boolean; how: string },
 ): Invocation<readonly unknown[], Record<string, unknown>> {
   const { stdout: out } = session.context
   let client: Promise<Client> | undefined
@@ -141,7 +147,7 @@ function invocationOf(
   const server = (orElse = ''): Promise<string> =>
     typeof named.server === 'string'
       ? names.resolve('SERVER', named.server, named.isArgument ? notTheServer(named.server) : '')
-      : names.chosenServer(`with --server SERVER${orElse}`)
+      : names.chosenServer(`${named.how}${orElse}`)
   return {
     session,
     args,

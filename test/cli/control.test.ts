@@ -73,7 +73,7 @@ test('scenarios are set from YAML, JSON, a fixtures file and standard input, and
 })
 
 test.each([
-  ['none.json', undefined, 'none.json cannot be read: ENOENT'],
+  ['none.json', undefined, 'There is no file none.json.'],
   ['bad.yaml', 'scenarios: [', 'bad.yaml is not written as YAML or JSON is'],
   ['other.json', '{"accounts":[]}', 'other.json has no scenarios'],
 ])('a file of scenarios that cannot be one is refused: %s', async (name, content, sentence) => {

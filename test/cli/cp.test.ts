@@ -57,6 +57,16 @@ test('a directory goes to a server and back with names, bytes, modes and links',
   expect(readdirSync(here()).sort()).toEqual(['back', 'tree'])
 })
 
+test('a directory that is not writable is named', async () => {
+  await onServer('mkdir ro && chmod 555 ro')
+  writeFileSync(here('ro.txt'), 'x')
+  const { exitCode, stderr } = await cp('ro.txt', at('ro/x'))
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 1,
+    stderr: 'berth: The server could not do it: ro/x cannot be written: its directory is not writable.\n',
+  })
+})
+
 test('what is there decides: a new name, or into it; /. is what is in a directory', async () => {
   mkdirSync(here('src'))
   writeFileSync(here('src/f'), 'f')

@@ -69,7 +69,7 @@ test('--all lists what is in .git too', async () => {
 test('a local file that cannot be read or written is named', async () => {
   const absent = await berth.run(['files', 'write', server, 'x', 'absent.txt'])
   expect(absent).toMatchObject({ exitCode: 1, stdout: '' })
-  expect(absent.stderr).toStartWith('berth: absent.txt cannot be read: ')
+  expect(absent.stderr).toStartWith('berth: There is no file absent.txt.')
   await berth.run(['files', 'write', server, 'x'], { stdin: TEXT })
   const refused = await berth.run(['files', 'read', server, 'x', '-o', 'no/such/folder'])
   expect(refused.exitCode).toBe(1)

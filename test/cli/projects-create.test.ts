@@ -267,7 +267,7 @@ test('a link that leads out and a folder that is not there are refused, and noth
     'berth: empty has no file to send. Left out: .env',
   )
   expect((await projects('create', '--archive', 'absent.zip')).stderr).toStartWith(
-    'berth: absent.zip cannot be read: ',
+    'berth: There is no file absent.zip.',
   )
   expect((await json('list')).projects.length).toBe(before)
 })

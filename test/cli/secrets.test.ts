@@ -91,6 +91,10 @@ test('a variable is named once where snapshots are compared', async () => {
   await secrets('set', 'ONE=1')
   expect((await berth.run(['snapshot', 'diff', 'before-one'])).stdout).toContain(`  + ${server} ONE\n`)
   await secrets('unset', 'ONE')
+  expect(await secrets('unset', 'ONE')).toMatchObject({
+    exitCode: 0,
+    stdout: `ONE is not set for ${server}.\n`,
+  })
 })
 
 test('a name alone takes its value from a pipe, without the newline at its end', async () => {
@@ -177,6 +181,8 @@ test.each([
 test.each([
   [['set'], "missing required argument 'VARIABLE'"],
   [['set', 'A=1', 'very-secret'], 'Number 2 of the words is not NAME=VALUE or NAME'],
+  [['set', 'TOKEN', 'very-secret'], 'Did you mean TOKEN=VALUE, as one word?'],
+  [['set', 'A-B=very-secret'], '"A-B" is no name'],
   [['set', '=very-secret'], 'Number 1 of the words is not NAME=VALUE or NAME'],
   [['unset', 'very-secret=1'], 'Number 1 of the words is not a name'],
   [['set', 'A=1', '--server', 'srv_x', '--project', 'prj_x'], 'not both'],
@@ -190,7 +196,7 @@ test.each([
 })
 
 test('a file, a project and a server that are not there are named', async () => {
-  expect((await secrets('import', 'absent.env')).stderr).toStartWith('berth: absent.env cannot be read: ')
+  expect((await secrets('import', 'absent.env')).stderr).toStartWith('berth: There is no file absent.env.')
   expect((await secrets('set', 'A=1', '--project', 'none')).stderr).toStartWith(
     'berth: No project has "none"',
   )

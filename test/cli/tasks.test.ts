@@ -85,7 +85,7 @@ test.each([
   [['run', 'fix', 'it'], 2, 'too many arguments'],
   [['run', 'fix', 'it'], 2, 'Put a text of several words in quotes.'],
   [['run', 'x', '-f', '-d'], 2, 'cannot be used with'],
-  [['run', '--file', 'none.md'], 1, 'none.md cannot be read: '],
+  [['run', '--file', 'none.md'], 1, 'There is no file none.md.'],
   [['run', 'x', '--server', 'srv_none'], 1, '(not_found)'],
   [['events', 'task_x', '--after', 'y'], 2, 'Expected the "seq" of an event'],
   [['get', 'task_none'], 1, 'No task has the id "task_none". "berth tasks" lists those there are.'],

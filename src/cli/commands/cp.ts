@@ -73,7 +73,7 @@ function directionOf(from: CopyPlace, to: CopyPlace): Direction {
   const isServer = to.kind === 'local' && /^[\w-]+$/.test(to.path)
   throw new UsageError(
     isServer
-      ? `Name a server on one side, with a colon. Did you mean ${to.path}: as the target?`
+      ? `Name a server on one side, with a colon. Did you mean ${to.path}: for the server, or :${to.path} for that path of the one that is chosen?`
       : 'Name a server on one side, as in "berth cp notes.txt SERVER:notes.txt".',
   )
 }

@@ -44,6 +44,10 @@ Examples:
           : '--watch publishes DIR again after each change: name the directory.',
       )
     }
+    if (directory !== undefined) {
+      const { checkDirectory } = await import('../directory/survey.ts')
+      await checkDirectory(resolve(session.context.cwd, directory))
+    }
     const client = await connect()
     const serverId = await serverOrNew(client, session.context, options, server)
     const { context } = session

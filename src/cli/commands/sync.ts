@@ -37,7 +37,7 @@ It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore fil
     const wanted = parsePlace(target)
     if (wanted.kind !== 'server')
       throw new UsageError(
-        `Expected SERVER:PATH as the target, got ${JSON.stringify(target)}.${/^[\w-]+$/.test(target) ? ` Did you mean ${target}: with a colon?` : ''}`,
+        `Expected SERVER:PATH as the target, got ${JSON.stringify(target)}.${/^[\w-]+$/.test(target) ? ` Did you mean ${target}: for the server, or :${target} for that path of the one that is chosen?` : ''}`,
       )
     const client = await connect()
     const found = await place(wanted.server === '' ? undefined : wanted.server)

@@ -108,6 +108,7 @@ async function writeRemote(
   const name = quotePath(path.slice(slash + 1))
   const script = [
     `mkdir -p ${quotePath(above)} && cd ${quotePath(above)} || exit 1`,
+    `[ -w . ] || { printf '%s\\n' ${quotePath(`berth: ${path} cannot be written: its directory is not writable`)} >&2; exit 1; }`,
     'part=.berth-cp-$$',
     `trap 'rm -f "$part"' EXIT; trap 'exit 1' HUP INT TERM`,
     `cat > "$part" && chmod ${mode.toString(8)} "$part" && mv -f "$part" ${name}`,

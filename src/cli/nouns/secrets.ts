@@ -73,10 +73,7 @@ Examples:
 `,
       run(invocation) {
         const { args, session } = invocation
-        checkNames(
-          args[0].map((one) => one.split('=', 1)[0] ?? ''),
-          'NAME=VALUE or NAME',
-        )
+        checkPairs(args[0])
         return changeSecrets(invocation, 'Set', () => valuesOf(args[0], session.context))
       },
     }),
@@ -90,9 +87,7 @@ Examples:
       run(invocation) {
         const [names] = invocation.args
         checkNames(names, 'a name')
-        return changeSecrets(invocation, 'Removed', async () =>
-          Object.fromEntries(names.map((name) => [name, null])),
-        )
+        return unsetSecrets(invocation, names)
       },
     }),
     action({
@@ -126,6 +121,27 @@ async function changeSecrets(
     async (response) =>
       `${verb} ${Object.keys(changes).join(', ')} for ${ownerOf(response)}.\n${await effectOf(await invocation.connect(), response)}`,
   )
+}
+
+/** Removes those of the names that are set, and says which are not: like a shell, it takes that for no failure. */
+async function unsetSecrets(
+  invocation: Invocation<unknown, OptionsOf<typeof owner>>,
+  names: readonly string[],
+): Promise<number> {
+  const send = await secretsSetter(invocation)
+  // The response to an empty change contains the names.
+  const before = await send({})
+  const present = names.filter((name) => before.keys.includes(name))
+  const absent = names.filter((name) => !before.keys.includes(name))
+  const after =
+    present.length === 0 ? before : await send(Object.fromEntries(present.map((name) => [name, null])))
+  return invocation.print(after, async () => {
+    const removed =
+      present.length === 0
+        ? ''
+        : `Removed ${present.join(', ')} for ${ownerOf(after)}.\n${await effectOf(await invocation.connect(), after)}`
+    return `${removed}${linesOf(absent.map((name) => `${name} is not set for ${ownerOf(after)}.`))}`
+  })
 }
 
 /** Says which apps get a change, and how; empty if that cannot be found out. */
@@ -187,6 +203,32 @@ function checkNames(names: readonly string[], expected: string): void {
       `Number ${at + 1} of the words is not ${expected}; names have letters, digits and "_".`,
     )
   }
+}
+
+/** Matches what a person means as a name, though no variable can have it. */
+const LIKE_NAME = /^\w[\w.-]{0,40}$/
+
+/** Checks what `set` is given. Values are not shown, as they may be secret. */
+function checkPairs(given: readonly string[]): void {
+  const [first = '', second = '', ...others] = given
+  const isSplit =
+    others.length === 0 &&
+    /^[A-Z][A-Z0-9_]*$/.test(first) &&
+    !second.includes('=') &&
+    /[^A-Z0-9_]/.test(second)
+  if (isSplit)
+    throw new UsageError(
+      `Number 2 of the words is not NAME=VALUE or NAME in capitals. Did you mean ${first}=VALUE, as one word?`,
+    )
+  const wrong = given
+    .map((one) => /^([^=]+)=[^=]/.exec(one)?.[1] ?? '')
+    .find((name) => LIKE_NAME.test(name) && !isVariableName(name))
+  if (wrong !== undefined)
+    throw new UsageError(`"${wrong}" is no name of a variable: names have letters, digits and "_".`)
+  checkNames(
+    given.map((one) => one.split('=', 1)[0] ?? ''),
+    'NAME=VALUE or NAME',
+  )
 }
 
 /** Returns the values on the command line. Asks for missing ones, or reads them from a pipe. */

@@ -7,7 +7,7 @@ import type { Client } from '../client.ts'
 import type { CommonOptions, Invocation } from '../command.ts'
 import { FORM_OVERHEAD, inParts, packDirectory } from '../directory/pack.ts'
 import { leftOutText, sizeOf } from '../directory/report.ts'
-import { surveyDirectory } from '../directory/survey.ts'
+import { checkDirectory, surveyDirectory } from '../directory/survey.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
@@ -51,6 +51,7 @@ export async function createProject({
     throw new UsageError('Name the directory once: with --from or without.')
   const source = { template, git, ref, archive, from: from ?? directory }
   checkSource(source)
+  if (source.from !== undefined) await checkDirectory(resolve(session.context.cwd, source.from))
   const variables = await variablesOf(options, session.context)
   const client = await connect()
   const serverId = await serverOrNew(client, session.context, options, server)

@@ -3,13 +3,17 @@ import { dirname, join, resolve } from 'node:path'
 import type { FileWords } from '../../testing/seed/document.ts'
 import type { FixtureNames } from '../../testing/seed/read.ts'
 import type { FixturesRequest } from '../../testing/seed/to-request.ts'
+import { UNSET_REMEDY } from '../../testing/seed/unset-variable.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 
 /** The names of a project's own file, the first that is there. */
 const NAMES = ['berth.yaml', 'berth.yml'] as const
 
-const WORDS: FileWords = { what: 'The file', remedy: (it) => `Correct ${it}.` }
+const WORDS: FileWords = {
+  what: 'The file',
+  remedy: (it, reasons = '') => (reasons.endsWith(UNSET_REMEDY) ? '' : `Correct ${it}.`),
+}
 
 /** What taking things down needs of the file: where it is, and the names in it. */
 export interface ProjectFileNames extends FixtureNames {
@@ -79,7 +83,12 @@ export async function readProjectFileNames(
 }
 
 function findProjectFile(named: string | undefined, cwd: string): string {
-  if (named !== undefined) return resolve(cwd, named)
+  if (named !== undefined) {
+    const path = resolve(cwd, named)
+    if (!existsSync(path))
+      throw new CommandError(`There is no file ${path}. Correct --file, or leave it out.`)
+    return path
+  }
   for (let directory = resolve(cwd); ; directory = dirname(directory)) {
     const found = NAMES.map((name) => join(directory, name)).find(existsSync)
     if (found !== undefined) return found

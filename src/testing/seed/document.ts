@@ -20,8 +20,8 @@ import type { ValidationError } from '../../runtime/validation/validation-error.
 export interface FileWords {
   /** What it is, with the article. */
   readonly what: string
-  /** Returns what to do about a mistake, as a sentence. @param it what to correct */
-  readonly remedy: (it: string) => string
+  /** Returns what to do about a mistake, as a sentence. @param it what to correct @param reasons the mistakes in words */
+  readonly remedy: (it: string, reasons?: string) => string
 }
 
 const FIXTURES_FILE: FileWords = {
@@ -58,7 +58,7 @@ export function readDocument(path: string, words: FileWords = FIXTURES_FILE): Fi
   }
   const fileError = (reasons: string): StartupError =>
     new StartupError(
-      `${words.what} ${path}, ${reasons}${reasons.endsWith('\n') ? '' : ' '}${words.remedy('it')}`,
+      `${words.what} ${path}, ${reasons}${reasons.endsWith('\n') ? '' : ' '}${words.remedy('it', reasons)}`.trimEnd(),
     )
   const errorAt = (offset: number, reason: string): StartupError =>
     fileError(`${placeWords(placeAt(offset))}: ${reason}`)

@@ -13,6 +13,7 @@ import {
   type WebhookInput,
   WebhookSecretText,
 } from './model.ts'
+import { UNSET_REMEDY } from './unset-variable.ts'
 
 /** The variables that values may be taken from. */
 export type EnvironmentVariables = Readonly<Record<string, string | undefined>>
@@ -119,7 +120,7 @@ function textOf({ value, path }: JsonReader, shape: TSchema, { environment }: Va
   if (found === undefined || found === '') {
     throw new ValidationError(
       at,
-      `the variable ${name} is not set in the environment that berth runs in. Set it, or write the value down.`,
+      `the variable ${name} is not set in the environment of this command. ${UNSET_REMEDY}`,
     )
   }
   return new Validator(shape).parse(found, at) as string
