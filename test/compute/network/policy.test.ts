@@ -175,3 +175,13 @@ test('a host pattern has one meaning, and what is none is refused', () => {
   ]
   expect(none.filter((text) => parseHostPattern(text) !== null)).toEqual([])
 })
+
+test('a refusal quotes no name in a command that is none of a host', () => {
+  const list = policy('list')
+  expect(list.judgeName('example.com')?.remedy).toContain('--add-host example.com"')
+  for (const name of ['$(id).com', 'a;id;b.com', '`id`.com', 'a"b.com', 'a\nb.com']) {
+    expect(list.judgeName(name)?.remedy).not.toContain(name)
+    const dialled = list.judge({ address: '93.184.216.34', port: 80, names: [name] })
+    expect(dialled?.remedy).not.toContain(name)
+  }
+})

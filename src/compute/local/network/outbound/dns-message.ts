@@ -11,7 +11,7 @@ export type ResponseCode = (typeof RCODE)[keyof typeof RCODE]
 
 /** A question about a name. */
 export interface Question {
-  /** In lower case, without a trailing dot. */
+  /** In lower case, without a trailing dot. What no host name has is escaped: `\\DDD` (RFC 4343, section 2.1). */
   readonly name: string
   /** The type of the records that are asked for. */
   readonly type: number
@@ -26,6 +26,9 @@ const CLASS_IN = 1
 
 /** Seconds that a program may keep an answer. */
 const TTL = 30
+
+/** Bytes of a name with its lengths (RFC 1035, section 2.3.4). */
+const NAME_BYTES = 255
 
 /** Bytes of a response over UDP that every program takes (RFC 1035, section 2.3.4). */
 const UDP_BYTES = 512
@@ -44,13 +47,17 @@ export function readQuestion(query: Uint8Array): Question | null {
     at += 1
     if (length === 0) break
     const label = Buffer.from(query.subarray(at, at + length)).toString('latin1')
-    if (label.length < length || labels.length > 127) return null
-    labels.push(label)
+    if (label.length < length || at + length - HEADER_BYTES >= NAME_BYTES) return null
+    labels.push(escaped(label))
     at += length
   }
   if (query.length < at + 4 || view.getUint16(at + 2) !== CLASS_IN) return null
   return { name: labels.join('.').toLowerCase(), type: view.getUint16(at), query, end: at + 4 }
 }
+
+/** Escapes what would end a label, or move a cursor where the name is shown. */
+const escaped = (label: string): string =>
+  label.replace(/[^\x21-\x7e]|[.\\"();@$]/g, (byte) => `\\${String(byte.charCodeAt(0)).padStart(3, '0')}`)
 
 /**
  * Writes the response to a question.

@@ -96,6 +96,8 @@ export class OutboundPolicy {
   }
 
   #allow(host: string): string {
+    // A program chooses its names, and people copy commands to their shell.
+    if (parseHostPattern(host) === null) return NOWHERE_REMEDY
     return `Allow it with "berth servers network ${this.#serverId} --add-host ${host}", or for all servers with "berth serve --outbound-hosts ${host}".`
   }
 
