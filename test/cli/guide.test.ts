@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { GUIDE_PAGES } from '../../src/cli/help.ts'
+import { wordForms } from '../../src/http/docs/guide/words.ts'
 import { run } from './command.ts'
 
 const DOCS = join(import.meta.dir, '../../docs')
@@ -42,6 +43,28 @@ test('a question is answered too: small words do not count, and what has the mos
     (await run(['guide', 'where', 'is', 'the', 'idempotency', 'key', '--json'])).stdout,
   )
   expect(found[0]).toMatchObject({ name: 'api', heading: 'Idempotency-Key' })
+})
+
+test('a word finds its other forms, and no other word that begins as it does', () => {
+  const found = wordForms('deleted')
+  expect(found.countIn('Delete it, deletes, deleting. A deletion.')).toBe(4)
+  expect(wordForms('stopping').isIn('it stopped')).toBe(true)
+  expect(wordForms('undo').isIn('an undocumented field')).toBe(false)
+  expect(wordForms('app').isIn('happen, apply, appear')).toBe(false)
+  expect(wordForms('--outbound').isIn('`outbound`')).toBe(true)
+})
+
+test.each([
+  ['reach another project from a server', 'network', 'reach-another-app'],
+  ['search reach another server', 'network', 'reach-another-app'],
+  ['undo', 'snapshots', 'undo'],
+  ['restore deleted file', 'snapshots', 'undo'],
+  ['deleted server by mistake', 'snapshots', 'undo'],
+  ['restoring a deleted project', 'snapshots', 'undo'],
+  ['idempot', 'api', 'idempotency-key'],
+])('"%s" leads to %s#%s', async (question, name, fragment) => {
+  const { stdout } = await run(['guide', ...question.split(' '), '--json'])
+  expect(JSON.parse(stdout)[0]).toMatchObject({ name, fragment })
 })
 
 test('help on a command ends with the page that tells more, and each such page exists', async () => {

@@ -1,4 +1,5 @@
-import { guideIndex, guidePage, searchGuide } from '../../http/docs/guide/pages.ts'
+import { guideIndex, guidePage } from '../../http/docs/guide/pages.ts'
+import { searchGuide } from '../../http/docs/guide/search.ts'
 import { action } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { paint } from '../output.ts'
@@ -45,11 +46,13 @@ Examples:
         return ''
       })
     }
-    const matches = (await searchGuide(words)).slice(0, MATCHES)
+    // Those who expect a command to search with type it.
+    const sought = words.length > 1 && only === 'search' ? words.slice(1) : words
+    const matches = (await searchGuide(sought)).slice(0, MATCHES)
     if (matches.length === 0) {
-      const sought = words.map((word) => `"${word}"`).join(' and ')
+      const all = sought.map((word) => `"${word}"`).join(' and ')
       throw new CommandError(
-        `Nothing in the guide has ${sought}. "berth guide" lists its pages. ${COMMANDS_HINT}`,
+        `Nothing in the guide has ${all}. "berth guide" lists its pages. ${COMMANDS_HINT}`,
       )
     }
     return print(

@@ -12,15 +12,13 @@ export interface GuidePage {
   readonly markdown: string
 }
 
-/** A part of a page that a search has found. */
-export interface GuideMatch {
-  readonly page: GuidePage
+/** A part of a page: what stands below one of its headings. */
+export interface GuidePart {
   /** The part's heading as plain text. Equals the page's title for its beginning. */
   readonly heading: string
   /** The heading's fragment in the page's URL; empty for the beginning. */
   readonly fragment: string
-  /** The first paragraph of the part that has one of the words, as plain text. */
-  readonly excerpt: string
+  readonly lines: readonly string[]
 }
 
 /** A line of the guide's index. */
@@ -93,70 +91,13 @@ export async function guideFile(path: string): Promise<Uint8Array | string[] | n
   return readFile(file).catch(() => null)
 }
 
-/** Words of questions that tell nothing about what is sought. */
-const SMALL_WORDS: ReadonlySet<string> = new Set(
-  'a an and are at be can do does for from how i in is it my of on or see that the there this to what when where which who why with you'.split(
-    ' ',
-  ),
-)
-
-/**
- * Returns the parts of pages that have the most of the words, best first: in a page's title, then in a heading, then in
- * the text. Case is ignored, and so are small words of a question.
- */
-export async function searchGuide(words: readonly string[]): Promise<GuideMatch[]> {
-  const typed = words.flatMap((word) => word.toLowerCase().split(/[\s?!,.;:"]+/)).filter(Boolean)
-  const telling = typed.filter((word) => !SMALL_WORDS.has(word))
-  const wanted = telling.length > 0 ? telling : typed
-  const found: { match: GuideMatch; has: number; score: number }[] = []
-  for (const page of await guidePages()) {
-    for (const { heading, fragment, lines } of partsOf(page)) {
-      const text = `${page.title}\n${heading}\n${lines.join('\n')}`.toLowerCase()
-      const has = wanted.filter((word) => text.includes(word)).length
-      if (has === 0) continue
-      const score = wanted.reduce(
-        (sum, word) =>
-          sum +
-          (includes(page.title, word) && fragment === '' ? 8 : 0) +
-          (includes(heading, word) ? 5 : 0) +
-          Math.min(3, text.split(word).length - 1),
-        0,
-      )
-      // A row of a table and an entry of a list stand for themselves.
-      const paragraphs = lines.join('\n').split(/\n(?=\||- |\s*\n)/)
-      const count = (paragraph: string): number => wanted.filter((word) => includes(paragraph, word)).length
-      const best = paragraphs.reduce(
-        (one, other) => (count(other) > count(one) ? other : one),
-        paragraphs[0] ?? '',
-      )
-      found.push({ match: { page, heading, fragment, excerpt: excerptOf(best) }, has, score })
-    }
-  }
-  const most = Math.max(0, ...found.map(({ has }) => has))
-  return found
-    .filter(({ has }) => has === most)
-    .sort((a, b) => b.score - a.score)
-    .map(({ match }) => match)
-}
-
-/** Longest excerpt, in characters. */
-const EXCERPT = 240
-
-function excerptOf(paragraph: string): string {
-  const cells = paragraph.replaceAll(/^\s*(?:\||-)|\|\s*$/g, '').replaceAll(/(?<!\\)\|/g, '·')
-  const text = plain(cells.replaceAll('\\|', '|').replaceAll(/\s+/g, ' ').trim())
-  return text.length <= EXCERPT ? text : `${text.slice(0, text.lastIndexOf(' ', EXCERPT))} …`
-}
-
-const includes = (text: string, word: string): boolean => text.toLowerCase().includes(word)
-
 async function read(name: string): Promise<GuidePage> {
   const markdown = await readFile(join(root, `${name}.md`), 'utf8')
   return { name, title: plain(/^# (.+)$/m.exec(markdown)?.[1] ?? name), markdown }
 }
 
 /** Splits a page at its headings. Lines of code are no headings. */
-function partsOf(page: GuidePage): { heading: string; fragment: string; lines: string[] }[] {
+export function partsOf(page: GuidePage): GuidePart[] {
   const parts = [{ heading: page.title, fragment: '', lines: [] as string[] }]
   const counts = new Map<string, number>()
   let isCode = false
@@ -183,5 +124,5 @@ function unique(fragment: string, counts: Map<string, number>): string {
 }
 
 /** Removes the marks of code, of emphasis and of links from a line. */
-const plain = (line: string): string =>
+export const plain = (line: string): string =>
   line.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '')

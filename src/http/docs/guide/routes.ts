@@ -2,15 +2,8 @@ import { Elysia } from 'elysia'
 import { compressed } from '../../compressed.ts'
 import { Html, html } from '../../pages/html.ts'
 import { navigation, type Page, pageResponse } from '../../pages/page.ts'
-import {
-  type GuideMatch,
-  type GuidePage,
-  guideFile,
-  guideIndex,
-  guidePage,
-  guidePages,
-  searchGuide,
-} from './pages.ts'
+import { type GuidePage, guideFile, guideIndex, guidePage, guidePages } from './pages.ts'
+import { type GuideMatch, searchGuide } from './search.ts'
 
 const HIDDEN = { detail: { hide: true } }
 
