@@ -158,7 +158,7 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
       .getByText(/exit code 1/)
       .waitFor()
     await page.getByRole('button', { name: 'Restart' }).click()
-    await page.getByText('The app did not respond: the log says why. The version before runs.').waitFor()
+    await page.getByText('The app could not be started: the log says why. The version before runs.').waitFor()
     await change.waitFor({ state: 'detached' })
     await page.locator('.state').getByText('running').waitFor()
     await write(app('second'))
