@@ -193,7 +193,7 @@ test('a file that goes away while it is packed is named', async () => {
   write({ 'a.txt': 'x', 'b.txt': 'x' })
   const survey = await surveyDirectory(root)
   const gone = { ...survey, files: survey.files.map((file) => ({ ...file, path: `${file.path}.gone` })) }
-  await expect(packDirectory(gone)).rejects.toThrow('a.txt.gone cannot be read')
+  await expect(packDirectory(gone)).rejects.toThrow('There is no file a.txt.gone.')
 })
 
 test('what is no folder is said to be none', async () => {

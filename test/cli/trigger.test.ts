@@ -66,7 +66,7 @@ test('what is no event, no data or no account is refused, and the help lists the
     ],
     [['task.created', '--data', '@event.json'], 2, '--payload @event.json'],
     [['task.created', '--payload', '[1]'], 2, 'must be a JSON object'],
-    [['task.created', '--payload', '@none.json'], 1, 'none.json cannot be read'],
+    [['task.created', '--payload', '@none.json'], 1, 'There is no file none.json.'],
     [['task.created', '--account', 'acct_none'], 1, '"account_id"'],
     [['task.created', '--data', '/nowhere'], 1, 'No berth runs on /nowhere'],
   ] as const) {
