@@ -1,6 +1,7 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
+import { once } from '../../runtime/once.ts'
 import { AppError, AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'
 import { type AppProgram, toProgram } from './process.ts'
 import { AppProcesses, type RunningProcess, serverStoppedError } from './processes.ts'
@@ -119,6 +120,8 @@ export class AppSupervisor {
     onChecked?: () => void,
   ): Promise<void> {
     this.#cancelRestart()
+    // A version that is tried a second time has been reported.
+    const reportOnce = once(() => onChecked?.())
     const old = this.#running
     let inTheWay = old !== null && program.port !== null && old.process.port === program.port
     if (old === null || inTheWay) this.#setState({ kind: 'starting' })
@@ -126,7 +129,7 @@ export class AppSupervisor {
     this.#replaced = inTheWay ? null : old
     try {
       const ends = withdrawn === undefined ? signal : AbortSignal.any([signal, withdrawn])
-      const next = await this.#processes.launch(program, ends, onChecked).catch(async (error: unknown) => {
+      const next = await this.#processes.launch(program, ends, reportOnce).catch(async (error: unknown) => {
         if (old === null || inTheWay || ends.aborted || !holdsPortOf(old, error)) throw error
         inTheWay = true
         this.#replaced = null
@@ -135,7 +138,7 @@ export class AppSupervisor {
         )
         this.#setState({ kind: 'starting' })
         await this.#endFirst(old)
-        return this.#processes.launch(program, ends, onChecked)
+        return this.#processes.launch(program, ends, reportOnce)
       })
       this.#replaced = null
       this.#restarts.reset()
