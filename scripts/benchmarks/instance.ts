@@ -100,6 +100,15 @@ export function memoryOf(pid: number): { own: number; resident: number } {
   return { own: bytes('Private_Clean') + bytes('Private_Dirty'), resident: bytes('Rss') }
 }
 
+/** Microseconds of processor time that the threads of a process have taken. */
+export function processorTime(pid: number): number {
+  let nanoseconds = 0
+  for (const path of new Bun.Glob('*/schedstat').scanSync({ cwd: `/proc/${pid}/task` })) {
+    nanoseconds += Number(readFileSync(`/proc/${pid}/task/${path}`, 'utf8').split(' ')[0])
+  }
+  return nanoseconds / 1_000
+}
+
 /** A process and all that descend from it, whichever of its threads started them. */
 export function treeOf(pid: number): number[] {
   const tasks = Array.from(new Bun.Glob('*').scanSync({ cwd: `/proc/${pid}/task`, onlyFiles: false }))

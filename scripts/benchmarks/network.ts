@@ -1,13 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Instance, startInstance, temporaryFolder } from './instance.ts'
-import { downloadRate, latency } from './load.ts'
+import { type Instance, processorTime, startInstance, temporaryFolder } from './instance.ts'
+import { download, latency } from './load.ts'
 import { median, ms, print, type Row, times } from './measure.ts'
 
 const ROUNDS = 7
 const SECONDS = 1
 const CONNECTIONS = 32
 const MEGABYTES = 20
+const LATENCY_REQUESTS = 1_000
 
 /** An earlier executable of berth to compare with, if one is named. */
 const earlier = process.env.BERTH_BASELINE || null
@@ -30,47 +31,130 @@ export async function benchNetwork(): Promise<void> {
   await benchOutbound()
 }
 
-/** With BERTH_BASELINE=EXECUTABLE an earlier berth is measured in turn with this one. */
+/** What a round of load gives: the rate or the milliseconds, and how much berth did for it. */
+interface Taken {
+  readonly value: number
+  /** Requests that berth passed on, or megabytes. */
+  readonly done: number
+}
+
+/** A load, and what its figure means. */
+interface Load {
+  readonly what: string
+  readonly isRate: boolean
+  /** What a round does many of, in the singular. */
+  readonly each: 'request' | 'MB'
+  take(url: string): Promise<Taken>
+}
+
+/** A berth with the app, and its figures of one load by round. */
+interface Side {
+  readonly berth: Instance
+  readonly url: string
+  readonly values: number[]
+  /** Microseconds of berth's processor time for each request or megabyte. */
+  readonly processor: number[]
+}
+
+/**
+ * With BERTH_BASELINE=EXECUTABLE an earlier berth is measured in turn with this one, and which of the two comes first
+ * changes from round to round. The processor time tells them apart even if other programs are busy.
+ */
 async function benchInbound(): Promise<void> {
   using folder = temporaryFolder()
   const post = join(folder.path, 'post.lua')
   writeFileSync(post, `wrk.method = "POST"\nwrk.body = string.rep("x", 1000)\n`)
   await using berth = await startInstance(undefined, ['--project-ports', '6500-6549'])
-  const url = await publish(berth)
   await using before = earlier
     ? await startInstance(undefined, ['--project-ports', '6550-6599'], earlier)
     : null
+  const url = await publish(berth)
   const urlBefore = before ? await publish(before) : null
-  const measures: Array<[what: string, higher: boolean, take: (url: string) => Promise<number>]> = [
-    ['requests a second, kept-alive connections', true, (to) => wrk([to])],
-    ['requests a second, a connection for each', true, (to) => wrk(['-H', 'Connection: close', to])],
-    ['requests a second, POST of 1 kB', true, (to) => wrk(['-s', post, to])],
-    ['a response, one connection', false, (to) => latency(to, 1_000)],
-    [`MB/s, a response of ${MEGABYTES} MB`, true, (to) => downloadRate(`${to}large`)],
+  const loads: Load[] = [
+    {
+      what: 'requests a second, kept-alive connections',
+      isRate: true,
+      each: 'request',
+      take: (to) => wrk([to]),
+    },
+    {
+      what: 'requests a second, a connection for each',
+      isRate: true,
+      each: 'request',
+      take: (to) => wrk(['-H', 'Connection: close', to]),
+    },
+    {
+      what: 'requests a second, POST of 1 kB',
+      isRate: true,
+      each: 'request',
+      take: (to) => wrk(['-s', post, to]),
+    },
+    {
+      what: 'a response, one connection',
+      isRate: false,
+      each: 'request',
+      take: async (to) => ({ value: await latency(to, LATENCY_REQUESTS), done: LATENCY_REQUESTS * 1.1 }),
+    },
+    {
+      what: `MB/s, responses of ${MEGABYTES} MB, one connection`,
+      isRate: true,
+      each: 'MB',
+      take: async (to) => {
+        const { megabytes, seconds } = await download(`${to}large`, SECONDS)
+        return { value: megabytes / seconds, done: megabytes }
+      },
+    },
   ]
   const rows: Row[] = []
-  for (const [what, higher, take] of measures) {
-    const now: number[] = []
-    const then: number[] = []
+  for (const load of loads) {
+    const now: Side = { berth, url, values: [], processor: [] }
+    const then: Side | null =
+      before && urlBefore ? { berth: before, url: urlBefore, values: [], processor: [] } : null
+    const sides = then === null ? [now] : [now, then]
     for (let round = 0; round < ROUNDS; round++) {
-      now.push(await take(url))
-      if (urlBefore !== null) then.push(await take(urlBefore))
+      for (const side of round % 2 === 0 ? sides : sides.toReversed()) await measure(load, side)
     }
-    const show = (value: number): string => (higher ? value.toFixed(0) : ms(value))
-    // Of each round by itself, so that whatever else the machine does falls on both.
-    const ratio = median(now.map((value, round) => value / (then[round] ?? Number.NaN)))
-    const against = {
-      baseline: `earlier berth ${show(median(then))}`,
-      ratio: times(ratio),
-      goal: higher ? '≥ 0.95 ×' : '≤ 1.05 ×',
-      met: higher ? ratio >= 0.95 : ratio <= 1.05,
-    }
-    rows.push({ what, measured: show(median(now)), ...(urlBefore === null ? {} : against) })
+    rows.push(...rowsOf(load, now, then))
   }
   print(
     `An app through its server's network, ${CONNECTIONS} connections (isolation ${berth.isolation})`,
     rows,
   )
+}
+
+async function measure(load: Load, { berth, url, values, processor }: Side): Promise<void> {
+  const before = processorTime(berth.pid)
+  const { value, done } = await load.take(url)
+  values.push(value)
+  processor.push((processorTime(berth.pid) - before) / done)
+}
+
+function rowsOf({ what, isRate, each }: Load, now: Side, then: Side | null): Row[] {
+  const show = (value: number): string => (isRate ? value.toFixed(0) : ms(value))
+  const showTime = (value: number): string => `${value.toFixed(1)} µs`
+  return [
+    compare(what, now.values, then?.values ?? null, show, isRate),
+    compare(`  berth's processor time for each ${each}`, now.processor, then?.processor ?? null, showTime),
+  ]
+}
+
+/** @param isRate whether more is better; undefined if there is no goal */
+function compare(
+  what: string,
+  now: readonly number[],
+  then: readonly number[] | null,
+  show: (value: number) => string,
+  isRate?: boolean,
+): Row {
+  const row = { what, measured: show(median(now)) }
+  if (then === null) return row
+  // Of each round by itself, so that whatever else the machine does falls on both.
+  const ratio = median(now.map((value, round) => value / (then[round] ?? Number.NaN)))
+  const against = { ...row, baseline: `earlier berth ${show(median(then))}`, ratio: times(ratio) }
+  if (isRate === undefined) return against
+  return isRate
+    ? { ...against, goal: '≥ 0.95 ×', met: ratio >= 0.95 }
+    : { ...against, goal: '≤ 1.05 ×', met: ratio <= 1.05 }
 }
 
 async function publish(berth: Instance): Promise<string> {
@@ -80,11 +164,12 @@ async function publish(berth: Instance): Promise<string> {
   return url
 }
 
-/** Requests a second of one run of wrk. */
-async function wrk(args: string[]): Promise<number> {
+/** The requests, and those a second, of one run of wrk. */
+async function wrk(args: string[]): Promise<Taken> {
   const all = ['wrk', '-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, ...args]
   const output = await Bun.spawn(all, { stdio: ['ignore', 'pipe', 'ignore'] }).stdout.text()
-  return Number(/^Requests\/sec: +([\d.]+)$/m.exec(output)?.[1])
+  const value = Number(/^Requests\/sec: +([\d.]+)$/m.exec(output)?.[1])
+  return { value, done: Number(/^ +(\d+) requests in /m.exec(output)?.[1]) }
 }
 
 /** Runs in a network of its own, where nothing of the machine is touched: it makes an interface to a second one. */
