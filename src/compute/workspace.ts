@@ -158,6 +158,8 @@ export interface WatchOptions {
   ignored: WatchFilter
   /** Called for each file that is written, made or removed, with such a path. */
   onChange(path: string): void
+  /** Called once if the system's limit of watched files is reached (inotify(7)): some changes are not reported. */
+  onLimit(): void
 }
 
 /** The options of `Workspace.mergeIn`. */

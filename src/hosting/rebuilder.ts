@@ -27,6 +27,10 @@ interface RebuilderOptions {
   onFailed: () => void
 }
 
+/** The line of the log if the kernel refuses to watch all of an app's files. */
+const LIMIT_REACHED =
+  'Not all of its files are watched, because the limit of the machine is reached: some changes will not build the app again. Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl, then restart the app.'
+
 /** Watches an app's sources. Builds it again when they change, and makes it respond with the change. */
 export class Rebuilder {
   readonly #options: RebuilderOptions
@@ -54,7 +58,9 @@ export class Rebuilder {
     if (!plan?.watch || this.#watch.isPaused) return this.#watch.stop()
     const { directory } = app
     const onChange = (paths: ReadonlySet<string>) => this.#rebuild(paths)
-    await this.#watch.start({ workspace: app.workspace(), directory, plan, onChange }).catch((error) => {
+    const onLimit = () => app.log.append('berth', LIMIT_REACHED)
+    const options = { workspace: app.workspace(), directory, plan, onChange, onLimit }
+    await this.#watch.start(options).catch((error) => {
       app.log.append('berth', `Its files are not watched: ${messageOf(error)}`)
     })
   }

@@ -36,6 +36,8 @@ interface SourceWatchOptions {
    * Called when files have changed and no change followed for `QUIET_MS`. The next call waits until it has resolved.
    */
   onChange: (paths: ReadonlySet<string>) => Promise<void>
+  /** Called once if the system's limit of watched files is reached: some changes are not noticed. */
+  onLimit: () => void
 }
 
 /** The watch on an app's source files, one at a time. It may be paused by several callers. */
@@ -102,6 +104,7 @@ class SourceWatch {
         this.#changed.add(path)
         this.#scheduleNotify()
       },
+      onLimit: this.#options.onLimit,
     })
     if (this.#closed) await watch.close()
     else this.#watch = watch

@@ -26,6 +26,7 @@ const begin = async () => {
   watch = await box.workspace.watch('app', {
     ignored: { names: ['node_modules', 'dist'], files: /\.log$/, kept: 'dist' },
     onChange: (path) => told.push(path),
+    onLimit: () => told.push('the limit'),
   })
 }
 
@@ -74,7 +75,7 @@ test.each(WAYS)(
     await open(kind)
     const { workspace } = box
     const ignored = { names: [], files: /$^/, kept: null }
-    const options = { ignored, onChange: (path: string) => void told.push(path) }
+    const options = { ignored, onChange: (path: string) => void told.push(path), onLimit() {} }
     await expect(workspace.watch('nowhere', options)).rejects.toThrow('does not exist')
     mkdirSync(at('../berth-watch-out'), { recursive: true })
     try {
@@ -128,5 +129,47 @@ test.skipIf(!LINUX)(
     expect(told.filter((path) => path.includes('outside'))).toEqual([])
     exchange.stdin.end()
     expect(await exchange.exited).toBe(0)
+  },
+)
+
+/** Runs a command for which the kernel watches three files at most (inotify(7)). */
+const withFewWatches = (...argv: string[]) => [
+  ...['unshare', '--user', '--map-root-user', 'sh', '-c'],
+  ...['echo 3 > /proc/sys/user/max_inotify_watches && exec "$@"', 'sh', ...argv],
+]
+
+/** Watches a workspace, changes its first file, and prints what is reported. */
+const WATCH_ONCE = `
+  import { writeFileSync } from 'node:fs'
+  const [kind, folder, root] = process.argv.slice(-3)
+  const { LocalWorkspace } = await import('${import.meta.dir}/../../src/compute/local/workspace.ts')
+  const { RemoteWorkspace } = await import('${import.meta.dir}/../../src/compute/remote/workspace.ts')
+  const { CalledServer } = await import('${import.meta.dir}/called-server.ts')
+  const server = kind === 'through calls' ? await CalledServer.start(folder, root) : null
+  const workspace = server
+    ? new RemoteWorkspace({ connect: async () => server.client, staging: folder + '/staging' })
+    : new LocalWorkspace(root, true)
+  const heard = Promise.withResolvers()
+  const watch = await workspace.watch('app', {
+    ignored: { names: [], files: /$^/, kept: null },
+    onChange: (path) => { console.log(path); heard.resolve() },
+    onLimit: () => console.log('the limit'),
+  })
+  writeFileSync(root + '/app/there.ts', '2')
+  await heard.promise
+  await watch.close()
+  await server?.[Symbol.asyncDispose]()
+`
+
+test.skipIf(Bun.spawnSync(withFewWatches('true')).exitCode !== 0).each(WAYS)(
+  '%s: reports once that the limit of watched files is reached, and goes on with those it has',
+  async (kind) => {
+    await open(kind)
+    for (const name of ['a', 'b', 'c', 'd']) mkdirSync(at(`app/${name}`))
+    writeFileSync(at('app/there.ts'), '1')
+    const argv = withFewWatches(process.execPath, '-e', WATCH_ONCE, kind, box.folder, box.root)
+    const { stdout, stderr } = Bun.spawnSync(argv)
+    expect(stderr.toString()).toBe('')
+    expect(stdout.toString()).toBe('the limit\nthere.ts\n')
   },
 )

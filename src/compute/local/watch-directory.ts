@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs'
 import { relative } from 'node:path'
 import type { FSWatcher } from 'chokidar'
 import type { WatchFilter, WatchOptions, WorkspaceWatch } from '../workspace.ts'
+import { codeOf } from '../../runtime/error-info.ts'
 import { canSkip, DirectoryChain } from './directories.ts'
 import { Pace } from './pace.ts'
 import type { PinnedEntry } from './pinned.ts'
@@ -32,7 +33,7 @@ const PAUSE_MS = 2_000
  */
 export async function watchDirectory(
   { dir, has }: WatchedDirectory,
-  { ignored, onChange }: WatchOptions,
+  { ignored, onChange, onLimit }: WatchOptions,
 ): Promise<WorkspaceWatch> {
   const root = realpathSync(dir.path)
   const known = await listKnown(dir, ignored)
@@ -59,11 +60,20 @@ export async function watchDirectory(
         atomic: true,
         ignored: (path) => path !== root && isIgnored(ignored, relative(root, path)),
       }),
-    (path) => report(path === '' ? '' : relative(root, path)),
+    {
+      onChange: (path) => report(path === '' ? '' : relative(root, path)),
+      onLimit,
+    },
   )
   await watching.start()
   return { close: () => watching.close() }
 }
+
+/** The codes with which the kernel refuses one more watch, or one more inotify instance (inotify_add_watch(2)). */
+const LIMIT_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EMFILE', 'ENFILE'])
+
+/** Handlers of a `PacedWatch`, with paths as chokidar has them. */
+type WatchHandlers = Pick<WatchOptions, 'onChange' | 'onLimit'>
 
 /**
  * A watch that pauses when there are too many changes: the system reports each, and as long as more come than berth takes,
@@ -71,16 +81,17 @@ export async function watchDirectory(
  */
 class PacedWatch {
   readonly #open: () => FSWatcher
-  readonly #onChange: (path: string) => void
+  readonly #handlers: WatchHandlers
+  #hasReportedLimit = false
   #watcher: FSWatcher | null = null
   #timer: Timer | undefined
   #isClosed = false
   #since = 0
   #changes = 0
 
-  constructor(open: () => FSWatcher, onChange: (path: string) => void) {
+  constructor(open: () => FSWatcher, handlers: WatchHandlers) {
     this.#open = open
-    this.#onChange = onChange
+    this.#handlers = handlers
   }
 
   /** Resolves when changes are reported. */
@@ -89,14 +100,17 @@ class PacedWatch {
     this.#watcher = watcher
     const ready = Promise.withResolvers<void>()
     watcher.on('ready', ready.resolve)
-    // A limit of the system (inotify): changes are missed, which harms nothing.
-    watcher.on('error', () => ready.resolve())
+    watcher.on('error', (error) => {
+      // Others are of files that change while they are looked at.
+      if (LIMIT_CODES.has(codeOf(error) ?? '')) this.#reportLimit()
+      ready.resolve()
+    })
     watcher.on('raw', () => {
       if (!this.#isTooMuch()) return
       this.#pause()
       ready.resolve()
     })
-    watcher.on('all', (_event, path) => this.#onChange(path))
+    watcher.on('all', (_event, path) => this.#handlers.onChange(path))
     await ready.promise
   }
 
@@ -104,6 +118,12 @@ class PacedWatch {
     this.#isClosed = true
     clearTimeout(this.#timer)
     await this.#watcher?.close()
+  }
+
+  #reportLimit(): void {
+    if (this.#hasReportedLimit) return
+    this.#hasReportedLimit = true
+    this.#handlers.onLimit()
   }
 
   #isTooMuch(): boolean {
@@ -120,11 +140,13 @@ class PacedWatch {
     const watcher = this.#watcher
     if (watcher === null) return
     this.#watcher = null
+    // What it still reports after that is one change more.
     void watcher.close().catch(() => {})
     this.#timer = setTimeout(() => {
       if (this.#isClosed) return
-      this.#onChange('')
-      void this.start().catch(() => {})
+      this.#handlers.onChange('')
+      // Chokidar reports what it cannot watch as an event.
+      void this.start()
     }, PAUSE_MS)
     this.#timer.unref()
   }

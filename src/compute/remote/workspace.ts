@@ -151,7 +151,7 @@ export class RemoteWorkspace implements Workspace {
     await this.#send('unpack', {}, archive)
   }
 
-  async watch(path: string, { ignored, onChange }: WatchOptions): Promise<WorkspaceWatch> {
+  async watch(path: string, { ignored, ...handlers }: WatchOptions): Promise<WorkspaceWatch> {
     const { names, files, kept } = ignored
     const call = await this.#call('watch', { path, names, files: [files.source, files.flags], kept })
     try {
@@ -159,7 +159,7 @@ export class RemoteWorkspace implements Workspace {
     } catch (error) {
       throw toWorkspaceError(error)
     }
-    const reading = readChanges(call, onChange)
+    const reading = readChanges(call, handlers)
     return {
       async close() {
         call.stream.end()
@@ -245,7 +245,10 @@ async function readFile(call: ClientCall, size: number): Promise<Uint8Array> {
 }
 
 /** Passes on what a watch reports, until it ends. */
-async function readChanges(call: ClientCall, onChange: (path: string) => void): Promise<void> {
+async function readChanges(
+  call: ClientCall,
+  { onChange, onLimit }: Pick<WatchOptions, 'onChange' | 'onLimit'>,
+): Promise<void> {
   let text = Buffer.alloc(0)
   try {
     for await (const chunk of call.stream.chunks()) {
@@ -253,8 +256,9 @@ async function readChanges(call: ClientCall, onChange: (path: string) => void): 
       for (let end = text.indexOf(0); end !== -1; end = text.indexOf(0)) {
         const path = text.toString('utf8', 0, end)
         text = text.subarray(end + 1)
-        if (!isPathBelow(path)) throw wrongResponse('watch')
-        onChange(path)
+        if (path === '') onLimit()
+        else if (isPathBelow(path)) onChange(path)
+        else throw wrongResponse('watch')
       }
       if (text.length > MAX_PATH_BYTES) throw wrongResponse('watch')
     }

@@ -113,7 +113,10 @@ const FILE_SERVICES: Readonly<
     respond(null)
   },
 
-  /** Answers when it watches. Streams the path of each change, with NUL behind it, until berth ends its stream. */
+  /**
+   * Answers when it watches. Streams the path of each change, with NUL behind it, until berth ends its stream. An empty
+   * path says that the system's limit of watched files is reached.
+   */
   async watch({ input, stream, respond }, workspace) {
     const { names, files, kept } = input as { names: string[]; files: [string, string]; kept: string | null }
     const ignored: WatchFilter = { names, files: new RegExp(...files), kept }
@@ -128,13 +131,15 @@ const FILE_SERVICES: Readonly<
       }
       isSending = false
     }
+    const report = (path: string): void => {
+      changed.add(path)
+      // If berth is gone, the call's end closes the watch.
+      if (!isSending) void send().catch(() => {})
+    }
     const watch = await workspace.watch(pathOf(input), {
       ignored,
-      onChange(path) {
-        changed.add(path)
-        // If berth is gone, the call's end closes the watch.
-        if (!isSending) void send().catch(() => {})
-      },
+      onChange: report,
+      onLimit: () => report(''),
     })
     try {
       respond(null)
