@@ -13,7 +13,7 @@ import { CommandError, NO_CONNECTION } from './errors.ts'
 import type { InstanceConnection } from './find-instance.ts'
 
 /** An instance to call. The credential is null for operations that need none. */
-export type ClientTarget = Omit<InstanceConnection, 'credential'> & { readonly credential: string | null }
+type ClientTarget = Omit<InstanceConnection, 'credential'> & { readonly credential: string | null }
 
 /**
  * Calls one running berth. Every failure is a CommandError that names cause and remedy. None of them contains the

@@ -126,7 +126,7 @@ export interface ShowContext<Args> {
  * The arguments that a usage declares: `<A>` is a string, `[A]` may be undefined, `<A...>` is an array. `[SERVER]` is not
  * among them: `Invocation.server` finds the server that is meant.
  */
-export type ArgsOf<Usage> = Usage extends `${infer Word} ${infer Rest}`
+type ArgsOf<Usage> = Usage extends `${infer Word} ${infer Rest}`
   ? [...ArgOf<Word>, ...ArgsOf<Rest>]
   : ArgOf<Usage>
 type ArgOf<Word> = Word extends '[SERVER]'

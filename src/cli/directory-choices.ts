@@ -10,7 +10,7 @@ import { userDirectory } from './user-directory.ts'
 type Choices = Record<string, Record<string, string>>
 
 /** A choice that holds in a directory and below it. */
-export interface DirectoryChoice {
+interface DirectoryChoice {
   /** Of the server or project that was chosen. */
   readonly id: string
   /** Where it was made. */
@@ -20,7 +20,7 @@ export interface DirectoryChoice {
 type Context = Pick<ProcessContext, 'env' | 'cwd'>
 
 /** What directories of this machine stand for on instances, kept in a file of the user's configuration. */
-export class DirectoryChoices {
+class DirectoryChoices {
   /**
    * @param file name in the directory `berth` of the user's configuration
    * @param remedy what to do once a damaged file is removed, as the end of a sentence

@@ -170,7 +170,7 @@ const MOUNT = 'Mount devpts on /dev/pts, with ptmxmode=666.'
  *
  * @param driver of the isolation that servers would have, on a writable directory; null if none is available
  */
-export async function examineTerminal(driver: ComputeDriver | null): Promise<Finding> {
+async function examineTerminal(driver: ComputeDriver | null): Promise<Finding> {
   const name = 'terminal'
   if (driver === null) return { name, status: 'absent', detail: 'not tried: no isolation can be used' }
   try {

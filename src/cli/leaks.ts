@@ -48,7 +48,7 @@ export interface Leak {
 }
 
 /** Where to look for leaks. */
-export interface LeakScope extends Pick<ProcessContext, 'env' | 'cwd'> {
+interface LeakScope extends Pick<ProcessContext, 'env' | 'cwd'> {
   /** A data directory, in place of the nearest one. */
   data: string | undefined
 }
@@ -157,7 +157,7 @@ export function findLeaks(scope: LeakScope): Leak[] {
  *
  * @returns the leaks that could not be removed
  */
-export async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
+async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   // Looks again before each kill, to spare instances that have started meanwhile.
   await killAll(() => {
     const own = ownProcesses()

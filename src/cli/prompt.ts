@@ -17,7 +17,7 @@ const CTRL_U = '\x15'
 export const isInteractive = ({ stdin, stderr }: ProcessContext): boolean => stdin.isTTY && stderr.isTTY
 
 /** How a prompt treats input that was typed before it. */
-export type TypeAhead = 'counts' | 'is thrown away'
+type TypeAhead = 'counts' | 'is thrown away'
 
 /**
  * Asks for a line at the terminal, or for several pasted at once. Ctrl-C raises SIGINT, whose handler has to abort

@@ -7,7 +7,7 @@ import type { OutputStream } from './process-context.ts'
 const RETRY_DELAYS_MS = [0, 50, 100, 200, 500] as const
 
 /** A stream of an instance, to follow across restarts and resets. */
-export interface FollowedStream<Connection, Item> {
+interface FollowedStream<Connection, Item> {
   readonly connection: Connection
   /**
    * Connects again after a failure. The instance may have a new address after a restart, and none of the earlier items

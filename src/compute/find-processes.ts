@@ -38,7 +38,7 @@ export interface ProcessInfo {
 }
 
 /** Selects processes that belong together. */
-export interface ProcessFamily {
+interface ProcessFamily {
   /** These processes and all their descendants, */
   roots: readonly number[]
   /** processes in these sessions, */

@@ -5,7 +5,7 @@ import type { Compute, Handle, Limits } from './driver.ts'
 import type { Sandbox } from './sandbox.ts'
 
 /** Called when a sandbox ended without being asked to. */
-export type SandboxExitListener = (serverId: string, reason: string) => void
+type SandboxExitListener = (serverId: string, reason: string) => void
 
 /** The sandboxes that run in this process, by server. */
 export class SandboxRegistry {

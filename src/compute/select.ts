@@ -3,7 +3,7 @@ import { StartupError } from '../errors.ts'
 import type { ComputeDriver, Enforced, Probe } from './driver.ts'
 
 /** A driver that cannot be used here. */
-export interface RejectedDriver {
+interface RejectedDriver {
   name: Isolation
   reason: string
   remedy: string

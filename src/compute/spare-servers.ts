@@ -23,7 +23,7 @@ interface Spare {
 }
 
 /** A spare server that is to be created. */
-export interface TakenSpare {
+interface TakenSpare {
   readonly id: string
   /** Removes the server unless it was started meanwhile. To be called when its creation has ended. */
   release(): Promise<void>

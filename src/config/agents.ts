@@ -8,7 +8,7 @@ export const AGENTS = ['scripted', 'openai', 'anthropic', 'command'] as const
 export type AgentName = (typeof AGENTS)[number]
 
 /** How a command agent receives the goal. */
-export const AGENT_INPUTS = ['argument', 'stdin'] as const
+const AGENT_INPUTS = ['argument', 'stdin'] as const
 
 /** What one piece of an agent's work may use before it fails. */
 export interface AgentLimits {

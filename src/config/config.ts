@@ -76,7 +76,7 @@ export interface Config extends AgentConfig {
 }
 
 /** One option of `serve`: a flag, an environment variable and a key of the config file at once. */
-export interface ConfigOption {
+interface ConfigOption {
   /** The flag without dashes, as in `idle-timeout`. */
   readonly name: string
   /** Placeholder after the flag in help texts; missing for a switch. */

@@ -11,7 +11,7 @@ import { checkValue, plainUrl } from './check-value.ts'
 import { CONFIG_OPTIONS, type Config, environmentName, SECRET_OPTIONS } from './config.ts'
 
 /** The sources of a configuration. */
-export interface ConfigSources {
+interface ConfigSources {
   /** Flags as given, by option name. */
   flags: Record<string, unknown>
   env: Record<string, string | undefined>

@@ -11,13 +11,13 @@ import type { Database } from '../storage/database.ts'
  *
  * @param path requested path; the request's URL is invalid if its Host header is
  */
-export type FailurePage = (failure: BerthError, request: Request, path: string) => Response | null
+type FailurePage = (failure: BerthError, request: Request, path: string) => Response | null
 
 /** Returns the methods of a path; none for an unknown path. */
-export type MethodsOf = (path: string) => string[]
+type MethodsOf = (path: string) => string[]
 
 /** Options of `errorAnswers`. */
-export interface ErrorAnswersOptions {
+interface ErrorAnswersOptions {
   /** Renders failures of paths that browsers open, or that clients of another protocol call. */
   page?: FailurePage | undefined
   /** The database of the requests. If it is closed, a failed request was overtaken by a reset. */

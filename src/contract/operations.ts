@@ -135,7 +135,7 @@ export const CONTROL_OPERATIONS = {
 export type ApiOperationId = keyof typeof API_OPERATIONS
 
 /** The id of an operation of the control API. */
-export type ControlOperationId = keyof typeof CONTROL_OPERATIONS
+type ControlOperationId = keyof typeof CONTROL_OPERATIONS
 
 /** The id of any operation. */
 export type OperationId = ApiOperationId | ControlOperationId

@@ -19,7 +19,7 @@ const SHAPE = Symbol('berth.shape')
  * Validates a body in the form in which Elysia accepts validators of other libraries (Standard Schema 1). It creates
  * the error itself, which gives messages berth's wording.
  */
-export interface CheckedBody<Output> {
+interface CheckedBody<Output> {
   readonly '~standard': {
     readonly version: 1
     readonly vendor: 'berth'

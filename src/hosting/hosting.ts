@@ -23,7 +23,7 @@ import type { ReservedPort } from './sites/upstream.ts'
 const APP_ID = /^(?:prj|srv)_/
 
 /** Dependencies of `Hosting`. */
-export interface HostingDependencies {
+interface HostingDependencies {
   clock: Clock
   logger: Logger
   servers: AppServers

@@ -8,7 +8,7 @@ import type { FileResponse, ServeFiles } from './sites/upstream.ts'
 const LOG_LINES = 20
 
 /** The app that a page is about. */
-export interface PageApp {
+interface PageApp {
   readonly serverId: string
   /** Slug of the project; null for what a server publishes. */
   readonly slug: string | null

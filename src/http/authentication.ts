@@ -22,7 +22,7 @@ export type Admission =
   | { readonly access: Access; readonly form?: FormShape | undefined; readonly readsBytes?: boolean }
 
 /** Receives the read body of a request, with the settings of its response. */
-export type BodyListener = (set: { headers: object }, ...seen: Parameters<BodyWitness>) => void
+type BodyListener = (set: { headers: object }, ...seen: Parameters<BodyWitness>) => void
 
 /** Returns the caller of a bearer credential, or null if it is invalid. */
 export type Authenticate = (credential: string, request: Request) => Caller | null
@@ -176,7 +176,7 @@ export class Uploads {
 }
 
 /** Dependencies of the macro `access`. */
-export interface AccessOptions {
+interface AccessOptions {
   callers: Callers
   uploads: Uploads
   /** The largest body in bytes. */

@@ -1,5 +1,5 @@
 /** The header by which berth's own clients say who they are. */
-export const CLIENT_HEADER = 'x-berth-client'
+const CLIENT_HEADER = 'x-berth-client'
 
 /** Berth's own clients. */
 export const OWN_CLIENTS = ['cli', 'dashboard'] as const

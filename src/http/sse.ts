@@ -16,7 +16,7 @@ export type StreamRun = (send: SendEvent, gone: AbortSignal) => Promise<void>
  *
  * @returns a function that stops watching
  */
-export type StreamEnd = (end: (why: BerthError) => void) => () => void
+type StreamEnd = (end: (why: BerthError) => void) => () => void
 
 /** Milliseconds between comments that keep proxies from closing a quiet stream. */
 const KEEP_ALIVE_MS = 15_000

@@ -34,7 +34,7 @@ export interface GenerationDependencies
 }
 
 /** Dependencies of the control API of a generation. */
-export interface ControlDependencies {
+interface ControlDependencies {
   services: Services
   credentials: CredentialsFile
   /** The callers of running requests. */

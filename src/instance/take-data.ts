@@ -6,7 +6,7 @@ import { type EphemeralDirectory, makeEphemeral } from '../storage/ephemeral.ts'
 import { type Heartbeat, NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
 
 /** The data directory of a berth, and what differs for one that is used once. */
-export interface TakenData {
+interface TakenData {
   readonly dataDirectory: DataDirectory
   readonly isEphemeral: boolean
   /** The clock of the snapshot that it was filled with; null without one. */

@@ -8,7 +8,7 @@ export const LOCALHOST = /(?:^|\.)localhost$/
 const PROVIDER_ADDRESSES = new Set(['168.63.129.16'])
 
 /** The kind of an address: `public`, `loopback`, or the name of its special range. */
-export type AddressKind = 'public' | 'loopback' | (string & {})
+type AddressKind = 'public' | 'loopback' | (string & {})
 
 /** Reports whether a host is an address. IPv6 has no brackets here. */
 export const isAddress = (host: string): boolean =>

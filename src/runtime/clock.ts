@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 /** What a timer is for, so a person knows what will happen when time passes. */
-export interface TimerPurpose {
+interface TimerPurpose {
   /** A noun and what happens to it, such as `server.sleep`. */
   readonly name: string
   /** Id of the thing that it happens to; null if there is none. */
@@ -9,7 +9,7 @@ export interface TimerPurpose {
 }
 
 /** A timer that waits. */
-export interface DueTimer extends TimerPurpose {
+interface DueTimer extends TimerPurpose {
   /** When it is due by the calendar as it is now, milliseconds since 1970. */
   readonly at: number
 }
@@ -59,7 +59,7 @@ export interface Machine {
 }
 
 /** This machine. */
-export const thisMachine: Machine = { monotonic: () => performance.now(), calendar: () => Date.now() }
+const thisMachine: Machine = { monotonic: () => performance.now(), calendar: () => Date.now() }
 
 /** The state of a clock, to be restored later. */
 export interface ClockState {

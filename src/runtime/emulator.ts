@@ -17,7 +17,7 @@ const TITLES = [0, 1, 2]
 const LINK = 8
 
 /** The options of `openEmulator`. */
-export interface EmulatorOptions {
+interface EmulatorOptions {
   columns: number
   rows: number
   /** Rows above the screen that are kept. */

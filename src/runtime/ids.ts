@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts'
 import type { Random } from './random.ts'
 
 /** The prefix of an id, which names the kind of thing. */
-export type IdPrefix =
+type IdPrefix =
   | 'acct'
   | 'key'
   | 'srv'

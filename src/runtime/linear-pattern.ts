@@ -6,7 +6,7 @@ export class PatternError extends Error {
 }
 
 /** Options of `compilePattern`. */
-export interface PatternOptions {
+interface PatternOptions {
   /** Flags of RE2, such as `RE2JS.MULTILINE`. */
   flags: number
   /** Most instructions of the compiled expression. With the length of the text, it bounds the time of a match. */

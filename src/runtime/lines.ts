@@ -20,7 +20,7 @@ const KEPT_OF_DROPPED = 50
 const QUIET_MS = 200
 
 /** The options of a `LineStream`. */
-export interface LineOptions {
+interface LineOptions {
   masks: Masks
   /** Receives each line, masked and clean. */
   onLine(text: string): void

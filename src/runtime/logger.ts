@@ -5,7 +5,7 @@ export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /** Fields of a log message. Never a credential, a file's content or a command's text. */
-export type LogFields = Record<string, unknown>
+type LogFields = Record<string, unknown>
 
 /** Takes one message of one level. */
 export interface Logger {

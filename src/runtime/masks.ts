@@ -1,7 +1,7 @@
 import { Patterns, SHORTEST_PATTERN, type Span } from './patterns.ts'
 
 /** Values shorter than this are not masked: they would blot out half of every log. */
-export const SHORTEST_MASKED = SHORTEST_PATTERN
+const SHORTEST_MASKED = SHORTEST_PATTERN
 
 /** Shortest base64 of a value's inner part that is looked for: a shorter one occurs by chance. */
 const SHORTEST_INNER = 8

@@ -31,7 +31,7 @@ export interface HelperOptions {
 }
 
 /** How a helper ended. */
-export interface HelperResult {
+interface HelperResult {
   /** Null if a signal ended it. */
   readonly exitCode: number | null
   readonly stdout: string

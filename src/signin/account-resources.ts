@@ -7,14 +7,14 @@ export interface ReachableSources {
 }
 
 /** A server, as a person knows it. */
-export interface ServerName {
+interface ServerName {
   id: string
   /** Its short label. */
   task: string
 }
 
 /** A project, as a person knows it. */
-export interface ProjectName {
+interface ProjectName {
   id: string
   name: string
   slug: string

@@ -18,7 +18,7 @@ import { makePrivate, remove, writePrivate } from './private-file.ts'
 import { finishSwap } from './state.ts'
 
 /** The running instance's entry in the data directory, for the command line. */
-export interface InstanceFile {
+interface InstanceFile {
   pid: number
   base_url: string
   version: string

@@ -36,7 +36,7 @@ export interface Heartbeat {
 export const NO_HEARTBEAT: Heartbeat = { take: () => null, beat() {} }
 
 /** A heartbeat that its owner closes. */
-export interface OpenHeartbeat extends Heartbeat {
+interface OpenHeartbeat extends Heartbeat {
   /** Removes the file. */
   close(): void
 }
@@ -90,7 +90,7 @@ function openFile(path: string, dataDir: string): OpenHeartbeat | null {
 }
 
 /** The file of a heartbeat that nothing needs. */
-export interface AbandonedHeartbeat {
+interface AbandonedHeartbeat {
   readonly path: string
   /** The data directory, which is gone. */
   readonly dataDir: string

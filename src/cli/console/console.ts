@@ -9,7 +9,7 @@ import { requestText } from '../requests/text.ts'
 import { type Keys, readKeys } from './keys.ts'
 
 /** The instance that a console shows. */
-export interface ConsoleInstance {
+interface ConsoleInstance {
   readonly baseUrl: string
   readonly adminToken: string
   /** Whether a reset loses what is kept for the next start. */

@@ -15,7 +15,7 @@ const PARTIAL = '.berth-cp-'
 const ALL_PERMISSIONS = 0o700
 
 /** Notified of a copy from a server. */
-export interface DownloadListener extends UnpackListener {
+interface DownloadListener extends UnpackListener {
   /** Called with the size of what is copied, in bytes, if that is known. */
   expect(bytes: number): void
 }

@@ -30,7 +30,7 @@ export interface FilePiece {
 }
 
 /** What of a directory is sent in one request. */
-export interface DirectoryPart {
+interface DirectoryPart {
   readonly survey: DirectorySurvey
   /** Those files of it that are pieces. */
   readonly pieces: readonly FilePiece[]

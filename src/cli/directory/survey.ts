@@ -28,7 +28,7 @@ export interface LocalLink {
 }
 
 /** Why an entry of a directory is not sent. */
-export type SkipReason =
+type SkipReason =
   /** `.env` and similar files, whose values may be secret. */
   | 'secret'
   /** Ignored by a `.gitignore` or `.berthignore` file. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
 
 /** Name of the log in a data directory. */
-export const LOG_NAME = 'berth.log'
+const LOG_NAME = 'berth.log'
 
 /** Size in bytes above which a log is renamed when it is opened, replacing the previous one. */
 const LARGE_BYTES = 10 * 2 ** 20

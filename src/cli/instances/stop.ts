@@ -22,7 +22,7 @@ export interface StoppedInstance {
 }
 
 /** How to stop an instance. */
-export interface StopOptions {
+interface StopOptions {
   /** Milliseconds that an orderly stop may take. */
   timeoutMs: number
   /** Whether to kill it after that. */

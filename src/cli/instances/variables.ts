@@ -59,7 +59,7 @@ function readCredentials(directory: string): CredentialsFile {
 export const ENV_SHELLS = ['bash', 'fish', 'powershell', 'json'] as const
 
 /** One of `ENV_SHELLS`. */
-export type EnvShell = (typeof ENV_SHELLS)[number]
+type EnvShell = (typeof ENV_SHELLS)[number]
 
 /** Returns the variables as shell code. Unsets a null variable, which may be another instance's. */
 export function shellText(variables: InstanceVariables, shell: EnvShell): string {

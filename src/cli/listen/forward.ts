@@ -22,7 +22,7 @@ export interface ForwardResult {
 }
 
 /** Target and secret of forwarded events. */
-export interface ForwardOptions {
+interface ForwardOptions {
   url: string
   secret: string
   /** Aborts the request. */

@@ -13,7 +13,7 @@ import { type EmittedEvent, type EventConnection, followEvents, type ListenEvent
 import { type ForwardResult, forward } from './forward.ts'
 
 /** Options of `berth listen`. */
-export interface ListenOptions {
+interface ListenOptions {
   /** URL to forward events to; undefined to show them only. */
   target: string | undefined
   events: ReadonlySet<EventName>

@@ -19,7 +19,7 @@ export interface Approval {
 }
 
 /** A sign-in to approve. */
-export interface ApprovalOptions {
+interface ApprovalOptions {
   baseUrl: string
   label: string | undefined
   /** Whether to open a browser. */
@@ -102,7 +102,7 @@ const aborted = (signal: AbortSignal): Promise<never> =>
   })
 
 /** The secrets of one sign-in (RFC 7636). */
-export interface PkceAttempt {
+interface PkceAttempt {
   /** Sent only to the instance, with the code (RFC 7636, section 4.1). */
   readonly verifier: string
   /** S256 of the verifier, sent through the browser. */

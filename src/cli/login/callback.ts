@@ -11,7 +11,7 @@ export interface ResultPage {
 }
 
 /** A callback of the browser. */
-export interface Callback {
+interface Callback {
   /** Null if the person denied the request. */
   code: string | null
   /** Shows the result in the browser, whose page waits for it. */
@@ -19,7 +19,7 @@ export interface Callback {
 }
 
 /** A listener for one callback. */
-export interface CallbackListener {
+interface CallbackListener {
   port: number
   /** Resolves when the browser returns with the right state. */
   arrived: Promise<Callback>

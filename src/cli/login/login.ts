@@ -15,7 +15,7 @@ import { revoke } from './revoke.ts'
 import { findLogin, findTarget } from './target.ts'
 
 /** Options of a sign-in. */
-export interface LoginOptions extends ConnectionOptions {
+interface LoginOptions extends ConnectionOptions {
   /** Whether to open a browser on this machine. */
   browser: boolean
   label?: string | undefined

@@ -9,7 +9,7 @@ import { type Column, table } from '../table.ts'
 import { readLogins } from './credentials.ts'
 
 /** The scope of a credential; null if the instance does not report it. */
-export type KeyScope = 'account' | 'limited' | null
+type KeyScope = 'account' | 'limited' | null
 
 /** The instance and credential of commands, for `berth whoami --json`. */
 export interface Identity {
@@ -33,7 +33,7 @@ export interface Identity {
 }
 
 /** A stored sign-in, without secrets. */
-export interface RememberedLogin {
+interface RememberedLogin {
   base_url: string
   account_id: string
   key_id: string

@@ -33,7 +33,7 @@ const buildFacts = (build: Build): [string, string][] => [
 ]
 
 /** Returns the progress of a build. The API has no failed status: a failed build is completed without a URL. */
-export function buildStatus({ status, url, steps }: Build): string {
+function buildStatus({ status, url, steps }: Build): string {
   if (status === 'queued') return 'queued'
   if (status === 'completed' && url !== null) return 'completed'
   const at = steps.find((step) => step.status !== 'done')?.key ?? 'plan'
@@ -179,7 +179,7 @@ async function readGoal(given: string, context: ProcessContext): Promise<string>
 }
 
 /** Lists the builds of a server, or of all servers that the key reaches, newest first. */
-export async function listBuilds(
+async function listBuilds(
   client: Client,
   server: string | undefined,
   signal?: AbortSignal,

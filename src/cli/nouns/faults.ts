@@ -58,7 +58,7 @@ export function effectText(effect: Fault['effect']): string {
 }
 
 /** Returns a fault in a line: `exec.run: 502`. */
-export const faultText = ({ match, effect }: Fault): string => `${matchText(match)}: ${effectText(effect)}`
+const faultText = ({ match, effect }: Fault): string => `${matchText(match)}: ${effectText(effect)}`
 
 /** Returns when a fault strikes: `2 times after 1, chance 0.3 (seed 7)`. */
 function whenText({ times, after, probability, seed }: Fault): string {

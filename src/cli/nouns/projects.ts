@@ -75,7 +75,7 @@ function nextStart({ restarts_at, attempt }: NonNullable<Project['crash']>): str
 }
 
 /** Returns the state of the app, and how far its bring-up is if that is not over. */
-export function projectStatus(project: Project): string {
+function projectStatus(project: Project): string {
   return project.port_taken === true ? `${appStatus(project)}, port taken` : appStatus(project)
 }
 

@@ -14,7 +14,7 @@ import { StatusLine } from '../status-line.ts'
 import { isFinal, waitUntilFinal, watchBringUp } from './follow.ts'
 
 /** The response of the API to a push. */
-export type PushResponse = ResponseOf<'projects.push'>
+type PushResponse = ResponseOf<'projects.push'>
 
 /** What a push has led to. */
 export interface PushOutcome {

@@ -15,7 +15,7 @@ const PATIENCE_MS = 5_000
 const RECENT_S = 10
 
 /** How an app that takes changes of its files by itself has taken one. */
-export interface TakenChange {
+interface TakenChange {
   /** Whether it responds as it should; true if it cannot be asked. */
   readonly isUp: boolean
   /** The status of its health page; null if it is private or does not respond. */

@@ -12,7 +12,7 @@ const METHOD_WIDTH = 'DELETE'.length
 const INDENT = ' '.repeat('00:00:00  '.length)
 
 /** How requests are shown. */
-export interface RequestStyle {
+interface RequestStyle {
   /** With the bodies of request and response. */
   readonly bodies: boolean
   /** With their headers. */

@@ -5,10 +5,10 @@ import type { ProcessContext } from '../process-context.ts'
 import { signalExitCode } from './signals.ts'
 
 /** The command that runs, with the streams of this process. */
-export type RunningCommand = Bun.Subprocess<'inherit', 'inherit', 'inherit'>
+type RunningCommand = Bun.Subprocess<'inherit', 'inherit', 'inherit'>
 
 /** How to start a command. */
-export interface CommandStart {
+interface CommandStart {
   /** Path of its program. */
   program: string
   /** Its words as given. */

@@ -14,7 +14,7 @@ const SIZE = 128
 const BLOCKS = Math.floor((END - FIRST) / SIZE)
 
 /** A block of ports reserved for one instance. */
-export interface PortBlock {
+interface PortBlock {
   readonly ports: PortRange
   /** Frees the block. */
   release(): void

@@ -7,13 +7,13 @@ import { enterRawMode } from './raw-mode.ts'
 import { EscapeReader } from './typed.ts'
 
 /** A terminal of a server. */
-export interface TerminalRef {
+interface TerminalRef {
   readonly serverId: string
   readonly terminalId: string
 }
 
 /** How an attachment has ended. */
-export type AttachEnd =
+type AttachEnd =
   | { readonly type: 'exited'; readonly exitCode: number }
   /** The person has left; the program runs on. */
   | { readonly type: 'left' }

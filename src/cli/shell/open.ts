@@ -9,7 +9,7 @@ import { attach, ownSize } from './attach.ts'
 const CONNECTION_LOST = 255
 
 /** A terminal to attach to: one that runs, or a new one. */
-export type TerminalWish = {
+type TerminalWish = {
   readonly serverId: string
   /** Whether to say that the program has ended. */
   readonly saysEnd?: true

@@ -1,5 +1,5 @@
 /** What a person wants by typed bytes. */
-export type Wish = { readonly type: 'send'; readonly data: Buffer } | { readonly type: 'leave' | 'help' }
+type Wish = { readonly type: 'send'; readonly data: Buffer } | { readonly type: 'leave' | 'help' }
 
 const TILDE = 0x7e
 const LINE_ENDS: ReadonlySet<number> = new Set([0x0a, 0x0d])

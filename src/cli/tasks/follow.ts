@@ -21,7 +21,7 @@ import {
 import { TranscriptView } from './view.ts'
 
 /** The outcome of a followed task: its end, or a question that is not answered here. */
-export type TaskOutcome = Pick<Task, 'status' | 'result' | 'question'>
+type TaskOutcome = Pick<Task, 'status' | 'result' | 'question'>
 
 /** A task to follow. */
 interface FollowRequest {

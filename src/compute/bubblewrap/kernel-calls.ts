@@ -61,7 +61,7 @@ const RETURNS = 100
  * The system calls by which root gives a sandbox a user of the kernel's own. Some change the calling thread alone, and
  * are undone before they return: they must be called on the main thread, which starts the sandboxes.
  */
-export interface KernelCalls {
+interface KernelCalls {
   /**
    * Makes a user namespace.
    *

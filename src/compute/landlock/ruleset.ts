@@ -19,7 +19,7 @@ const SCOPE_ABSTRACT_UNIX_SOCKET = 1n << 0n
 const SCOPE_SIGNAL = 1n << 1n
 
 /** The rights that rules can name under this kernel's Landlock. */
-export interface Rights {
+interface Rights {
   /** All rights over files. A right that no rule grants is denied. */
   all: bigint
   /** Reading and executing. */

@@ -12,7 +12,7 @@ const DISK_SPEED = 1e6
 const COST_FACTOR = 20
 
 /** The options of a `DiskWatch`. */
-export interface DiskWatchOptions {
+interface DiskWatchOptions {
   /** Bytes that the workspace may use. */
   limit: number
   /** Measures the bytes in use. */

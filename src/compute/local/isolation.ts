@@ -75,7 +75,7 @@ export interface Launch extends SpawnPlan {
 export class LaunchRefused extends ComputeError {}
 
 /** A user of the kernel's for one sandbox. */
-export interface LaunchUser {
+interface LaunchUser {
   /** Completes the sandbox that a process is in, when sandboxd is ready and before the first command. */
   attachWorkspace(pid: number): void
   /** Gives the user back, when nothing of the sandbox runs. May be called again. */

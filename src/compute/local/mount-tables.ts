@@ -7,7 +7,7 @@ import { listProcesses } from '../find-processes.ts'
 export const WORKSPACE = '/workspace'
 
 /** A process that has the workspace of a server mounted. */
-export interface Occupant {
+interface Occupant {
   pid: number
   serverId: string
 }

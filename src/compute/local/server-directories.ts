@@ -8,7 +8,7 @@ import { STAGING, StagingArea } from './staging.ts'
 import { removeEntry } from './tree.ts'
 
 /** The handle of a server on this machine. The directory is relative to the data directory, which may be moved. */
-export interface LocalHandle extends Handle {
+interface LocalHandle extends Handle {
   readonly kind: 'local'
   readonly folder: string
 }

@@ -57,7 +57,7 @@ export function etcFiles(): SystemPath[] {
 }
 
 /** The directories of a PATH that commands keep. */
-export interface ToolDirectories {
+interface ToolDirectories {
   /** The PATH that is left. */
   path: string
   /** Directories outside the system's own that PATH leads to, with the libraries beside them. */

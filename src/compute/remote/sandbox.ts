@@ -17,7 +17,7 @@ import { readAddresses, readBoolean, readConsumption } from './read-response.ts'
 const STOP_MARGIN_MS = 2_000
 
 /** The options of `RemoteSandbox.start`. */
-export interface RemoteStart {
+interface RemoteStart {
   /** The way to a sandboxd that was started with `--stdio`; belongs to the sandbox from here on. */
   transport: Transport
   /** How a peer is noticed that is gone; null if the transport reports it. */

@@ -41,7 +41,7 @@ import {
 const MAX_PATH_BYTES = 4096
 
 /** The options of a `RemoteWorkspace`. */
-export interface RemoteWorkspaceOptions {
+interface RemoteWorkspaceOptions {
   /** Connects to a sandboxd whose workspace it is. Called for each operation. Throws `ComputeError`. */
   connect(): Promise<Pick<SandboxdClient, 'call'>>
   /** Absolute path of a directory of this machine in which to prepare what is sent; out of reach of servers. */

@@ -2,7 +2,7 @@ import { encodeFrame, encodeJson, type FrameHandler, FrameReader } from './proto
 import type { Transport } from './transport.ts'
 
 /** A channel's transport and event handlers. */
-export interface ChannelOptions {
+interface ChannelOptions {
   /** Belongs to the channel from here on; not yet open. */
   transport: Transport
   /** Largest payload taken. */
@@ -61,7 +61,7 @@ export class FrameChannel {
 }
 
 /** The part of a transport that a writer needs: `write` accepts what fits and returns the number of bytes. */
-export interface ByteSink {
+interface ByteSink {
   write(data: Uint8Array): number
 }
 

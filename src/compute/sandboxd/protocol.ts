@@ -219,11 +219,6 @@ export interface ExitReport {
   truncated: boolean
 }
 
-/** Payload of `failure`: the command could not be started. */
-export interface FailureReport {
-  message: string
-}
-
 /** The peer broke the protocol; nothing more is read from it. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'

@@ -58,7 +58,7 @@ const OWN_NAMESPACES = { mounts: ['/tmp', '/dev/shm', '/run'], ownSegments: true
 const SHARED = { mounts: [], ownSegments: false }
 
 /** The options of `Sandboxd`. */
-export interface SandboxdOptions {
+interface SandboxdOptions {
   libc: Libc
   /** The connection to berth. */
   channel: FrameChannel
@@ -69,7 +69,7 @@ export interface SandboxdOptions {
 }
 
 /** Executes berth's frames: starts commands, passes their input and output on, and ends them. */
-export class Sandboxd {
+class Sandboxd {
   readonly #options: SandboxdOptions
   readonly #commands = new Map<number, Command>()
   #configuration: SandboxdConfiguration | null = null

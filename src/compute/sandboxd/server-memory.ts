@@ -6,14 +6,14 @@ import type { Libc } from './libc.ts'
 import type { SocketMemory, SocketMeter } from './socket-memory.ts'
 
 /** Something that holds memory of a server. */
-export interface MemoryHolder {
+interface MemoryHolder {
   readonly bytes: number
   /** Frees what it holds. */
   end(): void
 }
 
 /** A server's memory. */
-export interface ServerMemory {
+interface ServerMemory {
   readonly bytes: number
   readonly holders: readonly MemoryHolder[]
 }

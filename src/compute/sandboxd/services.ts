@@ -19,7 +19,7 @@ export interface ServiceContext {
 }
 
 /** A failure whose kind berth is told. */
-export class ServiceError extends Error {
+class ServiceError extends Error {
   override readonly name = 'ServiceError'
 
   constructor(

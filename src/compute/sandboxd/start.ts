@@ -55,7 +55,7 @@ export function startOnPipes({ libc, command, stdin, pump, spawn }: StartOptions
 }
 
 /** The additional options of a start on a terminal. */
-export interface TerminalOptions extends StartOptions {
+interface TerminalOptions extends StartOptions {
   calls: PtyCalls
   /** Belongs to the start. */
   pty: Pty

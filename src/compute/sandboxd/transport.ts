@@ -144,7 +144,7 @@ export class PipeTransport implements Transport {
  * A connected socket of a process that idles for long. As long as Bun has a socket of its own, it wakes each second to
  * look for timeouts: that is most of what an idle server costs. This one is read as any file is.
  */
-export class QuietSocketTransport extends PipeTransport {
+class QuietSocketTransport extends PipeTransport {
   readonly #fd: number
   readonly #libc: Pick<Libc, 'send'>
 

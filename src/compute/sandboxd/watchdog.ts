@@ -8,7 +8,7 @@ import { measureMemory, type PrivateMemory } from './server-memory.ts'
 const INTERVAL_MS = 500
 
 /** The options of `Watchdog`. */
-export interface WatchdogOptions {
+interface WatchdogOptions {
   configuration: SandboxdConfiguration
   libc: Libc
   privateMemory: PrivateMemory

@@ -4,7 +4,7 @@ import type { OpenApiDocument, Parameter, Paths } from './model.ts'
 import type { SharedSchemas } from './schemas.ts'
 
 /** Properties of an operation that determine its shared parameters and failures. */
-export interface OperationTraits {
+interface OperationTraits {
   /** In lower case. */
   method: string
   /** Whether it takes the document's default credential. */

@@ -3,7 +3,7 @@ import { etagOf, isUnchanged } from '../../http/etag.ts'
 import type { DocumentFacts } from './facts.ts'
 
 /** An OpenAPI document to serve: its app, path and facts. */
-export interface ServedDocument {
+interface ServedDocument {
   /** Called at the first request. */
   app(): AnyElysia | Promise<AnyElysia>
   path?: string

@@ -27,7 +27,7 @@ export interface ReferencePage {
 }
 
 /** A reference whose parts for all browsers are rendered. */
-export interface RenderedReference {
+interface RenderedReference {
   readonly introduction: Html
   readonly contents: Html
   readonly body: Html

@@ -1,7 +1,7 @@
 import type { ReferenceOperation } from './reference.ts'
 
 /** A way to send the request of an operation. */
-export interface Sample {
+interface Sample {
   /** Its tab. */
   readonly label: string
   readonly text: string

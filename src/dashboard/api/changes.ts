@@ -12,7 +12,7 @@ export interface Change {
 }
 
 /** Whether the page hears of changes: `lost` while it tries to connect again. */
-export type ConnectionState = 'connecting' | 'live' | 'lost'
+type ConnectionState = 'connecting' | 'live' | 'lost'
 
 type Listener = (change: Change) => void
 

@@ -7,7 +7,7 @@ import { Icon, type IconName } from './icon.tsx'
 type Look = 'primary' | 'plain' | 'danger' | 'quiet'
 
 /** Properties of a button. */
-export interface ButtonProps {
+interface ButtonProps {
   /** What it does. While a promise that it returns is pending, the button waits; its failure is shown. */
   onClick?: (() => unknown) | undefined
   look?: Look

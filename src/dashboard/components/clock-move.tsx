@@ -15,7 +15,7 @@ type Goal = { readonly advance: string; readonly ms: number } | { readonly set: 
 export const FAR_MS = 86_400_000
 
 /** Moves the clock, with a question before if that needs one. */
-export interface ClockMover {
+interface ClockMover {
   /** Moves the clock. Asks first if this browser's session ends on the way, or from a distance on. */
   readonly move: (goal: Goal, asksFrom?: number) => Promise<void>
   /** The question, while there is one. */

@@ -6,7 +6,7 @@ import { FieldError, RefusedField } from './field.tsx'
 import { isSubmit, SubmitKeys, submitKeysTitle } from './submit-keys.tsx'
 
 /** Properties of a dialog. */
-export interface DialogProps {
+interface DialogProps {
   title: string
   onClose: () => void
   children: ComponentChildren

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } fro
 import { type RowKey, RowPositions } from './row-positions.ts'
 
 /** Properties of a virtual list. */
-export interface VirtualListProps<Item> {
+interface VirtualListProps<Item> {
   items: readonly Item[]
   /** Height of a row in pixels; of one that may be higher, the usual one. */
   rowHeight: number

@@ -16,7 +16,7 @@ interface Entry {
 }
 
 /** The navigation, in groups. */
-export const NAVIGATION: readonly (readonly Entry[])[] = [
+const NAVIGATION: readonly (readonly Entry[])[] = [
   [
     { path: '/', label: 'Timeline', icon: 'timeline', keys: 'g h' },
     { path: '/dashboard/requests', label: 'Requests', icon: 'requests', keys: 'g r', isAdmin: true },

@@ -5,7 +5,7 @@ import type { Changes } from '../api/changes.ts'
 const TICK_MS = 5_000
 
 /** What was done to the clock. */
-export interface ClockSteering {
+interface ClockSteering {
   readonly isFrozen: boolean
   /** How far it is ahead of the machine's calendar, in milliseconds. */
   readonly offsetMs: number

@@ -13,7 +13,7 @@ export interface Loadable<Value> {
 }
 
 /** How a collection is loaded and kept up to date. */
-export interface CollectionOptions<Value> {
+interface CollectionOptions<Value> {
   /** Type of its changes on the live stream; undefined for a collection without. */
   type?: string
   load: () => Promise<readonly Value[]>

@@ -17,10 +17,10 @@ const MOST_RUNNING = 3
 const GATHER_MS = 50
 
 /** How a command ended. */
-export type CommandEnd = Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
+type CommandEnd = Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
 
 /** A part of what a command printed. */
-export interface Printed {
+interface Printed {
   readonly stream: 'stdout' | 'stderr'
   readonly text: string
 }

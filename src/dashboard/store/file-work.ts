@@ -2,14 +2,14 @@ import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Changes } from '../api/changes.ts'
 
 /** A text that was edited and is not saved. */
-export interface Draft {
+interface Draft {
   readonly text: string
   /** The file's text when the editing began. */
   readonly original: string
 }
 
 /** Where a person was in a tree of files. */
-export interface FilesPlace {
+interface FilesPlace {
   /** The file that was open; empty for none. */
   readonly file: string
   readonly openFolders: ReadonlySet<string>

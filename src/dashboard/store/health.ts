@@ -5,7 +5,7 @@ import type { ApiClient } from '../api/client.ts'
 import type { Clock } from './clock.ts'
 
 /** What runs, and what holds on its machine. */
-export type InstanceHealth = ResponseOf<'control.health'>
+type InstanceHealth = ResponseOf<'control.health'>
 
 /**
  * What is known of the instance as a whole: read at first, and whenever the page has connected, since another one may

@@ -3,7 +3,7 @@ import type { Change, Changes } from '../api/changes.ts'
 import type { Loadable, LoadState } from './collection.ts'
 
 /** How a history is loaded and kept up to date. */
-export interface HistoryOptions<Value> {
+interface HistoryOptions<Value> {
   /** Type of its messages on the live stream. */
   type: string
   /** Loads at most `limit` of what is kept, the newest first. */

@@ -2,7 +2,7 @@ import { type ReadonlySignal, signal } from '@preact/signals'
 import { messageOf } from '../api/failure.ts'
 
 /** A sentence about something that was done or failed. */
-export interface Notice {
+interface Notice {
   readonly id: number
   readonly text: string
   readonly isFailure: boolean

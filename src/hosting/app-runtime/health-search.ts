@@ -30,7 +30,7 @@ const PORT_POLL_MS = 200
 const NO_PAGE_FACTOR = 5
 
 /** The options of a `HealthSearch`. */
-export interface HealthSearchOptions {
+interface HealthSearchOptions {
   /** The port assigned to the app. */
   assignedPort: number
   /** Returns the addresses on which its processes listen; null if they cannot be seen. */

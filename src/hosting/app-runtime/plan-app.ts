@@ -9,11 +9,10 @@ import { detectStatic } from './detect/static.ts'
 import { findVariables } from './detect/variables.ts'
 import { MANIFEST_FILE, type Manifest, parseManifest } from './manifest.ts'
 import { type AppError, type AppPlan, NoAppFound, type StartPlan } from './plan.ts'
-import { parseProcfile } from './procfile.ts'
 import { needTool, type Tools } from './tools.ts'
 
 /** An app's directory and the programs available to it. */
-export interface AppLocation {
+interface AppLocation {
   workspace: Workspace
   /** Relative to the workspace; empty for the workspace itself. */
   dir: string
@@ -76,6 +75,16 @@ export async function planApp({ workspace, dir, tools }: AppLocation): Promise<A
     watch: manifest.watch ?? false,
     env: await findVariables(app, manifest.env ?? {}),
   }
+}
+
+/** Parses a Procfile into commands by process type. Skips invalid lines. */
+function parseProcfile(text: string): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const line of text.split(/\r?\n/)) {
+    const [, name, command] = /^\s*([A-Za-z0-9_-]+)\s*:\s*(\S.*?)\s*$/.exec(line) ?? []
+    if (name !== undefined && command !== undefined && !found.has(name)) found.set(name, command)
+  }
+  return found
 }
 
 /** Returns the start that the app's author has stated; null if there is none. */

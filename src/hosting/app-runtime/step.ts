@@ -11,7 +11,7 @@ import { AppFailure } from './plan.ts'
 const TIMEOUT_MS = 15 * 60_000
 
 /** A command that prepares an app. */
-export interface PreparationStep {
+interface PreparationStep {
   /** What the command belongs to. */
   owner: CommandOwner
   sandbox: Sandbox

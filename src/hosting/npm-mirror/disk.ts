@@ -21,7 +21,7 @@ const KINDS: readonly Kind[] = ['tarballs', 'full', 'abbreviated', 'dists']
 const SHRINK_TO = 0.9
 
 /** A file that is being written, invisible until `commit`. */
-export interface IncomingFile {
+interface IncomingFile {
   readonly file: FileHandle
   /** Moves it to its final path atomically. */
   commit(kind: Kind, name: string): Promise<void>

@@ -14,7 +14,7 @@ export interface Dist {
 export type Dists = Readonly<Record<string, Dist>>
 
 /** The address of tarballs in a document that is sent to a client. */
-export type TarballUrl =
+type TarballUrl =
   /** With the mirror's own address. */
   | { readonly kind: 'mirror'; readonly origin: string }
   /** With npm's public address, which npm itself replaces by the address of its registry. */
@@ -23,7 +23,7 @@ export type TarballUrl =
   | { readonly kind: 'none' }
 
 /** npm's public registry. Lock files name it for packages of any origin. */
-export const PUBLIC_REGISTRY = 'https://registry.npmjs.org'
+const PUBLIC_REGISTRY = 'https://registry.npmjs.org'
 
 /** Replaces the beginning of a tarball's address in a cached document. */
 const ORIGIN_PLACEHOLDER = 'berth:'
@@ -49,7 +49,7 @@ export function rewriteTarballUrls(text: string, tarballUrl: TarballUrl): string
 }
 
 /** A registry's document in the form in which it is cached. */
-export interface ParsedDocument {
+interface ParsedDocument {
   /** JSON, with placeholders for the addresses of tarballs. */
   readonly text: string
   readonly dists: Dists

@@ -33,7 +33,7 @@ interface CachedDocument {
 }
 
 /** Dependencies of `Documents`. */
-export interface DocumentsOptions {
+interface DocumentsOptions {
   disk: DiskCache
   upstream: NpmRegistry
   index: DistIndex

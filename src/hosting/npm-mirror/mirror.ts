@@ -9,7 +9,7 @@ import { parsePath, type RegistryRequest } from './registry-request.ts'
 import { Tarballs } from './tarballs.ts'
 
 /** Options of a mirror. */
-export interface MirrorOptions {
+interface MirrorOptions {
   /** Absolute path of the cache's directory. */
   directory: string
   /** URL of the mirrored registry, without a trailing slash. */

@@ -23,7 +23,7 @@ export type DocumentResponse =
   | { readonly kind: 'document'; readonly document: unknown; readonly etag: string | null }
 
 /** Options of `NpmRegistry`. */
-export interface UpstreamOptions {
+interface UpstreamOptions {
   /** URL of the registry, without a trailing slash. */
   registry: string
   logger: Logger

@@ -20,7 +20,7 @@ const VERSION = /^[\w~^-][\w.~^+-]{0,127}$/
 const FILE = /^[\w~-][\w.~+-]{0,250}\.tgz$/
 
 /** Reports whether a text is a valid package name. */
-export const isPackageName = (name: string): boolean => name.length <= MAX_NAME && NAME.test(name)
+const isPackageName = (name: string): boolean => name.length <= MAX_NAME && NAME.test(name)
 
 /** Reports whether a text is a valid version or tag. */
 export const isVersion = (version: string): boolean => VERSION.test(version)

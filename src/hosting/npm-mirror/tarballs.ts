@@ -15,7 +15,7 @@ const MAX_TARBALL_BYTES = 2 ** 30
 const PART_BYTES = 2 ** 20
 
 /** Dependencies of `Tarballs`. */
-export interface TarballsOptions {
+interface TarballsOptions {
   disk: DiskCache
   upstream: NpmRegistry
   index: DistIndex
@@ -23,7 +23,7 @@ export interface TarballsOptions {
 }
 
 /** A verified tarball to send. */
-export interface Tarball {
+interface Tarball {
   readonly size: number
   /**
    * Its bytes, which stay readable if the cache removes the file meanwhile. Read a stream to its end or cancel it.

@@ -4,7 +4,7 @@ import type { RequestHead } from './http1/request-head.ts'
 import type { FileRequest, FileResponse, ServeFiles } from './upstream.ts'
 
 /** The client's connection that a file is sent to. */
-export interface FileTarget {
+interface FileTarget {
   readonly memory: HeadMemory
   readonly date: HttpDate
   /** Whether the connection stays open after the response. */

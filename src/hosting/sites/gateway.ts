@@ -12,7 +12,7 @@ import { type GatewayContext, type GatewayTimes, TIMES } from './site-state.ts'
 import { GatewayError, type ReservedPort, type Site, type SiteHost, type SiteOptions } from './upstream.ts'
 
 /** Options of a gateway. */
-export interface GatewayOptions {
+interface GatewayOptions {
   /** Address that sites listen on. */
   readonly host: string
   /** Ports for sites. */

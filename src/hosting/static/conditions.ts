@@ -9,7 +9,7 @@ export interface Validators {
 }
 
 /** The response to a conditional GET or HEAD. */
-export type ConditionResult = 'send' | 'not-modified' | 'failed'
+type ConditionResult = 'send' | 'not-modified' | 'failed'
 
 /** Evaluates the conditions of a GET or HEAD in the order of RFC 9110, section 13.2.2. Ignores malformed ones. */
 export function evaluate(request: FileRequest, { etag, modified }: Validators): ConditionResult {
@@ -52,7 +52,7 @@ function dateOf(text: string | null): number | null {
 }
 
 /** The bytes from `start` to `end`, `end` exclusive. */
-export interface ByteRange {
+interface ByteRange {
   readonly start: number
   readonly end: number
 }

@@ -28,7 +28,7 @@ type DocumentContent = Pick<Page, 'title' | 'header' | 'body' | 'isNarrow' | 'as
 }
 
 /** Builds a document that loads the stylesheet and the mark from the instance. Its mark leads to the start page. */
-export const htmlDocument = ({ header, head, ...content }: DocumentContent): Html =>
+const htmlDocument = ({ header, head, ...content }: DocumentContent): Html =>
   layOut({
     ...content,
     icon: MARK_URL,

@@ -3,9 +3,6 @@ import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import { dailyUsage } from './table.ts'
 
-/** What units were used for. */
-export type UsageKind = 'running' | 'task' | 'build'
-
 /** The use of a server on a day. */
 export type DailyUsageRow = typeof dailyUsage.$inferSelect
 

@@ -41,4 +41,4 @@ const GB = 1e9
 export const toGb = (bytes: number): number => bytes / GB
 
 /** Converts decimal gigabytes to bytes. */
-export const fromGb = (gb: number): number => Math.round(gb * GB)
+const fromGb = (gb: number): number => Math.round(gb * GB)

@@ -63,7 +63,7 @@ export interface ChangedObjects {
 }
 
 /** A message of `GET /changes` about an object. */
-export type AccountChange<Type extends keyof ChangedObjects = keyof ChangedObjects> = {
+type AccountChange<Type extends keyof ChangedObjects = keyof ChangedObjects> = {
   [Each in Type]: ChangeMessage<Each> & { readonly value: ChangedObjects[Each] | null }
 }[Type]
 

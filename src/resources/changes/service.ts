@@ -18,7 +18,7 @@ import { ChangeStreams, type StreamsDependencies } from './streams.ts'
 import type { AccountChangeType, Changes, ChangeType } from './types.ts'
 
 /** Dependencies of the streams. */
-export interface ChangesDependencies extends StreamsDependencies {
+interface ChangesDependencies extends StreamsDependencies {
   changes: Changes
   servers: ServersService
   projects: () => Promise<ProjectsService>

@@ -16,7 +16,7 @@ export type AccountChangeType =
   | 'account'
 
 /** The types of the objects of the instance, which only its operator sees. */
-export type InstanceChangeType =
+type InstanceChangeType =
   | 'request'
   | 'event'
   | 'delivery'

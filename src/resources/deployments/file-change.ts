@@ -6,7 +6,7 @@ import type { DeploymentRow } from './table.ts'
 const PACKAGE = /(?:^|\/)node_modules\//
 
 /** The files of a workspace that a push replaces and removes. */
-export interface PushedChange {
+interface PushedChange {
   /** Paths that the push describes. All others are removed if `isClean`. */
   readonly wanted: ReadonlySet<string>
   readonly isClean: boolean

@@ -36,7 +36,7 @@ export const locationOf = (
 ): AppWorkspace => ({ owner: OWNER, serverId, sandbox, workspace, directory: '', log, signal })
 
 /** The app of a publication, where it is prepared, and its variables. */
-export interface PublicationPlace {
+interface PublicationPlace {
   readonly app: HostedApp
   readonly location: AppWorkspace
   readonly environment: Readonly<Record<string, string>>

@@ -20,7 +20,7 @@ export function toManifest(entries: readonly ManifestEntry[]): FileManifest {
 }
 
 /** The differences between two trees, by content. */
-export interface ManifestDifference {
+interface ManifestDifference {
   /** Paths of files and links that the other tree lacks, or has with other content, another mode or another target. */
   readonly changed: string[]
   /** Paths that only the other tree has. */

@@ -11,7 +11,7 @@ import { SOURCE_LIMITS } from './sources/limits.ts'
 import { StagedPush } from './staged-push.ts'
 
 /** The directory that a client sends files for. */
-export interface PushTarget {
+interface PushTarget {
   /** Of the project, or of the server. */
   readonly id: string
   readonly workspace: Workspace
@@ -22,7 +22,7 @@ export interface PushTarget {
 }
 
 /** What has come of the files that a client describes. */
-export interface ReceivedFiles {
+interface ReceivedFiles {
   /** Paths whose content is still to be sent. */
   readonly missing: string[]
   /** Paths of the files and links that have come. */

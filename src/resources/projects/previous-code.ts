@@ -10,7 +10,7 @@ import type { UnfinishedChange, UnfinishedPushes } from './unfinished-pushes.ts'
 const MAX_KEPT_BYTES = 128 * 1024 * 1024
 
 /** What a project or a deployment was before a push. */
-export interface PreviousRecord {
+interface PreviousRecord {
   readonly plan: AppPlan | null
   /** Paths of the code that came from outside. */
   readonly paths: readonly string[]
@@ -227,11 +227,7 @@ export async function presentEntries(
 const below = (directory: string, path: string): string => (directory === '' ? path : `${directory}/${path}`)
 
 /** Removes files, and the directories that are empty then. */
-export async function removeFiles(
-  workspace: Workspace,
-  directory: string,
-  paths: readonly string[],
-): Promise<void> {
+async function removeFiles(workspace: Workspace, directory: string, paths: readonly string[]): Promise<void> {
   const parents = new Set<string>()
   for (const path of paths) {
     await workspace.remove(below(directory, path)).catch(ignoreMissing)

@@ -22,7 +22,7 @@ export interface RecoveryDependencies {
 }
 
 /** What became of the files that an earlier berth was changing, for a person. */
-export interface RecoveredFiles {
+interface RecoveredFiles {
   /** Whether the files are those of before; false if they are those of the push, or could not be recovered. */
   readonly isBefore: boolean
   readonly text: string

@@ -39,7 +39,7 @@ const unfinishedPushes = sqliteTable('unfinished_pushes', {
 })
 
 /** A push that has not come up, as it is stored. */
-export type UnfinishedPushRow = typeof unfinishedPushes.$inferSelect
+type UnfinishedPushRow = typeof unfinishedPushes.$inferSelect
 
 /** Records the changes of files that have not come up yet, one for each app. */
 export class UnfinishedPushes {

@@ -24,7 +24,7 @@ export const LOGIN_SHELL = [
 ].join('\n')
 
 /** Options of the environment of a login shell. */
-export interface LoginShellOptions {
+interface LoginShellOptions {
   /** Name of the server for the prompt. */
   name: string
   /** Absolute path of berth's own tools as the shell sees it. */

@@ -44,7 +44,7 @@ const TOUCH_MS = 1_000
 const BRIEF_ID = 'srv_'.length + 10
 
 /** Dependencies of the terminals. */
-export interface TerminalsDependencies {
+interface TerminalsDependencies {
   servers: ServersService
   secrets: SecretsService
   exec: ExecService
@@ -58,7 +58,7 @@ export interface TerminalsDependencies {
 }
 
 /** What a viewer that attaches brings along. */
-export interface Attachment {
+interface Attachment {
   request: Request
   query: AttachQuery
   /** Headers of the response to the handshake. */

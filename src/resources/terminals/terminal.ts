@@ -17,7 +17,7 @@ const MAX_TYPED = 16 * 1024 * 1024
 const MAX_ANSWERED = 64 * 1024
 
 /** What does not change about a terminal. */
-export interface TerminalFacts {
+interface TerminalFacts {
   readonly id: string
   readonly serverId: string
   readonly accountId: string

@@ -75,7 +75,7 @@ export function listMistakes(
 }
 
 /** Formats a path as text: `scenarios[1].steps[0].run`; empty for the whole document. */
-export const pathText = (path: JsonPath): string =>
+const pathText = (path: JsonPath): string =>
   path
     .map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`))
     .join('')

@@ -10,7 +10,7 @@ import { credentialScope, describeScope, isWholeAccount, type ResourceNames } fr
 import { browserName, destinationsOf, formatTime, lastUsedText } from './words.ts'
 
 /** The credentials and browsers that have access to an account. */
-export interface AccessOverview {
+interface AccessOverview {
   account: { id: string; label: string }
   keys: readonly ApiKey[]
   grants: readonly GrantView[]

@@ -4,7 +4,7 @@ import type { Random } from '../../runtime/random.ts'
 import { OneTimeSecrets } from '../one-time-secrets.ts'
 
 /** A person's approval of a login. */
-export interface LoginApproval {
+interface LoginApproval {
   accountId: string
   /** The browser's session. The approval is valid only while it is signed in. */
   sessionId: string

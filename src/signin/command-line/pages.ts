@@ -6,7 +6,7 @@ import { CODE_MS } from './codes.ts'
 import { fieldsOf, type KeyRequest } from './key-request.ts'
 
 /** The account that would own the key. */
-export interface KeyOwner {
+interface KeyOwner {
   id: string
   label: string
 }

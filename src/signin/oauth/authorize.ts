@@ -28,7 +28,7 @@ import { originOfResource } from './resource.ts'
 const QUERY_LIMIT = 7_500
 
 /** Dependencies of the authorization endpoint. */
-export interface AuthorizeOptions extends ReachableSources {
+interface AuthorizeOptions extends ReachableSources {
   queries: Queries
   browserRequests: BrowserRequests
   sessions: () => Promise<BrowserSessions>

@@ -22,7 +22,7 @@ export async function listScopeChoices(
 }
 
 /** A person's choice, or a sentence about why it cannot be granted. */
-export type ChosenScope = { scope: GrantedScope; fault?: never } | { scope?: never; fault: string }
+type ChosenScope = { scope: GrantedScope; fault?: never } | { scope?: never; fault: string }
 
 /**
  * Reads a person's choice: the whole account, or servers and projects. Ticking a project ticks its server too, since

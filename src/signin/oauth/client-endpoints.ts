@@ -13,7 +13,7 @@ import type { IssuedTokens, Tokens } from './tokens.ts'
 const REGISTRATION_LIMIT = 64 * 1024
 
 /** Dependencies of the endpoints that clients call. */
-export interface ClientEndpointsOptions {
+interface ClientEndpointsOptions {
   clients: OAuthClients
   codes: Codes
   tokens: Tokens

@@ -4,7 +4,7 @@ import { BerthError } from '../../errors.ts'
  * Registered error codes that berth uses (RFC 6749, 4.1.2.1 and 5.2; RFC 7591, 3.2.2; RFC 8707, 2; RFC 9101, 7;
  * OpenID Connect Core, 3.1.2.6).
  */
-export type ProblemCode =
+type ProblemCode =
   | 'invalid_request'
   | 'invalid_client'
   | 'invalid_grant'

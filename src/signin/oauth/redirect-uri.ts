@@ -1,5 +1,5 @@
 /** Largest number of characters in a redirect URI. */
-export const REDIRECT_URI_LIMIT = 1_000
+const REDIRECT_URI_LIMIT = 1_000
 
 /**
  * Matches a redirect to a program on this machine, up to its port (RFC 8252, 7.3), in any case (RFC 3986, 6.2.2.1).

@@ -19,7 +19,7 @@ import { clientRoute } from './problem.ts'
 import { Tokens } from './tokens.ts'
 
 /** Dependencies of the authorization server. */
-export interface OAuthRoutesOptions extends ReachableSources {
+interface OAuthRoutesOptions extends ReachableSources {
   queries: Queries
   clock: Clock
   ids: Ids

@@ -36,7 +36,7 @@ export interface IssuedTokens {
 }
 
 /** A client's request for new tokens (RFC 6749, 6). */
-export interface RefreshRequest {
+interface RefreshRequest {
   client: OAuthClient
   refreshToken: string
   resources: readonly string[]

@@ -23,7 +23,7 @@ const LIST_FIELDS: ReadonlySet<string> = new Set(['server', 'project'])
 const FORM_LIMIT = 2 ** 20
 
 /** The browser that sends a request for a page. */
-export interface BrowserRequest {
+interface BrowserRequest {
   /** The origin of the request, as in `http://127.0.0.1:4747`. */
   readonly origin: string
   /** Null if the browser is not signed in. */

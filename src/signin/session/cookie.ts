@@ -5,7 +5,7 @@ import { SESSION_MS } from './sessions.ts'
  * Returns the name of the cookie for an origin. Browsers share the cookies of a host between its ports, so two
  * instances on a machine need two names. The gateway forwards neither (`withoutSession`).
  */
-export function cookieName(origin: string): string {
+function cookieName(origin: string): string {
   const { port, protocol } = new URL(origin)
   return `${SESSION_COOKIE_PREFIX}${port || (protocol === 'https:' ? '443' : '80')}`
 }

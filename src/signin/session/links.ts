@@ -5,7 +5,7 @@ import { newSecret } from '../../runtime/secret.ts'
 import { OneTimeSecrets } from '../one-time-secrets.ts'
 
 /** The effect of a link. */
-export interface LinkTarget {
+interface LinkTarget {
   /** The account that it signs in; null for the first account. */
   accountId: string | null
   /** Path of this instance to redirect to; by default the default page. */

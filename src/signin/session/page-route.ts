@@ -8,7 +8,7 @@ export const PAGE = { parse: 'none', detail: { hide: true } } as const
 export class SignInNeeded extends Error {}
 
 /** Handles a request for a page. It may throw a `PageFailure`, a `BerthError` or a `SignInNeeded`. */
-export type PageHandler = (
+type PageHandler = (
   request: Request,
   params: Readonly<Record<string, string>>,
 ) => Response | Promise<Response>

@@ -10,7 +10,7 @@ import { areOfSeveralAccounts, isStolen, type SentSessionsOptions, sentSessions 
 import type { BrowserSession, BrowserSessions } from './sessions.ts'
 
 /** The header of a request to the API that carries the CSRF token of the browser's session. */
-export const CSRF_HEADER = 'x-berth-csrf'
+const CSRF_HEADER = 'x-berth-csrf'
 
 /**
  * Identifies the browser that sends a request to the API or to the control API, by its session. The caller is the

@@ -44,7 +44,7 @@ import { type StateOperations, statesRoutes } from './states.ts'
 import { controlTasksRoutes } from './tasks.ts'
 
 /** The services that the control API works on. */
-export interface ControlServices
+interface ControlServices
   extends ListingServices,
     FaultsRoutesOptions,
     ServerFaultsRoutesOptions,
@@ -69,7 +69,7 @@ export interface ControlServices
 }
 
 /** Dependencies of the control API. */
-export interface ControlAppOptions {
+interface ControlAppOptions {
   services: ControlServices
   host: HostOptions
   guard: ControlGuard

@@ -63,7 +63,7 @@ const EventCreate = t.Object(
 )
 
 /** Dependencies of the events' routes. */
-export interface EventsRoutesOptions {
+interface EventsRoutesOptions {
   queries: Queries
   outbox: Outbox
   /** Fires when berth stops: streams end. */

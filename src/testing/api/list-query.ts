@@ -24,7 +24,7 @@ export const streamFields = (limit: { default: number; most: number }) => ({
 const PAGE_SIZE = 100
 
 /** A source of numbered items for a stream. */
-export interface ItemSource<Item extends { readonly seq: number }> {
+interface ItemSource<Item extends { readonly seq: number }> {
   /** Has a listener called when there may be more. @returns a function that ends this */
   subscribe(listener: () => void): () => void
   /** Returns up to `most` items after a position, in order. */

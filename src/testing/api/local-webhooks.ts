@@ -5,7 +5,7 @@ import type { LocalWebhooks } from '../../resources/webhooks/destination.ts'
 import type { ControlAccess } from './control-access.ts'
 
 /** The id of the setting in messages of changes. */
-export const LOCAL_WEBHOOKS_ID = 'local-webhooks'
+const LOCAL_WEBHOOKS_ID = 'local-webhooks'
 
 const FIELDS = {
   allowed: t.Boolean({ description: 'Whether webhooks may use http and loopback addresses.' }),

@@ -97,7 +97,7 @@ type RequestsQuery = Static<typeof RequestsQuery>
 export const ALL_REQUESTS = '*'
 
 /** Dependencies of the requests' routes. */
-export interface RequestsRoutesOptions {
+interface RequestsRoutesOptions {
   journal: RequestJournal
   changes: Changes
   operations: () => Promise<OperationIndex<DescribedOperation>>

@@ -43,7 +43,7 @@ const ShownNetwork = t.Object(
 )
 
 /** The network of a server, as the control API shows it. */
-export type ShownNetwork = Static<typeof ShownNetwork>
+type ShownNetwork = Static<typeof ShownNetwork>
 
 const ServerNetworkUpdate = t.Object(
   { outbound: t.Optional(t.Nullable(Mode)), hosts: t.Optional(t.Nullable(Hosts)) },

@@ -29,8 +29,6 @@ const SignInLink = t.Object(
   },
   { $id: 'SignInLink' },
 )
-/** A link that signs a browser in. */
-export type SignInLink = (typeof SignInLink)['static']
 
 /** Issues the links that sign a browser in. */
 interface LinkIssuer {

@@ -21,7 +21,7 @@ const TEMPORARY_STATUSES = [429, 503]
 const SEND_MS = 20
 
 /** Options of a `FaultGate`. */
-export interface FaultGateOptions {
+interface FaultGateOptions {
   store: FaultStore
   callers: Callers
   host: HostOptions

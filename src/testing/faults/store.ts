@@ -10,7 +10,7 @@ import { type Matcher, matcherOf, strikes } from './match.ts'
 import { type FaultRow, faults } from './table.ts'
 
 /** Options of a `FaultStore`. */
-export interface FaultStoreOptions {
+interface FaultStoreOptions {
   queries: Queries
   ids: Ids
   clock: Clock

@@ -13,7 +13,7 @@ const CREDENTIAL_HEADERS = ['authorization', 'proxy-authorization', 'cookie'] as
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
 
 /** Dependencies of receiving a request. */
-export interface ReceiveOptions {
+interface ReceiveOptions {
   store: InboxStore
   verification: SecretSources
   /** Fires when berth stops, which ends the delay of responses. */

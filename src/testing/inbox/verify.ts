@@ -6,7 +6,7 @@ import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 
 /** The result of a verification. */
-export interface SignatureResult {
+interface SignatureResult {
   /** Null if no known secret can verify it. */
   verified: boolean | null
   reason: string
@@ -15,7 +15,7 @@ export interface SignatureResult {
 }
 
 /** A request with a signature. */
-export interface SignedRequest {
+interface SignedRequest {
   /** The inbox that received it. */
   inbox: string
   headers: Readonly<Record<string, string>>

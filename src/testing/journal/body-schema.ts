@@ -8,7 +8,7 @@ interface Schema {
 }
 
 /** A field of a body in the operation's schema. */
-export interface BodyField {
+interface BodyField {
   readonly shape: BodySchema
   /** Whether the schema names it, unlike a field of a map. */
   readonly isNamed: boolean

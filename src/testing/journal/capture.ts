@@ -31,7 +31,7 @@ const SOON_MS = 20
 const LONG_TEXT = 16 * 1024
 
 /** Dependencies of the capture. */
-export interface CaptureOptions {
+interface CaptureOptions {
   journal: RequestJournal
   callers: Callers
   clock: Clock

@@ -5,7 +5,7 @@ import type { FaultEffect } from '../faults/fault.ts'
 import { type HeaderSource, headerFields, headersSize, isFields } from './headers.ts'
 
 /** Most bytes of a body that are kept. */
-export const MAX_KEPT_BODY = 64 * 1024
+const MAX_KEPT_BODY = 64 * 1024
 
 /** The content type of JSON responses. */
 export const JSON_TYPE = 'application/json;charset=utf-8'

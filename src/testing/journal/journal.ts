@@ -1,7 +1,7 @@
 import { type JournalEntry, serialized, sizeOf } from './entry.ts'
 
 /** Limits of a journal. */
-export interface JournalLimits {
+interface JournalLimits {
   /** Most entries; 0 disables the journal. */
   readonly entries: number
   /** Most bytes of memory. */

@@ -30,7 +30,7 @@ const SHORTEST_HIDDEN = 12
 export type ShownBody = unknown
 
 /** A body to mask. */
-export interface BodyToMask {
+interface BodyToMask {
   text: string
   /** Whether the rest was dropped. */
   isCut: boolean

@@ -14,7 +14,7 @@ export interface NearMiss {
 }
 
 /** The parts of a request that near misses depend on. */
-export interface ExaminedRequest {
+interface ExaminedRequest {
   method: string
   path: string
   query: URLSearchParams

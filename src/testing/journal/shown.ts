@@ -11,7 +11,7 @@ import { Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
 
 /** A body in the journal's output. */
-export interface ShownBodyPart {
+interface ShownBodyPart {
   /** The value of JSON, else text; null if secrets in it cannot be found. */
   body: ShownBody
   /** Whether the body was longer than what is kept. */

@@ -5,7 +5,7 @@ import type { ListingServices } from './services.ts'
 import type { FixtureKind } from './table.ts'
 
 /** What a fixtures file has created, with its ids and credentials. */
-export interface ListedFixture {
+interface ListedFixture {
   kind: 'account' | 'server' | 'project' | 'key' | 'webhook'
   /** Its name in the files. */
   name: string

@@ -126,7 +126,7 @@ const Server = closed({
 })
 
 /** The states of a project that a start can wait for. */
-export const AWAITED = ['ready', 'awaiting_secrets', 'failed', 'nothing'] as const
+const AWAITED = ['ready', 'awaiting_secrets', 'failed', 'nothing'] as const
 
 const Project = closed({
   server: Type.Optional(
@@ -255,4 +255,3 @@ export type ProjectInput = Static<typeof Project>
 export type KeyInput = Static<typeof ApiKey>
 export type WebhookInput = Static<typeof Webhook>
 export type ContentInput = Static<typeof Content>
-export type ClockInput = Static<typeof Clock>

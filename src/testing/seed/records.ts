@@ -3,7 +3,7 @@ import type { Queries } from '../../storage/database.ts'
 import { type FixtureKind, fixtures } from './table.ts'
 
 /** The id of a named fixture. */
-export type FixtureRow = typeof fixtures.$inferSelect
+type FixtureRow = typeof fixtures.$inferSelect
 
 /** Records what fixtures files have created, so that a second start creates nothing twice. */
 export class FixtureRecords {

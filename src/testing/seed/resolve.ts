@@ -30,7 +30,7 @@ export type ProjectFixture = Omit<ProjectInput, keyof FilesAndSecrets | 'server'
   FilesAndSecrets & { readonly server: string }
 
 /** Fields that servers and projects share. */
-export interface FilesAndSecrets {
+interface FilesAndSecrets {
   /** Null if the file has no such field. */
   readonly files: readonly FileSource[] | null
   readonly secrets: Variables

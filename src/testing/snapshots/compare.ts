@@ -18,7 +18,7 @@ export interface ComparedState {
 type Change = 'added' | 'removed' | 'changed'
 
 /** How many things of a kind differ, and which, as far as they are listed. */
-export interface KindDiff {
+interface KindDiff {
   readonly kind: string
   readonly added: number
   readonly removed: number
@@ -27,7 +27,7 @@ export interface KindDiff {
 }
 
 /** Which files of a server differ. */
-export interface FilesDiff {
+interface FilesDiff {
   readonly server_id: string
   readonly added: number
   readonly removed: number

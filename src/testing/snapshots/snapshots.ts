@@ -13,7 +13,7 @@ import { stateEntries } from '../../storage/state.ts'
 import type { ComparedState, StateDiff } from './compare.ts'
 
 /** The metadata of a snapshot. */
-export interface SnapshotFile {
+interface SnapshotFile {
   name: string
   /** ISO 8601. */
   created_at: string

@@ -38,7 +38,7 @@ export const STATES = {
 } satisfies Record<string, SubjectStates>
 
 /** A subject with states. */
-export type WaitSubject = keyof typeof STATES
+type WaitSubject = keyof typeof STATES
 
 /**
  * Returns the states that `until` names.

@@ -102,7 +102,7 @@ export function deliveriesCheck(queries: Queries, eventId: string) {
 }
 
 /** Selects an event. */
-export interface EventParams {
+interface EventParams {
   event: EventName
   /** Only events after the one with this id; all without it. */
   after?: string | undefined
@@ -137,7 +137,7 @@ export function eventCheck(queries: Queries, { event, after, accountId }: EventP
 }
 
 /** Selects entries of an inbox. */
-export interface InboxParams {
+interface InboxParams {
   inbox: string
   /** Only entries after the one with this id; all without it. */
   after?: string | undefined

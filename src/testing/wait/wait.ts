@@ -9,13 +9,13 @@ export interface WaitCheck {
 }
 
 /** The result of a wait. */
-export interface WaitResult {
+interface WaitResult {
   matched: boolean
   shown: Record<string, unknown>
 }
 
 /** Options of a wait. */
-export interface WaitOptions {
+interface WaitOptions {
   /**
    * Checks the subject now.
    *

@@ -18,7 +18,7 @@ export interface AcceptedConnection {
 }
 
 /** A connection of a program of a server. */
-export type ProgramSocket = Bun.Socket<AcceptedConnection | null>
+type ProgramSocket = Bun.Socket<AcceptedConnection | null>
 
 /** Takes a connection to a port of loopback, or returns null, and it is reset. */
 export type AcceptAtPort = (port: number, socket: ProgramSocket) => AcceptedConnection | null

@@ -22,7 +22,7 @@ const descriptorOf = (socket: Bun.Socket<unknown>): number => (socket as unknown
 const HOSTS = ['127.0.0.1', '::1'] as const
 
 /** Something that berth has open in a server's network. */
-export interface NetworkListener {
+interface NetworkListener {
   /** Closes it with its connections. May be called again. */
   stop(): void
 }

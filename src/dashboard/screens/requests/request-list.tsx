@@ -14,7 +14,7 @@ import { RequestMarks } from './request-marks.tsx'
 import { Who } from './who.tsx'
 
 /** The requests that a screen shows. */
-export interface ShownRequests {
+interface ShownRequests {
   /** Those that the filters let pass, the newest first. */
   readonly shown: readonly JournalRequest[]
   readonly held: Held<JournalRequest>

@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { ResponseOf } from '../../../client/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Id, serverName } from '../../components/copy.tsx'
 import { Empty } from '../../components/empty.tsx'
@@ -10,13 +11,17 @@ import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Task as TaskValue } from '../../store/store.ts'
+import { ScenarioDialog } from '../scenarios/scenario-dialog.tsx'
+import { useScenarios } from '../scenarios/use-scenarios.ts'
 import { GoalDialog } from '../tasks/goal-dialog.tsx'
 import { runTaskAgain } from '../tasks/run-task.ts'
 import { EntryView } from './entry-view.tsx'
 import { followTask } from './follow.ts'
 import { Reply } from './reply.tsx'
-import { type RecordedScenario, SaveScenario } from './save-scenario.tsx'
 import { Transcript } from './transcript.ts'
+
+/** A scenario that repeats a task, and what it cannot repeat. */
+type RecordedScenario = ResponseOf<'control.tasks.scenario'>
 
 /** A task: what the agent does as a conversation, and what it asks. */
 export default function Task({ params }: ScreenProps) {
@@ -144,5 +149,20 @@ function Conversation({ task }: { task: TaskValue }) {
       )}
       {recorded && <SaveScenario recorded={recorded} onClose={() => setRecorded(null)} />}
     </Page>
+  )
+}
+
+/** Shows what a task would be as a scenario, to be edited, tried and saved before the others. */
+function SaveScenario({ recorded, onClose }: { recorded: RecordedScenario; onClose: () => void }) {
+  const scenarios = useScenarios()
+  return (
+    <ScenarioDialog
+      title="Save as scenario"
+      scenario={recorded.scenario}
+      index={null}
+      scenarios={scenarios}
+      notes={recorded.notes}
+      onClose={onClose}
+    />
   )
 }

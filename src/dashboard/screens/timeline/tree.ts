@@ -49,7 +49,7 @@ export interface Entry {
 }
 
 /** What the timeline is made of. Lists of traffic have the newest first. */
-export interface TreeInput {
+interface TreeInput {
   readonly requests: readonly JournalRequest[]
   readonly events: readonly EmittedEvent[]
   readonly deliveries: readonly Delivery[]

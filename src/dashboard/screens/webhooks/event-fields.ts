@@ -40,7 +40,7 @@ interface EventsDocument {
 type FieldKind = 'number' | 'list' | 'text'
 
 /** A field of an event's data. */
-export interface EventField {
+interface EventField {
   readonly name: string
   readonly kind: FieldKind
   readonly description: string

@@ -3,7 +3,7 @@ import type { Tools } from '../tools.ts'
 import type { AppDirectory } from './app-directory.ts'
 
 /** An app whose start is not known. */
-export interface UnknownStart {
+interface UnknownStart {
   readonly kind: 'unknown'
   /** Why, as a sentence. */
   readonly reason: string

@@ -26,7 +26,7 @@ const FILE_SERVERS =
   /^(?:[A-Z_]+=\S+\s+|cross-env\s+|npx\s+|bunx\s+)*(?:vite|astro|react-scripts|react-app-rewired|craco|ng|vue-cli-service|gatsby|docusaurus|eleventy|vitepress|parcel|webpack|webpack-dev-server|serve|http-server|live-server|sirv)\b(?![^&|;]*(?:&|\|\||;))/
 
 /** Reports whether the package's start script runs its own server rather than a framework's tool. */
-export function hasOwnServer(pkg: PackageJson): boolean {
+function hasOwnServer(pkg: PackageJson): boolean {
   const script = resolveScript(pkg, 'start')
   return script !== null && !FILE_SERVERS.test(script.trim())
 }

@@ -38,7 +38,7 @@ export async function findVariables(
  * Parses a file of example variables. A value is the default; a variable without one is required, unless the comment
  * above says it is optional. The comment lines directly above a variable describe it.
  */
-export function parseExample(text: string): Record<string, EnvRequirement> {
+function parseExample(text: string): Record<string, EnvRequirement> {
   const found: Record<string, EnvRequirement> = {}
   let comment: string[] = []
   for (const line of text.split(/\r?\n/)) {

@@ -29,7 +29,7 @@ const MAX_ENTRIES = 10_000
 const RUN_FILE = /^run-(\d+)-(.+)\.jsonl$/
 
 /** The options of an `AppLog`. */
-export interface AppLogOptions {
+interface AppLogOptions {
   /** Absolute path of the log's directory, created at the first write. */
   dir: string
   clock: Clock

@@ -5,7 +5,7 @@ import type { Masks } from '../../../runtime/masks.ts'
 const LINES_KEPT = 50
 
 /** A line of a process's output, or berth's note about it. */
-export interface OutputLine {
+interface OutputLine {
   stream?: 'stdout' | 'stderr'
   text: string
 }

@@ -52,7 +52,7 @@ export function putRequestHead(
 }
 
 /** Changes to make to a response's head. */
-export interface ResponseChanges {
+interface ResponseChanges {
   /** Whether the connection ends after the response. */
   close: boolean
   /** Whether the body is sent without its chunks. */

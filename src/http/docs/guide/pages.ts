@@ -22,14 +22,14 @@ export interface GuidePart {
 }
 
 /** A line of the guide's index. */
-export interface IndexEntry {
+interface IndexEntry {
   readonly name: string
   /** What a person wants to do who reads the page. */
   readonly purpose: string
 }
 
 /** A group of the guide's index. */
-export interface IndexGroup {
+interface IndexGroup {
   readonly heading: string
   readonly entries: readonly IndexEntry[]
 }

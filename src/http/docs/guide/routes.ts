@@ -14,7 +14,7 @@ export const GUIDE_PATH = '/docs/guide'
 const MATCHES = 40
 
 /** Returns the path of the reference of an operation; null if there is no such operation. */
-export type ReferenceOf = (method: string, path: string) => string | null
+type ReferenceOf = (method: string, path: string) => string | null
 
 /** Serves the guide as pages and as Markdown, and `/llms.txt`, by which language models find it (llmstxt.org). */
 export const guideRoutes = (referenceOf: ReferenceOf) =>

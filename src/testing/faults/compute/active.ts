@@ -2,7 +2,7 @@ import type { NetworkFault } from '../../../compute/outbound-control.ts'
 import type { Sandbox } from '../../../compute/sandbox.ts'
 
 /** The faults that last. */
-export const LASTING_FAULT_KINDS = ['disk_full', 'hang', 'network', 'oom', 'slow_exec'] as const
+const LASTING_FAULT_KINDS = ['disk_full', 'hang', 'network', 'oom', 'slow_exec'] as const
 
 /** The kind of a fault that lasts. */
 export type LastingFaultKind = (typeof LASTING_FAULT_KINDS)[number]

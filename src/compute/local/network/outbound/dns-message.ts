@@ -7,7 +7,7 @@ export const RECORD = { A: 1, AAAA: 28, HTTPS: 65, ANY: 255 } as const
 export const RCODE = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const
 
 /** The code of a response. */
-export type ResponseCode = (typeof RCODE)[keyof typeof RCODE]
+type ResponseCode = (typeof RCODE)[keyof typeof RCODE]
 
 /** A question about a name. */
 export interface Question {

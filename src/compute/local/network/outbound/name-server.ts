@@ -26,7 +26,7 @@ const MOST_FORWARDED = 32
 type Resolver = Pick<NameResolver, 'lookUp' | 'servers'>
 
 /** Decides about names for the name server of one server. */
-export interface NameRules {
+interface NameRules {
   /** Returns how a name is refused, or null if it may be resolved. */
   refusal(name: string): 'REFUSED' | 'NXDOMAIN' | 'SERVFAIL' | null
 }

@@ -2,7 +2,7 @@
 export const HEAD_LIMIT = 64 * 1024
 
 /** A request to an HTTP proxy: a tunnel, or a request in absolute form (RFC 9112, section 3.2.2). */
-export interface ProxyRequest {
+interface ProxyRequest {
   /** In lower case, without brackets. */
   readonly host: string
   readonly port: number

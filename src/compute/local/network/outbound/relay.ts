@@ -31,7 +31,7 @@ const F_DUPFD_CLOEXEC = 1030
 type Message = ToRelay extends infer Kind ? (Kind extends ToRelay ? Omit<Kind, 'server'> : never) : never
 
 /** The options of a relay. */
-export interface OutboundRelayOptions {
+interface OutboundRelayOptions {
   logger: Logger
   /** The Worker's file; see `relayWorkerUrl`. */
   worker: string

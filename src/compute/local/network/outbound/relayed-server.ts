@@ -26,7 +26,7 @@ const ATTEMPT_MS = 250
 const MOST_QUERIES = 500
 
 /** What a relayed server shares with the others. */
-export interface RelayCommons {
+interface RelayCommons {
   readonly originalDestination: OriginalDestination
   readonly resolver: NameResolver
   /** Connections that one server may have. */
