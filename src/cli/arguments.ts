@@ -2,6 +2,7 @@ import type { Command, Option } from 'commander'
 import { defaultOf } from './command.ts'
 import { NOUNS } from './nouns/index.ts'
 import { takesServer } from './runner.ts'
+import { COMMAND_SYNONYMS } from './usage-errors.ts'
 
 /** The default command of each noun, by the noun's name and aliases. */
 const DEFAULTS: ReadonlyMap<string, string> = new Map(
@@ -28,13 +29,30 @@ export function expandDefaults(args: readonly string[]): readonly string[] {
   return isOptionOrMissing(first) ? ['serve', ...args] : args
 }
 
+/** Options that select an instance, each with a value. People put them before the command, as with other tools. */
+const INSTANCE_OPTIONS: ReadonlySet<string> = new Set(['--base-url', '--api-key', '--admin-token', '--data'])
+
+/** Moves options that select an instance behind the command that follows them, as in `berth --base-url URL servers`. */
+export function moveInstanceOptions(args: readonly string[]): readonly string[] {
+  let end = 0
+  while (INSTANCE_OPTIONS.has(splitOption(args[end] ?? '')[0])) end += args[end]?.includes('=') ? 1 : 2
+  const words = args.slice(end)
+  const [noun = '', command] = words
+  if (end === 0 || isOptionOrMissing(noun)) return args
+  const isNoun = NOUNS.some(({ name, aliases = [] }) => [name, ...aliases].includes(noun))
+  const at = isNoun && !isOptionOrMissing(command) ? 2 : 1
+  return [...words.slice(0, at), ...args.slice(0, end), ...words.slice(at)]
+}
+
 /**
  * Makes what follows the short name of a noun the server of its list, unless it is a command: `berth ps web` is `berth
  * ps list web`, since it reads as a command of its own.
  */
 export function expandShortNoun(program: Command, args: readonly string[]): readonly string[] {
-  const [first = '', second] = args
+  const [first = '', second, third] = args
   if (second === undefined || second.startsWith('-')) return args
+  // With an operand after it, such as in `berth ps kill 1`, it is a command of another tool and no server.
+  if (third !== undefined && !third.startsWith('-') && Object.hasOwn(COMMAND_SYNONYMS, second)) return args
   const noun = program.commands.find((one) => one.aliases().includes(first))
   const isCommand = noun?.commands.some((one) => one.name() === second || one.aliases().includes(second))
   const list = noun?.commands.find((one) => one.name() === 'list')

@@ -4,6 +4,7 @@ import {
   expandDefaults,
   expandShortNoun,
   markLeftOutServer,
+  moveInstanceOptions,
   separateCommand,
   truncateAtUnknownCommand,
 } from './arguments.ts'
@@ -173,8 +174,9 @@ export const newSession = (context: ProcessContext): CliSession => ({
 })
 
 /** Parses the arguments and runs the command. Resolves to the exit code. Errors of the command pass through. */
-export async function runProgram(args: readonly string[], context: ProcessContext): Promise<number> {
+export async function runProgram(typed: readonly string[], context: ProcessContext): Promise<number> {
   const session = newSession(context)
+  const args = moveInstanceOptions(typed)
   try {
     const program = createProgram(session, nounWord(args))
     const expanded = expandShortNoun(program, expandDefaults(helpArguments(program, args)))

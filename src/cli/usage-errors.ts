@@ -2,7 +2,7 @@ import { NOUNS } from './nouns/index.ts'
 
 /** What people call a command who know it from another tool, with the command lines after `berth` that do it here. */
 const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
-  attach: ['shell'],
+  attach: ['shell --attach'],
   bash: ['shell'],
   create: ['servers create', 'projects create'],
   delete: ['servers delete', 'projects delete'],
@@ -27,6 +27,26 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   watch: ['deploy --watch', 'projects push --watch'],
 }
 
+/** Names that other tools give a noun's commands, with the names that these have here. */
+export const COMMAND_SYNONYMS: Readonly<Record<string, readonly string[]>> = {
+  add: ['create', 'set'],
+  describe: ['get', 'list'],
+  destroy: ['delete'],
+  get: ['list'],
+  info: ['get'],
+  inspect: ['get'],
+  kill: ['delete'],
+  new: ['create'],
+  remove: ['delete'],
+  rm: ['delete'],
+  show: ['get', 'list'],
+  stop: ['cancel'],
+  view: ['get'],
+}
+
+/** Most commands of a noun that are listed where a word is none of them. */
+const MOST_LISTED = 8
+
 /** Commands that remove something for good: a mistyped word never leads to one. */
 const REMOVING: ReadonlySet<string> = new Set(['reset', 'delete', 'rm', 'clear', 'empty', 'restore'])
 
@@ -48,18 +68,45 @@ export const rewriteUsageError = (text: string, first?: string): string =>
     .replace(
       /unknown command '([^']*)'(?:\n\(Did you mean (?:one of )?([^)]*)\?\))?/,
       (_, word: string, alike?: string) => {
-        const meant = meantBy(word, word === first)
-        const near = meant.length > 0 ? meant : safeOf(alike)
-        const suggested = near.length > 0 || word === first ? near : listOf(first, word)
-        const hint = suggested.length === 0 ? '' : `\n(Did you mean ${suggested.join(' or ')}?)`
-        return `unknown command '${word}'${hint}`
+        const isFirst = word === first
+        const suggested = [
+          () => (isFirst ? [] : synonymOf(first, word)),
+          () => meantBy(word),
+          () => safeOf(alike),
+          () => (isFirst ? [] : listOf(first, word)),
+        ].reduce<string[]>((found, find) => (found.length > 0 ? found : find()), [])
+        return `unknown command '${word}'${suggested.length > 0 ? didYouMean(suggested) : choicesOf(first, word)}`
       },
     )
     .replace(/^error: /, 'berth: ')
 
+const didYouMean = (suggested: readonly string[]): string => `\n(Did you mean ${suggested.join(' or ')}?)`
+
+const nounOf = (word: string | undefined) =>
+  NOUNS.find(({ name, aliases = [] }) => word !== undefined && [name, ...aliases].includes(word))
+
+/** Returns the names of a noun's commands. */
+const commandNames = (noun: string | undefined): string[] =>
+  nounOf(noun)?.commands.map(({ usage }) => usage.split(' ')[0] ?? '') ?? []
+
+/** Returns the command line, quoted, that does what a word asks of a noun that has another name for it. */
+function synonymOf(noun: string | undefined, word: string): string[] {
+  const names = commandNames(noun)
+  const synonyms = Object.hasOwn(COMMAND_SYNONYMS, word) ? (COMMAND_SYNONYMS[word] ?? []) : []
+  const name = synonyms.find((one) => names.includes(one))
+  return name === undefined ? [] : [`"berth ${nounOf(noun)?.name} ${name}"`]
+}
+
+/** Returns a line with the commands that a noun has, if a word is none of them and they are few. */
+function choicesOf(noun: string | undefined, word: string): string {
+  const names = commandNames(noun)
+  if (word === noun || names.length === 0 || names.length > MOST_LISTED) return ''
+  return `\n(Its commands are ${names.join(', ')}.)`
+}
+
 /** Returns the command lines, quoted, that a word means which is no command where it stands. */
-function meantBy(word: string, isFirst: boolean): string[] {
-  const synonyms = isFirst && Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word] : undefined
+function meantBy(word: string): string[] {
+  const synonyms = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word] : undefined
   if (synonyms) return synonyms.map((line) => `"berth ${line}"`)
   const nouns = NOUNS.filter(({ commands }) => commands.some(({ usage }) => usage.split(' ')[0] === word))
   return nouns.length > MOST_MEANT ? [] : nouns.map(({ name }) => `"berth ${name} ${word}"`)
@@ -67,7 +114,7 @@ function meantBy(word: string, isFirst: boolean): string[] {
 
 /** Returns the command line, quoted, that lists what the noun has on a server, if a word may be one. */
 function listOf(noun: string | undefined, word: string): string[] {
-  const { name, commands = [] } = NOUNS.find((one) => one.name === noun) ?? {}
+  const { name, commands = [] } = nounOf(noun) ?? {}
   const list = commands.find(({ usage }) => /^list( \[SERVER\])?$/.test(usage))
   if (list?.usage === 'list [SERVER]') return [`"berth ${name} list ${word}"`]
   return list?.options !== undefined && 'server' in list.options
