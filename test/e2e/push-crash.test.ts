@@ -169,6 +169,9 @@ describe('kill -9 while a pushed version is built', () => {
     expect((await projectOf(id)).failed_change.reason).toMatch(UNDONE)
     expect(await logOf(`/projects/${id}/logs`)).toMatch(UNDONE)
     expect(keptFor(server)).toEqual([])
+    // What runs is pushed: nothing is left to be done, or to be reported.
+    expect((await push(`/projects/${id}/push`, versionOf('one')))?.status).toBe(200)
+    expect(await projectOf(id)).not.toHaveProperty('failed_change')
     expect((await push(`/projects/${id}/push`, versionOf('three')))?.status).toBe(200)
     await until(async () => (await text(url)) === 'three', 'the next version', 20_000)
     await becomesReady()

@@ -217,6 +217,7 @@ export class ProjectPushes {
     const before = records.find(row.id) ?? row
     if (this.#isReadyWith(row, change)) {
       if (before.initPhase === 'failed') records.markRecovered(row.id)
+      records.setFailedChange(row.id, null)
       return null
     }
     const app = await apps.app(before)

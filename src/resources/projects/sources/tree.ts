@@ -74,7 +74,9 @@ export const tooMany = ({ entries }: Pick<SourceLimits, 'entries'>): SourceError
 
 export const tooLarge = ({ bytes }: Pick<SourceLimits, 'bytes'>): SourceError =>
   new SourceError(
-    `Its files have more than ${formatBytes(bytes)}, which is what a source may have and the server's storage has left. Remove files of the server, or use a larger tier.`,
+    bytes === 0
+      ? "The server's storage is full. Remove files of the server, or use a larger tier."
+      : `Its files have more than ${formatBytes(bytes)}, which is what a source may have and the server's storage has left. Remove files of the server, or use a larger tier.`,
   )
 
 const linkOut = (path: string): SourceError =>
