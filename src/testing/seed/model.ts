@@ -38,7 +38,7 @@ const FromEnvironment = Type.Object(
   {
     env: Type.String({
       minLength: 1,
-      description: 'Name of a variable of the environment that berth runs in.',
+      description: "Name of a variable of berth's own environment.",
     }),
   },
   {
