@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { isObject } from '../runtime/is-object.ts'
 import { writePrivate } from '../storage/private-file.ts'
 import { CommandError } from './errors.ts'
 import { printable } from './output.ts'
@@ -140,9 +141,6 @@ export const SENT_PROJECTS = new DirectoryChoices(
   'projects.json',
   'name the project again with "berth projects push --project PROJECT"',
 )
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isChoices = (value: unknown): value is Choices =>
   isObject(value) &&

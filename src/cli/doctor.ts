@@ -7,6 +7,7 @@ import { probeDrivers } from '../compute/select.ts'
 import { selfCommand } from '../compute/self.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
+import { fieldsOf } from '../runtime/is-object.ts'
 import { createLogger } from '../runtime/logger.ts'
 import { reachLoopbackDirectly } from '../runtime/process-environment.ts'
 import { runHelper } from '../runtime/run-helper.ts'
@@ -271,7 +272,7 @@ export async function examineInstance(url: string | null): Promise<Finding> {
   if (url === null) return { name, status: 'absent', detail: 'none runs on the data directory' }
   try {
     const response = await fetch(`${url}/_berth/health`, { signal: AbortSignal.timeout(HANG_MS) })
-    const { version } = (await response.json()) as { version?: unknown }
+    const { version } = fieldsOf(await response.json())
     if (typeof version === 'string') return ok(name, `berth ${version} runs at ${url}`)
   } catch {
     // Reported below.

@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
+import { codeOf } from '../runtime/error-info.ts'
+import { isObject } from '../runtime/is-object.ts'
 import { CommandError } from './errors.ts'
 import { type Login, readLogins } from './login/credentials.ts'
 import type { ProcessContext } from './process-context.ts'
@@ -237,9 +239,9 @@ const trimSlash = (url: string): string => url.replace(/\/+$/, '')
 function readJson(path: string): Record<string, unknown> | undefined {
   try {
     const parsed: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : undefined
+    return isObject(parsed) ? parsed : undefined
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EACCES')
+    if (codeOf(error) === 'EACCES')
       throw new CommandError(`${path} may not be read by this user. Run as the user that runs berth.`)
     return undefined
   }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { CommandError } from './errors.ts'
 import type { ProcessContext } from './process-context.ts'
 
@@ -12,11 +13,11 @@ export const unreadable = (name: string, cause: unknown): CommandError =>
   new CommandError(unreadableText(name, cause))
 
 function unreadableText(name: string, cause: unknown): string {
-  const { code } = cause as NodeJS.ErrnoException
+  const code = codeOf(cause)
   if (code === 'ENOENT') return `There is no file ${name}.`
   if (code === 'EISDIR') return `${name} is a directory: name a file.`
   if (code === 'EACCES') return `${name} may not be read by this user.`
-  return `${name} cannot be read: ${cause instanceof Error ? cause.message : cause}.`
+  return `${name} cannot be read: ${messageOf(cause)}.`
 }
 
 /**

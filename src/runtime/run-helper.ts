@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { codeOf } from './error-info.ts'
 
 /** Bytes that a helper may write to standard output, and to standard error, by default. */
 const OUTPUT_LIMIT = 2 ** 20
@@ -176,7 +177,7 @@ function killGroup(pid: number, signal: 'SIGKILL' | 0 = 'SIGKILL'): boolean {
     return process.kill(-pid, signal)
   } catch (error) {
     // Of processes that have changed their user, the system says EPERM.
-    return (error as { code?: string }).code !== 'ESRCH'
+    return codeOf(error) !== 'ESRCH'
   }
 }
 

@@ -2,6 +2,7 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { join } from 'node:path'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
+import { codeOf } from '../runtime/error-info.ts'
 import { BUSY_MS } from './busy.ts'
 import type { Queries } from './database.ts'
 import { migrate } from './migrate.ts'
@@ -52,6 +53,6 @@ function open(path: string): SessionDatabase {
 
 /** Reports whether a file is no database, a damaged one, or one of a newer berth. */
 function isUnreadable(error: unknown): boolean {
-  const { code } = error as { code?: unknown }
+  const code = codeOf(error)
   return error instanceof StartupError || code === 'SQLITE_NOTADB' || code === 'SQLITE_CORRUPT'
 }

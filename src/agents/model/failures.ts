@@ -1,3 +1,4 @@
+import { fieldsOf, isObject } from '../../runtime/is-object.ts'
 import { MASK } from '../../runtime/masks.ts'
 import type { Provider } from './providers.ts'
 
@@ -151,9 +152,9 @@ export function errorMessageIn(body: string): string {
   } catch {
     return /^\s*</.test(body) ? '' : body
   }
-  const { error, message, detail } = (read ?? {}) as Record<string, unknown>
-  const { message: inner, code } = (error ?? {}) as Record<string, unknown>
-  const said = [inner, message, error, detail].find((one) => typeof one === 'string') as string | undefined
+  const { error, message, detail } = fieldsOf(read)
+  const { message: inner, code } = fieldsOf(error)
+  const said = [inner, message, error, detail].find((one): one is string => typeof one === 'string')
   return [said ?? body, typeof code === 'string' && said !== undefined ? `(${code})` : '']
     .filter(Boolean)
     .join(' ')
@@ -178,6 +179,3 @@ function rootOf(error: unknown): { code: string; message: string } | EndpointFai
     message: typeof message === 'string' ? message : JSON.stringify(root),
   }
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null

@@ -45,8 +45,9 @@ export function parseDirectives(goal: string): Step[] {
   try {
     return readSteps(given, { names: new Set(), unknown: 'kept' })
   } catch (error) {
-    const wrong = error instanceof ValidationError ? directives[Number(error.path[0])] : undefined
-    throw wrong ? directiveError(wrong, (error as ValidationError).reason) : error
+    if (!(error instanceof ValidationError)) throw error
+    const wrong = directives[Number(error.path[0])]
+    throw wrong ? directiveError(wrong, error.reason) : error
   }
 }
 

@@ -1,4 +1,5 @@
 import type { ParseError } from 'jsonc-parser'
+import { isObject } from '../../runtime/is-object.ts'
 import { CommandError } from '../errors.ts'
 import type { McpHost, Setting } from './hosts.ts'
 
@@ -192,6 +193,3 @@ function withoutEntry(value: unknown, [key, ...rest]: readonly string[]): unknow
   if (left !== undefined) return { ...others, [key]: left }
   return Object.keys(others).length === 0 ? undefined : others
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

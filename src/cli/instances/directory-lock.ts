@@ -1,4 +1,5 @@
 import { accessSync, constants, readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import { codeOf } from '../../runtime/error-info.ts'
 import { CommandError } from '../errors.ts'
 
 /** Suffix that Linux adds to the path of an open file that was removed. */
@@ -30,7 +31,7 @@ export function checkAccessible(directory: string): void {
   try {
     accessSync(directory, constants.X_OK)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EACCES') return
+    if (codeOf(error) !== 'EACCES') return
     throw new CommandError(`${directory} may not be read by this user. Run as the user that runs berth.`)
   }
 }

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { machineNow } from '../../runtime/clock.ts'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { isInUse, readInstance } from '../../storage/data-directory.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
@@ -44,10 +45,10 @@ function entryFiles(env: ProcessContext['env']): string[] {
   try {
     return readdirSync(directory).map((name) => join(directory, name))
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
+    const code = codeOf(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return []
     throw new CommandError(
-      `The list of instances cannot be read: ${message}. Mend the directory's permissions, or name another with XDG_STATE_HOME.`,
+      `The list of instances cannot be read: ${messageOf(error)}. Mend the directory's permissions, or name another with XDG_STATE_HOME.`,
     )
   }
 }

@@ -1,3 +1,4 @@
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { CommandError } from '../errors.ts'
 import { type ConnectionOptions, findBaseUrl } from '../find-instance.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -53,8 +54,8 @@ async function probe(baseUrl: string, deadline: number): Promise<keyof typeof DE
   } catch {
     return signal.aborted ? 'cut off' : 'nothing'
   }
-  const body = (await response.json().catch(() => null)) as { ready?: unknown } | null
+  const { ready } = fieldsOf(await response.json().catch(() => null))
   if (signal.aborted) return 'cut off'
-  if (response.status === 200 && body?.ready === true) return 'ready'
-  return body?.ready === false ? 'starting' : 'no berth'
+  if (response.status === 200 && ready === true) return 'ready'
+  return ready === false ? 'starting' : 'no berth'
 }

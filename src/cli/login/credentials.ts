@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { isObject } from '../../runtime/is-object.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -114,10 +115,12 @@ const LOCK_MS = 5_000
 
 function parse(text: string): Logins | null {
   try {
-    const value = JSON.parse(text) as { current?: unknown; instances?: unknown }
-    if (isEmpty(value)) return { current: null, instances: new Map() }
+    const value: unknown = JSON.parse(text)
+    if (!isObject(value)) return null
+    // `{}` counts as no sign-ins, like an empty file.
+    if (Object.keys(value).length === 0) return { current: null, instances: new Map() }
     const { current, instances } = value
-    if (typeof instances !== 'object' || instances === null) return null
+    if (!isObject(instances)) return null
     const entries = Object.entries(instances)
     if (!entries.every((entry): entry is [string, Login] => isLogin(entry[1]))) return null
     const known = new Map(entries)
@@ -127,13 +130,7 @@ function parse(text: string): Logins | null {
   }
 }
 
-/** Reports whether a value is `{}`, which counts as no sign-ins, like an empty file. */
-const isEmpty = (value: object | null): boolean =>
-  value !== null && !Array.isArray(value) && Object.keys(value).length === 0
-
 const FIELDS = ['api_key', 'key_id', 'account_id', 'label', 'created_at'] as const
 
 const isLogin = (value: unknown): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  FIELDS.every((field) => typeof (value as Record<string, unknown>)[field] === 'string')
+  isObject(value) && FIELDS.every((field) => typeof value[field] === 'string')

@@ -11,6 +11,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 
@@ -27,9 +28,9 @@ export function readPrivateFile(path: string): string | null {
     // O_NONBLOCK: opening a pipe would block.
     file = openSync(path, O_RDONLY | O_NONBLOCK)
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
+    const code = codeOf(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return null
-    throw new CommandError(`${path} cannot be read: ${message}. Mend its permissions.`)
+    throw new CommandError(`${path} cannot be read: ${messageOf(error)}. Mend its permissions.`)
   }
   try {
     return ifPresent(() => {

@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { signalExitCode } from './signals.ts'
@@ -41,12 +42,12 @@ export function startCommand({ program, command, env, ignored }: CommandStart): 
     }
     return spawn([program, ...args], name)
   } catch (error) {
-    const { code } = error as { code?: string }
+    const code = codeOf(error)
     // A script without an interpreter line: shells run it themselves.
     if (code === 'ENOEXEC') return spawn(['/bin/sh', program, ...args])
     if (code === 'ENOENT')
       throw cannotBeExecuted(program, 'The interpreter that its first line names is missing.')
-    throw cannotBeExecuted(program, error instanceof Error ? error.message : String(error))
+    throw cannotBeExecuted(program, messageOf(error))
   }
 }
 

@@ -213,7 +213,7 @@ function makeGroup(dir: string): void {
     rmdirSync(dir)
   } catch (error) {
     // It has processes, so nobody can remove it.
-    if ((error as NodeJS.ErrnoException).code === 'EBUSY') return
+    if (codeOf(error) === 'EBUSY') return
     throw error
   }
   mkdirSync(dir, { recursive: true })

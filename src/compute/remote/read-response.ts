@@ -1,4 +1,5 @@
 import { utf8Text } from '../../runtime/decode.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { ComputeError } from '../compute-error.ts'
 import type { LoopbackAddress } from '../dialed-connection.ts'
 import type { ServerConsumption } from '../server-process.ts'
@@ -21,7 +22,7 @@ export function readAddresses(value: unknown): LoopbackAddress[] | null {
   if (value === null) return null
   if (!Array.isArray(value) || value.length > MAX_ADDRESSES) throw wrongResponse('listening')
   return value.map((entry: unknown) => {
-    const { host, port } = fields(entry)
+    const { host, port } = fieldsOf(entry)
     const isAddress = host === '127.0.0.1' || host === '::1'
     if (!isAddress || !isCount(port) || port < 1 || port > 65_535) throw wrongResponse('listening')
     return { host, port }
@@ -61,7 +62,7 @@ export function readManifest(bytes: Uint8Array, paths: readonly string[] | null)
   const wanted = paths === null ? null : new Set(paths)
   let previous = ''
   return readJsonList('manifest', bytes).map((value) => {
-    const { kind, path, size, sha256, executable, target } = fields(value)
+    const { kind, path, size, sha256, executable, target } = fieldsOf(value)
     const isWanted = typeof path === 'string' && isPathBelow(path) && (wanted?.has(path) ?? true)
     if (!isWanted || compare(previous, path) >= 0) throw wrongResponse('manifest')
     previous = path
@@ -75,7 +76,7 @@ export function readManifest(bytes: Uint8Array, paths: readonly string[] | null)
 /** Reads a response of `stat`. Throws `ComputeError`. */
 export function readEntry(value: unknown): WorkspaceEntry | null {
   if (value === null) return null
-  const { kind, size } = fields(value)
+  const { kind, size } = fieldsOf(value)
   const isKind = kind === 'file' || kind === 'directory' || kind === 'other'
   if (!isKind || !isCount(size)) throw wrongResponse('stat')
   return { kind, size }
@@ -83,14 +84,14 @@ export function readEntry(value: unknown): WorkspaceEntry | null {
 
 /** Reads a response of `read`. Throws `ComputeError`. */
 export function readSize(value: unknown): number {
-  const { size } = fields(value)
+  const { size } = fieldsOf(value)
   if (!isCount(size)) throw wrongResponse('read')
   return size
 }
 
 /** Reads a response of `open`. Throws `ComputeError`. */
 export function readFileFacts(value: unknown): Omit<WorkspaceFile, 'read' | typeof Symbol.dispose> {
-  const { size, mode, modifiedAt, changedAt, identity } = fields(value)
+  const { size, mode, modifiedAt, changedAt, identity } = fieldsOf(value)
   const isIdentity = typeof identity === 'string' && identity.length <= MAX_IDENTITY
   const isMode = isCount(mode) && mode <= 0o777
   if (!isCount(size) || !isMode || !isTime(modifiedAt) || !isTime(changedAt) || !isIdentity)
@@ -112,7 +113,7 @@ export function readUsage(value: unknown): number {
 
 /** Reads a response of `consumption`. Throws `ComputeError`. */
 export function readConsumption(value: unknown): ServerConsumption {
-  const { at, cpuMs, memoryBytes, processes } = fields(value)
+  const { at, cpuMs, memoryBytes, processes } = fieldsOf(value)
   const isMeasured = isCount(at) && isTime(cpuMs) && cpuMs >= 0 && isCount(memoryBytes) && isCount(processes)
   if (!isMeasured) throw wrongResponse('consumption')
   return { at, cpuMs, memoryBytes, processes }
@@ -149,10 +150,6 @@ const isName = (name: string): boolean => name !== '' && name !== '.' && name !=
 /** Compares by code point. */
 const compare = (a: string, b: string): number =>
   /[\ud800-\udfff]/.test(a + b) ? Buffer.compare(Buffer.from(a), Buffer.from(b)) : a < b ? -1 : a > b ? 1 : 0
-
-function fields(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-}
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 

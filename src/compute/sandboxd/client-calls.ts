@@ -1,3 +1,4 @@
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { ComputeError } from '../compute-error.ts'
 import { CallStream } from './call-stream.ts'
 import type { FrameChannel } from './channel.ts'
@@ -112,10 +113,7 @@ export class ClientCalls {
 }
 
 function callError(value: unknown): CallError {
-  const { code, message } = (typeof value === 'object' && value !== null ? value : {}) as Record<
-    string,
-    unknown
-  >
+  const { code, message } = fieldsOf(value)
   if (typeof code !== 'string' || typeof message !== 'string') {
     throw new ProtocolError('An error frame holds no error.')
   }

@@ -1,3 +1,4 @@
+import { isObject } from '../../runtime/is-object.ts'
 import { ComputeError } from '../compute-error.ts'
 import { FrameChannel } from './channel.ts'
 import { type ClientCall, ClientCalls } from './client-calls.ts'
@@ -238,6 +239,6 @@ function failureReport(value: unknown): string {
 }
 
 function fields(value: unknown): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null) throw new ProtocolError('A frame holds no object.')
-  return value as Record<string, unknown>
+  if (!isObject(value)) throw new ProtocolError('A frame holds no object.')
+  return value
 }

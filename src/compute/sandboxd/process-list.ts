@@ -1,3 +1,4 @@
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { ComputeError } from '../compute-error.ts'
 import type { ProcessTable, TableEntry } from '../process-table.ts'
 import {
@@ -112,16 +113,13 @@ export class ProcessList {
 
 /** Reads what sandboxd has sent, which a command may have taken over. Throws `ComputeError`. */
 function parseTable(bytes: Uint8Array): ProcessTable {
-  const { at, processes } = JSON.parse(new TextDecoder().decode(bytes)) as Record<string, unknown>
+  const { at, processes } = fieldsOf(JSON.parse(new TextDecoder().decode(bytes)))
   if (!isAmount(at) || !Array.isArray(processes)) throw wrongAnswer('processes')
   return { at, processes: processes.map(parseEntry) }
 }
 
 function parseEntry(value: unknown): TableEntry {
-  const { pid, parentPid, command, state, cpuMs, startedMs, memoryBytes, ports, execution } = value as Record<
-    string,
-    unknown
-  >
+  const { pid, parentPid, command, state, cpuMs, startedMs, memoryBytes, ports, execution } = fieldsOf(value)
   const known = PROCESS_STATES.find((one) => one === state)
   if (
     ![pid, parentPid, memoryBytes].every(Number.isSafeInteger) ||

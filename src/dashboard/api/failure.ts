@@ -1,3 +1,5 @@
+import { fieldsOf } from '../../runtime/is-object.ts'
+
 /** A response that is no success, with what berth says of the cause and the remedy. */
 export class ApiFailure extends Error {
   override readonly name = 'ApiFailure'
@@ -18,11 +20,12 @@ export class ApiFailure extends Error {
 /** Returns the failure of a response. */
 export async function failureOf(response: Response): Promise<ApiFailure> {
   const body: unknown = await response.json().catch(() => null)
-  const { error = 'unknown', message } = (typeof body === 'object' && body ? body : {}) as Record<
-    string,
-    string
-  >
-  return new ApiFailure(response.status, error, message ?? `The response was ${response.status}.`)
+  const { error, message } = fieldsOf(body)
+  return new ApiFailure(
+    response.status,
+    typeof error === 'string' ? error : 'unknown',
+    typeof message === 'string' ? message : `The response was ${response.status}.`,
+  )
 }
 
 /** Returns a sentence for a person about anything that was thrown. */

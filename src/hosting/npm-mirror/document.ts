@@ -1,3 +1,4 @@
+import { isObject } from '../../runtime/is-object.ts'
 import { integrityOf, integrityText } from './integrity.ts'
 import { PackageError } from './problem.ts'
 import { isVersion } from './registry-request.ts'
@@ -111,8 +112,4 @@ export function versionOf(name: string, file: string): string | null {
   const start = `${name.split('/').pop()}-`
   const version = file.slice(start.length, -'.tgz'.length)
   return file.startsWith(start) && isVersion(version) ? version : null
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,7 @@
 import { join, posix } from 'node:path'
 import { NPM_SETTINGS_FILE, NPM_VARIABLES } from '../../compute/npm-settings.ts'
 import type { Workspace } from '../../compute/workspace.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { parseToml } from '../../runtime/toml.ts'
 
 /** Most bytes of a file with settings of a package manager. A larger one counts as empty. */
@@ -78,8 +79,7 @@ async function customRegistries({
 
 function namesRegistry(bunfig: string): boolean {
   try {
-    const { install } = parseToml(bunfig) as { install?: { registry?: unknown } }
-    return install?.registry !== undefined
+    return fieldsOf(parseToml(bunfig).install).registry !== undefined
   } catch {
     return false
   }

@@ -5,6 +5,7 @@ import { BerthError } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { Preparation } from '../../hosting/preparation.ts'
 import { accountCaller } from '../../http/caller.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { DeploymentsService } from '../deployments/service.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -279,5 +280,5 @@ function failureMessage(error: unknown): string | null {
   // The log contains the command's output already.
   if (error instanceof AppFailure) return error.summary
   const known = [BuildFailure, AgentError, AppError, BerthError, ComputeError, WorkspaceError]
-  return known.some((kind) => error instanceof kind) ? (error as Error).message : null
+  return known.some((kind) => error instanceof kind) ? messageOf(error) : null
 }

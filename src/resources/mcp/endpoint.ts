@@ -4,6 +4,7 @@ import type { Callers } from '../../http/authentication.ts'
 import { BODY_LIMIT, readBytes } from '../../http/body.ts'
 import type { Caller } from '../../http/caller.ts'
 import { decodeText, parseJsonText } from '../../http/json.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { CallersApi, type Handle } from './callers-api.ts'
 import { isEventStream } from './events.ts'
@@ -98,7 +99,7 @@ export class McpEndpoint {
       if (error instanceof BerthError) return errorResponse(400, PARSE_ERROR, error.message)
       throw error
     }
-    const messages = (Array.isArray(message) ? message : [message]) as unknown[]
+    const messages: readonly unknown[] = Array.isArray(message) ? message : [message]
     if (mcpSession) {
       for (const id of messages.flatMap(cancelledRequest)) this.#sessions.cancel(mcpSession, id)
     }
@@ -110,12 +111,12 @@ export class McpEndpoint {
   }
 }
 
-const methodOf = (message: unknown): unknown => (message as { method?: unknown } | null)?.method
+const methodOf = (message: unknown): unknown => fieldsOf(message).method
 
 /** Returns the id of the request that a message cancels; empty for any other message. */
 function cancelledRequest(message: unknown): unknown[] {
   if (methodOf(message) !== 'notifications/cancelled') return []
-  return [(message as { params?: { requestId?: unknown } | null }).params?.requestId]
+  return [fieldsOf(fieldsOf(message).params).requestId]
 }
 
 const errorResponse = (status: number, code: number, message: string): Response =>

@@ -359,5 +359,5 @@ export function failureMessage(error: unknown): string | null {
   // The project's log contains the end of the output already.
   if (error instanceof AppFailure) return error.summary
   const known = [AppError, SourceError, BerthError, ComputeError, WorkspaceError]
-  return known.some((kind) => error instanceof kind) ? (error as Error).message : null
+  return known.some((kind) => error instanceof kind) ? messageOf(error) : null
 }

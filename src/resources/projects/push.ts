@@ -3,6 +3,7 @@ import { AppError, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { accountCaller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
@@ -290,8 +291,8 @@ async function watchesItself({ start }: AppPlan, workspace: Workspace, directory
   if (script === undefined) return false
   try {
     const text = Buffer.from(await workspace.read(`${directory}/package.json`, MAX_PACKAGE_BYTES)).toString()
-    const { scripts } = JSON.parse(text) as { scripts?: Record<string, unknown> }
-    return WATCHING.test(String(scripts?.[script] ?? ''))
+    const { scripts } = fieldsOf(JSON.parse(text))
+    return WATCHING.test(String(fieldsOf(scripts)[script] ?? ''))
   } catch {
     return false
   }

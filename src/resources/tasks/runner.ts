@@ -2,6 +2,7 @@ import { type Agent, AgentError, type Outcome } from '../../agents/agent.ts'
 import { ComputeError } from '../../compute/compute-error.ts'
 import { BerthError } from '../../errors.ts'
 import { accountCaller } from '../../http/caller.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -168,7 +169,7 @@ export class TaskRunner {
   /** Returns the message of a failure for the task's result. */
   #failureMessage(row: TaskRow, run: TaskRun, error: unknown): string {
     if ([AgentError, BerthError, ComputeError].some((kind) => error instanceof kind)) {
-      return run.mask((error as Error).message)
+      return run.mask(messageOf(error))
     }
     this.#dependencies.logger.error('a task failed of an unforeseen fault', { taskId: row.id, error })
     return 'An unforeseen fault of berth itself ended the task; its log says more.'

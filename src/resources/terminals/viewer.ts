@@ -1,6 +1,7 @@
 import type { TerminalSize } from '../../compute/execution.ts'
 import type { SocketEnd } from '../../http/socket-ends.ts'
 import type { Socket, SocketListener } from '../../http/web-socket.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { SOCKET_ENDS } from './close-codes.ts'
 import { MAX_CELLS } from './model.ts'
 
@@ -222,7 +223,7 @@ function frameOf(frame: string): TerminalSize | { readonly drawn: number } | nul
   } catch {
     return null
   }
-  const { resize, drawn } = Object(value) as { resize?: unknown; drawn?: unknown }
+  const { resize, drawn } = fieldsOf(value)
   if (resize === undefined && Number.isSafeInteger(drawn) && Number(drawn) >= 0)
     return { drawn: Number(drawn) }
   if (!Array.isArray(resize) || resize.length !== 2 || !resize.every(isCellCount)) return null

@@ -3,6 +3,7 @@ import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { orAborted } from '../../runtime/abort.ts'
 import { type Clock, machineNow } from '../../runtime/clock.ts'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { EventName } from '../events/names.ts'
 import { type EventRow, toPayload } from '../events/table.ts'
@@ -141,8 +142,9 @@ function statusError({ status }: WebhookResponse): string | null {
 
 function describe(error: unknown): string {
   if (error instanceof DestinationError || error instanceof TimedOut) return error.message
-  const { code, message } = error as { code?: string; message?: string }
-  return `The receiver was not reached: ${message ?? error}${code && !message?.includes(code) ? ` (${code})` : ''}`
+  const code = codeOf(error)
+  const message = messageOf(error)
+  return `The receiver was not reached: ${message}${code && !message.includes(code) ? ` (${code})` : ''}`
 }
 
 /** Bytes of a response to read and store, most of its headers, and most characters of a value. */
@@ -186,7 +188,7 @@ async function post(outgoing: WebhookRequest): Promise<WebhookResponse> {
       return await postTo(address, outgoing)
     } catch (error) {
       failure = error
-      if (!NOT_CONNECTED.has((error as { code?: string }).code ?? '')) break
+      if (!NOT_CONNECTED.has(codeOf(error) ?? '')) break
     }
   }
   throw failure

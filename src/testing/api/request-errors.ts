@@ -4,6 +4,7 @@ import type { OperationIndex } from '../../contract/operations.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { toIso } from '../../runtime/clock.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { addressOf, type JournalEntry, jsonOf, textOf } from '../journal/entry.ts'
 import type { RequestJournal } from '../journal/journal.ts'
 
@@ -80,7 +81,7 @@ export function groupErrors(
 function codeOf({ response }: JournalEntry): string | null {
   if (response === null || response.isCut) return null
   const body = jsonOf(textOf(response.content))
-  const { error } = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
+  const { error } = fieldsOf(body)
   // Faults respond with any text, which may hold a secret.
   return typeof error === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(error) ? error : null
 }

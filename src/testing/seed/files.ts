@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, posix, resolve } from 'node:path'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import type { ContentInput } from './model.ts'
@@ -133,8 +134,10 @@ function accessOrThrow<T>(path: string, place: readonly (string | number)[], ope
   try {
     return operation()
   } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-    const cause = error instanceof Error ? error.message : String(error)
-    throw new ValidationError(place, missing ? `there is no ${path}.` : `${path} cannot be read: ${cause}.`)
+    const missing = codeOf(error) === 'ENOENT'
+    throw new ValidationError(
+      place,
+      missing ? `there is no ${path}.` : `${path} cannot be read: ${messageOf(error)}.`,
+    )
   }
 }

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../client/client.ts'
+import { fieldsOf } from '../../../runtime/is-object.ts'
 import { messageOf } from '../../api/failure.ts'
 import { Button } from '../../components/button.tsx'
 import { CopyButton } from '../../components/copy.tsx'
@@ -126,6 +127,6 @@ const lookOf = ({ verified }: InboxEntry): 'resting' | 'good' | 'bad' =>
 
 /** The name of the event in a body, if it is one of berth's. */
 function eventOf({ json }: InboxEntry): string {
-  const type = typeof json === 'object' && json !== null ? (json as { event?: unknown }).event : undefined
+  const type = fieldsOf(json).event
   return typeof type === 'string' ? type : 'a request'
 }

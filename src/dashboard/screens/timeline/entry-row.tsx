@@ -1,4 +1,5 @@
 import { useMemo } from 'preact/hooks'
+import { fieldsOf } from '../../../runtime/is-object.ts'
 import { serverName } from '../../components/copy.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'
 import { Icon, type IconName } from '../../components/icon.tsx'
@@ -211,7 +212,7 @@ const saidBy = ({ error, response }: Delivery['attempts'][number]): string =>
   error ?? (response === null ? 'no response' : response.body.slice(0, 200))
 
 function messageOf(body: unknown): string {
-  const { message } = (typeof body === 'object' && body ? body : {}) as { message?: unknown }
+  const { message } = fieldsOf(body)
   return typeof message === 'string' ? message.slice(0, 300) : ''
 }
 

@@ -1,3 +1,4 @@
+import { fieldsOf } from '../../../runtime/is-object.ts'
 import { quote } from '../tools.ts'
 import { type DetectedApp, type Detector, startCommand, unknownStart } from './detected-app.ts'
 
@@ -49,10 +50,10 @@ export const detectRust: Detector = async (app) => {
 }
 
 function programOf(cargo: Record<string, unknown>): string | null {
-  const pkg = cargo.package as Record<string, unknown> | undefined
+  const pkg = fieldsOf(cargo.package)
   const bins = (Array.isArray(cargo.bin) ? cargo.bin : []).flatMap((bin: { name?: unknown }) =>
     typeof bin?.name === 'string' ? [bin.name] : [],
   )
-  const chosen = pkg?.['default-run'] ?? (bins.length > 0 ? (bins.length === 1 ? bins[0] : null) : pkg?.name)
+  const chosen = pkg['default-run'] ?? (bins.length > 0 ? (bins.length === 1 ? bins[0] : null) : pkg.name)
   return typeof chosen === 'string' ? chosen : null
 }

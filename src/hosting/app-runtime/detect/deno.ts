@@ -1,3 +1,4 @@
+import { fieldsOf } from '../../../runtime/is-object.ts'
 import { type DetectedApp, type Detector, startCommand, unknownStart } from './detected-app.ts'
 
 /** Deno, by its configuration: its task `start`, else its main file. */
@@ -23,8 +24,7 @@ export const detectDeno: Detector = async (app) => {
 
 function taskNames(text: string): string[] {
   try {
-    const { tasks } = Bun.JSONC.parse(text) as { tasks?: unknown }
-    return typeof tasks === 'object' && tasks !== null ? Object.keys(tasks) : []
+    return Object.keys(fieldsOf(fieldsOf(Bun.JSONC.parse(text)).tasks))
   } catch {
     // Deno itself reports the mistake.
     return []

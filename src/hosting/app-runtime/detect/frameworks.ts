@@ -1,3 +1,4 @@
+import { fieldsOf } from '../../../runtime/is-object.ts'
 import type { StartPlan } from '../plan.ts'
 import type { AppDirectory } from './app-directory.ts'
 import { startCommand, startFiles } from './detected-app.ts'
@@ -202,7 +203,7 @@ async function readAngular(app: AppDirectory): Promise<{ output: string; server:
 
 /** Returns a field of a value that may be an object. */
 function at(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
+  return fieldsOf(value)[name]
 }
 
 const vite: Recognizer = async ({ app, pkg }) => {

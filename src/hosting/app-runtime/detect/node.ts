@@ -1,9 +1,10 @@
+import { isObject } from '../../../runtime/is-object.ts'
 import type { Tools } from '../tools.ts'
 import type { AppDirectory } from './app-directory.ts'
 import { type DetectedApp, type Detector, noStartFound, startCommand, unknownStart } from './detected-app.ts'
 import { findEntry, findLooseEntry, runFile } from './entry.ts'
 import { type Framework, recognizeFramework } from './frameworks.ts'
-import { dependsOn, isObject, type PackageJson, readPackageJson, resolveScript } from './package-json.ts'
+import { dependsOn, type PackageJson, readPackageJson, resolveScript } from './package-json.ts'
 import { choosePackageManager, installCommand, type PackageManager } from './package-manager.ts'
 
 const BIN = 'node_modules/.bin'

@@ -1,3 +1,4 @@
+import { isObject } from '../../../runtime/is-object.ts'
 import { AppError } from '../plan.ts'
 import type { AppDirectory } from './app-directory.ts'
 
@@ -86,10 +87,6 @@ function yaml(text: string): unknown {
 }
 
 const hasAny = (group: object): boolean => Object.keys(group).length > 0
-
-/** Reports whether a JSON value is an object. */
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const text = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
 

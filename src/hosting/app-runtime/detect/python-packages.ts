@@ -1,3 +1,4 @@
+import { fieldsOf } from '../../../runtime/is-object.ts'
 import { quote, type Tools } from '../tools.ts'
 import type { AppDirectory } from './app-directory.ts'
 
@@ -73,20 +74,20 @@ function normalize(line: string): string {
 }
 
 function projectSpecs(file: Record<string, unknown> | null): string[] {
-  const listed = table(file?.project).dependencies
+  const listed = fieldsOf(file?.project).dependencies
   const standard = Array.isArray(listed) ? listed.filter((one) => typeof one === 'string') : []
-  const poetry = table(table(table(file?.tool).poetry).dependencies)
+  const poetry = fieldsOf(fieldsOf(fieldsOf(file?.tool).poetry).dependencies)
   return [...standard, ...specsOf(poetry)]
 }
 
-const pipfileSpecs = (file: Record<string, unknown> | null): string[] => specsOf(table(file?.packages))
+const pipfileSpecs = (file: Record<string, unknown> | null): string[] => specsOf(fieldsOf(file?.packages))
 
 /** Returns requirements of pip (PEP 508) for a table of names and versions in the form of Poetry and Pipenv. */
 function specsOf(versions: Record<string, unknown>): string[] {
   return Object.entries(versions)
     .filter(([name]) => name !== 'python')
     .map(([name, value]) => {
-      const { version, extras } = typeof value === 'string' ? { version: value } : table(value)
+      const { version, extras } = typeof value === 'string' ? { version: value } : fieldsOf(value)
       const chosen = Array.isArray(extras) && extras.length > 0 ? `[${extras.join(',')}]` : ''
       return `${name}${chosen}${typeof version === 'string' ? range(version) : ''}`
     })
@@ -106,10 +107,4 @@ function range(version: string): string {
     sign === '~' ? Math.min(1, parts.length - 1) : significant === -1 ? parts.length - 1 : significant
   const next = parts.slice(0, at + 1).map((part, index) => (index === at ? part + 1 : part))
   return `>=${number},<${next.join('.')}`
-}
-
-function table(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : {}
 }

@@ -1,3 +1,4 @@
+import { fieldsOf, isObject } from '../../../runtime/is-object.ts'
 import { readJson } from '../manifest.ts'
 import type { EnvRequirement } from '../plan.ts'
 import type { AppDirectory } from './app-directory.ts'
@@ -80,14 +81,13 @@ const noteOf = (text: string): string | null => /^#+\s*(.*\S)/.exec(text)?.[1] ?
 /** Returns the variables of a Heroku app.json. Ignores files of this name of other programs. */
 async function appJson(app: AppDirectory): Promise<Record<string, EnvRequirement>> {
   const text = await app.text('app.json')
-  const env = text === null ? null : (parsed(text) as { env?: unknown } | null)?.env
-  if (typeof env !== 'object' || env === null || Array.isArray(env)) return {}
+  const { env } = fieldsOf(text === null ? null : parsed(text))
   return Object.fromEntries(
-    Object.entries(env).flatMap(([name, entry]): Array<[string, EnvRequirement]> => {
+    Object.entries(fieldsOf(env)).flatMap(([name, entry]): Array<[string, EnvRequirement]> => {
       if (!NAME.test(name)) return []
       if (typeof entry === 'string') return [[name, { required: false, description: null, default: entry }]]
-      if (typeof entry !== 'object' || entry === null) return []
-      const { value, required, description } = entry as Record<string, unknown>
+      if (!isObject(entry)) return []
+      const { value, required, description } = entry
       const given = typeof value === 'string' ? value : null
       return [
         [

@@ -5,7 +5,7 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { orAborted } from '../../../runtime/abort.ts'
 import { percentDecoded } from '../../../runtime/decode.ts'
-import { codeOf } from '../../../runtime/error-info.ts'
+import { codeOf, messageOf } from '../../../runtime/error-info.ts'
 import type { ProcessEnvironment } from './environment.ts'
 import { SourceError } from './errors.ts'
 import { type CheckedHost, checkHost, type HostRules } from './hosts.ts'
@@ -161,8 +161,7 @@ const tooLong = ({ archiveBytes }: SourceLimits): SourceError =>
 const displayUrl = (url: URL): string => `${url.origin}${url.pathname}`
 
 const textOf = (error: unknown): string => {
-  const { code, message } = error as { code?: string; message?: string }
-  return (message || code || String(error)).replace(/\.$/, '')
+  return (messageOf(error) || codeOf(error) || String(error)).replace(/\.$/, '')
 }
 
 const tryDecode = (text: string): string => percentDecoded(text) ?? text

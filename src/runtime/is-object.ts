@@ -1,0 +1,6 @@
+/** Reports whether a value of unknown shape, such as parsed JSON, is an object with fields: neither null nor an array. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Returns the fields of a value of unknown shape; none if it is no object. */
+export const fieldsOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {})
