@@ -82,6 +82,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     settings[name] = (settings[name] as string[]).map((path) => resolve(cwd, path))
   }
   settings.masterKey = masterKeyOf(env.BERTH_MASTER_KEY)
+  // Each option has a default, and `check` has made its value one of its kind.
   const config = settings as unknown as Config
   checkAgent(config)
   return Object.freeze(config)

@@ -165,6 +165,7 @@ export function operation<
   { body, query }: Given = {} as Given,
 ): Declared<Needed, Success, Given> {
   const { access, form, takes, gives, summary, description, events, secret, success, errors = [] } = facts
+  // Elysia infers the types of a route from `Declared`, whose fields this value has if they were given.
   return {
     ...(body ? { body: checkedBody(body) } : {}),
     ...(query ? { query: checkedQuery(query) } : {}),

@@ -130,6 +130,7 @@ function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: 
     }
     return null
   }
+  // Bun's types tie the data of WebSockets to handlers, which here may be absent at first: `never` fits both.
   const reload = (): void => {
     for (const { server, options } of all) server.reload({ ...options, ...handlers() } as never)
     if (forServers !== null)

@@ -42,6 +42,7 @@ export async function openEmulator({ columns, rows, scrollback }: EmulatorOption
   })
   // Emoji take two columns since Unicode 9; the emulator itself knows 6.
   const unicode = { register: (version: IUnicodeVersionProvider) => useWidths(terminal, version) }
+  // The addon uses nothing else of a terminal.
   new Unicode11Addon().activate({ unicode } as never)
   // The handler that was registered last is asked first.
   for (const final of REPEATING_SEQUENCES) {

@@ -16,6 +16,7 @@ export const functionTool = (
   type: 'function',
   name,
   description,
+  // A TypeBox schema is a JSON schema; its type has symbols besides.
   inputSchema: { ...input, additionalProperties: false } as unknown as JSONSchema7,
 })
 

@@ -21,6 +21,7 @@ interface Tool<Input extends TObject = TObject> {
   use(input: Static<Input>, parts: ToolContext): Promise<ToolResult>
 }
 
+/** Declares a tool. `useTool` checks the input by the tool's own schema, which the common type does not show. */
 const tool = <Input extends TObject>(one: Tool<Input>): Tool => one as unknown as Tool
 
 const STATUSES = ['completed', 'failed']

@@ -63,6 +63,7 @@ export function spawnWithSocket({
     ...(userNamespace === undefined ? [] : [userNamespace]),
   ]
   const process = startProcess(argv, env, more, report)
+  // Bun's types know the first three, of which none is piped here.
   const ends = process.stdio as unknown as Array<number | null | undefined>
   const end = (descriptor: number): number => ends[descriptor] ?? -1
   for (const [index, bytes] of files.entries()) writeAndClose(end(FILES_FD + index), bytes)

@@ -33,20 +33,18 @@ export class SocketTransport implements Transport {
 
   async open({ data, drain, closed }: TransportHandlers): Promise<void> {
     const end = once(closed)
-    const options = {
+    await Bun.connect({
       fd: this.#fd,
       socket: {
-        open: (socket: Bun.Socket) => {
+        open: (socket) => {
           this.#socket = socket
         },
-        data: (_: Bun.Socket, chunk: Uint8Array) => data(chunk),
+        data: (_, chunk) => data(chunk),
         drain,
         close: end,
         error: end,
       },
-    }
-    // Bun takes `fd`; its types do not have it.
-    await Bun.connect(options as unknown as Bun.UnixSocketOptions<undefined>)
+    })
   }
 
   write(bytes: Uint8Array): number {

@@ -59,6 +59,7 @@ function generatePaths(routes: Route[]): Record<string, Record<string, Generated
     const shapes = { body: shapeOf(body), query: shapeOf(query), response: responseShapes(response) }
     return { ...route, hooks: { ...hooks, ...shapes, parse: [{ fn: 'json' }] } }
   })
+  // The generator asks an app for its routes and for nothing else.
   const described = { getGlobalRoutes: () => declared } as unknown as AnyElysia
   return JSON.parse(JSON.stringify(toOpenAPISchema(described, { staticFile: false }).paths))
 }

@@ -122,4 +122,5 @@ class Emulator {
   }
 }
 
+// A Worker's global scope; TypeScript knows that of a page.
 runEmulators(globalThis as unknown as WorkerScope)

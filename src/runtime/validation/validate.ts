@@ -134,7 +134,7 @@ function unknownKey(path: JsonPath, schema: TSchema): ValidationError {
   const { properties = {}, propertyNames } = schema as Schema
   const key = String(path.at(-1))
   if (propertyNames) return new ValidationError(path, `expected ${expectation(propertyNames)}.`, 'key')
-  if ((schema[UNCHANGEABLE as unknown as string] as string[] | undefined)?.includes(key)) {
+  if ((schema as { [UNCHANGEABLE]?: readonly string[] })[UNCHANGEABLE]?.includes(key)) {
     return new ValidationError(path, `it cannot be changed${changeable(Object.keys(properties))}`, 'key')
   }
   return unknownField(path, Object.keys(properties))

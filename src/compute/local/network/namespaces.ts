@@ -82,18 +82,16 @@ async function readReport(fd: number): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   const done = (): void => resolve(text)
-  const adopted = {
+  await Bun.connect({
     fd,
     socket: {
-      data(socket: Bun.Socket, chunk: Uint8Array) {
+      data(socket, chunk) {
         text += decoder.decode(chunk, { stream: true })
         if (text.includes('}') || text.length > MAX_REPORT) socket.terminate()
       },
       close: done,
       error: done,
     },
-  }
-  // Bun takes `fd`; its types do not have it.
-  await Bun.connect(adopted as unknown as Bun.UnixSocketOptions<undefined>)
+  })
   return promise
 }

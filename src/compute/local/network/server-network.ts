@@ -16,9 +16,6 @@ import {
 } from './socket-calls.ts'
 import { SocketSource } from './socket-source.ts'
 
-/** A `Bun.Socket` has `fd`; its types do not. */
-const descriptorOf = (socket: Bun.Socket<unknown>): number => (socket as unknown as { fd: number }).fd
-
 const HOSTS = ['127.0.0.1', '::1'] as const
 
 /** Something that berth has open in a server's network. */
@@ -112,9 +109,7 @@ export class ServerNetwork {
       closeSync(descriptor)
       throw systemError(error, `connect to ${host}, port ${port}`)
     }
-    const adopted = { fd: descriptor, data, socket }
-    // Bun takes `fd`; its types do not have it.
-    return Bun.connect(adopted as unknown as Bun.TCPSocketConnectOptions<Data>)
+    return Bun.connect({ fd: descriptor, data, socket })
   }
 
   /**
@@ -125,7 +120,7 @@ export class ServerNetwork {
   end(connection: Bun.Socket<unknown>, host: '127.0.0.1' | '::1'): void {
     const source = isIPv6(host) ? this.#sources.v6 : this.#sources.v4
     if (this.#closed || source === null) connection.end()
-    else source.takeBack(descriptorOf(connection), () => connection.end())
+    else source.takeBack(connection.fd, () => connection.end())
   }
 
   /**
@@ -140,7 +135,7 @@ export class ServerNetwork {
     const { localPort } = connection
     const end = this.#ends.watch({ host, port, localPort })
     // The kernel has told of an earlier end before the watch. It has told this side too, even if Bun has not noticed.
-    if (end === null || this.#calls.isConnected(descriptorOf(connection))) return end
+    if (end === null || this.#calls.isConnected(connection.fd)) return end
     end.stop()
     return null
   }
@@ -150,8 +145,7 @@ export class ServerNetwork {
    * nothing else can reach the port. Throws an error with `code` `EADDRINUSE` if the port is taken.
    */
   listen<Data>(port: number, host: NetworkHost, socket: Bun.SocketHandler<Data>): NetworkListener {
-    const adopted = { fd: this.#listeningDescriptor(port, host), socket }
-    const listener = Bun.listen(adopted as unknown as Bun.TCPSocketListenOptions<Data>)
+    const listener = Bun.listen({ fd: this.#listeningDescriptor(port, host), socket })
     return this.#keep({ stop: () => listener.stop(true) })
   }
 

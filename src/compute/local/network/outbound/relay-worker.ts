@@ -75,4 +75,5 @@ function mostConnections(): number {
   return limit === null ? DEFAULT_CONNECTIONS : Math.floor((limit * DESCRIPTOR_SHARE) / 2)
 }
 
+// A Worker's global scope; TypeScript knows that of a page.
 runRelay(globalThis as unknown as WorkerScope)

@@ -73,8 +73,7 @@ export class RelayedServer {
   async open({ fd, purpose, port = 0 }: RelayedSocket): Promise<void> {
     if (purpose === 'dns') return this.#openNameServer(fd)
     const listener = Bun.listen<Connection>({
-      // Adopts the descriptor, which Bun's types do not have.
-      ...({ fd } as unknown as { hostname: string; port: number }),
+      fd,
       allowHalfOpen: true,
       socket: {
         open: (socket) => (purpose === 'machine' ? this.#toMachine(socket, port) : this.#accept(socket)),
@@ -121,7 +120,7 @@ export class RelayedServer {
 
   async #openNameServer(fd: number): Promise<void> {
     const socket = await Bun.udpSocket({
-      ...({ fd } as unknown as { port: number }),
+      fd,
       socket: {
         data: (from, query, port, address) => {
           void this.#answer(query, false).then((answer) => {
@@ -141,7 +140,7 @@ export class RelayedServer {
   #accept(socket: Socket): void {
     const connection = this.#begin(socket)
     if (connection === null) return
-    const original = this.#commons.originalDestination((socket as unknown as { fd: number }).fd)
+    const original = this.#commons.originalDestination(socket.fd)
     // Nothing redirects loopback, so that a connection to it is one to the proxy.
     if (original === null || /^(?:127\.|::1$)/.test(original.address)) {
       serveProxy(connection, {
