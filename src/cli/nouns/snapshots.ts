@@ -82,9 +82,12 @@ function diffText({ from, to, kinds, files }: ResponseOf<'control.snapshots.diff
   const trees = files.map((server) => {
     const lines = server.files.map(({ change, path }) => `  ${SIGNS[change]} ${printable(path)}\n`)
     return [
-      `files of ${server.server_id}: ${counts(server)}\n`,
+      `files of ${server.server_id}: ${counts(server) || 'no difference found'}\n`,
       ...lines,
       leftText(server, server.files.length),
+      server.is_complete
+        ? ''
+        : '  Not all files were looked at: there are too many, or berth may not read some directories.\n',
     ].join('')
   })
   return [...things, ...trees].join('')

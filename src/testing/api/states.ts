@@ -85,9 +85,11 @@ const SnapshotDiff = t.Object(
         server_id: t.String(),
         ...Counts,
         files: t.Array(t.Object({ change: Change, path: t.String() }), { description: 'At most 100.' }),
-        is_complete: t.Boolean({ description: 'Whether all files were looked at.' }),
+        is_complete: t.Boolean({
+          description: 'Whether all files were looked at: 100,000 are, in directories that berth may read.',
+        }),
       }),
-      { description: 'The servers of which files differ in size, mode or time.' },
+      { description: 'The servers of which files differ in size, mode or time, or were not all looked at.' },
     ),
   },
   { $id: 'SnapshotDiff' },

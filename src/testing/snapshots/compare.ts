@@ -33,7 +33,7 @@ interface FilesDiff {
   readonly removed: number
   readonly changed: number
   readonly files: { change: Change; path: string }[]
-  /** Whether all files were looked at. */
+  /** Whether all files were looked at: there may be too many, or directories that berth's user may not read. */
   readonly is_complete: boolean
 }
 
@@ -90,7 +90,7 @@ export async function compareStates(from: ComparedState, to: ComparedState): Pro
     const [old, now] = [await filesOf(join(from.servers, id)), await filesOf(join(to.servers, id))]
     files.push(compareFiles(id, old, now))
   }
-  return { kinds, files: files.filter(differs) }
+  return { kinds, files: files.filter((server) => differs(server) || !server.is_complete) }
 }
 
 interface Counts {
@@ -170,8 +170,12 @@ interface FoundFiles {
  */
 async function filesOf(root: string): Promise<FoundFiles> {
   const files = new Map<string, string>()
-  const workspace = unlessGone(() => pinRoot(join(root, 'workspace'), process.platform === 'linux'))
-  if (workspace === null) return { files, isComplete: true }
+  let isComplete = true
+  const skip = (): void => {
+    isComplete = false
+  }
+  const workspace = unlessGone(() => pinRoot(join(root, 'workspace'), process.platform === 'linux'), skip)
+  if (workspace === null) return { files, isComplete }
   using pinned = workspace
   using chain = new DirectoryChain(pinned)
   const pace = new Pace()
@@ -190,16 +194,17 @@ async function filesOf(root: string): Promise<FoundFiles> {
     const path = frame.path === '' ? name : `${frame.path}/${name}`
     // No call could name it, and such paths could fill memory.
     if (path.length > MAX_PATH_BYTES) continue
-    const directory = entry.kind === 'directory' ? unlessGone(() => chain.enter(entry.name)) : null
+    const directory = entry.kind === 'directory' ? unlessGone(() => chain.enter(entry.name), skip) : null
     if (directory !== null) {
-      frames.push({ path, entries: await chain.list(directory).catch(() => Listing.of(directory)) })
+      const entries = await chain.list(directory).catch(skip)
+      frames.push({ path, entries: entries ?? Listing.of(directory) })
       continue
     }
-    const stats = unlessGone(() => lstatSync(childPath(chain.current, entry.name)))
+    const stats = unlessGone(() => lstatSync(childPath(chain.current, entry.name)), skip)
     if (stats && !stats.isDirectory() && !stats.isSocket() && !stats.isFIFO())
       files.set(path, `${stats.size} ${stats.mode} ${Math.floor(stats.mtimeMs)}`)
   }
-  return { files, isComplete: true }
+  return { files, isComplete }
 }
 
 function compareFiles(serverId: string, before: FoundFiles, after: FoundFiles): FilesDiff {
@@ -225,12 +230,14 @@ function countsOf(items: readonly { change: Change }[]): Counts {
   return counts
 }
 
-/** Returns null if what was looked for is gone, or closed to berth's user. */
-function unlessGone<T>(look: () => T): T | null {
+/** Returns null if what was looked for is gone; also, after a call of `skip`, if it is closed to berth's user. */
+function unlessGone<T>(look: () => T, skip: () => void): T | null {
   try {
     return look()
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes(String(codeOf(error)))) return null
-    throw error
+    const code = codeOf(error)
+    if (code === 'EACCES') skip()
+    else if (code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'ELOOP') throw error
+    return null
   }
 }

@@ -100,7 +100,11 @@ function Differences({ diff: { kinds, files } }: { diff: Diff }) {
             ))}
           </ul>
           <Left of={server} shown={server.files.length} />
-          {!server.is_complete && <p class="quiet">There are more files than were looked at.</p>}
+          {!server.is_complete && (
+            <p class="quiet">
+              Not all files were looked at: there are too many, or berth may not read some directories.
+            </p>
+          )}
         </details>
       ))}
     </div>
