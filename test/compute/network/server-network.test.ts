@@ -160,6 +160,28 @@ describe.skipIf(!(await networkIsPossible()))('a server’s own network', () => 
     await until('no socket is kept', () => openSockets() <= before)
   })
 
+  test('resets an app that waits for its bytes to be read: it would not see the end', async () => {
+    await using bench = new NetworkBench()
+    const server = await bench.start('srv_a')
+    const { network } = server
+    // Writes until nothing more is taken, and says what ends that.
+    const app = `bun -e 'require("net").createServer((s) => { s.on("error", (e) => console.log(e.code)); s.on("end", () => console.log("ended")); s.write(Buffer.alloc(1e8)); setTimeout(() => console.log("written"), 100) }).listen(3000, "127.0.0.1", () => console.log("listens"))'`
+    let output = ''
+    const onOutput = (_: unknown, bytes: Uint8Array): void => {
+      output += new TextDecoder().decode(bytes)
+    }
+    server.sandbox.exec({ command: app, timeoutMs: null, onOutput })
+    await until('the app listens', () => output.includes('listens'))
+    const before = openSockets()
+    const socket = await network.connect(3000, '127.0.0.1', { data: null, socket: { data() {} } })
+    socket.pause()
+    await until('the app has written', () => output.includes('written'))
+    socket.resume()
+    network.end(socket, '127.0.0.1')
+    await until('it is told', () => output.includes('written\nECONNRESET'))
+    await until('no socket is kept', () => openSockets() <= before)
+  })
+
   test('still lets berth in while a program floods the port by which sockets are made', async () => {
     await using bench = new NetworkBench()
     const server = await bench.start('srv_a')

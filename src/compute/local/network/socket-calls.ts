@@ -37,7 +37,8 @@ const SOCK_STREAM = 1
 const SOCK_DGRAM = 2
 const SOCK_CLOEXEC = 0o2000000
 const SOCK_NONBLOCK = 0o4000
-const SHUT_WR = 1
+const SHUT_RDWR = 2
+const FIONREAD = 0x541b
 const F_DUPFD_CLOEXEC = 1030
 
 /** Errors of connect(2) that are none: it goes on, or went through. */
@@ -80,8 +81,10 @@ export interface SocketCalls {
   accept(fd: number): number
   /** Returns a second descriptor of a socket; -1 if there is none to be had. */
   duplicate(fd: number): number
-  /** Ends what a TCP socket sends. */
+  /** Ends what a TCP socket sends, and has the kernel reset it if its peer sends more. */
   shutdown(fd: number): void
+  /** Reports whether bytes have arrived at a TCP socket that nobody has read. */
+  hasUnread(fd: number): boolean
   /** Reports whether a TCP socket has no connection: none yet, or both sides have ended it. */
   isUnconnected(fd: number): boolean
   /** Reports whether a TCP socket has a connection that neither side has ended. */
@@ -180,7 +183,8 @@ export function loadSocketCalls(): SocketCalls {
     mark: (fd, mark) => errorOf(calls.setsockopt(fd, SOL_SOCKET, SO_MARK, ptr(new Int32Array([mark])), 4)),
     accept: (fd) => calls.accept4(fd, null, null, SOCK_NONBLOCK | SOCK_CLOEXEC),
     duplicate: (fd) => calls.fcntl(fd, F_DUPFD_CLOEXEC, 0),
-    shutdown: (fd) => void calls.shutdown(fd, SHUT_WR),
+    shutdown: (fd) => void calls.shutdown(fd, SHUT_RDWR),
+    hasUnread: (fd) => calls.ioctl(fd, FIONREAD, ptr(word)) === 0 && (word[0] ?? 0) > 0,
     isUnconnected: (fd) => tcpState(fd) === TCP_CLOSE,
     isConnected: (fd) => tcpState(fd) === TCP_ESTABLISHED,
     takeError: (fd) => number(fd, SO_ERROR),

@@ -64,13 +64,15 @@ export class SocketSource {
   }
 
   /**
-   * Takes a socket of `make` back at the end of its connection. The peer sees the end at once. If the peer does not end
-   * the connection too, it is reset soon.
+   * Takes a socket of `make` back at the end of its connection. The peer sees the end at once, and a reset if it sends on.
+   * If the peer does not end the connection too, it is reset soon.
    *
    * @param end closes the descriptor
    */
   takeBack(descriptor: number, end: () => void): void {
-    const copy = this.#kept.length < MAX_KEPT ? this.#calls.duplicate(descriptor) : -1
+    // A peer that waits for its bytes to be read sees no end. The close of a socket with unread bytes resets it.
+    const isKept = this.#kept.length < MAX_KEPT && !this.#calls.hasUnread(descriptor)
+    const copy = isKept ? this.#calls.duplicate(descriptor) : -1
     end()
     if (copy < 0) return
     this.#calls.shutdown(copy)
