@@ -9,7 +9,7 @@ import { type AppEnvironment, AppResponder, type AppVersion, type StartOptions }
 import { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
-import { type AppCrash, describeCrash, type FailedChange } from './app-runtime/supervision.ts'
+import { type AppCrash, describeCrash, describeEnd, type FailedChange } from './app-runtime/supervision.ts'
 import type { AppServers } from './app-servers.ts'
 import { Exposure } from './exposure.ts'
 import type { Preparation } from './preparation.ts'
@@ -17,7 +17,7 @@ import { Rebuilder } from './rebuilder.ts'
 import type { SiteHost, Upstream } from './sites/upstream.ts'
 import { LiveReload } from './static/reload.ts'
 import { serveFiles } from './static/serve.ts'
-import { serveStatus } from './status-page.ts'
+import { logCommand, serveStatus } from './status-page.ts'
 
 /** The options of one app. */
 export interface HostedAppOptions {
@@ -134,6 +134,10 @@ export class HostedApp {
       port,
       slug,
       onUse: () => servers.hold(serverId),
+      crash: () => {
+        const { crash } = this
+        return crash && `${describeEnd(crash, clock.now())} Its log tells why: ${logCommand(status)}`
+      },
       onListenFailure: (reason: string) => log.append('berth', reason),
       onPortTaken: (isTaken: boolean) => {
         this.#isPortTaken = isTaken

@@ -50,6 +50,10 @@ export const serveStatus =
     return { status: response.status, headers, body }
   }
 
+/** Returns the command that shows an app's log. */
+export const logCommand = ({ slug, serverId }: Pick<PageApp, 'slug' | 'serverId'>): string =>
+  slug === null ? `berth deployments logs ${serverId}` : `berth projects logs ${slug}`
+
 async function statusPage(
   app: PageApp,
   response: OwnResponse,
@@ -79,11 +83,7 @@ function nextSteps({ slug, serverId, isAsleep, crash }: PageApp, isStarting: boo
   const steps: [command: string, what: string][] = []
   if (isAsleep()) steps.push([`berth servers start ${serverId}`, 'starts its server, and the app with it'])
   else {
-    steps.push(
-      slug === null
-        ? [`berth deployments logs ${serverId}`, 'shows its whole log']
-        : [`berth projects logs ${slug}`, 'shows its whole log'],
-    )
+    steps.push([logCommand({ slug, serverId }), 'shows its whole log'])
     if (!isStarting && slug !== null)
       steps.push([`berth projects push --project ${slug}`, 'sends the code again once it is mended'])
     if (!isStarting && slug !== null) {

@@ -49,13 +49,22 @@ export const MAX_RESTARTS = 5
  *
  * @param now milliseconds since 1970
  */
-export function describeCrash({ reason, since, restart }: AppCrash, now: number): string {
-  const ago = Math.max(0, Math.floor((now - since) / 1000))
-  const crashed = `The app crashed ${ago < 120 ? `${ago} s` : `${Math.floor(ago / 60)} min`} ago: ${reason}`
-  if (restart === null) return `${crashed} Nothing starts it again by itself.`
+export function describeCrash(crash: AppCrash, now: number): string {
+  const ago = Math.max(0, Math.floor((now - crash.since) / 1000))
+  const time = ago < 120 ? `${ago} s` : `${Math.floor(ago / 60)} min`
+  return `The app crashed ${time} ago: ${describeEnd(crash, now)}`
+}
+
+/**
+ * Describes how a crashed app ended and what comes next: `it ended with exit code 1. It is started again in 4 s (3 of 5).`
+ *
+ * @param now milliseconds since 1970
+ */
+export function describeEnd({ reason, restart }: AppCrash, now: number): string {
+  if (restart === null) return `${reason} Nothing starts it again by itself.`
   const left = Math.ceil((restart.at - now) / 1000)
   const when = left > 0 ? `It is started again in ${left} s` : 'It is being started again'
-  return `${crashed} ${when} (${restart.attempt} of ${MAX_RESTARTS}).`
+  return `${reason} ${when} (${restart.attempt} of ${MAX_RESTARTS}).`
 }
 
 /** Time limits, in milliseconds of real time. */

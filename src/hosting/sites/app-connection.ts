@@ -4,7 +4,7 @@ import { BufferedWriter } from './buffered-writer.ts'
 import { Body } from './http1/body.ts'
 import { findHeadEnd, HEAD_LIMIT } from './http1/head.ts'
 import type { HeadMemory } from './http1/head-memory.ts'
-import { ResponseHead } from './http1/response-head.ts'
+import { faultOfPartial, ResponseHead } from './http1/response-head.ts'
 
 /** Most bytes of the interim responses to one request: they are passed on even if the client does not read. */
 const MAX_INTERIM_BYTES = 64 * 1024
@@ -278,8 +278,10 @@ export class AppConnection implements DialHandlers {
     for (;;) {
       const end = findHeadEnd(bytes, start)
       if (end === -1) {
-        if (bytes.length - start > HEAD_LIMIT) this.#fail(exchange, 'its header is too large')
-        else if (start < bytes.length) this.#partial = bytes.subarray(start)
+        const rest = bytes.subarray(start)
+        const fault = rest.length > HEAD_LIMIT ? 'its header is too large' : faultOfPartial(rest)
+        if (fault !== null) this.#fail(exchange, fault)
+        else if (rest.length > 0) this.#partial = rest
         return
       }
       const fault =

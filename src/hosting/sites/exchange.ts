@@ -2,7 +2,7 @@ import type { AppConnection, AppExchange, CutOff } from './app-connection.ts'
 import type { AppPort } from './app-port.ts'
 import type { Body } from './http1/body.ts'
 import type { ResponseHead } from './http1/response-head.ts'
-import { badGateway, FAILED, type OwnResponse, unavailable } from './own-response.ts'
+import { badGateway, crashedMeanwhile, FAILED, type OwnResponse, unavailable } from './own-response.ts'
 import type { Requester } from './requester.ts'
 import type { SiteState, WaitingRequest } from './site-state.ts'
 import type { ServeFiles } from './upstream.ts'
@@ -15,7 +15,7 @@ type Phase =
   | 'waiting'
   /** Waits for a new connection to the app, `#app`. */
   | 'connecting'
-  /** Waits to hear whether the app has read anything of the request from the connection that it has closed. */
+  /** Waits to hear why the app has closed the connection, or whether it has read anything of the request from it. */
   | 'checking'
   /** The head was sent to the app. What arrives of the body is passed on. */
   | 'sent'
@@ -40,6 +40,7 @@ type Phase =
  *                                            ── refused ─► waiting
  *     sent ── closed before any response, and the request may be repeated (and the app has not ended) ─► dispatch
  *     resendable ── closed before any response ─► checking ── nothing was read ─► dispatch
+ *     sent ── closed before a head, for good ─► checking ── the reason is known, or does not come ─► idle
  *     any ── request and response are complete, cut off, the client has disconnected ─► idle
  */
 export class Exchange implements AppExchange, WaitingRequest {
@@ -205,7 +206,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   }
 
   closedWithoutResponse(): void {
-    this.badResponse('it closed the connection before its response was complete')
+    void this.#explainClose()
   }
 
   badResponse(fault: string): void {
@@ -285,6 +286,18 @@ export class Exchange implements AppExchange, WaitingRequest {
     if (this.#phase !== 'checking' || this.#serial !== serial) return
     if (isSafe) this.dispatch()
     else this.closedWithoutResponse()
+  }
+
+  /** Responds for an app that has closed the connection, maybe because its process has ended. */
+  async #explainClose(): Promise<void> {
+    this.#endWaiting()
+    this.#phase = 'checking'
+    const serial = this.#serial
+    this.#requester.adjustReading()
+    const crash = await this.#state.crash()
+    if (this.#phase !== 'checking' || this.#serial !== serial) return
+    if (crash !== null) this.#respondOwn(crashedMeanwhile(crash))
+    else this.badResponse('it closed the connection before its response was complete')
   }
 
   #wait(): void {

@@ -66,6 +66,17 @@ export const badGateway = (fault: string): OwnResponse => ({
   message: `The app's response cannot be passed on: ${fault}.`,
 })
 
+/**
+ * Returns a 502 for a request during which the app crashed.
+ *
+ * @param crash see `SiteOptions.crash`
+ */
+export const crashedMeanwhile = (crash: string): OwnResponse => ({
+  status: 502,
+  code: 'compute_backend_error',
+  message: `The app crashed before its response was complete: ${crash}`,
+})
+
 /** A 500 for files that could not be served. */
 export const FAILED: OwnResponse = {
   status: 500,

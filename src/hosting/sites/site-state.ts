@@ -3,7 +3,7 @@ import { AppPort } from './app-port.ts'
 import type { Refusal } from './http1/head.ts'
 import type { HeadMemory } from './http1/head-memory.ts'
 import type { HttpDate } from './http1/http-date.ts'
-import type { ServerPort, Upstream } from './upstream.ts'
+import type { ServerPort, SiteOptions, Upstream } from './upstream.ts'
 
 /** Time limits, in milliseconds. */
 export interface GatewayTimes {
@@ -21,6 +21,8 @@ export interface GatewayTimes {
   readonly lingerMs: number
   /** Delay before a site's port that another program has is tried again. */
   readonly bindMs: number
+  /** Longest wait for the news that an app's process has ended, after it has closed a connection without a response. */
+  readonly crashMs: number
 }
 
 /** Default time limits. */
@@ -32,6 +34,7 @@ export const TIMES: GatewayTimes = {
   reservedMs: 500,
   lingerMs: 2_000,
   bindMs: 1_000,
+  crashMs: 300,
 }
 
 /** Dependencies that the sites of a gateway share. */
@@ -83,6 +86,8 @@ export class SiteState {
   readonly #onClose = new Set<() => void>()
   /** Resolvers of callers that wait for an upstream. */
   #upstreamWaiters: (() => void)[] = []
+  /** Resolvers of callers that wait for any change of the upstream. */
+  readonly #changeWaiters = new Set<() => void>()
   #retry: Timer | null = null
   /** The last result of `describeClient`. */
   #described: ClientDescription | null = null
@@ -93,8 +98,7 @@ export class SiteState {
 
   constructor(
     private readonly context: GatewayContext,
-    /** See `SiteOptions.onUse`. */
-    private readonly onUse: () => () => void,
+    private readonly options: Pick<SiteOptions, 'onUse' | 'crash'>,
     /** Host for requests of HTTP/1.0 that have no Host field. */
     private readonly ownHost: string,
   ) {}
@@ -131,12 +135,29 @@ export class SiteState {
     this.port?.revive()
     this.#dispatchWaiting()
     if (upstream.kind !== 'starting') for (const notify of this.#upstreamWaiters.splice(0)) notify()
+    for (const notify of this.#changeWaiters) notify()
+  }
+
+  /**
+   * Resolves with how the app has crashed, see `SiteOptions.crash`. berth hears of the end of a process a moment after the
+   * end of its connections, so this waits for it while the app is the upstream.
+   */
+  async crash(): Promise<string | null> {
+    if (this.#upstream.kind === 'app') {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, this.times.crashMs)
+      this.#changeWaiters.add(resolve)
+      await promise
+      this.#changeWaiters.delete(resolve)
+      clearTimeout(timer)
+    }
+    return this.options.crash?.() ?? null
   }
 
   /** Counts a request or a WebSocket that begins. Only the first one under way calls `onUse`, which costs time. */
   beginUse(): void {
     this.#uses += 1
-    if (this.#uses === 1) this.#endUses = this.onUse()
+    if (this.#uses === 1) this.#endUses = this.options.onUse()
   }
 
   /** Counts the end of what `beginUse` has counted. */
@@ -248,6 +269,7 @@ export class SiteState {
     this.#retry = null
     this.port?.retire()
     for (const notify of this.#upstreamWaiters.splice(0)) notify()
+    for (const notify of this.#changeWaiters) notify()
     for (const listener of [...this.#onClose]) listener()
     for (const client of [...this.clients]) client.terminate()
   }

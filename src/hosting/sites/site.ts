@@ -33,7 +33,7 @@ export class PortSite implements Site {
   ) {
     this.port = options.port
     this.slug = options.slug
-    this.state = new SiteState(context, options.onUse, `127.0.0.1:${options.port}`)
+    this.state = new SiteState(context, options, `127.0.0.1:${options.port}`)
     for (const listener of held) listener.reload({ socket: handlersOf(this.state) })
     this.#listeners.push(...held)
     // An address that could not be held is one that this machine does not have.

@@ -58,6 +58,11 @@ export interface SiteOptions {
    * when none is under way any more.
    */
   onUse: () => () => void
+  /**
+   * Returns how the app has crashed, and the remedy, for a person: `it ended with exit code 1. Its log tells why.` Null if
+   * it has not, or responds again.
+   */
+  crash?: () => string | null
   /** Called with true when another program turns out to have the port, then with false when the site has it. */
   onPortTaken?: (isTaken: boolean) => void
   /** Called with cause and remedy when the port cannot be opened for another reason. The site tries again. */

@@ -239,6 +239,90 @@ describe('an answer reaches the client', () => {
     await upstream.end()
   })
 
+  test.each([
+    ['in lines that end with LF alone', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok', 'without its CR'],
+    ['of SSH', 'SSH-2.0-OpenSSH_9.9\r\n', 'does not speak HTTP/1.1'],
+    ['of TLS', '\x15\x03\x01\x00\x02\x02\x46', 'does not speak HTTP/1.1'],
+    ['of HTTP/2', '\0\0\x12\x04\0\0\0\0\0', 'does not speak HTTP/1.1'],
+    ['with a NUL', 'HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n', 'malformed'],
+    ['that switches unasked', 'HTTP/1.1 101 Go\r\nUpgrade: websocket\r\n\r\n', 'without being asked'],
+  ])('never %s: 502 at once, though the app leaves the connection open', async (_name, answer, reason) => {
+    await using way = await rawWay()
+    const { backend, client } = way
+    client.send(get('/'))
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    upstream.send(answer)
+    const response = await client.until('}')
+    expect(response).toStartWith('HTTP/1.1 502 Bad Gateway\r\n')
+    expect(response).toContain(reason)
+    await upstream.end()
+  })
+
+  test('in the smallest parts', async () => {
+    await using way = await rawWay()
+    const { backend, client } = way
+    client.send(get('/'))
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    for (const octet of OK) {
+      upstream.send(octet)
+      await Bun.sleep(1)
+    }
+    expect(await client.until('ok')).toBe(OK)
+  })
+
+  test.each([
+    ['204', 'GET', 'HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\n'],
+    ['304', 'GET', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n'],
+    ['of HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n'],
+    ['with a length of 0', 'GET', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
+  ])(
+    'without the body that one must not have (%s), which reaches nobody else',
+    async (_name, method, head) => {
+      await using way = await rawWay()
+      const { backend, client } = way
+      client.send(`${method} / HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      const upstream = await backend.connection()
+      await upstream.until('\r\n\r\n')
+      upstream.send(`${head}abc`)
+      expect(await client.until('\r\n\r\n')).toBe(head)
+      await upstream.end()
+      client.send(get('/'))
+      const next = await backend.connection(1)
+      await next.until('\r\n\r\n')
+      next.send(OK)
+      expect(await client.until('ok')).toBe(OK)
+    },
+  )
+
+  test('of an app that refuses a large body and closes: the client that still sends gets it', async () => {
+    const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge'
+    await using backend = await rawApp((upstream) =>
+      upstream.socket.once('data', () => {
+        upstream.socket.pause()
+        // Unread bytes make the close a reset.
+        upstream.socket.end(refusal, () => setTimeout(() => upstream.socket.destroy(), 20))
+      }),
+    )
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    client.send('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50000000\r\n\r\n')
+    client.socket.write(Buffer.alloc(50_000_000))
+    expect(await client.until('large')).toStartWith('HTTP/1.1 413 ')
+  })
+
+  test('to requests with bodies that are sent ahead, each with its own', async () => {
+    await using backend = app(async (request) => new Response(`<${await request.text()}>`))
+    await using site = await testSite(backend)
+    using client = await Raw.to(site.port)
+    const post = (body: string) =>
+      `POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    client.send(`${post('a')}${post('bc')}${get('/')}${post('def')}`)
+    const text = await client.until('<def>')
+    expect([...text.matchAll(/<(.*?)>/g)].map((match) => match[1] ?? '')).toEqual(['a', 'bc', '', 'def'])
+  })
+
   test('as 502 where the app closes the connection without any', async () => {
     await using backend = await rawApp((upstream) =>
       upstream.socket.once('data', () => upstream.socket.end()),

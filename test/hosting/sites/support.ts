@@ -39,10 +39,11 @@ export interface TestSiteOptions {
   upstream?: Upstream
   times?: Partial<GatewayTimes>
   slug?: string
+  crash?: () => string | null
 }
 
 /** Opens a site on a free port. */
-export async function testSite({ upstream, times, slug }: TestSiteOptions = {}): Promise<TestSite> {
+export async function testSite({ upstream, times, slug, crash }: TestSiteOptions = {}): Promise<TestSite> {
   const before = openSockets()
   const lines: string[] = []
   const port = freePort()
@@ -61,7 +62,7 @@ export async function testSite({ upstream, times, slug }: TestSiteOptions = {}):
       uses.open -= 1
     }
   }
-  const site = await gateway.open({ port, slug: slug ?? null, onUse })
+  const site = await gateway.open({ port, slug: slug ?? null, onUse, ...(crash && { crash }) })
   if (upstream) site.setUpstream(upstream)
   return {
     gateway,

@@ -231,6 +231,45 @@ describe('connections to the app', () => {
     }
   })
 
+  test('that end with the app are told of that: how it crashed, which is known a moment later', async () => {
+    let crash: string | null = null
+    await using backend = await rawApp((upstream) =>
+      upstream.socket.once('data', async () => {
+        upstream.socket.destroy()
+        await Bun.sleep(20)
+        crash = 'it ended with exit code 7.'
+        site.site.setUpstream({ kind: 'starting', hasCrashed: true })
+      }),
+    )
+    await using site = await testSite({ ...backend, times: { crashMs: 60_000 }, crash: () => crash })
+    const responses = await Promise.all([
+      fetch(site.site.url),
+      fetch(site.site.url, { method: 'POST', body: 'a' }),
+    ])
+    const message = 'The app crashed before its response was complete: it ended with exit code 7.'
+    for (const response of responses) {
+      expect(response.status).toBe(502)
+      expect(await response.json()).toEqual({ error: 'compute_backend_error', message })
+    }
+  })
+
+  test('that end without a crash are not held up for long, nor at all if their client goes', async () => {
+    await using backend = await rawApp((upstream) =>
+      upstream.socket.once('data', () => upstream.socket.end('HTTP/1.1 200 OK\r\nContent-')),
+    )
+    await using site = await testSite({ ...backend, times: { crashMs: 50 } })
+    const response = await fetch(site.site.url)
+    expect(response.status).toBe(502)
+    expect(await response.text()).toContain('it closed the connection before its response was complete')
+
+    await using other = await testSite({ ...backend, times: { crashMs: 60_000 } })
+    using client = await Raw.to(other.port)
+    client.send(get('/'))
+    await (await backend.connection(1)).end()
+    client.socket.destroy()
+    await until(() => other.uses.begun === 1 && other.uses.open === 0, 'it is forgotten')
+  })
+
   test('that end because the app is replaced are', async () => {
     let requests = 0
     await using backend = await rawApp((upstream) =>

@@ -98,7 +98,11 @@ Bun.serve({ port: process.env.PORT, fetch(request) {
   const made = await created(berth, serverId, { name: 'falls', visibility: 'public', source })
   const { crash, url } = await settled(berth, made.id)
   expect(crash).toBeUndefined()
-  await fetch(`${url}fall`).catch(() => {})
+  const fallen = await fetch(`${url}fall`)
+  expect(fallen.status).toBe(502)
+  expect(((await fallen.json()) as { message: string }).message).toMatch(
+    /^The app crashed before its response was complete: it ended with exit code 3\. .*Its log tells why: berth projects logs falls$/,
+  )
   await until(async () => (await shown(berth, made.id)).crash?.exit_code === 4, 'a restart that fails')
   const { crash: seen, runtime_status } = await shown(berth, made.id)
   expect(runtime_status).toBe('running')

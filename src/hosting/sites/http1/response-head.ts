@@ -1,6 +1,6 @@
 import { setsSession } from '../../../http/session-cookie.ts'
 import { CR, Field, type Fields, TEXT } from './fields.ts'
-import { ConnectionOptions } from './head.ts'
+import { ConnectionOptions, hasBareLf } from './head.ts'
 import type { Framing } from './request-head.ts'
 
 const VERSION_1 = Buffer.from('HTTP/1.')
@@ -8,6 +8,17 @@ const SPACE = 32
 const ZERO = 48
 
 const UNDERSCORE = 'a line of its header that frames the body is spelt with "_"'
+
+/**
+ * Returns why bytes without the end of a head cannot become the head of a response, or null if they can: the end would
+ * never come.
+ */
+export function faultOfPartial(bytes: Buffer): string | null {
+  for (let index = 0; index < Math.min(bytes.length, VERSION_1.length); index += 1) {
+    if (bytes[index] !== VERSION_1[index]) return 'it does not speak HTTP/1.1'
+  }
+  return hasBareLf(bytes) ? 'a line of its header ends without its CR' : null
+}
 
 /** The parts of a response's head that the gateway needs. Each `parse` overwrites them. */
 export class ResponseHead {
