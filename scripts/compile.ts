@@ -11,7 +11,7 @@ const ASSETS = ['src/resources/templates/apps', 'docs']
 
 /**
  * Factor of the counts of calls after which JavaScriptCore compiles a function, until the program calls
- * `Bun.unsafe.setJITPolicy(1)`. Most of the code that runs once at a start would be compiled for nothing.
+ * `Bun.unsafe.setJITPolicy(1)`. Most of the code that runs at a start would be compiled for nothing.
  */
 export const STARTUP_JIT_POLICY = 16
 

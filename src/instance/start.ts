@@ -23,6 +23,12 @@ import { takeData } from './take-data.ts'
 /** How long the recovery leaves the processor to the first requests; one that needs it does not wait for it. */
 const RECOVERY_DELAY_MS = 15
 
+/**
+ * How long the just-in-time compiler waits for 16 times as many calls as usual (`STARTUP_JIT_POLICY` of the build). Until
+ * then most code runs a few times, and compiling it costs more than it saves.
+ */
+const JIT_DELAY_MS = 5_000
+
 /** How long the sign-in link of the ready line is valid. */
 const START_LINK_MS = 3_600_000
 
@@ -243,8 +249,7 @@ async function start(
  */
 async function openInstance(instance: InstanceState, hasFixtures: boolean): Promise<void> {
   if (!hasFixtures) await Bun.sleep(RECOVERY_DELAY_MS)
-  // The executable starts with a compiler that waits longer, because most of a start runs once.
-  Bun.unsafe.setJITPolicy(1)
+  setTimeout(() => Bun.unsafe.setJITPolicy(1), JIT_DELAY_MS).unref()
   await instance.open()
 }
 
