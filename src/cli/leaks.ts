@@ -294,9 +294,10 @@ function leakedGroups(
   const user = process.getuid?.()
   return allDataDirectoryGroups().filter(({ path, dataMarker, pids, changedAt }) => {
     if (live.has(dataMarker) || statSync(path, { throwIfNoEntry: false })?.uid !== user) return false
-    if (pids.length > 0) return pids.every((pid) => leakedPids.has(pid))
+    const inside = pids()
+    if (inside.length > 0) return inside.every((pid) => leakedPids.has(pid))
     // An instance that is not visible from here may be starting on an unknown directory.
-    return directories.has(dataMarker) || machineNow() - changedAt >= ABANDONED_MS
+    return directories.has(dataMarker) || machineNow() - changedAt() >= ABANDONED_MS
   })
 }
 

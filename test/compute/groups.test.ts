@@ -44,7 +44,10 @@ test('a group does not look old by being removed and made again', async () => {
   const begun = machineNow() - 1000
   const old: number[] = []
   await amidChurn(join(base, groupName(OWNER)), ['srv_a/'], () => {
-    for (const { changedAt } of dataDirectoryGroups(base)) if (changedAt < begun) old.push(changedAt)
+    for (const group of dataDirectoryGroups(base)) {
+      const changedAt = group.changedAt()
+      if (changedAt < begun) old.push(changedAt)
+    }
   })
   rmSync(base, { recursive: true, force: true })
   expect(old).toEqual([])

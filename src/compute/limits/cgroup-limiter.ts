@@ -180,7 +180,7 @@ function threadVariables(cpus: number): Record<string, string> {
  */
 function removeAbandoned(dir: string): void {
   for (const { groups, changedAt } of dataDirectoryGroups(dir)) {
-    if (physicalNow() - changedAt >= ABANDONED_MS) removeGroups(groups)
+    if (physicalNow() - changedAt() >= ABANDONED_MS) removeGroups(groups)
   }
 }
 

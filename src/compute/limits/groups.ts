@@ -22,10 +22,10 @@ export interface DataDirectoryGroup {
   groups: string[]
   /** The twelve hex digits that identify the data directory. */
   dataMarker: string
-  /** The processes in all of them. */
-  pids: number[]
-  /** When one of them last changed, milliseconds since 1970; infinite if one has been removed since. */
-  changedAt: number
+  /** Returns the processes in all of them. */
+  pids(): number[]
+  /** Returns when one of them last changed, milliseconds since 1970; infinite if one has been removed since. */
+  changedAt(): number
 }
 
 /** Returns the groups of data directories of any berth below a directory of the cgroup file system. */
@@ -39,8 +39,9 @@ export function dataDirectoryGroups(dir: string): DataDirectoryGroup[] {
       path,
       groups,
       dataMarker,
-      pids: groups.flatMap(processesOf),
-      changedAt: Math.max(...groups.map(changedAt)),
+      // Each is a file to read for every server of every berth, and few callers need both.
+      pids: () => groups.flatMap(processesOf),
+      changedAt: () => Math.max(...groups.map(changedAt)),
     }
   })
 }
