@@ -43,7 +43,7 @@ export function tarballUrlFor(userAgent: string | null, origin: string): Tarball
 
 /** Returns the text of a cached document with the addresses of tarballs that a client is to see. */
 export function rewriteTarballUrls(text: string, tarballUrl: TarballUrl): string {
-  if (tarballUrl.kind === 'none') return text.replaceAll(/"tarball":"berth:[^"]*",/g, '')
+  if (tarballUrl.kind === 'none') return text.replaceAll(/"tarball":"berth:(?:[^"\\]|\\.)*",/g, '')
   const origin = tarballUrl.kind === 'public' ? PUBLIC_REGISTRY : tarballUrl.origin
   // No string in the document can match: its quotation marks are escaped.
   return text.replaceAll(`"tarball":"${ORIGIN_PLACEHOLDER}`, `"tarball":"${origin}`)

@@ -1,12 +1,19 @@
 import type { Logger } from '../../runtime/logger.ts'
+import { Budget, type Release } from './budget.ts'
 import { DiskCache } from './disk.ts'
 import { DistIndex } from './dist-index.ts'
 import { rewriteTarballUrls, tarballUrlFor } from './document.ts'
 import { ABBREVIATED, Documents, type Form } from './documents.ts'
 import { NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
-import { parsePath, type RegistryRequest } from './registry-request.ts'
-import { Tarballs } from './tarballs.ts'
+import { type DocumentRequest, parsePath, type RegistryRequest } from './registry-request.ts'
+import { PART_BYTES, Tarballs } from './tarballs.ts'
+
+/** Bytes of a response from which it is sent in pieces of this size, as the client reads. */
+const PIECE_BYTES = 64 * 1024
+
+/** Most bytes of responses under way to a server. Package managers read what they asked for, so none of them waits. */
+const UNDER_WAY_BYTES = 64 * 2 ** 20
 
 /** Options of a mirror. */
 interface MirrorOptions {
@@ -35,6 +42,7 @@ export class NpmMirror {
   readonly #disk: DiskCache
   readonly #documents: Documents
   readonly #tarballs: Tarballs
+  readonly #underWay = new Budget(UNDER_WAY_BYTES)
   #server: Bun.Server<undefined> | null = null
 
   constructor(options: MirrorOptions) {
@@ -99,35 +107,71 @@ export class NpmMirror {
       return Response.json({ error }, { status: 404 })
     }
     try {
-      return await this.#serve(parsed, request)
+      return await this.#serve(serverId, parsed, request)
     } catch (error) {
       return this.#refusalResponse(serverId, parsed, error)
     }
   }
 
-  async #serve(parsed: RegistryRequest, request: Request): Promise<Response> {
-    const { headers } = request
+  async #serve(serverId: string, parsed: RegistryRequest, request: Request): Promise<Response> {
     if (parsed.kind === 'ping') return Response.json({})
-    if (parsed.kind === 'tarball') return this.#serveTarball(parsed.name, parsed.file, request)
-    const tarballUrl = tarballUrlFor(headers.get('user-agent'), this.origin)
-    const abbreviated = parsed.kind === 'packument' && (headers.get('accept') ?? '').includes(ABBREVIATED)
-    const form: Form = abbreviated ? 'abbreviated' : 'full'
+    if (parsed.kind === 'tarball') return this.#serveTarball(serverId, parsed.name, parsed.file, request)
+    const form = formOf(parsed, request)
     const document = await this.#documents.get(parsed.name, form)
-    const type = abbreviated ? ABBREVIATED : 'application/json'
-    const part = parsed.kind === 'packument' ? document : partOf(document, parsed)
-    return conditional(request, rewriteTarballUrls(part, tarballUrl), type)
+    const release = this.#underWay.tryAcquire(serverId, document.length)
+    if (release === null) return this.#serveLater(serverId, parsed, request, document.length)
+    return this.#sendPart(document, parsed, request, release)
   }
 
-  async #serveTarball(name: string, file: string, request: Request): Promise<Response> {
-    const { size, body } = await this.#tarballs.get(name, file)
-    const headers = {
-      'content-type': 'application/octet-stream',
-      'content-length': String(size),
-      'cache-control': 'private, max-age=31536000, immutable',
+  /** Waits until the server has read earlier responses, and has nothing in memory meanwhile. */
+  async #serveLater(
+    serverId: string,
+    parsed: DocumentRequest,
+    request: Request,
+    size: number,
+  ): Promise<Response> {
+    const release = await this.#underWay.acquire(serverId, size)
+    try {
+      request.signal.throwIfAborted()
+      const document = await this.#documents.get(parsed.name, formOf(parsed, request))
+      return this.#sendPart(document, parsed, request, release)
+    } catch (error) {
+      release()
+      throw error
     }
-    if (request.method === 'GET') return new Response(body, { headers })
-    if (body instanceof ReadableStream) await body.cancel()
-    return new Response(null, { headers })
+  }
+
+  /** Returns a response with a document or a part of it, in the client's form. */
+  #sendPart(document: string, parsed: DocumentRequest, request: Request, release: Release): Response {
+    try {
+      const part = parsed.kind === 'packument' ? document : partOf(document, parsed)
+      const text = rewriteTarballUrls(part, tarballUrlFor(request.headers.get('user-agent'), this.origin))
+      const type = formOf(parsed, request) === 'abbreviated' ? ABBREVIATED : 'application/json'
+      return conditional(request, text, type, release)
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  async #serveTarball(serverId: string, name: string, file: string, request: Request): Promise<Response> {
+    const release = await this.#underWay.acquire(serverId, PART_BYTES)
+    try {
+      request.signal.throwIfAborted()
+      const { size, body } = await this.#tarballs.get(name, file)
+      const headers = {
+        'content-type': 'application/octet-stream',
+        'content-length': String(size),
+        'cache-control': 'private, max-age=31536000, immutable',
+      }
+      if (request.method === 'GET') return new Response(bodyOf(body, release), { headers })
+      if (body instanceof ReadableStream) await body.cancel()
+      release()
+      return new Response(null, { headers })
+    } catch (error) {
+      release()
+      throw error
+    }
   }
 
   #refusalResponse(serverId: string, parsed: RegistryRequest, error: unknown): Response {
@@ -139,8 +183,64 @@ export class NpmMirror {
   }
 }
 
+/** Returns a tarball's bytes, piece by piece unless they are few. @param release called when they are sent */
+function bodyOf(
+  body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>,
+  release: Release,
+): ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> {
+  if (body instanceof ReadableStream) return thenRelease(body, release)
+  if (body.length >= PIECE_BYTES) return piecesOf(body, release)
+  release()
+  return body
+}
+
+/** Sends bytes piece by piece, each when the client has read the one before. */
+function piecesOf(bytes: Uint8Array<ArrayBuffer>, release: Release): ReadableStream<Uint8Array> {
+  let at = 0
+  return new ReadableStream(
+    {
+      pull(controller) {
+        controller.enqueue(bytes.slice(at, at + PIECE_BYTES))
+        at += PIECE_BYTES
+        if (at < bytes.length) return
+        controller.close()
+        release()
+      },
+      cancel: release,
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** Returns the same stream, which gives something back at its end. */
+function thenRelease(stream: ReadableStream<Uint8Array>, release: Release): ReadableStream<Uint8Array> {
+  const reader = stream.getReader()
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read()
+        if (!done) return controller.enqueue(value)
+        controller.close()
+        release()
+      },
+      async cancel() {
+        release()
+        await reader.cancel()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** Returns the form of a document that a client asks for. */
+function formOf(parsed: DocumentRequest, { headers }: Request): Form {
+  return parsed.kind === 'packument' && (headers.get('accept') ?? '').includes(ABBREVIATED)
+    ? 'abbreviated'
+    : 'full'
+}
+
 /** Returns a part of a package's document: one version, or its tags. */
-function partOf(document: string, parsed: RegistryRequest & { kind: 'version' | 'tags' }): string {
+function partOf(document: string, parsed: Exclude<DocumentRequest, { kind: 'packument' }>): string {
   const { versions, 'dist-tags': tags = {} } = JSON.parse(document)
   if (parsed.kind === 'tags') return JSON.stringify(tags)
   const tagged = Object.hasOwn(tags, parsed.version) ? tags[parsed.version] : parsed.version
@@ -152,8 +252,10 @@ function partOf(document: string, parsed: RegistryRequest & { kind: 'version' | 
 /**
  * Returns a response with an ETag, or 304 if the client has the content (RFC 9110, section 13.1.2). It is not
  * compressed, which costs more than it saves on loopback.
+ *
+ * @param release called when the client has read everything, or has left
  */
-function conditional(request: Request, text: string, type: string): Response {
+function conditional(request: Request, text: string, type: string, release: Release): Response {
   const etag = `"${Bun.hash(text).toString(36)}"`
   const headers = {
     etag,
@@ -161,6 +263,9 @@ function conditional(request: Request, text: string, type: string): Response {
     'cache-control': 'private, no-cache',
     vary: 'accept, user-agent',
   }
-  if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
-  return new Response(text, { headers })
+  const isKnown = request.headers.get('if-none-match') === etag
+  if (!isKnown && request.method === 'GET' && text.length >= PIECE_BYTES)
+    return new Response(piecesOf(new TextEncoder().encode(text), release), { headers })
+  release()
+  return isKnown ? new Response(null, { status: 304, headers }) : new Response(text, { headers })
 }

@@ -9,6 +9,9 @@ export type RegistryRequest =
   | { readonly kind: 'tags'; readonly name: string }
   | { readonly kind: 'tarball'; readonly name: string; readonly file: string }
 
+/** A request for a package's document or a part of it. */
+export type DocumentRequest = Exclude<RegistryRequest, { kind: 'ping' | 'tarball' }>
+
 /** Matches the package names that npm allows or, with capitals, once allowed: no leading dot, no path elements. */
 const NAME = /^(?:@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*$/
 

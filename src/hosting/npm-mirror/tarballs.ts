@@ -12,7 +12,7 @@ import { SharedCalls } from './shared-calls.ts'
 const MAX_TARBALL_BYTES = 2 ** 30
 
 /** Size of a read, in bytes. A tarball that fits into one is sent from the memory that it was verified in. */
-const PART_BYTES = 2 ** 20
+export const PART_BYTES = 2 ** 20
 
 /** Dependencies of `Tarballs`. */
 interface TarballsOptions {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { World } from './world.ts'
 
@@ -14,6 +15,12 @@ const digest = (bytes: Uint8Array): string =>
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
 const json = async (answer: Response | Promise<Response>): Promise<any> => (await answer).json()
+
+/** A document of one version, with fields of the publisher's, whose tarball is that of `tiny`. */
+const documentOf = (world: World, name: string, fields: object = {}) => ({
+  name,
+  versions: { '1.0.0': { name, version: '1.0.0', ...fields, dist: world.registry.dist('tiny') } },
+})
 
 const tarballs = (world: World): string[] => readdirSync(join(world.cache, 'tarballs'))
 
@@ -62,6 +69,14 @@ describe('the mirror gives', () => {
     expect(await tarball('pnpm/10.0.0 npm/? node/v24')).toMatch(
       /^http:\/\/127\.0\.0\.1:\d+\/@s\/dep\/-\/dep-1\.0\.0\.tgz$/,
     )
+  })
+
+  test('to Bun, which gets no addresses, a document that stays JSON whatever a publisher has written into it', async () => {
+    await using world = new World(TINY)
+    const document = documentOf(world, 'odd', { fixture: { tarball: 'berth:a",}]', other: 'b' } })
+    world.registry.intercept = (path) => (path === '/odd' ? Response.json(document) : null)
+    const answer = await json(world.ask('odd', { headers: { 'user-agent': 'Bun/1.4.5' } }))
+    expect(answer.versions['1.0.0'].fixture.other).toBe('b')
   })
 
   test('a tag by which an unchanged document is not sent again', async () => {
@@ -169,6 +184,34 @@ describe('the mirror refuses', () => {
       expect(answer.status).toBe(424)
       expect((await json(answer)).error).toContain(reason)
     }
+  })
+})
+
+describe('a server', () => {
+  test('that reads nothing of what it asks for fills no memory, and holds up no other', async () => {
+    await using world = new World(TINY)
+    const document = { ...documentOf(world, 'large'), readme: 'x'.repeat(12 * 2 ** 20) }
+    world.registry.intercept = (path) => (path === '/large' ? Response.json(document) : null)
+    const size = (await world.ask('large').then((response) => response.bytes())).length
+    Bun.gc(true)
+    const before = process.memoryUsage.rss()
+    const { BERTH_PACKAGES_HOST = '', BERTH_PACKAGES_TOKEN = '' } = await world.environment('srv_greedy')
+    const head = `GET /large HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${BERTH_PACKAGES_TOKEN}\r\n\r\n`
+    const sockets = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        const socket = connect(Number(BERTH_PACKAGES_HOST.split(':')[1]), '127.0.0.1')
+        await once(socket, 'connect')
+        socket.pause().write(head)
+        return socket
+      }),
+    )
+    const asked = () => world.ask('large').then((response) => response.bytes())
+    for (let round = 0; round < 3; round += 1) expect((await asked()).length).toBe(size)
+    expect(process.memoryUsage.rss() - before).toBeLessThan(400 * 2 ** 20)
+    for (const socket of sockets) socket.destroy()
+    // What it has left is free for it again.
+    const again = await world.ask('large', { serverId: 'srv_greedy' })
+    expect((await again.bytes()).length).toBe(size)
   })
 })
 

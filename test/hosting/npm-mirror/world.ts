@@ -73,9 +73,14 @@ export class World implements AsyncDisposable {
     return server
   }
 
+  /** The variables with which a server asks the mirror. */
+  environment(serverId: string): Promise<Record<string, string>> {
+    return this.packages.environment(serverId, NOWHERE)
+  }
+
   /** Asks the mirror as a server does. */
   async ask(path: string, { serverId = 'srv_ask', ...init }: RequestInit & { serverId?: string } = {}) {
-    const env = await this.packages.environment(serverId, NOWHERE)
+    const env = await this.environment(serverId)
     const headers = new Headers(init.headers)
     if (!headers.has('authorization')) headers.set('authorization', `Bearer ${env.BERTH_PACKAGES_TOKEN}`)
     return fetch(`${env.BERTH_PACKAGES_URL}${path}`, { ...init, headers })
