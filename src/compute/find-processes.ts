@@ -166,12 +166,19 @@ function membersOf(
 }
 
 /**
- * Returns the processes of any of these servers, including sandboxd; a server's marker is 24 hex digits. Reads each
- * process once.
+ * Returns the processes of any of these servers, including sandboxd; a server's marker is 24 hex digits. With them come
+ * their descendants: sandboxd adopts orphans, so a process without its marker is found as long as sandboxd is there.
+ * Reads each process once.
  */
 export function findMarked(serverMarkers: ReadonlySet<string>): number[] {
-  const pids = listProcesses().map(({ pid }) => pid)
-  return pids.filter((pid) => pid !== process.pid && serverMarkers.has(readMarker(pid)?.slice(0, 24) ?? ''))
+  const others = listProcesses().filter(({ pid }) => pid !== process.pid)
+  const marked = others.filter(({ pid }) => serverMarkers.has(readMarker(pid)?.slice(0, 24) ?? ''))
+  return [
+    ...descendantsAmong(
+      others,
+      marked.map(({ pid }) => pid),
+    ),
+  ]
 }
 
 /** Returns the descendants of a process, without itself. */

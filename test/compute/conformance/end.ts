@@ -160,7 +160,10 @@ export function killedBerthTests(name: Isolation): void {
 
     test('by kill -9 with sandboxd stopped leaves what `reap` ends, which ends nothing of other data directories', async () => {
       await using bench = new Bench(name)
-      const host = await startHost(bench, 'sleep 300 & kill -STOP $PPID; sleep 300')
+      const before = bareSleepers()
+      // One has neither the marker nor its parents; sandboxd has adopted it.
+      const shed = 'env -i setsid -f sleep 300'
+      const host = await startHost(bench, `sleep 300 & ${shed}; sleep 0.1; kill -STOP $PPID; sleep 300`)
       await using elsewhere = new Bench(name)
       const other = await elsewhere.start()
       const bystander = run(other, 'sleep 300')
@@ -172,6 +175,7 @@ export function killedBerthTests(name: Isolation): void {
       const marker = new ServerDirectories(bench.dataDir).serverMarker(handle)
       const family = { roots: [], sessions: [], marker, except: [] }
       await until('all to be gone', () => findFamily(family).length === 0)
+      expect(bareSleepers().filter((pid) => !before.includes(pid))).toEqual([])
       expect((await run(other, 'echo well')).stdout).toBe('well\n')
       await other.stop()
       await bystander

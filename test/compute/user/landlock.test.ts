@@ -6,8 +6,8 @@ import { thorough } from '../../support/thorough.ts'
 holdForOrdinaryUser([
   {
     file: 'compute/landlock.test.ts',
-    tests: thorough ? '' : '^landlock (a command|isolation) ',
-    least: 16,
+    tests: thorough ? '' : '^landlock (a command|isolation|the end by kill -9 with sandboxd) ',
+    least: 17,
     skips: 'SKIP landlock:',
   },
 ])
