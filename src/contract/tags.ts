@@ -8,7 +8,7 @@ const API_GROUPS = [
   ],
   [
     'Terminals',
-    'Terminals of a server: programs with a screen and a keyboard, which any number of viewers attach to.',
+    'Terminals of a server: programs with a screen and a keyboard, which up to 50 viewers attach to.',
     ['terminals'],
     'terminals',
   ],

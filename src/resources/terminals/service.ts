@@ -57,6 +57,9 @@ interface TerminalsDependencies {
   changes: Changes
 }
 
+/** Most viewers of a terminal: each may have megabytes on their way. */
+const MAX_VIEWERS = 50
+
 /** What a viewer that attaches brings along. */
 interface Attachment {
   request: Request
@@ -154,7 +157,7 @@ export class TerminalsService implements ServerLifecycleListener {
   /**
    * Makes a request the socket of a viewer.
    *
-   * @throws BerthError 404; 426 if it is no handshake
+   * @throws BerthError 404; 403 if the terminal has the most viewers; 426 if it is no handshake
    */
   attach(caller: Caller, serverId: string, id: string, attachment: Attachment): void {
     const { request, query, headers, whileValid } = attachment
@@ -163,6 +166,12 @@ export class TerminalsService implements ServerLifecycleListener {
       throw new BerthError(
         'upgrade_required',
         'A terminal is attached to by WebSocket: send a handshake, or use a WebSocket client.',
+      )
+    }
+    if (terminal.viewers >= MAX_VIEWERS) {
+      throw new BerthError(
+        'plan_limit',
+        `The terminal has ${MAX_VIEWERS} viewers, which is the most. Detach one, or read it by GET /servers/${serverId}/terminals/${id}/screen.`,
       )
     }
     const { columns, rows } = query

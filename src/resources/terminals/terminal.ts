@@ -7,6 +7,7 @@ import { SOCKET_ENDS } from './close-codes.ts'
 import type { Emulators, WatchRequest } from './emulators.ts'
 import { HoldUp } from './hold-up.ts'
 import type { Terminal, TerminalScreen } from './model.ts'
+import { ResizePace } from './resize-pace.ts'
 import { KeptScreen, type ScreenWatch } from './screen.ts'
 import { type ViewedTerminal, Viewer } from './viewer.ts'
 
@@ -76,6 +77,7 @@ export class LiveTerminal implements ViewedTerminal {
   #lastUsedAt: number
   #exitCode: number | null = null
   readonly #holdUp: HoldUp
+  readonly #resizes = new ResizePace(() => this.#fitToViewers())
 
   /**
    * Starts the program.
@@ -179,6 +181,11 @@ export class LiveTerminal implements ViewedTerminal {
     return this.#printedAt
   }
 
+  /** The number of viewers. */
+  get viewers(): number {
+    return this.#viewers.size
+  }
+
   /** The number of observers. */
   get observers(): number {
     return this.#observers.size
@@ -243,8 +250,12 @@ export class LiveTerminal implements ViewedTerminal {
     this.#goUnwatched(true)
   }
 
-  /** The smallest viewer decides, columns and rows each. Without any, the size stays. */
   resized(): void {
+    this.#resizes.request()
+  }
+
+  /** The smallest viewer decides, columns and rows each. Without any, the size stays. */
+  #fitToViewers(): void {
     const sizes = [...this.#viewers].flatMap(({ size }) => size ?? [])
     if (sizes.length === 0 || !this.isLive) return
     const columns = Math.min(...sizes.map((size) => size.columns))
@@ -319,6 +330,7 @@ export class LiveTerminal implements ViewedTerminal {
   #finish(exitCode: number): void {
     this.#holdUp.expectNobody()
     this.#exitCode = exitCode
+    this.#resizes.stop()
     this.#use()
     this.#dependencies.onChanged()
     void this.#screen.finish().then(() => {

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { screenOf, TestViewer } from '../../support/viewer.ts'
@@ -216,6 +219,23 @@ describe('viewers', () => {
     await until(async () => String(await size()) === '100,20,1', 'the other one alone')
     one.close()
     await until(async () => String(await size()) === '100,20,0', 'nobody: the size stays')
+    await remove(terminal)
+  })
+
+  test('of one terminal are at most fifty', async () => {
+    const terminal = await open({ command: 'sleep 300' })
+    const viewers = await Promise.all(Array.from({ length: 50 }, () => attach(terminal)))
+    const handshake = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': '13' }
+    const key = { 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
+    const url = `${berth.info.base_url}${pathOf(terminal)}/attach`
+    const authorization = `Bearer ${berth.info.api_key}`
+    const refused = get(url, { headers: { authorization, ...handshake, ...key } })
+    const [response] = (await once(refused, 'response')) as [IncomingMessage]
+    expect(response.statusCode).toBe(403)
+    expect(JSON.parse(await text(response)).error).toBe('plan_limit')
+    for (const viewer of viewers) viewer.terminate()
+    await until(async () => (await berth.call('GET', pathOf(terminal))).body.terminal.viewers === 0, 'nobody')
+    ;(await attach(terminal)).close()
     await remove(terminal)
   })
 
