@@ -17,6 +17,7 @@ const CONDITIONS: Readonly<Record<number, (accumulator: number, operand: number)
   21: (accumulator, operand) => accumulator === operand,
   37: (accumulator, operand) => accumulator > operand,
   53: (accumulator, operand) => accumulator >= operand,
+  69: (accumulator, operand) => (accumulator & operand) !== 0,
 }
 
 const INSTRUCTION_BYTES = 8

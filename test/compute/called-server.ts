@@ -46,7 +46,7 @@ export class CalledServer implements AsyncDisposable {
       workspace,
       env: { PATH: TEST_PATH },
       marker,
-      confinement: { systemCalls: false, unixSockets: false, procWrites: false },
+      confinement: { systemCalls: false, unixSockets: false, setIdBits: false, procWrites: false },
       watch: {},
       rlimits,
       receivesTerminals: false,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Bench, run } from './bench.ts'
@@ -46,6 +46,22 @@ await conformance('landlock', () => {
         expect(`${command}: ${exitCode === 0}`).toBe(`${command}: false`)
       }
       expect(readFileSync(secret, 'utf8')).toBe('kept')
+    })
+
+    test('gives no file the rights of its owner or group, so nobody else of the machine can use them', async () => {
+      await using bench = new Bench('landlock')
+      const program = join(bench.dataDir, 'program')
+      writeFileSync(program, '', { mode: 0o755 })
+      const sandbox = await bench.start()
+      for (const bits of ['u+s', 'g+s', '4711', '6755']) {
+        const { stdout } = await run(
+          sandbox,
+          `touch own; for f in own ${program}; do chmod ${bits} $f || echo no; done`,
+        )
+        expect([bits, stdout]).toEqual([bits, 'no\nno\n'])
+      }
+      expect((await run(sandbox, 'mkdir d && chmod 1777 d && chmod 700 own && cp -p own d')).exitCode).toBe(0)
+      expect(statSync(program).mode & 0o7777).toBe(0o755)
     })
 
     test('leaves root no powers, and nobody a way to new ones', async () => {

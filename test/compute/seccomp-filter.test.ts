@@ -40,8 +40,8 @@ describe.each([...ARCHITECTURES])('the filter of system calls for %s', (arch) =>
     if (number === undefined) throw new Error(`no system call ${name}`)
     return number
   }
-  const filterOf = (descriptorsShown: boolean, unixSockets = false): Uint8Array => {
-    const filter = systemCallFilter(arch, [Number(OWN), 9000], { descriptorsShown, unixSockets })
+  const filterOf = (descriptorsShown: boolean, unixSockets = false, setIdBits = false): Uint8Array => {
+    const filter = systemCallFilter(arch, [Number(OWN), 9000], { descriptorsShown, unixSockets, setIdBits })
     if (filter === null) throw new Error('no filter')
     return filter
   }
@@ -50,6 +50,23 @@ describe.each([...ARCHITECTURES])('the filter of system calls for %s', (arch) =>
     runFilter(filter, { number: numberOf(name), arch: AUDIT[arch], args })
   const run = (call: Partial<SystemCall>): number =>
     runFilter(filter, { number: 0, arch: AUDIT[arch], ...call })
+
+  test('refuses set-user-id and set-group-id bits where it is asked to, and no other mode', () => {
+    const refusing = filterOf(true, false, true)
+    const calls = [...numbers.keys()].filter((name) => ['chmod', 'fchmod', 'fchmodat'].includes(name))
+    expect(calls.length).toBe(arch === 'x64' ? 3 : 2)
+    for (const name of calls) {
+      for (const mode of [0o4755n, 0o2755n, 0o6000n, 0o1777n, 0o755n, 0n]) {
+        const args = name === 'fchmodat' ? [0n, 0n, mode] : [0n, mode]
+        const call = { number: numberOf(name), arch: AUDIT[arch], args }
+        expect([name, mode, runFilter(refusing, call)]).toEqual([name, mode, mode & 0o6000n ? EPERM : ALLOW])
+        expect(runFilter(filter, call)).toBe(ALLOW)
+      }
+    }
+    // fchmodat2, of Linux 6.6; the same on all.
+    const call = { number: 452, arch: AUDIT[arch], args: [0n, 0n, 0o4755n] }
+    expect(runFilter(refusing, call)).toBe(EPERM)
+  })
 
   test('refuses the kernel’s keyrings and io_uring, and no other call by its number alone', () => {
     const refused = [...numbers].filter(([name]) => answer(name) !== ALLOW)
@@ -175,5 +192,7 @@ describe.each([...ARCHITECTURES])('the filter of system calls for %s', (arch) =>
 })
 
 test('there is no filter for an architecture whose numbers are not known', () => {
-  expect(systemCallFilter('s390x', [], { descriptorsShown: true, unixSockets: true })).toBeNull()
+  expect(
+    systemCallFilter('s390x', [], { descriptorsShown: true, unixSockets: true, setIdBits: true }),
+  ).toBeNull()
 })

@@ -116,6 +116,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       confinement: {
         systemCalls: canFilterSystemCalls(),
         unixSockets: false,
+        setIdBits: false,
         procWrites:
           process.getuid?.() === 0 &&
           user === null &&

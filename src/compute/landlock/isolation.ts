@@ -94,6 +94,7 @@ export class LandlockIsolation implements LocalIsolation {
       confinement: {
         systemCalls: canFilterSystemCalls(),
         unixSockets: this.#refusesUnixSockets((await import('../sandboxd/confinement.ts')).landlockVersion()),
+        setIdBits: canFilterSystemCalls(),
         procWrites: false,
       },
       // Without its powers root cannot give files away, which GNU tar attempts as root.

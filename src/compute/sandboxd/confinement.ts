@@ -45,13 +45,13 @@ export const canForbidProcWrites = (): boolean => landlockVersion() >= VERSION_W
  * refuses.
  */
 export function confine(
-  { systemCalls, unixSockets, procWrites }: Confinement,
+  { systemCalls, unixSockets, setIdBits, procWrites }: Confinement,
   descriptorsShown = false,
 ): void {
   if (!systemCalls && !procWrites) return
   const call = loadSystemCall()
   if (procWrites) enterDomain(call)
-  if (systemCalls) filterSystemCalls(call, { descriptorsShown, unixSockets })
+  if (systemCalls) filterSystemCalls(call, { descriptorsShown, setIdBits, unixSockets })
 }
 
 /**

@@ -158,6 +158,11 @@ export interface Confinement {
    */
   unixSockets: boolean
   /**
+   * Whether no file gets a set-user-id or set-group-id bit: commands reach the user's programs, and other users of the
+   * machine the server's files. Needs `systemCalls`.
+   */
+  setIdBits: boolean
+  /**
    * Whether files of /proc cannot be written, such as sandboxd's priority when memory runs out: if berth runs as root,
    * the kernel takes the sandbox's user for their owner.
    */

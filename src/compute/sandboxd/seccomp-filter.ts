@@ -23,6 +23,8 @@ interface Architecture {
   limit: number
   prctl: number
   fcntl: number
+  /** chmod, fchmod, fchmodat, fchmodat2, as far as there are: the number, and which argument is the mode. */
+  modes: readonly { number: number; mode: number }[]
   /** setpriority and ioprio_set: the kind of group, then its number; the last kind is all processes of a user. */
   groups: readonly { number: number; user: number }[]
   /** sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr. */
@@ -44,6 +46,12 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
     limit: 302,
     prctl: 157,
     fcntl: 72,
+    modes: [
+      { number: 90, mode: 1 },
+      { number: 91, mode: 1 },
+      { number: 268, mode: 2 },
+      { number: 452, mode: 2 },
+    ],
     groups: [
       { number: 141, user: 2 },
       { number: 251, user: 3 },
@@ -59,6 +67,11 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
     limit: 261,
     prctl: 167,
     fcntl: 25,
+    modes: [
+      { number: 52, mode: 1 },
+      { number: 53, mode: 2 },
+      { number: 452, mode: 2 },
+    ],
     groups: [
       { number: 140, user: 2 },
       { number: 30, user: 3 },
@@ -82,6 +95,9 @@ const PR_SET_DUMPABLE = 4
 /** F_SETLEASE and F_SETDELEG: whoever opens, or changes, what a program has reserved so waits for it, by default 45 s. */
 const RESERVE = [1024, 1040]
 
+/** S_ISUID and S_ISGID: whoever executes the file has its owner's, or its group's, rights. */
+const SET_ID_BITS = 0o6000
+
 const EPERM = 1
 const ENOSYS = 38
 const EAFNOSUPPORT = 97
@@ -90,6 +106,7 @@ const EAFNOSUPPORT = 97
 const LOAD = 0x20
 const JUMP_IF_EQUAL = 0x15
 const JUMP_IF_NOT_LESS = 0x35
+const JUMP_IF_ANY_BIT = 0x45
 const RETURN = 0x06
 const AND = 0x54
 
@@ -116,6 +133,8 @@ export interface FilterOptions {
    * and with them its memory. Programs take it for granted, so it seems to succeed.
    */
   descriptorsShown: boolean
+  /** Whether no file gets a set-user-id or set-group-id bit. */
+  setIdBits: boolean
   /** Whether Unix sockets are refused, except pairs of streams. */
   unixSockets: boolean
 }
@@ -138,11 +157,11 @@ export function canFilterSystemCalls(): boolean {
 export function systemCallFilter(
   arch: NodeJS.Architecture,
   protectedThreads: readonly number[],
-  { descriptorsShown, unixSockets }: FilterOptions,
+  { descriptorsShown, setIdBits, unixSockets }: FilterOptions,
 ): Uint8Array | null {
   const architecture = ARCHITECTURES[arch]
   if (architecture === undefined) return null
-  const { audit, absent, socket, socketpair, limit, prctl, fcntl, groups, schedule, otherInterface } =
+  const { audit, absent, socket, socketpair, limit, prctl, fcntl, modes, groups, schedule, otherInterface } =
     architecture
   const unlessProtected = (index: number): Instruction[] => [
     [LOAD, argument(index)],
@@ -196,6 +215,16 @@ export function systemCallFilter(
       ...RESERVE.flatMap((command) => refuseIf(JUMP_IF_EQUAL, command, EPERM)),
       [RETURN, ALLOW],
     ]),
+    // A file gets these bits by no other call: what writes to it takes them away.
+    ...(setIdBits
+      ? modes.flatMap(({ number, mode }) =>
+          forCall(number, [
+            [LOAD, argument(mode)],
+            ...refuseIf(JUMP_IF_ANY_BIT, SET_ID_BITS, EPERM),
+            [RETURN, ALLOW],
+          ]),
+        )
+      : []),
     ...groups.flatMap(({ number, user }) =>
       forCall(number, [[LOAD, argument(0)], ...refuseIf(JUMP_IF_EQUAL, user, EPERM), ...unlessProtected(1)]),
     ),

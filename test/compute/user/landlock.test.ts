@@ -7,7 +7,7 @@ holdForOrdinaryUser([
   {
     file: 'compute/landlock.test.ts',
     tests: thorough ? '' : '^landlock (a command|isolation|the end by kill -9 with sandboxd) ',
-    least: 17,
+    least: 18,
     skips: 'SKIP landlock:',
   },
 ])
