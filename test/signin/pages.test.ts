@@ -1,16 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { type TestBerth, testBerth } from '../support/berth.ts'
-import { browserPath, hindrances, launchBrowser } from '../support/browser.ts'
+import { browserPath, hindrances, launchBrowser, showIn } from '../support/browser.ts'
 import { SEEN_PAGES, type SeenPage, signInTo } from '../support/pages.ts'
 import { archiveOf, ready } from '../support/projects.ts'
 import { type WatchedPage, watchedPage } from '../support/watched-page.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
+/** The windows that every page is looked at in, one after the other without loading it anew. */
 const LOOKS = [
-  ['wide and light', { viewport: { width: 1280, height: 900 }, colorScheme: 'light' }],
-  ['narrow and dark', { viewport: { width: 320, height: 640 }, colorScheme: 'dark' }],
+  { viewport: { width: 320, height: 640 }, colorScheme: 'dark' },
+  { viewport: { width: 1280, height: 900 }, colorScheme: 'light' },
 ] as const
 
 /** An answer that tells of a failure is told on the console too. */
@@ -30,6 +31,25 @@ async function tabTo(page: Page, name: string): Promise<void> {
     passed.push(at)
   }
   throw new Error(`Tab never comes to ${name}, only to ${passed.join(', ')}`)
+}
+
+/** Of radio buttons of a name Tab comes to one, which arrow keys leave. */
+const CONTROLS = ['a[href]', 'button', 'input:not([type=hidden], [type=radio])', '[tabindex="0"]']
+
+/** Goes through a page with Tab, and expects that every control has the focus once, with an outline. */
+async function reachAllByTab(page: Page): Promise<void> {
+  // Noted in the page, since to ask after each press takes as long as to press.
+  await page.evaluate(`
+    window.outlines = []
+    document.addEventListener('focusin', ({ target }) => {
+      target.dataset.reached = ''
+      outlines.push(getComputedStyle(target).outlineStyle)
+    })`)
+  const all = await page.locator(CONTROLS.map((one) => `${one}:visible`).join()).count()
+  for (let presses = 0; presses < all + 5; presses += 1) await page.keyboard.press('Tab')
+  const outlines = await page.evaluate<string[]>('outlines')
+  expect(new Set(outlines)).toEqual(new Set(all === 0 ? [] : ['solid']))
+  expect(await page.locator(CONTROLS.map((one) => `${one}[data-reached]`).join()).count()).toBe(all)
 }
 
 describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
@@ -57,7 +77,6 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
       })
       afterAll(() => watched?.[Symbol.asyncDispose]())
       test.each(SEEN_PAGES.map((seen) => [seen.name, seen] as const))('the page: %s', async (_name, seen) => {
-        await watched.page.goto('about:blank')
         await watched.page.context().clearCookies()
         watched.requests.length = 0
         watched.problems.length = 0
@@ -67,21 +86,23 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
     })
   }
 
-  for (const [look, options] of LOOKS) {
-    onEachPage(
-      `${look}, a page hinders nobody, keeps its policy and fits the screen`,
-      options,
-      async ({ page, requests, problems }) => {
+  onEachPage(
+    'a page hinders nobody, keeps its policy, fits the screen and shows where the keyboard is, in every look',
+    {},
+    async ({ page, requests, problems }) => {
+      for (const look of LOOKS) {
+        await showIn(page, look)
         expect(await hindrances(page)).toEqual([])
-        expect(problems.filter((problem) => !ANSWERED.test(problem))).toEqual([])
-        expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([berth.info.base_url]))
         expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
-          options.viewport.width,
+          look.viewport.width,
         )
-        expect(await page.evaluate('document.scripts.length')).toBe(0)
-      },
-    )
-  }
+      }
+      expect(problems.filter((problem) => !ANSWERED.test(problem))).toEqual([])
+      expect(new Set(requests.map((url) => new URL(url).origin))).toEqual(new Set([berth.info.base_url]))
+      expect(await page.evaluate('document.scripts.length')).toBe(0)
+      await reachAllByTab(page)
+    },
+  )
 
   onEachPage(
     'without JavaScript a page is there',
@@ -89,25 +110,6 @@ describe.skipIf(browserPath === null)('in a browser (needs Chromium)', () => {
     async ({ page }, { heading }) => {
       expect(await page.locator('h1').textContent()).toBe(heading)
       expect(await page.locator('main').isVisible()).toBe(true)
-    },
-  )
-
-  onEachPage(
-    'a page shows by the keyboard alone where one is, and leaves nothing out',
-    {},
-    async ({ page }) => {
-      // Of radio buttons of a name Tab comes to one, which arrow keys leave.
-      const controls = ['a[href]', 'button', 'input:not([type=hidden], [type=radio])', '[tabindex="0"]']
-      const all = await page.locator(controls.map((one) => `${one}:visible`).join()).count()
-      for (let presses = 0; presses < all + 5; presses += 1) {
-        await page.keyboard.press('Tab')
-        const outline = await page.evaluate(
-          `(() => { const at = document.activeElement; at.dataset.reached = ''; return at === document.body || getComputedStyle(at).outlineStyle })()`,
-        )
-        if (outline !== true) expect(outline).toBe('solid')
-      }
-      const reached = controls.map((one) => `${one}[data-reached]`).join()
-      expect(await page.locator(reached).count()).toBe(all)
     },
   )
 

@@ -49,6 +49,19 @@ export async function launchBrowser(hasScrollbars = false): Promise<Browser> {
   return browser
 }
 
+/** A window and a scheme of colours that a page is looked at in. */
+export interface Look {
+  readonly viewport: { width: number; height: number }
+  readonly colorScheme: 'light' | 'dark'
+}
+
+/** Shows a page in another window and scheme, without loading it anew, and without colours on their way to the new scheme. */
+export async function showIn(page: Page, { viewport, colorScheme }: Look): Promise<void> {
+  await page.setViewportSize(viewport)
+  await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+  await page.evaluate('new Promise(requestAnimationFrame)')
+}
+
 /**
  * What hinders people on a page, by the rules of axe-core (WCAG 2.2, A and AA, and best practices): a line for each, with
  * where it is.
@@ -60,7 +73,7 @@ export async function hindrances(page: Page, without: readonly string[] = []): P
   if (await page.evaluate('typeof axe === "undefined"')) await page.evaluate(await axe())
   const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]))
   // By default what passes is told of, too, which takes as long as all else.
-  const options = JSON.stringify({ rules, resultTypes: ['violations'] })
+  const options = JSON.stringify({ rules, resultTypes: ['violations'], selectors: false })
   const { violations } = (await page.evaluate(`axe.run(document, ${options})`)) as AxeResults
   return violations.flatMap(({ id, help, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${help}: ${html} ${failureSummary ?? ''}`),

@@ -1,13 +1,8 @@
 import { afterAll, beforeAll } from 'bun:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { type TestBerth, testBerth } from './berth.ts'
-import { hindrances, launchBrowser } from './browser.ts'
+import { hindrances, type Look, launchBrowser, showIn } from './browser.ts'
 import { type WatchedPage, watchedPage } from './watched-page.ts'
-
-interface Look {
-  viewport: { width: number; height: number }
-  colorScheme: 'light' | 'dark'
-}
 
 /** A window of a phone, at night: screens are opened and used in it before they are looked at. */
 export const NARROW: Look = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }
@@ -65,15 +60,6 @@ export async function signInLink(berth: TestBerth, path: string): Promise<string
 export const live = (page: Page): Promise<void> =>
   page.locator('.connection.live').first().waitFor({ state: 'attached' })
 
-/**
- * Brings all that moves to its end, as colours do after a change of the scheme. It is not waited for, since what is in a
- * closed part of the page moves no further.
- */
-const SETTLED = `new Promise(requestAnimationFrame).then(() => {
-  for (const one of document.getAnimations())
-    if (one.effect.getComputedTiming().endTime !== Infinity) one.finish()
-})`
-
 /** The parts that are as wide as the window at most. The screen scrolls by itself, so that the document fits where it does not. */
 const WIDTHS = `[document.documentElement, document.querySelector('#main')].map((part) => part?.scrollWidth ?? 0)`
 
@@ -84,17 +70,12 @@ const WIDTHS = `[document.documentElement, document.querySelector('#main')].map(
  */
 export async function faultsInAnyLook(page: Page): Promise<string[]> {
   const faults: string[] = []
-  const show = async ({ viewport, colorScheme }: Look): Promise<void> => {
-    await page.setViewportSize(viewport)
-    await page.emulateMedia({ colorScheme })
-    await page.evaluate(SETTLED)
-  }
   for (const [name, look] of Object.entries(LOOKS)) {
-    await show(look)
+    await showIn(page, look)
     const width = Math.max(...(await page.evaluate<number[]>(WIDTHS)))
     if (width > look.viewport.width) faults.push(`${name}: ${width} pixels wide`)
     for (const hindrance of await hindrances(page)) faults.push(`${name}: ${hindrance}`)
   }
-  await show(NARROW)
+  await showIn(page, NARROW)
   return faults
 }

@@ -17,11 +17,11 @@ interface PooledPage {
   readonly tools: CDPSession
 }
 
-/** What every page has that asks for nothing else. */
+/** What every page has that asks for nothing else. What moves without end would be drawn anew 60 times a second. */
 const USUAL = {
   viewport: { width: 1280, height: 720 },
   colorScheme: 'light',
-  reducedMotion: 'no-preference',
+  reducedMotion: 'reduce',
 } as const
 
 /** The pages of each browser that no test has, by the options that cannot be changed once a profile is there. */
