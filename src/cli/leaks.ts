@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isServerUser } from '../compute/bubblewrap/server-users.ts'
@@ -23,6 +23,8 @@ import { STAGING } from '../compute/local/staging.ts'
 import { isTemporary } from '../compute/local/temporary-file.ts'
 import { killAll } from '../compute/terminate.ts'
 import { machineNow } from '../runtime/clock.ts'
+import { namesIn } from '../runtime/names-in.ts'
+import { readTextOrNull } from '../runtime/read-text.ts'
 import { isInUse } from '../storage/data-directory.ts'
 import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
 import { findAbandonedHeartbeats } from '../storage/heartbeat.ts'
@@ -277,14 +279,8 @@ function processLeak({ pid, dataDir }: LeakedProcess): Leak {
 
 const nameOf = (pid: number): string => readText(`/proc/${pid}/comm`).trim() || 'a process'
 
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    // The process has ended.
-    return ''
-  }
-}
+/** Returns a text of /proc; none if the process has ended. */
+const readText = (path: string): string => readTextOrNull(path) ?? ''
 
 /** Returns the control groups of ended instances. One with processes counts only if all of these are leaks. */
 function leakedGroups(
@@ -321,13 +317,13 @@ const temporaryLeak = (path: string): Leak =>
  */
 function unfinishedDirectories(dataDir: string): Leak[] {
   const servers = join(dataDir, 'servers')
-  const staged = list(servers).flatMap((server) => {
+  const staged = namesIn(servers).flatMap((server) => {
     const staging = join(servers, server, STAGING)
-    const names = list(staging).filter(isTemporary)
+    const names = namesIn(staging).filter(isTemporary)
     return names.map((name) => directoryLeak(join(staging, name), `what was being prepared for ${server}`))
   })
   const snapshots = join(dataDir, 'snapshots')
-  const kept = list(snapshots)
+  const kept = namesIn(snapshots)
   // A replaced directory is needed until its successor has its name.
   const isKept = (name: string): boolean => name.startsWith('.old-') && !kept.includes(name.slice(5))
   const unfinished = kept
@@ -346,12 +342,3 @@ const directoryLeak = (path: string, detail: string): Leak => ({
   detail,
   remedy: `rm -rf ${shellQuote([path])}`,
 })
-
-function list(directory: string): string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    // Missing, removed meanwhile, or another user's.
-    return []
-  }
-}

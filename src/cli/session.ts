@@ -78,6 +78,7 @@ async function isListening(baseUrl: string): Promise<boolean> {
     socket.end()
     return true
   } catch {
+    // Refused, or no such host.
     return false
   }
 }

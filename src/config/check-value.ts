@@ -143,6 +143,7 @@ function timeout(value: string | false | null | 0): number | null | undefined {
   return ms === null ? undefined : ms || null
 }
 
+/** Compiles a regular expression; returns undefined for a text that is none. */
 function regularExpression(text: string): RegExp | undefined {
   try {
     return new RegExp(text, 'u')
@@ -151,6 +152,7 @@ function regularExpression(text: string): RegExp | undefined {
   }
 }
 
+/** Parses JSON; returns undefined for a text that is none. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)

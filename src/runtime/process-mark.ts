@@ -1,4 +1,5 @@
-import { readFileSync, readlinkSync } from 'node:fs'
+import { readlinkSync } from 'node:fs'
+import { readTextOrNull } from './read-text.ts'
 
 /** Identifies this process among all processes of the machine, past and future. */
 export interface ProcessMark {
@@ -40,23 +41,21 @@ const START = 19
 
 /** Returns when a process started, in clock ticks since boot; null if no such process runs. */
 function startOf(pid: number): string | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name is in parentheses and may contain any character, including parentheses.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    const [state] = fields
-    // One whose first thread has ended before others still holds what it held.
-    const hasEnded = state === 'X' || (state === 'Z' && Number(fields[THREADS]) <= 1)
-    return hasEnded ? null : (fields[START] ?? null)
-  } catch {
-    return null
-  }
+  const stat = readTextOrNull(`/proc/${pid}/stat`)
+  if (stat === null) return null
+  // The name is in parentheses and may contain any character, including parentheses.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const [state] = fields
+  // One whose first thread has ended before others still holds what it held.
+  const hasEnded = state === 'X' || (state === 'Z' && Number(fields[THREADS]) <= 1)
+  return hasEnded ? null : (fields[START] ?? null)
 }
 
 function ownNamespace(): string | null {
   try {
     return /^pid:\[(\d+)\]$/.exec(readlinkSync('/proc/self/ns/pid'))?.[1] ?? null
   } catch {
+    // A kernel without such namespaces.
     return null
   }
 }

@@ -132,6 +132,7 @@ export function readInstance(path: string): InstanceFile | null {
   try {
     return JSON.parse(readFileSync(join(path, 'instance.json'), 'utf8')) as InstanceFile
   } catch {
+    // There is none, or it is only half written.
     return null
   }
 }

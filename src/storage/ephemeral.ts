@@ -1,7 +1,8 @@
-import { lstatSync, mkdtempSync, readdirSync, realpathSync } from 'node:fs'
+import { lstatSync, mkdtempSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartupError } from '../errors.ts'
 import { messageOf } from '../runtime/error-info.ts'
+import { namesIn } from '../runtime/names-in.ts'
 import { isAlive, markText, ownMark, parseMark } from '../runtime/process-mark.ts'
 import { isInUse } from './data-directory.ts'
 import { removeTree } from './remove-tree.ts'
@@ -69,15 +70,6 @@ export function findAbandoned(temporaryDir: string, now: number): string[] {
     if (stats?.uid !== user || !stats?.isDirectory()) return []
     return isAbandoned(path, name.slice(prefix.length), now - stats.mtimeMs) ? [path] : []
   })
-}
-
-function namesIn(dir: string): string[] {
-  try {
-    return readdirSync(dir)
-  } catch {
-    // The directory cannot be listed, or is gone.
-    return []
-  }
 }
 
 /** @param suffix of its name, behind the prefix */

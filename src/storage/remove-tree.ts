@@ -14,6 +14,7 @@ export function removeTree(path: string): void {
   try {
     remove(path)
   } catch {
+    // A directory without rights is opened. Anything else fails again.
     openDirectories(path)
     remove(path)
   }

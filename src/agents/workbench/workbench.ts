@@ -129,6 +129,7 @@ export class Workbench {
       if (file.size > MAX_READ) return null
       return new TextDecoder('utf-8', { fatal: true }).decode(await file.read(0, MAX_READ))
     } catch {
+      // The write that follows reports what keeps it from the file.
       return null
     }
   }

@@ -164,6 +164,7 @@ function isOnlyEntryChanged(before: string, after: string, entry: Entry, host: M
     const [old, now] = [Bun.TOML.parse(before), Bun.TOML.parse(after)]
     return Bun.deepEquals(withEntry(old, entry, host.path), now)
   } catch {
+    // The edit made it no TOML.
     return false
   }
 }
@@ -174,6 +175,7 @@ function isOnlyEntryRemoved(before: string, after: string, host: McpHost): boole
     const now = Bun.TOML.parse(after)
     return Bun.deepEquals(withoutEntry(Bun.TOML.parse(before), host.path), withoutEntry(now, host.path))
   } catch {
+    // The edit made it no TOML.
     return false
   }
 }

@@ -111,6 +111,7 @@ async function candidatesFor(session: CliSession, placeholder: string, typed: st
       description: named.description.replace(/\s+/g, ' '),
     }))
   } catch {
+    // A shell that completes a word has no place for an error; the command itself reports it.
     return []
   }
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readTextOrNull } from '../../runtime/read-text.ts'
 
 /** Keys that are read from the terminal. */
 export interface Keys {
@@ -66,11 +66,8 @@ export function readKeys(press: (key: string) => void): Keys {
 
 /** Reports whether this process is in the foreground of its terminal (proc(5), fields pgrp and tpgid). */
 function isInForeground(): boolean {
-  try {
-    const stat = readFileSync('/proc/self/stat', 'latin1')
-    const [, , , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 1).split(' ')
-    return group === foreground
-  } catch {
-    return true
-  }
+  const stat = readTextOrNull('/proc/self/stat')
+  if (stat === null) return true
+  const [, , , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 1).split(' ')
+  return group === foreground
 }

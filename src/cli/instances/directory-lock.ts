@@ -1,5 +1,6 @@
-import { accessSync, constants, readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import { accessSync, constants, readlinkSync, realpathSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
+import { namesIn } from '../../runtime/names-in.ts'
 import { CommandError } from '../errors.ts'
 
 /** Suffix that Linux adds to the path of an open file that was removed. */
@@ -15,7 +16,7 @@ export const holdsDirectory = (pid: number, directory: string): boolean =>
 /** Returns the data directories that a process holds; none if it has ended or belongs to another user. */
 export function directoriesHeldBy(pid: number): string[] {
   const found = new Set<string>()
-  for (const fd of list(`/proc/${pid}/fd`)) {
+  for (const fd of namesIn(`/proc/${pid}/fd`)) {
     const path = readLink(`/proc/${pid}/fd/${fd}`)?.replace(REMOVED, '')
     if (path?.endsWith('/lock')) found.add(path.slice(0, -'/lock'.length))
   }
@@ -42,14 +43,6 @@ export function realPath(path: string): string {
     return realpathSync(path)
   } catch {
     return path
-  }
-}
-
-function list(directory: string): string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return []
   }
 }
 

@@ -88,6 +88,7 @@ async function nameOwner(error: PortTaken, env: ProcessContext['env']): Promise<
       `Use that one, or stop it with: berth stop --data ${shellQuote([data_dir])}. `,
     )
   } catch {
+    // The registry cannot be read. The port is taken all the same.
     return error
   }
 }

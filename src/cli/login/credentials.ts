@@ -113,6 +113,7 @@ const LOCK = 'credentials.lock'
 /** Milliseconds to wait for another berth, whose change takes about one. */
 const LOCK_MS = 5_000
 
+/** Parses the file of sign-ins; returns null for a damaged one. */
 function parse(text: string): Logins | null {
   try {
     const value: unknown = JSON.parse(text)

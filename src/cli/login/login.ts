@@ -145,6 +145,7 @@ function otherInstanceWarning(baseUrl: string, context: ProcessContext): string 
     const why = BERTH_BASE_URL ? 'BERTH_BASE_URL says so' : 'it is that of the nearest data directory'
     return `Commands here still talk to ${used.baseUrl}: ${why}. Name this one with --base-url ${baseUrl}\n`
   } catch {
+    // Commands here find no instance, and report that themselves.
     return byVariable
   }
 }

@@ -138,6 +138,7 @@ function targetOf(path: string): string {
   try {
     return realpathSync(path)
   } catch {
+    // A link that leads nowhere.
     return 'nothing'
   }
 }

@@ -94,6 +94,7 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK)
     return statSync(path).isFile()
   } catch {
+    // Missing, or not permitted.
     return false
   }
 }

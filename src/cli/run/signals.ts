@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { signal as send } from '../../compute/terminate.ts'
 import { readTextOrNull } from '../../runtime/read-text.ts'
@@ -97,15 +96,12 @@ export class SignalRelay {
 
 /** Returns the signals that this process was started to ignore. Child processes do not inherit them from Bun. */
 export function ignoredSignals(): Set<string> {
-  try {
-    const [, mask = '0'] = /^SigIgn:\s+([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? []
-    const bits = BigInt(`0x${mask}`)
-    const isIgnored = (name: RelayedSignal): boolean =>
-      ((bits >> BigInt(constants.signals[name] - 1)) & 1n) === 1n
-    return new Set(RELAYED_SIGNALS.filter(isIgnored))
-  } catch {
-    return new Set()
-  }
+  const status = readTextOrNull('/proc/self/status') ?? ''
+  const [, mask = '0'] = /^SigIgn:\s+([0-9a-f]+)$/m.exec(status) ?? []
+  const bits = BigInt(`0x${mask}`)
+  const isIgnored = (name: RelayedSignal): boolean =>
+    ((bits >> BigInt(constants.signals[name] - 1)) & 1n) === 1n
+  return new Set(RELAYED_SIGNALS.filter(isIgnored))
 }
 
 /** Waits for the end of its input, which closes with berth, and leaves no core file. */

@@ -66,7 +66,7 @@ export class TerminalLimit {
       opened.push(owner)
       await this.#runMount(mounts, owner)
     } catch {
-      // The sandbox has ended.
+      // The sandbox has ended, or the kernel refuses a call: then there is no limit.
     } finally {
       for (const descriptor of opened) closeSync(descriptor)
     }

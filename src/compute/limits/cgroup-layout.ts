@@ -103,6 +103,7 @@ function offers(dir: string, controller: string): boolean {
   try {
     return readFileSync(join(dir, 'cgroup.subtree_control'), 'utf8').trim().split(' ').includes(controller)
   } catch {
+    // No directory of cgroup v2.
     return false
   }
 }
@@ -143,6 +144,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
+    // No Linux, or a /proc that hides it: no groups are found.
     return ''
   }
 }

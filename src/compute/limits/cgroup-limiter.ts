@@ -1,8 +1,9 @@
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { isGone } from '../../runtime/if-present.ts'
+import { readTextOrNull } from '../../runtime/read-text.ts'
 import type { Enforced, Limits } from '../driver.ts'
 import { killAll } from '../terminate.ts'
 import { type CgroupBase, entrance, memoryEvents, type Resource, settings } from './cgroup-layout.ts'
@@ -192,13 +193,10 @@ function physicalNow(): number {
   return performance.timeOrigin + performance.now()
 }
 
+/** Returns how many processes of a group the kernel has ended for lack of memory; 0 if the group is gone. */
 function countKills(dir: string, version: 1 | 2): number {
-  try {
-    const text = readFileSync(join(dir, memoryEvents(version)), 'latin1')
-    return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0)
-  } catch {
-    return 0
-  }
+  const text = readTextOrNull(join(dir, memoryEvents(version))) ?? ''
+  return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0)
 }
 
 /**

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
+import { readdirSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
+import { readTextOrNull } from '../../runtime/read-text.ts'
 import { findBases } from './cgroup-layout.ts'
 
 /** Milliseconds after which an empty group of an unknown data directory is taken for left behind. */
@@ -70,11 +71,8 @@ export function removeGroups(groups: readonly string[]): boolean {
 
 /** Returns the processes in a group; none if it is gone. */
 export function processesOf(dir: string): number[] {
-  try {
-    return readFileSync(join(dir, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number)
-  } catch {
-    return []
-  }
+  const text = readTextOrNull(join(dir, 'cgroup.procs')) ?? ''
+  return text.split('\n').filter(Boolean).map(Number)
 }
 
 function groupsIn(dir: string): string[] {
@@ -82,6 +80,7 @@ function groupsIn(dir: string): string[] {
     const entries = readdirSync(dir, { withFileTypes: true })
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
   } catch {
+    // It is gone.
     return []
   }
 }

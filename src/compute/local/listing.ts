@@ -159,6 +159,7 @@ function kindOf(dir: PinnedEntry, name: EntryName, dirent?: Dirent): ListedEntry
     using entry = pinChild(dir, name)
     return entry.stats.isFile() ? 'file' : entry.stats.isDirectory() ? 'directory' : 'other'
   } catch {
+    // It was removed meanwhile, or is closed to this user.
     return 'other'
   }
 }

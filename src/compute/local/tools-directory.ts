@@ -90,6 +90,7 @@ function reading(read: () => string): string | null {
   try {
     return read()
   } catch {
+    // There is none yet, or it is no such file: it is written anew.
     return null
   }
 }

@@ -264,6 +264,7 @@ function kindOf(dir: PinnedEntry, name: EntryName): ListedEntry['kind'] {
     using entry = pinChild(dir, name)
     return entry.stats.isDirectory() ? 'directory' : 'file'
   } catch {
+    // It was removed meanwhile, or is closed to this user.
     return 'other'
   }
 }

@@ -112,6 +112,7 @@ export class LocalWorkspace implements Workspace {
       const stats = statSync(`${this.#root.path}/${names.join('/')}`, { throwIfNoEntry: false })
       return stats !== undefined && identityOf(stats) === identity
     } catch {
+      // It cannot be reached, so it is not the same.
       return false
     }
   }

@@ -73,6 +73,7 @@ class CalledConnection implements DialedConnection {
         this.#handlers.data(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length))
       }
     } catch {
+      // The call broke off, which is a reset and no end.
       this.#handlers.closed(true)
       return
     }

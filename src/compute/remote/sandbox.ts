@@ -101,6 +101,7 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
       call.stream.end()
       return readAddresses(await call.result)
     } catch {
+      // The sandbox is gone or answers nonsense: nothing is known of its sockets.
       return null
     }
   }

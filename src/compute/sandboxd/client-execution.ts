@@ -120,6 +120,7 @@ export class SandboxdExecution {
       }
       if (!this.#over) this.#channel.send(FRAME.endInput, this.id)
     } catch {
+      // Who sent the input is gone, and waits for no result.
       this.cancel()
     }
   }

@@ -110,7 +110,7 @@ export class OutputPump {
         this.#send(data)
       }
     } catch {
-      // Nothing more for now.
+      // Nothing more for now, or a fault that `run` meets too.
       return false
     }
   }

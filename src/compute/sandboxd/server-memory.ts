@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
+import { readdirSync, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
+import { readTextOrNull } from '../../runtime/read-text.ts'
 import { signal } from '../terminate.ts'
 import type { Libc } from './libc.ts'
 import type { SocketMemory, SocketMeter } from './socket-memory.ts'
@@ -205,6 +206,7 @@ function usedBytes(path: string): number {
     const { bsize, blocks, bfree } = statfsSync(path)
     return (blocks - bfree) * bsize + inodeBytes(path)
   } catch {
+    // It was unmounted meanwhile.
     return 0
   }
 }
@@ -215,6 +217,7 @@ function inodeBytes(path: string): number {
     const { files, ffree } = statfsSync(path)
     return (files - ffree) * INODE_BYTES
   } catch {
+    // It was unmounted meanwhile.
     return 0
   }
 }
@@ -264,12 +267,7 @@ function readObjects(kind: 'shm' | 'sem' | 'msg'): Array<(column: string) => num
   })
 }
 
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return ''
-  }
-}
+/** Returns a text of /proc; none if the process has ended, or the kernel has no such file. */
+const textOf = (path: string): string => readTextOrNull(path) ?? ''
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)

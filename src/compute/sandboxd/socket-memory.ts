@@ -1,5 +1,6 @@
 import { ptr } from 'bun:ffi'
-import { closeSync, readFileSync } from 'node:fs'
+import { closeSync } from 'node:fs'
+import { readTextOrNull } from '../../runtime/read-text.ts'
 import { openLibc } from './libc.ts'
 
 /** The numbers of netlink(7), sock_diag(7), linux/unix_diag.h and linux/sock_diag.h. */
@@ -112,9 +113,6 @@ function bytesOf(view: DataView, start: number, end: number): number {
 
 /** Returns the first number in a file; null if it cannot be read. */
 function numberIn(path: string): number | null {
-  try {
-    return Number(/\d+/.exec(readFileSync(path, 'latin1'))?.[0] ?? Number.NaN)
-  } catch {
-    return null
-  }
+  const text = readTextOrNull(path)
+  return text === null ? null : Number(/\d+/.exec(text)?.[0] ?? Number.NaN)
 }

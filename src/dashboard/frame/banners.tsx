@@ -197,6 +197,7 @@ function readHidden(): readonly string[] {
   try {
     return JSON.parse(sessionStorage.getItem(HIDDEN) ?? '[]') as string[]
   } catch {
+    // The browser keeps nothing, or not JSON: no banner is hidden.
     return []
   }
 }

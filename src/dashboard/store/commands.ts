@@ -172,6 +172,7 @@ export class Commands {
       const kept: unknown = JSON.parse(sessionStorage.getItem(keyOf(serverId)) ?? '[]')
       return Array.isArray(kept) ? kept.filter((line) => typeof line === 'string') : []
     } catch {
+      // The browser keeps nothing, or not JSON: nothing was run.
       return []
     }
   }

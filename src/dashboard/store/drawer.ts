@@ -88,6 +88,7 @@ function readKept(): { part?: unknown; height?: unknown } {
   try {
     return (JSON.parse(localStorage.getItem(KEPT_AS) ?? '{}') ?? {}) as object
   } catch {
+    // The browser keeps nothing, or not JSON: the drawer is as at first.
     return {}
   }
 }

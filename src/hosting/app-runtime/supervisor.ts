@@ -222,6 +222,7 @@ export class AppSupervisor {
     this.#noteCrash(end, { at: this.#options.clock.now() + delayMs, attempt })
     this.#setState({ kind: 'restarting', reason: end.reason, attempt, delayMs })
     const { clock, owner } = this.#options
+    // It fails only if the app was stopped meanwhile: `#restart` handles failures of the app.
     const restart = (): Promise<void> =>
       this.#enqueue('restart', (signal) => this.#restart(program, timer, signal)).catch(() => {})
     const timer: Timer = clock.after(delayMs, restart, { name: `${owner.kind}.restart`, id: owner.id })

@@ -79,6 +79,7 @@ export class DiskCache {
       const [bytes, { mtimeMs }] = await Promise.all([readFile(path), stat(path)])
       return { bytes, time: mtimeMs }
     } catch {
+      // There is none. One that cannot be read is fetched again, too.
       return null
     }
   }

@@ -61,6 +61,7 @@ async function customRegistries({
     try {
       return new TextDecoder().decode(await workspace.read(path, MAX_SETTINGS_BYTES))
     } catch {
+      // There is none, so it sets no registry.
       return ''
     }
   }
@@ -81,6 +82,7 @@ function namesRegistry(bunfig: string): boolean {
   try {
     return fieldsOf(parseToml(bunfig).install).registry !== undefined
   } catch {
+    // Bun itself reports the mistake.
     return false
   }
 }

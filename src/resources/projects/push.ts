@@ -294,6 +294,7 @@ async function watchesItself({ start }: AppPlan, workspace: Workspace, directory
     const { scripts } = fieldsOf(JSON.parse(text))
     return WATCHING.test(String(fieldsOf(scripts)[script] ?? ''))
   } catch {
+    // No package.json, or a damaged one: the script cannot watch.
     return false
   }
 }

@@ -74,6 +74,7 @@ export function checkInboxName(name: string): string {
   )
 }
 
+/** Parses JSON; returns undefined for a text that is none. */
 function jsonOf(text: string): unknown {
   try {
     return parseJsonText(text, 'The body')

@@ -143,6 +143,7 @@ function BodyText({ title, text }: { title: string; text: string }) {
   )
 }
 
+/** Parses JSON; returns undefined for a text that is none. */
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text)

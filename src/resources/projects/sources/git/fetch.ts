@@ -1,5 +1,6 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { namesIn } from '../../../../runtime/names-in.ts'
 import { type ProcessEnvironment, usesProxy } from '../environment.ts'
 import { quoted, SourceError } from '../errors.ts'
 import { checkHost, checkName, type HostRules } from '../hosts.ts'
@@ -212,14 +213,6 @@ function sizeOf(dir: string): number {
     else bytes += stats?.size ?? 0
   }
   return bytes
-}
-
-function namesIn(dir: string): string[] {
-  try {
-    return readdirSync(dir)
-  } catch {
-    return []
-  }
 }
 
 const SUBMODULE = '160000'
