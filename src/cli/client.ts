@@ -114,6 +114,7 @@ export class Client {
     return new WebSocket(`${baseUrl.replace(/^http/, 'ws')}${path}`, { headers })
   }
 
+  /** Sends a request with the instance's credential. Returns a successful response. @throws CommandError */
   private async send(request: HttpRequest, accept: string): Promise<Response> {
     const { method, path, form, bytes, signal } = request
     const { credential } = this.instance

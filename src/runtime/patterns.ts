@@ -85,6 +85,7 @@ export class Patterns {
     return mixed & this.#mask
   }
 
+  /** Reports whether the text from `at` to its end is a beginning of a pattern, but no whole one. */
   #beginsWith(text: string, at: number): boolean {
     const left = text.length - at
     if (left < 3) return this.#firsts.has(text.slice(at))

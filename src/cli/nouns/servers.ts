@@ -247,7 +247,7 @@ function checkLabel(label: string | undefined): void {
     throw new UsageError('A label needs a character that can be seen; "" is none.')
 }
 
-/** Says why the label of a server will not do as a name; empty if it will. */
+/** Returns a warning if commands cannot name a server by its label; empty if they can. */
 async function labelWarning(client: Client, id: string): Promise<string> {
   const { servers: all } = await client.call('servers.list')
   const { task = '' } = all.find((server) => server.id === id) ?? {}
@@ -259,6 +259,7 @@ async function labelWarning(client: Client, id: string): Promise<string> {
   return ''
 }
 
+/** Lists the servers that arguments can name: by id or by label. */
 async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
   const { servers: all } = await client.call('servers.list', { signal })
   return all.map(({ id, task, status, createdAt }) => ({

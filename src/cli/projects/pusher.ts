@@ -142,6 +142,11 @@ export class Pusher {
     return (await this.#send(client, survey, manifest, new AbortController().signal)).response
   }
 
+  /**
+   * Finds the files to send, and reads their hashes.
+   *
+   * @throws CommandError if there is none
+   */
   async #look(): Promise<{ survey: DirectorySurvey; manifest: FileManifest }> {
     const survey = await surveyDirectory(this.directory)
     this.#survey = survey

@@ -115,6 +115,7 @@ class Keyboard {
     this.#restore()
   }
 
+  /** Sends what was typed, and acts on escapes. Stops reading while more than `MOST_TYPED` bytes wait to be sent. */
   #read(bytes: Buffer): void {
     for (const wish of this.#escapes.read(bytes)) {
       if (wish.type === 'send') this.#socket.send(wish.data)

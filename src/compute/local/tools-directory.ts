@@ -57,7 +57,10 @@ export class ToolsDirectory {
   }
 }
 
-/** As Node.js, Bun knows neither `--version` nor a script on standard input. */
+/**
+ * Returns the shell script that commands call as `node`: it runs Bun in the place of Node.js. Under that name Bun knows neither
+ * `--version` nor a script on standard input.
+ */
 const nodeScript = (bun: string, node: string): string => `export BUN_BE_BUN=1
 case "\${1--}" in
   -v | --version) exec ${node} -p process.version ;;
@@ -66,8 +69,10 @@ esac
 exec ${node} "$@"
 `
 
+/** Writes an executable shell script, unless it is there. */
 const keepScript = (path: string, text: string): void => keep(path, `#!/bin/sh\n${text}`, 0o555)
 
+/** Writes a file, unless it is there with this text. */
 function keep(path: string, text: string, mode: number): void {
   if (reading(() => readFileSync(path, 'utf8')) !== text)
     replace(path, (fresh) => writeFileSync(fresh, text, { mode }))

@@ -54,6 +54,7 @@ export function typeOnTerminal(
   return interact(terminal, wait, { text, keys, isPaste: paste }, ends)
 }
 
+/** Types the input, if there is one, and returns the screen when what the query waits for has come, or its time is over. */
 async function interact(
   terminal: LiveTerminal,
   query: ScreenQuery,

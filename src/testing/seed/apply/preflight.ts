@@ -149,6 +149,7 @@ async function checkProjects(context: ApplyContext): Promise<void> {
   }
 }
 
+/** Returns the ids of the projects on a server. */
 async function projectsOf(
   { services }: ApplyContext,
   server: FixtureEntry<unknown>,
