@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KeyedInfo } from '../support/berth.ts'
 import { projectPorts } from '../support/ports.ts'
-import { command as berth } from '../support/serve.ts'
+import { command as berth, call, NO_SPARE_SERVERS } from '../support/serve.ts'
 import { home, stateHome } from '../support/state-home.ts'
 
 /** How one command is run. */
@@ -71,7 +71,7 @@ export interface Served extends AsyncDisposable {
   /** The same with `--json`: it must succeed, and print one line and nothing else. Resolves to the value. */
   // biome-ignore lint/suspicious/noExplicitAny: each command prints a shape of its own
   json(...args: readonly string[]): Promise<any>
-  /** Provisions a server. */
+  /** Provisions a server, over HTTP: most tests are of other commands. */
   server(): Promise<string>
 }
 
@@ -80,7 +80,16 @@ export async function serve(args: readonly string[] = [], options: RunOptions = 
   // Where it starts in the directory of another, that one removes it.
   const own = options.cwd === undefined ? temporaryFolder() : null
   const cwd = options.cwd ?? own?.path ?? tmpdir()
-  const given = ['--port', '0', '--log-level', 'warn', '--project-ports', projectPorts(), ...args]
+  const given = [
+    '--port',
+    '0',
+    '--log-level',
+    'warn',
+    '--project-ports',
+    projectPorts(),
+    ...NO_SPARE_SERVERS,
+    ...args,
+  ]
   const child = start(['serve', '--json', ...given], { ...options, cwd })
   const stderr = child.stderr.text()
   const { value } = await child.stdout.getReader().read()
@@ -99,7 +108,11 @@ export async function serve(args: readonly string[] = [], options: RunOptions = 
       expect(stdout.split('\n').length).toBe(2)
       return JSON.parse(stdout)
     },
-    server: async () => (await served.json('servers', 'create')).id,
+    server: async () => {
+      const { status, body } = await call(served.info, 'POST', '/servers', {})
+      expect({ status, body }).toMatchObject({ status: 201 })
+      return body.id
+    },
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       await child.exited

@@ -43,14 +43,20 @@ export interface ServeProcess {
   stderr: Promise<string>
 }
 
+/** Most tests are too short to use a spare server, and each costs a sandbox that nobody asks for. */
+export const NO_SPARE_SERVERS = ['--spare-servers', '0']
+
 /** Starts `berth serve --json` with further arguments. */
 export function serve(args: string[], env: Record<string, string> = {}): ServeProcess {
-  const child = Bun.spawn([...command, 'serve', '--json', '--project-ports', projectPorts(), ...args], {
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    env: { ...cleanEnvironment(), ...env },
-  })
+  const child = Bun.spawn(
+    [...command, 'serve', '--json', '--project-ports', projectPorts(), ...NO_SPARE_SERVERS, ...args],
+    {
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+      env: { ...cleanEnvironment(), ...env },
+    },
+  )
   const stderr = new Response(child.stderr).text()
   const line = firstLine(child.stdout)
   const rest = line.then(() => readRest(child.stdout))
