@@ -2,10 +2,17 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { isTemporary } from '../../src/compute/local/temporary-file.ts'
 import { WorkspaceError } from '../../src/compute/workspace.ts'
+import { everyCombination } from '../support/thorough.ts'
 import { Box, SECRET, WAYS } from './workspace-fixture.ts'
 
 const LINUX = process.platform === 'linux'
 if (!LINUX) console.error('SKIP: without descriptors that pin a folder, a race is narrowed and not closed')
+
+/**
+ * How long a race goes on, in ms: some thousand swaps against some hundred calls. Each run meets other moments, so short
+ * races in every run find what long ones do.
+ */
+const RACE_MS = everyCombination ? 1500 : 400
 
 /** How much longer a race goes on where a busy machine has let too few calls succeed. */
 const PATIENCE_MS = 30_000
@@ -52,7 +59,7 @@ test.skipIf(!LINUX).each(WAYS)(
   async (kind) => {
     await using box = await Box.open(kind)
     const seen = new Map<string, number>()
-    const swaps = await race(box, 1500, async (round) => {
+    const swaps = await race(box, RACE_MS, async (round) => {
       const path = ['d/f', 'f', 'd/../f', 'd.link/f'][round % 4] ?? 'f'
       const size = (await box.workspace.stat(path))?.size
       const text = await box.text(path)
@@ -94,8 +101,8 @@ test.skipIf(!LINUX).each(WAYS)(
       stderr: 'inherit',
     })
     await other.stdout.getReader().read()
-    const end = performance.now() + 1000
-    for (let round = 0; round < 50 || performance.now() < end; round += 1) {
+    const end = performance.now() + RACE_MS
+    for (let round = 0; round < 25 || performance.now() < end; round += 1) {
       const entries = await box.workspace.manifest('', null)
       for (const { path } of entries) expect(path).toStartWith('x')
       for await (const _ of box.workspace.pack()) {
@@ -113,7 +120,7 @@ test.skipIf(!LINUX).each(WAYS)(
     let written = 0
     const swaps = await race(
       box,
-      1500,
+      RACE_MS,
       async (round) => {
         await box.write(['d/f', 'f', 'd/new', 'd/folder/new'][round % 4] ?? 'f', 'inside')
         written += 1
@@ -134,7 +141,7 @@ test.skipIf(!LINUX).each(WAYS)(
     let done = 0
     const swaps = await race(
       box,
-      1500,
+      RACE_MS,
       async (round) => {
         if (round % 8 === 0) await box.workspace.remove(round % 16 === 0 ? 'd' : 'f')
         else if (round % 4 === 1) await box.workspace.remove('d/f')
@@ -159,7 +166,7 @@ test.skipIf(!LINUX).each(WAYS)(
     writeFileSync(`${box.outside}/only-outside/f`, SECRET)
     const names = new Set<string>()
     let most = 0
-    const swaps = await race(box, 1500, async () => {
+    const swaps = await race(box, RACE_MS, async () => {
       for (const name of await box.workspace.list({ all: true })) names.add(name)
       most = Math.max(most, await box.workspace.usage())
     })

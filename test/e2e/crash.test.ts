@@ -6,10 +6,10 @@ import type { ReadyInfo } from '../../src/instance/start.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { type Receiver, receiver } from '../support/receiver.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
-import { thorough } from '../support/thorough.ts'
+import { rounds } from '../support/thorough.ts'
 
 /** How often berth is killed. */
-const KILLS = thorough ? 100 : 50
+const KILLS = rounds({ usually: 20, inCi: 40, withAll: 100 })
 
 /** Credits an hour, so that a second of a running server is one credit. */
 const PLAN = JSON.stringify({ credits_per_hour: { small: 3_600 }, monthly_cap: 1_000_000 })

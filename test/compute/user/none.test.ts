@@ -1,12 +1,12 @@
 import { holdForOrdinaryUser } from '../../support/ordinary-user.ts'
-import { thorough } from '../../support/thorough.ts'
+import { everyCombination } from '../../support/thorough.ts'
 
 // How commands run, end and are limited depends on the user in one way for every isolation: under bubblewrap it is tried
 // whole, here what this isolation alone promises.
 holdForOrdinaryUser([
   {
     file: 'compute/none.test.ts',
-    tests: thorough ? '' : '^none (a command|a terminal works where setsid is missing)',
+    tests: everyCombination ? '' : '^none (a command|a terminal works where setsid is missing)',
     least: 16,
     skips: 'SKIP none:',
   },
