@@ -71,13 +71,23 @@ async function check(title: string, command: string[]): Promise<void> {
   else total.failures.push(title)
 }
 
-/** Runs test files, and a second time those that failed if they are few. */
-async function suite(title: string, all: readonly string[], env: Record<string, string>): Promise<void> {
-  const files = all.filter((file) => !isLeftOut(file))
-  if (files.length === 0) return
+/** Test files that run in one way, side by side. */
+interface Suite {
+  title: string
+  files: readonly string[]
+  env: Record<string, string>
+  workers: number
+}
+
+/** Runs test files if there are any. */
+async function start({ title, files, env, workers }: Suite): Promise<TestRun | null> {
+  if (files.length === 0) return null
   console.log(`\n— ${title}`)
-  const name = title.replaceAll(/\W+/g, '-')
-  const run = await runTests(name, files, env)
+  return runTests(title.replaceAll(/\W+/g, '-'), files, env, workers)
+}
+
+/** Notes what a run came to. Runs its files a second time that failed if they are few, so all other runs have to be over. */
+async function take({ title, files, env }: Suite, run: TestRun): Promise<void> {
   takeTimes(title, run)
   for (const [file, seconds] of run.fileSeconds)
     total.files.push({ file, seconds, processorSeconds: run.fileProcessorSeconds.get(file) ?? 0 })
@@ -127,7 +137,7 @@ async function secondLook(
   if (files.length === 0 || files.length > SECOND_LOOKS) return () => false
   const again = `${title}, a second look at what failed`
   console.log(`\n— ${again}`)
-  const run = await runTests(again.replaceAll(/\W+/g, '-'), files, env, true)
+  const run = await runTests(again.replaceAll(/\W+/g, '-'), files, env, 1)
   takeTimes(again, run)
   takeLeftovers(again, run, false)
   return ({ file, name }) => {
@@ -193,10 +203,35 @@ const againstExecutable = sourceOnly ? [] : files.executable
 // Beside the tests from source, since many of these wait for time to pass.
 const text = paths.length === 0 ? checkText() : null
 const built = againstExecutable.length > 0 ? check('build', [process.execPath, 'scripts/build.ts']) : null
-await suite('tests from source', files.source, thorough)
-await built
-const env = { BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'), ...thorough }
-await suite('tests against the executable', againstExecutable, env)
+/** How many files from source run beside those against the executable. */
+const BESIDE = 2
+const wanted = (all: readonly string[]): string[] => all.filter((file) => !isLeftOut(file))
+/**
+ * Files from source take an eighth of a whole run. Two more workers get through them while the others have begun with the
+ * rest, so that no processor is without work while the last of them ends.
+ */
+const isBeside = againstExecutable.length > 0 && !flags.includes('--all')
+const fromSource: Suite = {
+  title: 'tests from source',
+  files: wanted(files.source),
+  env: thorough,
+  workers: isBeside ? BESIDE : WORKERS,
+}
+const ofExecutable: Suite = {
+  title: 'tests against the executable',
+  files: wanted(againstExecutable),
+  env: { BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'), ...thorough },
+  workers: WORKERS,
+}
+const source = start(fromSource)
+await (isBeside ? built : Promise.all([built, source]))
+const executable = start(ofExecutable)
+for (const [suite, ended] of [
+  [fromSource, await source],
+  [ofExecutable, await executable],
+] as const) {
+  if (ended !== null) await take(suite, ended)
+}
 await text
 
 const processorSeconds = total.parts.reduce((all, part) => all + part.processorSeconds, 0)

@@ -56,13 +56,13 @@ export const WORKERS = availableParallelism() * 2
  *
  * @param name names the reports and times below dist/tests
  * @param files paths relative to the repository's root
- * @param alone one file after the other
+ * @param workers how many files run beside each other
  */
 export async function runTests(
   name: string,
   files: readonly string[],
   env: Record<string, string>,
-  alone = false,
+  workers: number,
 ): Promise<TestRun> {
   mkdirSync(memory, { recursive: true })
   const report = join(memory, `${name}.xml`)
@@ -72,17 +72,18 @@ export async function runTests(
   rmSync(report, { force: true })
   rmSync(processorTimes, { force: true })
   using temporary = new TemporaryDirectory()
-  const parallel = [`--parallel=${WORKERS}`, '--no-isolate', `--timings=${timings}`, '--update-timings']
+  const parallel = [`--parallel=${workers}`, '--no-isolate', `--timings=${timings}`, '--update-timings']
   const command = [
     process.execPath,
     'test',
     ...['--timeout', String(TIMEOUT_MS), '--reporter=junit', `--reporter-outfile=${report}`],
-    ...(alone ? [] : parallel),
+    ...(workers === 1 ? [] : parallel),
     ...files.map((file) => `./${file}`),
   ]
   const interrupted = (): void => {
     temporary[Symbol.dispose]()
-    process.exit(130)
+    // Another run beside this one removes its directory before.
+    setImmediate(() => process.exit(130))
   }
   process.once('SIGINT', interrupted)
   const { stderr, ...ended } = await runProgram(command, {
