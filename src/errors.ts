@@ -61,7 +61,7 @@ export const badRequest = (message: string): BerthError => new BerthError('bad_r
 export const notFound = (what: string): BerthError => new BerthError('not_found', `${what} does not exist.`)
 
 /**
- * A start that cannot go on (port taken, folder in use, unreadable config): one sentence with the
+ * A start that cannot go on (port taken, directory in use, unreadable config): one sentence with the
  * cause and the remedy, printed without a stack; the process exits with 1.
  */
 export class StartupError extends Error {

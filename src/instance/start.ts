@@ -80,7 +80,7 @@ export interface Berth {
   readonly recovered: Promise<void>
   /** Ends every process, closes everything and removes an ephemeral directory. Further calls are harmless. */
   stop(): Promise<void>
-  /** For a process that exits on the spot: removes an ephemeral folder, as far as that can be done at once. */
+  /** For a process that exits on the spot: removes an ephemeral directory, as far as that can be done at once. */
   abandon(): void
 }
 

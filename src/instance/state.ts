@@ -276,7 +276,7 @@ export class InstanceState implements StateOperations {
     // Nothing more is delivered, because the state is about to be removed.
     await ending.services.deliveries.stop()
     await ending.close()
-    // Folders that are still being removed would be taken from the next state.
+    // Directories that are still being removed would be taken from the next state.
     await ending.swept()
   }
 

@@ -1,4 +1,5 @@
 import type { AccountChangeMessage } from '../../resources/changes/model.ts'
+import { ACCOUNT_CHANGE_TYPES, INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
 import type { ControlChangeMessage } from '../../testing/api/changes.ts'
 import { action, jsonLines } from '../command.ts'
 import { CommandError } from '../errors.ts'
@@ -13,35 +14,10 @@ import { connect as connectTo } from '../session.ts'
 const MOST_SHOWN = 300
 
 /** The types of objects that the API sends. */
-const API_TYPES: readonly string[] = [
-  'server',
-  'project',
-  'deployment',
-  'task',
-  'build',
-  'terminal',
-  'secret',
-  'key',
-  'webhook',
-  'program',
-  'browser',
-  'account',
-]
+const API_TYPES: readonly string[] = ACCOUNT_CHANGE_TYPES
 
 /** Those that the control API sends. */
-const CONTROL_TYPES: readonly string[] = [
-  'request',
-  'event',
-  'delivery',
-  'inbox',
-  'local_webhooks',
-  'fault',
-  'server_fault',
-  'clock',
-  'scenario',
-  'snapshot',
-  'account',
-]
+const CONTROL_TYPES: readonly string[] = [...INSTANCE_CHANGE_TYPES, 'account']
 
 type Message = AccountChangeMessage | ControlChangeMessage
 

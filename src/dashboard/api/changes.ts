@@ -1,4 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
+import { INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
 import type { PageContext } from '../context.ts'
 import { leaveIfSignedOut } from './session.ts'
 
@@ -24,18 +25,7 @@ const API = '/changes'
 const CONTROL = '/_berth/changes'
 
 /** Types of changes that the stream of the control API has. The others are on that of the API. */
-const CONTROL_TYPES: ReadonlySet<string> = new Set([
-  'request',
-  'event',
-  'delivery',
-  'fault',
-  'server_fault',
-  'clock',
-  'snapshot',
-  'scenario',
-  'inbox',
-  'local_webhooks',
-])
+const CONTROL_TYPES: ReadonlySet<string> = new Set(INSTANCE_CHANGE_TYPES)
 
 /** Types that both streams have. */
 const SHARED_TYPES: ReadonlySet<string> = new Set(['account'])

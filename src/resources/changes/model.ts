@@ -12,26 +12,12 @@ import type { Task } from '../tasks/model.ts'
 import type { Terminal } from '../terminals/model.ts'
 import type { Webhook } from '../webhooks/model.ts'
 import type { ChangeMessage, StreamSignal } from './stream.ts'
+import { ACCOUNT_CHANGE_TYPES } from './types.ts'
 
 /** A message of `GET /changes`, for documents. */
 export const Change = t.Object(
   {
-    type: oneOf([
-      'ready',
-      'gap',
-      'server',
-      'project',
-      'deployment',
-      'task',
-      'build',
-      'terminal',
-      'secret',
-      'key',
-      'webhook',
-      'program',
-      'browser',
-      'account',
-    ]),
+    type: oneOf(['ready', 'gap', ...ACCOUNT_CHANGE_TYPES]),
     id: t.Optional(t.String({ description: 'Of the object; `ready` and `gap` are about none.' })),
     server_id: t.Optional(t.String({ description: 'The server that the object lies on.' })),
     value: t.Optional(

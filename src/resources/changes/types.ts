@@ -1,36 +1,41 @@
 import type { ChangeNotifier } from '../../runtime/change-notifier.ts'
 
 /** The types of the objects of an account whose changes berth notifies of. */
-export type AccountChangeType =
-  | 'server'
-  | 'project'
-  | 'deployment'
-  | 'task'
-  | 'build'
-  | 'terminal'
-  | 'secret'
-  | 'key'
-  | 'webhook'
-  | 'program'
-  | 'browser'
-  | 'account'
+export const ACCOUNT_CHANGE_TYPES = [
+  'server',
+  'project',
+  'deployment',
+  'task',
+  'build',
+  'terminal',
+  'secret',
+  'key',
+  'webhook',
+  'program',
+  'browser',
+  'account',
+] as const
+export type AccountChangeType = (typeof ACCOUNT_CHANGE_TYPES)[number]
 
-/** The types of the objects of the instance, which only its operator sees. */
-type InstanceChangeType =
-  | 'request'
-  | 'event'
-  | 'delivery'
-  | 'fault'
-  /** The faults inside a server; the id is the server's. */
-  | 'server_fault'
-  | 'clock'
-  | 'snapshot'
-  | 'scenario'
-  | 'inbox'
-  /** Whether webhooks may lead to this machine. */
-  | 'local_webhooks'
-  /** The state as a whole is about to be replaced. */
-  | 'reset'
+/**
+ * The types of the objects of the instance, which only its operator sees. The faults inside a server have the server's id;
+ * `local_webhooks` is whether webhooks may lead to this machine.
+ */
+export const INSTANCE_CHANGE_TYPES = [
+  'request',
+  'event',
+  'delivery',
+  'inbox',
+  'local_webhooks',
+  'fault',
+  'server_fault',
+  'clock',
+  'scenario',
+  'snapshot',
+] as const
+
+/** The type of a change of an object of the instance; `reset` if its state as a whole is about to be replaced. */
+type InstanceChangeType = (typeof INSTANCE_CHANGE_TYPES)[number] | 'reset'
 
 /** The type of an object whose change berth notifies of. */
 export type ChangeType = AccountChangeType | InstanceChangeType

@@ -136,7 +136,7 @@ export class ExecService {
 }
 
 /**
- * Returns a folder of the workspace relative to it: with some isolations commands see the workspace under another path.
+ * Returns a directory of the workspace relative to it: with some isolations commands see the workspace under another path.
  */
 export const pathInWorkspace = (cwd: string): string => cwd.replace(/^\/workspace(?:\/+|$)/, '')
 

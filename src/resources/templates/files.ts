@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 
 /** A file of a template. */
 export interface TemplateFile {
-  /** Relative to the project's folder, with `/` between names. */
+  /** Relative to the project's directory, with `/` between names. */
   readonly path: string
   readonly bytes: Uint8Array
   /** Permission bits: 0o755 of a script, 0o644 of everything else. */

@@ -10,7 +10,7 @@ import { SHARED_ENDS } from '../../http/socket-ends.ts'
 import type { AccountsService } from '../../resources/accounts/service.ts'
 import type { ChangeMessage, ChangeSource, StreamSignal } from '../../resources/changes/stream.ts'
 import { ChangeStreams, type StreamsDependencies } from '../../resources/changes/streams.ts'
-import type { Changes } from '../../resources/changes/types.ts'
+import { type Changes, INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
 import { events } from '../../resources/events/table.ts'
 import type { LocalWebhooks } from '../../resources/webhooks/destination.ts'
@@ -63,19 +63,7 @@ export type ControlChangeMessage =
     }[ControlType]
   | StreamSignal
 
-const TYPES = [
-  'request',
-  'event',
-  'delivery',
-  'fault',
-  'server_fault',
-  'clock',
-  'snapshot',
-  'scenario',
-  'inbox',
-  'local_webhooks',
-  'account',
-] as const satisfies readonly ControlType[]
+const TYPES = [...INSTANCE_CHANGE_TYPES, 'account'] as const satisfies readonly ControlType[]
 
 /** A message of `GET /_berth/changes`, for documents. */
 const ControlChange = t.Object(

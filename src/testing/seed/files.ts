@@ -16,7 +16,7 @@ export interface FileSource {
 /** Names that a copy of a directory leaves out, because they are recreated. */
 const EXCLUDED_NAMES: ReadonlySet<string> = new Set(['.git', 'node_modules', '.berth'])
 
-/** More files are no fixtures, but a home folder or a disk that was named by mistake. */
+/** More files are no fixtures, but a home directory or a disk that was named by mistake. */
 const MAX_FILES = 20_000
 
 /**
@@ -86,7 +86,7 @@ function sourcesOf(given: JsonReader, path: string, file: string | null): FileSo
   return [{ path, bytes: () => bytes, size: bytes.byteLength }]
 }
 
-/** A file or a folder of this machine. */
+/** A file or a directory of this machine. */
 function copySources(given: JsonReader, path: string, from: string): FileSource[] {
   const place = [...given.path, 'from']
   const stats = accessOrThrow(from, place, () => statSync(from))
@@ -106,7 +106,7 @@ function copySources(given: JsonReader, path: string, from: string): FileSource[
         enter(full, inner)
         continue
       }
-      // A link to a file is as that file; one to a folder may lead in a circle.
+      // A link to a file is as that file; one to a directory may lead in a circle.
       const stats = accessOrThrow(full, place, () => statSync(full))
       if (!stats.isFile())
         throw new ValidationError(place, `${full} is neither a file, a link to one, nor a folder.`)

@@ -248,6 +248,7 @@ export const FixturesFile = closed(
   'What there is when berth starts.',
 )
 
+/** A fixtures file and its entries, as they are written. */
 export type FixturesFile = Static<typeof FixturesFile>
 export type AccountInput = Static<typeof Account>
 export type ServerInput = Static<typeof Server>

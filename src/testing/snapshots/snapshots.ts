@@ -44,7 +44,7 @@ export class Snapshots {
   readonly #path: string
   readonly #dir: string
 
-  /** @param path the data folder */
+  /** @param path the data directory */
   constructor(path: string) {
     this.#path = path
     this.#dir = join(path, 'snapshots')

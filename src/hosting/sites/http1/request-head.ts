@@ -2,6 +2,7 @@ import { Field, type Fields, TOKEN } from './fields.ts'
 import { ConnectionOptions, type Refusal } from './head.ts'
 
 const refuse = (message: string): Refusal => ({ status: 400, message })
+/** Why the head of a request is refused. */
 export const REQUEST_LINE = refuse('The request line is not METHOD TARGET HTTP/1.1.')
 export const FIELDS = refuse('A header line is malformed.')
 export const LENGTHS = refuse('The length of the body is told more than once, or is no number.')

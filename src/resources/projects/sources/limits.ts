@@ -12,6 +12,7 @@ export interface SourceLimits {
 
 const MIB = 1024 * 1024
 
+/** The limits of every project's source. */
 export const SOURCE_LIMITS: SourceLimits = {
   entries: 20_000,
   bytes: 1024 * MIB,

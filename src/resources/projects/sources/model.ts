@@ -66,6 +66,7 @@ export type ArchiveSource = Static<typeof ArchiveSource>
 /** A source that is fetched after the project is created. The code of other sources is in the request. */
 export type FetchedSource = GitSource | (ArchiveSource & { url: string })
 
+/** Reports whether the code of a source is fetched after the project is created. */
 export const isFetched = (source: ProjectSource): source is FetchedSource =>
   source.type === 'git' || (source.type === 'archive' && source.url !== undefined)
 

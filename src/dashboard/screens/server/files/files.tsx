@@ -54,7 +54,7 @@ export function Files({ server, root = '' }: FilesProps) {
     () => fileWork.setPlace(serverId, root, { file: selected, openFolders: open }),
     [serverId, root, selected, open],
   )
-  // The folder that is worked in: that of the open file, else the one that the address names.
+  // The directory that is worked in: that of the open file, else the one that the address names.
   const given = router.query.value.get('folder') ?? ''
   const folder = selected === '' ? given : selected.slice(0, Math.max(0, selected.lastIndexOf('/')))
   const inServer = (path: string): string => [root, path].filter(Boolean).join('/')
@@ -111,7 +111,7 @@ export function Files({ server, root = '' }: FilesProps) {
           <VirtualList
             items={treeRows(paths, isShown)}
             rowHeight={28}
-            keyOf={({ path, isFolder }) => (isFolder ? `${path}/` : path)}
+            keyOf={({ path, isDirectory }) => (isDirectory ? `${path}/` : path)}
             label="Files"
           >
             {(row) => (
@@ -120,7 +120,7 @@ export function Files({ server, root = '' }: FilesProps) {
                 isOpen={isShown(row.path)}
                 isSelected={row.path === selected}
                 isEdited={fileWork.edited.value.has(`${serverId}/${inServer(row.path)}`)}
-                onClick={() => (row.isFolder ? toggle(row.path) : router.setQuery('file', row.path))}
+                onClick={() => (row.isDirectory ? toggle(row.path) : router.setQuery('file', row.path))}
               />
             )}
           </VirtualList>
@@ -171,12 +171,12 @@ const Row = ({ row, isOpen, isSelected, isEdited, onClick }: RowProps) => (
     type="button"
     class={`file-row${isSelected ? ' current' : ''}`}
     style={{ paddingLeft: `${row.depth * 0.9 + 0.75}rem` }}
-    aria-expanded={row.isFolder ? isOpen : undefined}
+    aria-expanded={row.isDirectory ? isOpen : undefined}
     aria-current={isSelected ? 'true' : undefined}
     title={row.path}
     onClick={onClick}
   >
-    <Icon name={row.isFolder ? (isOpen ? 'down' : 'right') : 'file'} />
+    <Icon name={row.isDirectory ? (isOpen ? 'down' : 'right') : 'file'} />
     <bdi>{row.name}</bdi>
     {isEdited && <span class="quiet">edited</span>}
   </button>

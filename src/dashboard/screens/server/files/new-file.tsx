@@ -4,7 +4,7 @@ import { TextField } from '../../../components/field.tsx'
 
 /** Properties of the question for a new file's path. */
 interface NewFileProps {
-  /** The folder to begin with; empty for the workspace. */
+  /** The directory to begin with; empty for the workspace. */
   folder: string
   onCreate: (path: string) => Promise<void>
   onClose: () => void

@@ -4,7 +4,7 @@ import type { Terminal } from '../../../store/store.ts'
 /**
  * Opens a terminal on a server, which wakes it.
  *
- * @param cwd the folder to begin in, relative to the workspace; empty for that
+ * @param cwd the directory to begin in, relative to the workspace; empty for that
  */
 export async function openTerminal({ api, store }: Dashboard, serverId: string, cwd = ''): Promise<Terminal> {
   const body = cwd === '' ? {} : { cwd }
