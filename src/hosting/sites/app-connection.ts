@@ -1,5 +1,6 @@
 import type { DialedConnection, DialHandlers, LoopbackHost } from '../../compute/dialed-connection.ts'
 import type { Dialer } from '../../compute/sandbox.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import { BufferedWriter } from './buffered-writer.ts'
 import { Body } from './http1/body.ts'
 import { findHeadEnd, HEAD_LIMIT } from './http1/head.ts'
@@ -50,8 +51,8 @@ export interface AppExchange {
   readonly tunnels: boolean
   /** Called when the connection is open. */
   connected(app: AppConnection): void
-  /** Called when the app's port refuses the connection. */
-  refused(): void
+  /** Called when the connection to the app's port cannot be opened. @param reason why, a sentence */
+  refused(reason: string): void
   /** Called when the app accepts more. */
   appDrained(): void
   /** Called with an interim (1xx) response (RFC 9110, section 15.2). */
@@ -121,7 +122,7 @@ export class AppConnection implements DialHandlers {
     this.#pool = pool
     this.#exchange = exchange
     this.head = new ResponseHead(pool.memory.fields)
-    pool.server.dial(pool.port, pool.host, this).catch(() => this.#refused())
+    pool.server.dial(pool.port, pool.host, this).catch((error) => this.#refused(messageOf(error)))
   }
 
   /** Whether all bytes have been written to the socket. */
@@ -267,8 +268,8 @@ export class AppConnection implements DialHandlers {
     return (await this.#connection?.isUnread?.()) ?? false
   }
 
-  #refused(): void {
-    if (this.#exchange !== null) this.#leave(this.#exchange).refused()
+  #refused(reason: string): void {
+    if (this.#exchange !== null) this.#leave(this.#exchange).refused(reason)
   }
 
   #takeHead(exchange: AppExchange, chunk: Buffer): void {

@@ -96,7 +96,7 @@ export class ClientConnection implements SiteClient, RequestConnection {
   closed(): void {
     if (this.isClosed) return
     this.#phase = CLOSED
-    this.#state.clients.delete(this)
+    this.#state.removeClient(this)
     this.#request.abort()
   }
 

@@ -2,7 +2,14 @@ import type { AppConnection, AppExchange, CutOff } from './app-connection.ts'
 import type { AppPort } from './app-port.ts'
 import type { Body } from './http1/body.ts'
 import type { ResponseHead } from './http1/response-head.ts'
-import { badGateway, crashedMeanwhile, FAILED, type OwnResponse, unavailable } from './own-response.ts'
+import {
+  badGateway,
+  crashedMeanwhile,
+  FAILED,
+  type OwnResponse,
+  unavailable,
+  unreachable,
+} from './own-response.ts'
 import type { Requester } from './requester.ts'
 import type { SiteState, WaitingRequest } from './site-state.ts'
 import type { ServeFiles } from './upstream.ts'
@@ -58,6 +65,8 @@ export class Exchange implements AppExchange, WaitingRequest {
   #closedBy: AppPort | null = null
   /** How much of the response the client was sent. The request's body may still arrive when it is done. */
   #response: 'none' | 'begun' | 'done' = 'none'
+  /** Why the connection to the app could not be opened at last. */
+  #refusal: string | null = null
   /** Number of the request, to tell whether it is still the same one after a wait. */
   #serial = 0
   /** Whether the request counts as a use of the site. */
@@ -102,6 +111,7 @@ export class Exchange implements AppExchange, WaitingRequest {
   begin(): void {
     this.#response = 'none'
     this.#closedBy = null
+    this.#refusal = null
     this.#serial += 1
     this.#isUse = true
     this.#state.beginUse()
@@ -121,7 +131,8 @@ export class Exchange implements AppExchange, WaitingRequest {
     this.#send(app, 'sent')
   }
 
-  refused(): void {
+  refused(reason: string): void {
+    this.#refusal = reason
     // It had not closed an idle connection, but ended, maybe by the request: the next process is spared it.
     if (this.#closedBy !== null && this.#closedBy === this.#port) {
       this.closedWithoutResponse()
@@ -306,7 +317,7 @@ export class Exchange implements AppExchange, WaitingRequest {
       this.#endWaiting()
       const { upstream } = state
       if (upstream.kind === 'starting' && upstream.late) this.#serve(upstream.late)
-      else this.#respondOwn(unavailable(null))
+      else this.#respondOwn(unreachable(upstream.kind === 'app' ? this.#refusal : null))
     }, state.times.waitMs)
     this.#phase = 'waiting'
     state.waiting.add(this)

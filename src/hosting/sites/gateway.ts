@@ -4,6 +4,7 @@ import { machineNow } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Duplex } from './buffered-writer.ts'
 import { ClientConnection } from './client-connection.ts'
+import { ClientLimit } from './client-limit.ts'
 import { HeadMemory } from './http1/head-memory.ts'
 import { HttpDate } from './http1/http-date.ts'
 import { PortClaims } from './port-claims.ts'
@@ -22,6 +23,8 @@ interface GatewayOptions {
   readonly logger: Logger
   /** Overrides of the default time limits. */
   readonly times?: Partial<GatewayTimes>
+  /** Connections of clients, at most; by default what the limit of open files allows. */
+  readonly maxClients?: number
 }
 
 /** Number of sweeps within the shortest time limit. One sweep for all is cheaper than a timer per request. */
@@ -39,6 +42,8 @@ export class Gateway implements SiteHost {
   readonly #claims = new PortClaims()
   #now = performance.now()
   #sweepTimer: Timer | null = null
+  /** When idle connections were closed to make room. */
+  #relievedAt = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
@@ -47,6 +52,8 @@ export class Gateway implements SiteHost {
       now: () => this.#now,
       logger: options.logger,
       wake: () => this.#wake(),
+      limit: new ClientLimit(options.logger, options.maxClients),
+      admits: () => this.#admits(),
       guard: hostGuard({ bound: options.host, publicHost: options.publicHost }),
       memory: new HeadMemory(),
       date: new HttpDate(machineNow),
@@ -137,6 +144,16 @@ export class Gateway implements SiteHost {
     this.#now = performance.now()
     this.#sweepTimer = setInterval(() => this.#sweepAll(), Math.min(headMs, idleMs, lingerMs) / SWEEPS)
     this.#sweepTimer.unref()
+  }
+
+  /** See `GatewayContext.admits`. Looks for idle connections once a sweep: with many, each look takes time. */
+  #admits(): boolean {
+    const { limit, times } = this.#context
+    if (limit.isFull && this.#relievedAt !== this.#now) {
+      this.#relievedAt = this.#now
+      for (const { state } of this.#sites) state.sweepClients(this.#now, times.crowdedMs)
+    }
+    return limit.admits()
   }
 
   /** Sweeps all sites, and stops the timer when nothing is left: an unused gateway causes no wake-ups. */

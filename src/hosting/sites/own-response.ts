@@ -56,6 +56,20 @@ export const unavailable = (reason: string | null): OwnResponse =>
     : { status: 503, code: 'service_unavailable', message: reason, retryAfter: 10 }
 
 /**
+ * Returns a 503 for an app to which no connection could be opened in time.
+ *
+ * @param reason why, a sentence; null if it has not started in time
+ */
+export function unreachable(reason: string | null): OwnResponse {
+  const starting = unavailable(null)
+  if (reason === null) return starting
+  return {
+    ...starting,
+    message: `No connection to the app can be opened. ${reason} The app's log may tell why; try again in a moment.`,
+  }
+}
+
+/**
  * Returns a 502 for a response that cannot be passed on.
  *
  * @param fault its defect

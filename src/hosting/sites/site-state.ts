@@ -1,5 +1,6 @@
 import type { Logger } from '../../runtime/logger.ts'
 import { AppPort } from './app-port.ts'
+import type { ClientLimit } from './client-limit.ts'
 import type { Refusal } from './http1/head.ts'
 import type { HeadMemory } from './http1/head-memory.ts'
 import type { HttpDate } from './http1/http-date.ts'
@@ -13,6 +14,8 @@ export interface GatewayTimes {
   readonly retryMs: number
   /** Limit for a complete head, and for an idle connection of a client. */
   readonly headMs: number
+  /** The same while there are as many connections as berth takes. */
+  readonly crowdedMs: number
   /** Limit for an idle connection to an app. It is shorter than that of any app. */
   readonly idleMs: number
   /** Limit for an idle connection to an app that is reserved for requests of one client. */
@@ -30,6 +33,7 @@ export const TIMES: GatewayTimes = {
   waitMs: 5_000,
   retryMs: 50,
   headMs: 60_000,
+  crowdedMs: 1_000,
   idleMs: 1_000,
   reservedMs: 500,
   lingerMs: 2_000,
@@ -47,6 +51,9 @@ export interface GatewayContext {
   readonly logger: Logger
   /** Starts the sweep for overdue clients. */
   readonly wake: () => void
+  readonly limit: ClientLimit
+  /** Returns whether one more connection of a client is accepted. If not, closes idle ones. */
+  readonly admits: () => boolean
   readonly memory: HeadMemory
   readonly date: HttpDate
 }
@@ -245,10 +252,21 @@ export class SiteState {
     this.context.logger.error('a file of a site could not be served', { error })
   }
 
+  /** Whether one more connection of a client is accepted. */
+  admits(): boolean {
+    return this.context.admits()
+  }
+
   /** Adds a client. */
   addClient(client: SiteClient): void {
     this.clients.add(client)
+    this.context.limit.opened()
     this.context.wake()
+  }
+
+  /** Removes a client, whose connection has ended. */
+  removeClient(client: SiteClient): void {
+    if (this.clients.delete(client)) this.context.limit.closed()
   }
 
   /**
@@ -257,9 +275,14 @@ export class SiteState {
    * @returns whether any are left to check
    */
   sweep(now: number): boolean {
-    for (const client of this.clients) client.sweep(now - this.times.headMs, now - this.times.lingerMs)
+    this.sweepClients(now, this.times.headMs)
     const idle = this.port?.sweep(now - this.times.idleMs, now - this.times.reservedMs) ?? false
     return idle || this.clients.size > 0
+  }
+
+  /** Closes clients that are overdue, or idle for `headMs`. */
+  sweepClients(now: number, headMs: number): void {
+    for (const client of this.clients) client.sweep(now - headMs, now - this.times.lingerMs)
   }
 
   /** Closes the site and resets all clients. */

@@ -152,7 +152,8 @@ export function holdPort(host: string, port: number): PortListener[] | ListenFai
 const handlersOf = (state: SiteState): Bun.SocketHandler<ClientConnection | null> => ({
   // Bun has set TCP_NODELAY.
   open(socket) {
-    socket.data = new ClientConnection(socket, state)
+    if (state.admits()) socket.data = new ClientConnection(socket, state)
+    else socket.terminate()
   },
   data: (socket, chunk) => socket.data?.receive(chunk),
   drain: (socket) => socket.data?.drain(),

@@ -5,7 +5,7 @@ import { GatewayError } from '../../../src/hosting/sites/upstream.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
-import { app, openSockets, Raw, testSite } from './support.ts'
+import { app, get, openSockets, Raw, testSite } from './support.ts'
 
 test('the lowest free port is reserved: neither one that is taken, nor one that another program has or reserves', async () => {
   const before = openSockets()
@@ -158,4 +158,45 @@ test('a site has both addresses of "localhost", or waits for the one that anothe
     const response = await fetch(`http://[::1]:${other.port}/`).catch(() => null)
     return (await response?.text()) === 'here'
   }, 'it answers on ::1')
+})
+
+test('a gateway takes a bounded number of connections: idle ones make room, those under way stay, others are refused', async () => {
+  const slows = { count: 0 }
+  await using backend = app((request) => {
+    if (!request.url.endsWith('/slow')) return new Response('here')
+    slows.count += 1
+    return new Promise<Response>(() => {})
+  })
+  await using site = await testSite({ ...backend, maxClients: 3, times: { crowdedMs: 0, lingerMs: 100 } })
+  using slow = await Raw.to(site.port)
+  slow.send(get('/slow'))
+  await until(() => slows.count === 1, 'it is under way')
+  using one = await Raw.to(site.port)
+  using other = await Raw.to(site.port)
+  for (const client of [one, other]) {
+    client.send(get('/'))
+    await client.until('here')
+  }
+  const isServed = async () => {
+    using client = await Raw.to(site.port)
+    client.send(get('/', 'Connection: close'))
+    return (await client.end()).endsWith('here')
+  }
+  // Refused, until an idle connection has been closed for the next.
+  await until(isServed, 'there is room')
+  await until(() => one.ended && other.ended, 'the idle ones are closed')
+  expect(slow.ended).toBe(false)
+
+  const more: Raw[] = []
+  for (let n = 0; n < 2; n++) {
+    await until(isServed, 'there is room')
+    const client = await Raw.to(site.port)
+    client.send(get('/slow'))
+    await until(() => slows.count === 2 + n, 'it is under way')
+    more.push(client)
+  }
+  expect(await isServed()).toBe(false)
+  expect(site.log()).toContain('ulimit -n')
+  for (const client of [slow, ...more]) client.socket.destroy()
+  await until(isServed, 'there is room again')
 })

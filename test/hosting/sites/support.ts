@@ -40,10 +40,17 @@ export interface TestSiteOptions {
   times?: Partial<GatewayTimes>
   slug?: string
   crash?: () => string | null
+  maxClients?: number
 }
 
 /** Opens a site on a free port. */
-export async function testSite({ upstream, times, slug, crash }: TestSiteOptions = {}): Promise<TestSite> {
+export async function testSite({
+  upstream,
+  times,
+  slug,
+  crash,
+  maxClients,
+}: TestSiteOptions = {}): Promise<TestSite> {
   const before = openSockets()
   const lines: string[] = []
   const port = freePort()
@@ -53,6 +60,7 @@ export async function testSite({ upstream, times, slug, crash }: TestSiteOptions
     publicHost: null,
     logger: createLogger('debug', (line) => lines.push(line), Date.now),
     ...(times && { times }),
+    ...(maxClients && { maxClients }),
   })
   const uses = { begun: 0, open: 0 }
   const onUse = () => {

@@ -100,7 +100,9 @@ describe('where the port of an app refuses connections', () => {
       upstream: appOn(freePort()),
       times: { waitMs: 100, retryMs: 10 },
     })
-    expect((await fetch(site.site.url)).status).toBe(503)
+    const response = await fetch(site.site.url)
+    expect(response.status).toBe(503)
+    expect(await response.text()).toContain('Nothing listens on 127.0.0.1, port ')
   })
 })
 

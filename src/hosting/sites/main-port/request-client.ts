@@ -286,7 +286,7 @@ class RequestClient implements Requester, SiteClient {
 
   #end(): void {
     this.#isOver = true
-    this.#state.clients.delete(this)
+    this.#state.removeClient(this)
     this.#cancelFile?.()
     this.#drained?.()
     this.#resumed?.()
