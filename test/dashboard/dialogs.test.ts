@@ -44,6 +44,32 @@ describe.skipIf(browserPath === null)('dialogs of the dashboard (needs Chromium)
     expect(await button.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
   })
 
+  test('a key that follows Escape at once is the page’s, and the focus is where it was, however a dialog is closed', async () => {
+    await using watched = await tests.open('/dashboard/tasks')
+    const { page } = watched
+    const button = page.getByRole('button', { name: 'Run a task' }).first()
+    const dialog = page.getByRole('dialog', { name: 'Run a task' })
+    const keys = page.getByRole('dialog', { name: 'Keys' })
+    await button.waitFor()
+    // First without a focus to go back to: the field of the closed dialog has it for some milliseconds more.
+    for (const isFocused of [false, true]) {
+      if (isFocused) await button.focus()
+      await page.keyboard.press('n')
+      for (let round = 0; round < 5; round += 1) {
+        await dialog.locator('textarea:focus').waitFor()
+        await page.keyboard.press('Escape')
+        await page.keyboard.press('?')
+        await keys.waitFor()
+        await page.keyboard.press('Escape')
+        await page.keyboard.press('n')
+      }
+      await dialog.locator('textarea:focus').waitFor()
+      await dialog.getByRole('button', { name: 'Cancel' }).click()
+      await dialog.waitFor({ state: 'detached' })
+    }
+    expect(await button.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
+  })
+
   test('the question before a server is deleted fits its dialog, though a row of the list asks it', async () => {
     await tests.berth.server({ task: 'asked about' })
     await using watched = await tests.open('/dashboard/servers')

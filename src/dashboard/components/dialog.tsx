@@ -20,22 +20,33 @@ interface DialogProps {
 export function Dialog({ title, onClose, children, isWide, isKept }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
+  const isGone = useRef(false)
   // At once: what is inside takes the focus after.
   useLayoutEffect(() => {
     const dialog = ref.current
     const before = document.activeElement
     dialog?.showModal()
-    // The browser closes a dialog that is removed. To close it here would tell the owner, who may show another by now.
     return () => {
+      isGone.current = true
+      // Else nothing behind it can have the focus yet.
+      dialog?.close()
       if (before instanceof HTMLElement) before.focus()
     }
   }, [])
+  // The event of a dialog that is gone comes late: its owner may show another by now.
+  const tell = (): void => {
+    if (!isGone.current) onClose()
+  }
   return (
     <dialog
       ref={ref}
       class={isWide ? 'wide' : ''}
       aria-labelledby={id}
-      onClose={onClose}
+      // Escape, before the browser closes it: a key that follows at once is meant for the page below.
+      onCancel={({ target, currentTarget }) => {
+        if (target === currentTarget) tell()
+      }}
+      onClose={tell}
       closedby={isKept ? 'closerequest' : 'any'}
     >
       <div class="dialog-head">
