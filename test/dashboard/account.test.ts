@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath } from '../support/browser.ts'
-import { dashboardTests, faultsInAnyLook, NARROW } from '../support/dashboard.ts'
+import { dashboardTests, faultsInAnyLook, NARROW, showScreen } from '../support/dashboard.ts'
 import { accessToken, registerClient } from '../support/oauth.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
@@ -120,9 +120,10 @@ describe.skipIf(browserPath === null)('access and usage on the dashboard (needs 
       ['/dashboard/usage', 'By server'],
       [`/dashboard/servers/${serverId}/processes`, 'sleep 1000'],
     ] as const
+    await using watched = await tests.open(screens[0][0], NARROW)
+    const { page } = watched
     for (const [path, text] of screens) {
-      await using watched = await tests.open(path, NARROW)
-      const { page } = watched
+      await showScreen(page, path)
       await page.getByText(text).first().waitFor()
       expect(await faultsInAnyLook(page)).toEqual([])
     }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath } from '../support/browser.ts'
-import { dashboardTests, faultsInAnyLook, NARROW } from '../support/dashboard.ts'
+import { dashboardTests, faultsInAnyLook, NARROW, showScreen } from '../support/dashboard.ts'
 import { until } from '../support/processes.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
@@ -82,9 +82,10 @@ describe.skipIf(browserPath === null)('the MCP tools on the dashboard (needs Chr
   })
 
   test('fit the window and hinder nobody, in every look', async () => {
+    await using watched = await tests.open('/dashboard/mcp', NARROW)
+    const { page, problems } = watched
     for (const path of ['/dashboard/mcp', '/dashboard/mcp?tool=projects_create']) {
-      await using watched = await tests.open(path, NARROW)
-      const { page, problems } = watched
+      await showScreen(page, path)
       await page
         .getByText(path.includes('tool') ? 'Schema of the arguments' : 'servers_list')
         .first()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath } from '../support/browser.ts'
-import { dashboardTests, faultsInAnyLook, NARROW } from '../support/dashboard.ts'
+import { dashboardTests, faultsInAnyLook, NARROW, showScreen } from '../support/dashboard.ts'
 
 /** Returns an archive of files, in base64. */
 const archive = async (files: Record<string, string>): Promise<string> =>
@@ -220,9 +220,14 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
       name: 'Überlang '.repeat(8),
       source: { type: 'template', template: 'static-site' },
     })
-    for (const path of ['/dashboard/projects', `/dashboard/projects/${project.id}`]) {
-      await using watched = await tests.open(path, NARROW)
-      const { page } = watched
+    await using watched = await tests.open('/dashboard/projects', NARROW)
+    const { page } = watched
+    for (const [path, name] of [
+      ['/dashboard/projects', 'Projects'],
+      [`/dashboard/projects/${project.id}`, 'Überlang'],
+    ] as const) {
+      await showScreen(page, path)
+      await page.getByRole('heading', { level: 1, name }).waitFor()
       await page.getByText('Überlang').first().waitFor()
       expect(await faultsInAnyLook(page)).toEqual([])
     }

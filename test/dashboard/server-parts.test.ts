@@ -27,6 +27,8 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     await page.getByRole('button', { name: 'Run a build' }).click()
     await page.getByLabel('Goal').fill('write: index.html <<< <h1>Hello</h1>')
     await page.getByRole('button', { name: 'Run', exact: true }).click()
+    // The list says so, too, before the page of the build is shown.
+    await page.waitForURL('**/dashboard/builds/*')
     await page.locator('.state').getByText('completed').waitFor()
     await page.goBack()
     await page.getByRole('link', { name: 'write: index.html' }).waitFor()

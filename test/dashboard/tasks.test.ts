@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath } from '../support/browser.ts'
-import { dashboardTests, faultsInAnyLook, live, NARROW } from '../support/dashboard.ts'
+import { dashboardTests, faultsInAnyLook, live, NARROW, showScreen } from '../support/dashboard.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -132,11 +132,15 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     const { body } = await tests.berth.call('POST', `/servers/${serverId}/tasks`, {
       goal: `ask: ${hostile}\nrun: echo '${hostile}'`,
     })
-    for (const path of ['/dashboard/tasks', `/dashboard/tasks/${body.task_id}`, '/dashboard/builds']) {
-      await using watched = await tests.open(path, NARROW)
-      const { page } = watched
-      await page.getByRole('heading', { level: 1 }).waitFor()
-      if (path.endsWith(body.task_id)) await page.getByLabel(/The agent waits/).waitFor()
+    await using watched = await tests.open('/dashboard/tasks', NARROW)
+    const { page } = watched
+    for (const [path, shown] of [
+      ['/dashboard/tasks', page.getByRole('heading', { level: 1, name: 'Tasks' })],
+      [`/dashboard/tasks/${body.task_id}`, page.getByLabel(/The agent waits/)],
+      ['/dashboard/builds', page.getByRole('heading', { level: 1, name: 'Builds' })],
+    ] as const) {
+      await showScreen(page, path)
+      await shown.waitFor()
       expect(await page.locator('main img').count()).toBe(0)
       expect(await faultsInAnyLook(page)).toEqual([])
     }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath, hindrances } from '../support/browser.ts'
-import { dashboardTests, faultsInAnyLook, live, NARROW } from '../support/dashboard.ts'
+import { dashboardTests, faultsInAnyLook, live, NARROW, showScreen } from '../support/dashboard.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -203,9 +203,14 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     const url = `${tests.berth.info.base_url}/_berth/inbox/looked-at`
     await tests.berth.call('POST', '/webhooks', { url })
     await tests.berth.control('POST', '/events', { event: 'task.created' })
-    for (const path of ['/dashboard/webhooks', '/dashboard/inboxes']) {
-      await using watched = await tests.open(path, NARROW)
-      const { page } = watched
+    await using watched = await tests.open('/dashboard/webhooks', NARROW)
+    const { page } = watched
+    for (const [path, name] of [
+      ['/dashboard/webhooks', 'Webhooks'],
+      ['/dashboard/inboxes', 'Inboxes'],
+    ] as const) {
+      await showScreen(page, path)
+      await page.getByRole('heading', { level: 1, name }).waitFor()
       await page.locator('.deliveries').first().waitFor()
       expect(await faultsInAnyLook(page)).toEqual([])
     }

@@ -56,6 +56,13 @@ export async function signInLink(berth: TestBerth, path: string): Promise<string
   return String(body.url)
 }
 
+/** Leads an open dashboard to another of its screens without loading it anew, as the browser's buttons do. */
+export async function showScreen(page: Page, path: string): Promise<void> {
+  await page.evaluate(
+    `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`,
+  )
+}
+
 /** Waits until the page hears of changes. */
 export const live = (page: Page): Promise<void> =>
   page.locator('.connection.live').first().waitFor({ state: 'attached' })
