@@ -82,7 +82,11 @@ print('Structure of src', [
   atMost('arrows between rooms', arrowCount, 100),
   atMost('circles of imports, types included', typeCircles.length, 0),
   { what: 'files with exactly one importer', measured: String(single.length) },
-  atMost('… of fewer than 40 lines, beside it, neither a table nor a noun', smallBeside.length, 20),
+  atMost(
+    '… of fewer than 40 lines, beside it, neither a table nor a noun',
+    smallBeside.length,
+    Math.floor(files.length / 50),
+  ),
   atMost(
     'responses typed by hand in the command line (`request<…>`)',
     count(/\brequest<(?!Answer)/g, 'cli/'),

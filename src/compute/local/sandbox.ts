@@ -16,12 +16,13 @@ import { countThreads, measureConsumption } from '../process-table.ts'
 import type { FaultInjection, Sandbox } from '../sandbox.ts'
 import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand, SandboxdExecution } from '../sandboxd/client-execution.ts'
-import { type FaultLimits, SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
+import { SandboxBase } from '../sandboxd/sandbox-base.ts'
 import { TerminalSender } from '../sandboxd/terminals.ts'
 import { SocketTransport } from '../sandboxd/transport.ts'
 import type { ServerConsumption } from '../server-process.ts'
 import { killAll, killPresent, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
+import { LocalFaultInjection } from './fault-injection.ts'
 import { type Launch, LaunchRefused, type LocalDriverOptions } from './isolation.ts'
 import type { NetworkLoader, NetworkSetup } from './network/network-setup.ts'
 import type { OutboundRelay, RelayedOutbound } from './network/outbound/relay.ts'
@@ -334,39 +335,5 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     await group.close()
     if (this.isStopping) return { reason: 'It was stopped.' }
     return { reason: outOfMemory ? `${why} It had run out of memory.` : why }
-  }
-}
-
-/** The options of a `LocalFaultInjection`. */
-interface LocalFaultOptions extends FaultLimits {
-  /** The process that the sandbox ends with. */
-  pid: number
-  /** Returns all that commands have started. */
-  started(): number[]
-  /** Resolves when sandboxd has acted on everything it was sent before. */
-  drained(): Promise<void>
-  fillStorage: FaultInjection['fillStorage']
-}
-
-/** Causes faults in a sandbox on this machine, by signals and through its disk watch. */
-class LocalFaultInjection extends SandboxFaults {
-  readonly #options: LocalFaultOptions
-
-  constructor(options: LocalFaultOptions) {
-    super(options, options.fillStorage)
-    this.#options = options
-  }
-
-  crash(): void {
-    signal(this.#options.pid, 'SIGKILL')
-  }
-
-  async freeze(): Promise<void> {
-    await this.#options.drained()
-    stopAll(this.#options.started)
-  }
-
-  thaw(): void {
-    for (const pid of this.#options.started()) signal(pid, 'SIGCONT')
   }
 }
