@@ -102,6 +102,7 @@ export function fillCommand({ pieces }: CommandTemplate, values: ReadonlyMap<str
  */
 const variableOf = (name: string): string => `VALUE_${name}`
 
+/** Splits a text into what is literal and its placeholders. @throws Error for a placeholder of an unknown value */
 function parse(
   text: string,
   { names, unknown }: KnownValues,

@@ -150,6 +150,7 @@ export class AppProcess {
     await this.exited
   }
 
+  /** Resolves to why the process ended, when it has and nothing of it is kept any more. */
   async #waitForExit(): Promise<ProcessEnd> {
     const end = await this.#execution.exit.then<ProcessEnd, ProcessEnd>(
       ({ exitCode }) => ({ reason: describeExit(exitCode), exitCode }),

@@ -99,6 +99,7 @@ class Emulator {
     }
   }
 
+  /** Looks for a pattern on a terminal from now on. Without one it only returns the modes that input depends on. */
   async #watch(
     terminal: Terminal,
     { watch: number, pattern, onlyNew }: Extract<EmulatorRequest, { kind: 'watch' }>,

@@ -219,6 +219,7 @@ function checkName(name: string): void {
   )
 }
 
+/** Returns the bytes that a directory takes on disk; its own entry's if `du` cannot measure it. */
 async function bytesOf(dir: string): Promise<number> {
   const { stdout } = await runHelper(['du', '-s', '-k', '--', dir], { onStderr: () => {} })
   const kib = Number.parseInt(stdout, 10)

@@ -47,6 +47,7 @@ export async function readPythonPackages(app: AppDirectory, tools: Tools): Promi
   }
 }
 
+/** Returns the command that installs requirements into `.venv`, by uv or by pip; null without any. */
 function pipCommand(uv: boolean, wanted: readonly string[]): string | null {
   if (wanted.length === 0) return null
   const words = wanted.map(quote).join(' ')

@@ -170,7 +170,11 @@ export function ServerFaultDialog({ server, onClose }: { server: Server; onClose
   )
 }
 
-/** @throws FieldError if a text is neither empty nor a number */
+/**
+ * Checks the text of a field for numbers.
+ *
+ * @throws FieldError if it is neither empty nor a number
+ */
 function check(field: FieldName, text: string, expected: string): void {
   if (!/^\d*$/.test(text)) throw new FieldError(field, `Expected ${expected}.`)
 }
