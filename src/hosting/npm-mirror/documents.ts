@@ -1,5 +1,6 @@
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
+import { Budget } from './budget.ts'
 import type { DiskCache } from './disk.ts'
 import type { DistIndex } from './dist-index.ts'
 import { readDocument } from './document.ts'
@@ -22,6 +23,12 @@ const ACCEPT: Readonly<Record<Form, string>> = {
   full: 'application/json',
   abbreviated: `${ABBREVIATED}; q=1.0, application/json; q=0.8`,
 }
+
+/** Large documents that are in work at a time: parsed, one takes several times its size. */
+const LARGE_AT_ONCE = 2
+
+/** Bytes on disk, compressed, from which a cached document counts as large. */
+const LARGE_ON_DISK = 128 * 1024
 
 /** A document in the cache. */
 interface CachedDocument {
@@ -48,6 +55,7 @@ interface DocumentsOptions {
 export class Documents {
   readonly #options: DocumentsOptions
   readonly #shared = new SharedCalls<string>()
+  readonly #large = new Budget(LARGE_AT_ONCE)
 
   constructor(options: DocumentsOptions) {
     this.#options = options
@@ -64,21 +72,35 @@ export class Documents {
    * @throws PackageError
    */
   get(name: string, form: Form): Promise<string> {
-    return this.#shared.get(`${form} ${name}`, () => this.#get(name, form))
+    return this.#shared.get(`${form} ${name}`, async () => {
+      const acquired = once(() => this.#large.acquire('all', 1))
+      let isLarge = false
+      const onLarge = async (): Promise<void> => {
+        isLarge = true
+        await acquired()
+      }
+      try {
+        return await this.#get(name, form, onLarge)
+      } finally {
+        if (isLarge) void acquired().then((release) => release())
+      }
+    })
   }
 
-  async #get(name: string, form: Form): Promise<string> {
+  /** @param onLarge called when the document turns out to be large; resolves when it may be loaded */
+  async #get(name: string, form: Form, onLarge: () => Promise<void>): Promise<string> {
     const { upstream, now } = this.#options
-    const cached = await this.#read(name, form)
+    const cached = await this.#read(name, form, onLarge)
     // `abs`: the machine's clock may have been set back since.
     if (cached !== null && Math.abs(now() - cached.checkedAt) < FRESH_MS) return cached.text
-    const otherForm = once(() => this.#read(name, form === 'full' ? 'abbreviated' : 'full'))
+    const otherForm = once(() => this.#read(name, form === 'full' ? 'abbreviated' : 'full', onLarge))
     if (upstream.isDown) {
       const fallback = cached ?? (await otherForm())
       if (fallback !== null) return fallback.text
     }
     try {
-      const response = await upstream.document(`/${name.replace('/', '%2f')}`, ACCEPT[form], cached)
+      const path = `/${name.replace('/', '%2f')}`
+      const response = await upstream.document(path, ACCEPT[form], cached, onLarge)
       return await this.#fetch(name, form, cached, response)
     } catch (error) {
       if (!(error instanceof PackageError)) throw error
@@ -109,9 +131,10 @@ export class Documents {
   }
 
   /** Reads a cached document. Returns null if there is none or it is damaged. */
-  async #read(name: string, form: Form): Promise<CachedDocument | null> {
+  async #read(name: string, form: Form, onLarge: () => Promise<void>): Promise<CachedDocument | null> {
     const found = await this.#options.disk.read(form, name)
     if (found === null) return null
+    if (found.bytes.length >= LARGE_ON_DISK) await onLarge()
     try {
       const end = found.bytes.indexOf(10)
       const head = JSON.parse(new TextDecoder().decode(found.bytes.subarray(0, end)))

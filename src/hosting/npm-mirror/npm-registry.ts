@@ -4,6 +4,9 @@ import { PackageError } from './problem.ts'
 /** Largest size of a package's document, in bytes. */
 const MAX_DOCUMENT_BYTES = 64 * 2 ** 20
 
+/** Bytes from which a document counts as large. */
+const LARGE_DOCUMENT_BYTES = 2 ** 20
+
 /** Time limits in milliseconds for a document and for the revalidation of a cached one. */
 const DOCUMENT_MS = 60_000
 const REVALIDATION_MS = 10_000
@@ -50,12 +53,14 @@ export class NpmRegistry {
    *
    * @param path escaped, with a leading slash
    * @param cached ETag of a cached document to revalidate; the request is then not retried
+   * @param onLarge called when the document turns out to be large; the rest is read when it resolves
    * @throws PackageError
    */
   async document(
     path: string,
     accept: string,
     cached: { etag: string | null } | null,
+    onLarge: () => Promise<void> = async () => {},
   ): Promise<DocumentResponse> {
     const headers: Record<string, string> = { accept }
     if (cached?.etag) headers['if-none-match'] = cached.etag
@@ -65,7 +70,12 @@ export class NpmRegistry {
       const response = await this.#request(url, headers, timeout)
       if (response.status === 304 && cached !== null) return { kind: 'unchanged' }
       const parts: Uint8Array[] = []
-      await readBody(response, url, MAX_DOCUMENT_BYTES, (part) => void parts.push(part))
+      let size = 0
+      await readBody(response, url, MAX_DOCUMENT_BYTES, async (part) => {
+        parts.push(part)
+        size += part.length
+        if (size >= LARGE_DOCUMENT_BYTES) await onLarge()
+      })
       return { kind: 'document', document: parseJson(parts, url), etag: response.headers.get('etag') }
     })
   }

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
+import { until } from '../../compute/bench.ts'
 import { World } from './world.ts'
 
 const TINY = [{ name: 'tiny', dependencies: { '@s/dep': '^1.0.0' } }, { name: '@s/dep' }]
@@ -216,6 +217,40 @@ describe('a server', () => {
 })
 
 describe('a document', () => {
+  test('that is large waits while two others are loaded, and holds up no small one', async () => {
+    await using world = new World(TINY)
+    const rest = Promise.withResolvers<void>()
+    const stalled = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const large = (name: string) =>
+      JSON.stringify({ ...documentOf(world, name), readme: 'x'.repeat(2 * 2 ** 20) })
+    world.registry.intercept = (path) => {
+      if (path.startsWith('/more-')) return new Response(large(path.slice(1)))
+      const number = ['/large-0', '/large-1'].indexOf(path)
+      if (number === -1) return null
+      const text = large(path.slice(1))
+      async function* slowly() {
+        yield text.slice(0, -10)
+        stalled[number]?.resolve()
+        await rest.promise
+        yield text.slice(-10)
+      }
+      return new Response(slowly as never)
+    }
+    const slow = [world.ask('large-0'), world.ask('large-1')]
+    await Promise.all(stalled.map(({ promise }) => promise))
+    const waiting: Promise<Response>[] = []
+    let answered = 0
+    await until('a large one to wait', async () => {
+      const asked = world.ask(`more-${waiting.length}`)
+      waiting.push(asked.finally(() => (answered += 1)))
+      expect((await world.ask('tiny')).status).toBe(200)
+      await Promise.race([asked, Bun.sleep(1000)])
+      return answered < waiting.length
+    })
+    rest.resolve()
+    for (const answer of await Promise.all([...slow, ...waiting])) expect(answer.status).toBe(200)
+  })
+
   test('is fresh for five minutes, then asked for again by its tag', async () => {
     await using world = new World(TINY)
     await world.ask('tiny')
