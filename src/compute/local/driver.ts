@@ -8,7 +8,7 @@ import { once } from '../../runtime/once.ts'
 import { base62, systemRandom } from '../../runtime/random.ts'
 import { ComputeError } from '../compute-error.ts'
 import type { ComputeDriver, Handle, Limits, Probe } from '../driver.ts'
-import { findMarked, ProcessScanner } from '../find-processes.ts'
+import { findMarked, findSandboxds, ProcessScanner } from '../find-processes.ts'
 import { chooseLimiter } from '../limits/choose.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { Sandbox } from '../sandbox.ts'
@@ -144,7 +144,18 @@ export class LocalDriver implements ComputeDriver {
     if (this.#trial !== null) names.delete(this.#directories.name(this.#trial))
     if (names.size === 0) return
     const markers = new Set([...names].map((name) => serverMarkerOf(this.#directories.dataMarker(), name)))
-    await killAll(() => [...new Set([...findMarked(markers), ...this.#occupantsOf(names)])])
+    const find = () => [...new Set([...findMarked(markers), ...this.#occupantsOf(names)])]
+    if (find().length > 0) {
+      // What shows that a process without its marker belongs to a server is that its sandboxd has adopted it, so that goes
+      // last. Twice: a look can miss a process whose parent ends just then.
+      const findCommands = () => {
+        const sandboxds = new Set(findSandboxds())
+        return find().filter((pid) => !sandboxds.has(pid))
+      }
+      await killAll(findCommands)
+      await killAll(findCommands)
+      await killAll(find)
+    }
     const limiter = await this.#chosenLimiter()
     await limiter.sweep([...names])
   }

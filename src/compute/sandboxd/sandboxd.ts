@@ -4,7 +4,7 @@ import { ifPresent } from '../../runtime/if-present.ts'
 import type { TerminalSize } from '../execution.ts'
 import { findFamily, readChildren } from '../find-processes.ts'
 import { maxOpenFiles } from '../local/open-files.ts'
-import { terminate } from '../terminate.ts'
+import { killAll, terminate } from '../terminate.ts'
 import { sendBlankSockets } from './blank-sockets.ts'
 import { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
@@ -39,6 +39,9 @@ const WARM_UP_ROUNDS = 100
 
 /** Microseconds between them. */
 const REST_US = 50
+
+/** Most looks for processes that an earlier look has missed. */
+const MOST_LOOKS = 5
 
 /** Orphans that are reaped one by one; endless ones must not hold up everything else. */
 const MOST_REAPED = 64
@@ -129,8 +132,15 @@ class Sandboxd {
 
   /** Ends every process of the server but this one, and gives up what is under way for berth. */
   shutdown(): Promise<void> {
-    this.#shuttingDown ??= Promise.all([terminate(this.#find), this.#closeCalls()]).then(() => {})
+    this.#shuttingDown ??= Promise.all([this.#endProcesses(), this.#closeCalls()]).then(() => {})
     return this.#shuttingDown
+  }
+
+  async #endProcesses(): Promise<void> {
+    await terminate(this.#find)
+    // A look can miss a process whose parent ends just then. This process has adopted it by now.
+    for (let round = 0; round < MOST_LOOKS && readChildren(process.pid)?.length !== 0; round += 1)
+      await killAll(this.#find)
   }
 
   async #closeCalls(): Promise<void> {
