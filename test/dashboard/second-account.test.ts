@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { browserPath, launchBrowser } from '../support/browser.ts'
+import { browserPath } from '../support/browser.ts'
 import { dashboardTests, live } from '../support/dashboard.ts'
-import { watchedPage } from '../support/watched-page.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -13,8 +12,7 @@ describe.skipIf(browserPath === null)('another account on the dashboard (needs C
     const { info } = berth
     await berth.server({ task: 'of the first account' })
     const { body: account } = await berth.control('POST', '/accounts', { label: 'Second' })
-    await using browser = await launchBrowser()
-    await using watched = await watchedPage(browser)
+    await using watched = await tests.newPage()
     const { page, problems } = watched
     const messages: string[] = []
     page.on('websocket', (socket) =>
@@ -61,8 +59,7 @@ describe.skipIf(browserPath === null)('another account on the dashboard (needs C
 
   test('the first account signed in by its key is told what needs the rights of the instance', async () => {
     const { info } = tests.berth
-    await using browser = await launchBrowser()
-    await using watched = await watchedPage(browser)
+    await using watched = await tests.newPage()
     const { page } = watched
     await page.goto(`${info.base_url}/signin`)
     await page.getByText('For requests and test controls use', { exact: false }).waitFor()

@@ -18,6 +18,8 @@ export interface DashboardTests {
   readonly berth: TestBerth
   /** Opens a screen in a profile of its own, signed in as the instance's owner, and waits until it hears of changes. */
   open(path: string, options?: BrowserContextOptions): Promise<WatchedPage>
+  /** Returns an empty page in a profile of its own, which is not signed in. */
+  newPage(): Promise<WatchedPage>
 }
 
 /**
@@ -47,6 +49,7 @@ export function dashboardTests(flags: Record<string, unknown> = {}, hasScrollbar
       await live(watched.page)
       return watched
     },
+    newPage: () => watchedPage(browser),
   }
 }
 
