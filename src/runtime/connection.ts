@@ -8,3 +8,9 @@ export interface Connection {
   /** The port of this process. */
   readonly localPort: number
 }
+
+/**
+ * Returns the unix socket (unix(7)), an abstract one, at which this process takes connections that it passes on for
+ * servers to a port of its own. Nobody else sees where those come from.
+ */
+export const socketForServers = (port: number): string => `\0berth/${process.pid}/${port}`

@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { networkInterfaces } from 'node:os'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
 import { thorough } from '../support/thorough.ts'
 import { probedTiers } from '../support/tiers.ts'
 import { Visitor } from '../support/visitor.ts'
+
+/** An address of this machine besides loopback. */
+const OWN = Object.values(networkInterfaces())
+  .flatMap((all) => all ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
 
 /**
  * Sends a request with a session in one of several ways, and prints the status of the answer. Arguments: how, host, port,
@@ -217,6 +223,30 @@ for (const [isolation, reason] of await probedTiers())
           expect(await berth.exec(server, command)).toMatchObject({ stdout: '403\n', stderr: '' })
         }
       })
+
+      test.skipIf(OWN === undefined)(
+        'opens nothing by an address of this machine that servers may reach, where a key does as much as elsewhere',
+        async () => {
+          const flags = { isolation, host: '0.0.0.0', 'outbound-hosts': OWN ?? '' }
+          await using berth = await testBerth({ flags })
+          const server = await berth.server()
+          const { cookie, csrf } = await Visitor.of(berth).then(async (visitor) => ({
+            cookie: visitor.cookie,
+            csrf: await visitor.csrf(),
+          }))
+          const ask = async (path: string, ...headers: string[]): Promise<string> => {
+            const given = headers.map((header) => `-H '${header}'`).join(' ')
+            const url = `http://${OWN}:${new URL(berth.info.base_url).port}${path}`
+            return (await berth.exec(server, `curl -s -o out -w '%{http_code}' -m 8 ${given} ${url}`)).stdout
+          }
+          const session = [`cookie: ${cookie}`, `x-berth-csrf: ${csrf}`]
+          expect(await ask('/access', ...session)).toBe('403')
+          expect(await ask('/servers', ...session)).toBe('403')
+          expect(await ask('/_berth/accounts', ...session)).toBe('403')
+          expect(await ask('/servers')).toBe('401')
+          expect(await ask('/servers', `authorization: Bearer ${berth.info.api_key}`)).toBe('200')
+        },
+      )
 
       test('opens everything to a browser, which is a process of its own', async () => {
         const look =

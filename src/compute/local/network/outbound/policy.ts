@@ -95,6 +95,11 @@ export class OutboundPolicy {
     }
   }
 
+  /** Reports whether an address is one of this machine's own. */
+  isOwn(address: string): boolean {
+    return isAddress(address) && this.#own().has(ipaddr.process(address).toString())
+  }
+
   #allow(host: string): string {
     // A program chooses its names, and people copy commands to their shell.
     if (parseHostPattern(host) === null) return NOWHERE_REMEDY

@@ -1,3 +1,4 @@
+import { socketForServers } from '../../../../runtime/connection.ts'
 import type { NameResolver } from '../../../../runtime/name-resolver.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound-control.ts'
@@ -169,7 +170,7 @@ export class RelayedServer {
   /** Hands a service of this machine into the server. */
   #toMachine(socket: Socket, port: number): void {
     const { tunnel } = this.#begin(socket) ?? {}
-    tunnel?.dial('127.0.0.1', port, () => tunnel.dial('::1', port))
+    tunnel?.dial({ hostname: '127.0.0.1', port }, () => tunnel.dial({ hostname: '::1', port }))
   }
 
   #begin(socket: Socket): Connection | null {
@@ -250,14 +251,20 @@ export class RelayedServer {
           attempts -= 1
           next()
         }
-        tunnel.dial(destination.address, destination.port, onFailed, () => {
+        const onOpen = (): void => {
           clearTimeout(timer)
           connection.destination = destination
           tunnel.disturbance = disturbance
           // The policy may have changed while another destination was tried.
           if (this.#policy.judge(destination) !== null) tunnel.cut()
           else if (proxied?.head === null) tunnel.respond('HTTP/1.1 200 Connection Established\r\n\r\n')
-        })
+        }
+        const { address, port } = destination
+        const dialAddress = (): void => tunnel.dial({ hostname: address, port }, onFailed, onOpen)
+        // At berth's own port, a connection of the relay would look like one of this machine's programs. So it takes the
+        // way that berth gives servers, which no other port has.
+        if (this.#policy.isOwn(address)) tunnel.dial({ unix: socketForServers(port) }, dialAddress, onOpen)
+        else dialAddress()
       }
       if (late === 0) begin()
       else setTimeout(begin, late)

@@ -3,6 +3,9 @@ import type { Disturbance } from './disturbance.ts'
 /** A TCP socket of a tunnel. */
 export type TunnelSocket = Bun.Socket<unknown>
 
+/** What a tunnel leads to. */
+export type TunnelTarget = { readonly hostname: string; readonly port: number } | { readonly unix: string }
+
 /** Bytes that wait for a side that does not read, or that are late, before the other side is no longer read. */
 const WAITING_LIMIT = 256 * 1024
 
@@ -215,7 +218,7 @@ export class Tunnel {
    * Connects to the outside. Cuts the tunnel if that fails, except if `onFailed` says how it is told. If it is called
    * again before a connection is open, the first one that opens is used.
    */
-  dial(hostname: string, port: number, onFailed: () => void = () => this.cut(), onOpen = () => {}): void {
+  dial(target: TunnelTarget, onFailed: () => void = () => this.cut(), onOpen = () => {}): void {
     const open = (socket: TunnelSocket): void => {
       if (this.#closed || this.#outside !== null) return void socket.terminate()
       this.#outside = socket
@@ -225,8 +228,7 @@ export class Tunnel {
       this.#out.target = socket
     }
     Bun.connect<unknown>({
-      hostname,
-      port,
+      ...(target as { hostname: string; port: number }),
       allowHalfOpen: true,
       socket: {
         open,
