@@ -33,7 +33,7 @@ export class MainPort implements SocketUpgrader {
     this.#listener = listen(host, port, (request) => this.#respond(request))
   }
 
-  /** Lets requests in, also those that have waited. */
+  /** Lets requests in, also those that have waited. A further call replaces the function that responds. */
   open(respond: Respond): void {
     this.#respond = respond
     this.#opened.resolve(respond)

@@ -10,6 +10,7 @@ import { DEFAULT_PLAN } from '../resources/accounts/plan.ts'
 import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
 import { type ClockOptions, SteerableClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { once } from '../runtime/once.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/session/links.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
@@ -24,10 +25,11 @@ import { takeData } from './take-data.ts'
 const RECOVERY_DELAY_MS = 15
 
 /**
- * How long the just-in-time compiler waits for 16 times as many calls as usual (`STARTUP_JIT_POLICY` of the build). Until
- * then most code runs a few times, and compiling it costs more than it saves.
+ * Requests, or milliseconds, after which the just-in-time compiler no longer waits for 16 times as many calls as usual
+ * (`STARTUP_JIT_POLICY` of the build). Until then most code runs a few times, and compiling it costs more than it saves.
  */
-const JIT_DELAY_MS = 5_000
+const COLD_REQUESTS = 100
+const COLD_MS = 5_000
 
 /** How long the sign-in link of the ready line is valid. */
 const START_LINK_MS = 3_600_000
@@ -192,7 +194,7 @@ async function start(
   await instance.generation.recover()
   const selected = await selecting
   reportSelection(selected, logger)
-  mainPort.open(responder(instance, config, dependencies))
+  openCold(mainPort, responder(instance, config, dependencies))
   onRelease(async () => {
     // Refuses new requests while the commands of open ones are ended, so these get their responses.
     await instance.stop(mainPort.drain())
@@ -249,8 +251,22 @@ async function start(
  */
 async function openInstance(instance: InstanceState, hasFixtures: boolean): Promise<void> {
   if (!hasFixtures) await Bun.sleep(RECOVERY_DELAY_MS)
-  setTimeout(() => Bun.unsafe.setJITPolicy(1), JIT_DELAY_MS).unref()
   await instance.open()
+}
+
+/** Lets requests in. Has code compiled as early as usual when some of them were let in, or after a while. */
+function openCold(mainPort: MainPort, respond: Respond): void {
+  let left = COLD_REQUESTS
+  const warm = once(() => {
+    Bun.unsafe.setJITPolicy(1)
+    mainPort.open(respond)
+  })
+  mainPort.open((request) => {
+    left -= 1
+    if (left === 0) warm()
+    return respond(request)
+  })
+  setTimeout(warm, COLD_MS).unref()
 }
 
 /** Returns the function that responds to requests, with a log and an observer if requested. */
