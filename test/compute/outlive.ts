@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { ComputeError } from '../../src/compute/compute-error.ts'
 import { isStopped, listProcesses, readProcess } from '../../src/compute/find-processes.ts'
 import { haltedBwrap } from '../support/halted-bwrap.ts'
+import { pathInFileSystem } from '../support/processes.ts'
 import { startSurvivor } from '../support/survivor.ts'
 import { Bench, driverOn, LIMITS, run, TEST_PATH, until } from './bench.ts'
 import { EPERM, inScript, runScript } from './confinement.ts'
@@ -166,11 +167,10 @@ export function outliveTests(): void {
 
 /** The processes that have a workspace of a data folder mounted. */
 function processesIn(dataDir: string): number[] {
+  const servers = ` ${pathInFileSystem(dataDir)}/servers/`
   return listProcesses()
     .map(({ pid }) => pid)
-    .filter((pid) =>
-      mountsOf(pid).some((line) => line.includes(` ${dataDir}/servers/`) && line.includes(' /workspace ')),
-    )
+    .filter((pid) => mountsOf(pid).some((line) => line.includes(servers) && line.includes(' /workspace ')))
 }
 
 function mountsOf(pid: number): string[] {

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ServerUsers } from '../../src/compute/bubblewrap/server-users.ts'
+import { pathInFileSystem } from '../support/processes.ts'
 import { Bench, driverOn, LIMITS, run, TEST_PATH, until } from './bench.ts'
 import { networkIsPossible } from './network/network-bench.ts'
 import { isolationOf, kernelUsers } from './server-user.ts'
@@ -168,11 +169,10 @@ describe.skipIf(reason !== null)('a server of a berth that runs as root', () => 
 
 /** Pids of the processes that have a mount of a data folder's servers. */
 function tablesWith(dataDir: string): string[] {
+  const servers = `${pathInFileSystem(dataDir)}/servers/`
   return readdirSync('/proc').filter((pid) => {
     try {
-      return (
-        /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/mountinfo`, 'utf8').includes(`${dataDir}/servers/`)
-      )
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/mountinfo`, 'utf8').includes(servers)
     } catch {
       return false
     }

@@ -1,5 +1,6 @@
 import { expect } from 'bun:test'
 import {
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -69,6 +70,12 @@ export class Box implements AsyncDisposable {
 
   async write(path: string, text: string): Promise<void> {
     await this.workspace.write(path, new TextEncoder().encode(text))
+  }
+
+  /** Bytes of all blocks below the workspace, each file once, as another program counts them. In memory directories have none. */
+  blocks(): number {
+    const { stdout } = Bun.spawnSync(['du', '--summarize', '--block-size=1', this.root])
+    return Number.parseInt(stdout.toString(), 10) - lstatSync(this.root).blocks * 512
   }
 
   /** What stays open; sandboxd closes its files soon after. */

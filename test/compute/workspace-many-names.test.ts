@@ -46,7 +46,7 @@ test.skipIf(!LINUX).each(WAYS)(
     ])
     const described = await box.workspace.manifest('d', null)
     expect(described).toHaveLength(NAMES + 3)
-    expect(await box.workspace.usage()).toBeGreaterThan(LARGE)
+    expect(await box.workspace.usage()).toBe(box.blocks())
     await box.workspace.remove('d')
     expect(readdirSync(box.root)).toEqual([])
   },
@@ -69,7 +69,7 @@ test.skipIf(!LINUX)('more paths than fit into memory are refused, not listed', a
   await using box = await Box.open()
   const deep = Array(15).fill('d'.repeat(250)).join('/')
   mkdirSync(box.at(deep), { recursive: true })
-  writeFileSync(box.at('f'), '')
+  writeFileSync(box.at('f'), 'x')
   linkMany(box.at('f'), box.at(deep), 18_000)
   await expectFault(box.workspace.list({ all: true }), 'too_large')
   await expectFault(box.workspace.manifest('', null), 'too_large')

@@ -8,6 +8,7 @@ export function processesOf(folder: string): string[] {
   const namespaceOf = (pid: string) => attempt(() => readlinkSync(`/proc/${pid}/ns/mnt`))
   const here = namespaceOf('self')
   const mountsHere = mountsOf('self')
+  const mounted = `${pathInFileSystem(folder, mountsHere)}/`
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap((pid) => {
@@ -15,9 +16,25 @@ export function processesOf(folder: string): string[] {
       const cwd = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
       // To list a process's mounts takes longer than all else, and most processes have those of this one.
       const mounts = () => (namespaceOf(pid) === here ? mountsHere : mountsOf(pid))
-      const isInside = cwd.startsWith(folder) || command.includes(folder) || mounts().includes(`${folder}/`)
+      const isInside = cwd.startsWith(folder) || command.includes(folder) || mounts().includes(mounted)
       return isInside ? [`${pid} ${command}`] : []
     })
+}
+
+/** Returns the path by which other mounts of its file system name a folder: proc_pid_mountinfo(5), fields 4 and 5. */
+export function pathInFileSystem(
+  folder: string,
+  mounts = readFileSync('/proc/self/mountinfo', 'utf8'),
+): string {
+  const above = mounts
+    .split('\n')
+    .map((line) => line.split(' ').slice(3, 5))
+    .filter(([, point = '']) => folder.startsWith(point === '/' ? point : `${point}/`))
+  const [root = '/', point = '/'] = above.reduce<string[]>(
+    (one, other) => ((other[1] ?? '').length >= (one[1] ?? '').length ? other : one),
+    [],
+  )
+  return join(root, folder.slice(point.length))
 }
 
 /** Kills all processes of a server from outside, as its sandbox ends when the machine runs out of memory. */
