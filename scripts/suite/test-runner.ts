@@ -71,7 +71,7 @@ export async function runTests(
   const processorTimes = join(memory, `${name}-processor.txt`)
   rmSync(report, { force: true })
   rmSync(processorTimes, { force: true })
-  using temporary = new TemporaryDirectory()
+  using temporary = new TemporaryDirectory(!env.BERTH_TEST_THOROUGH)
   const parallel = [`--parallel=${workers}`, '--no-isolate', `--timings=${timings}`, '--update-timings']
   const command = [
     process.execPath,
