@@ -49,7 +49,7 @@ const large = () =>
   archiveOf({
     'index.html': 'large',
     ...Object.fromEntries(
-      Array.from({ length: 2000 }, (_, number) => [`files/${number}.txt`, String(number)]),
+      Array.from({ length: 6000 }, (_, number) => [`files/${number}.txt`, String(number)]),
     ),
   })
 
