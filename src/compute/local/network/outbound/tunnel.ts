@@ -4,7 +4,7 @@ import type { Disturbance } from './disturbance.ts'
 export type TunnelSocket = Bun.Socket<unknown>
 
 /** What a tunnel leads to. */
-export type TunnelTarget = { readonly hostname: string; readonly port: number } | { readonly unix: string }
+type TunnelTarget = { readonly hostname: string; readonly port: number } | { readonly unix: string }
 
 /** Bytes that wait for a side that does not read, or that are late, before the other side is no longer read. */
 const WAITING_LIMIT = 256 * 1024
