@@ -116,13 +116,13 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
   {
     name: 'data',
     value: 'DIR',
-    description: 'folder that keeps everything (default .berth)',
+    description: 'directory that keeps everything (default .berth)',
     setting: 'dataDir',
     kind: { kind: 'text' },
   },
   {
     name: 'ephemeral',
-    description: 'keep everything in a temporary folder that is removed at exit',
+    description: 'keep everything in a temporary directory that is removed at exit',
     setting: 'ephemeral',
     kind: { kind: 'switch' },
   },
@@ -130,7 +130,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     name: 'snapshot',
     value: 'DIR',
     description:
-      'begin with a copy of this snapshot (snapshots/NAME in a data folder), in an empty data folder',
+      'begin with a copy of this snapshot (snapshots/NAME in a data directory), in an empty data directory',
     setting: 'snapshot',
     kind: { kind: 'text' },
   },
@@ -226,9 +226,10 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
   {
     name: 'source-folders',
     value: 'DIRS',
-    description: 'folders, with ":" between, whose git repositories projects may be made from (default none)',
+    description:
+      'directories, with ":" between, whose git repositories projects may be made from (default none)',
     setting: 'sourceFolders',
-    kind: list('folders'),
+    kind: list('directories'),
   },
   {
     name: 'npm-registry',

@@ -110,7 +110,7 @@ function toBerthError(error: unknown, stateReplaced: boolean): BerthError {
   const temporary = temporaryFailure(error, stateReplaced)
   if (temporary !== null) return new BerthError('service_unavailable', temporary, { cause: error })
   const message = isDiskFull(error)
-    ? "The disk that holds berth's data folder is full. Free space there, then try again."
+    ? "The disk that holds berth's data directory is full. Free space there, then try again."
     : 'An unforeseen fault; the log tells more under this x-request-id.'
   return new BerthError('internal_error', message, { cause: error })
 }
@@ -119,7 +119,7 @@ function toBerthError(error: unknown, stateReplaced: boolean): BerthError {
 function temporaryFailure(error: unknown, stateReplaced: boolean): string | null {
   const { code } = error as { code?: unknown }
   if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
-    return "Another program holds berth's database, berth.db of the data folder, to write. End that, or wait until it is done, then try again."
+    return "Another program holds berth's database, berth.db of the data directory, to write. End that, or wait until it is done, then try again."
   }
   return stateReplaced ? 'The state was replaced while this request was under way. Send it again.' : null
 }

@@ -21,11 +21,11 @@ export async function startFromSnapshot(path: string, snapshot: string): Promise
   const owner = dirname(dirname(snapshot))
   if (basename(dirname(snapshot)) !== 'snapshots' || !existsSync(join(snapshot, 'snapshot.json')))
     throw new StartupError(
-      `${snapshot} is no snapshot. Name its directory: snapshots/NAME in the data folder of the instance that saved it.`,
+      `${snapshot} is no snapshot. Name its directory: snapshots/NAME in the data directory of the instance that saved it.`,
     )
   if (holdsState(path))
     throw new StartupError(
-      `The data folder ${path} is in use already: only an empty one starts from a snapshot. Leave out --snapshot to go on there, or choose another folder with --data, or --ephemeral.`,
+      `The data directory ${path} is in use already: only an empty one starts from a snapshot. Leave out --snapshot to go on there, or choose another directory with --data, or --ephemeral.`,
     )
   const swap = new StateSwap(path)
   try {

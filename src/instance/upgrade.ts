@@ -37,7 +37,7 @@ export async function prepareUpgrade(options: UpgradeOptions): Promise<void> {
     await new Snapshots(dataDirectory.path).save(file, (copy) => copyDatabase(dataDirectory.database, copy))
   } catch (error) {
     throw new StartupError(
-      `The state of berth ${writer} in ${dataDirectory.path} cannot be saved before berth ${version} changes it: ${messageOf(error)}. Make room on the disk, or choose another folder with --data.`,
+      `The state of berth ${writer} in ${dataDirectory.path} cannot be saved before berth ${version} changes it: ${messageOf(error)}. Make room on the disk, or choose another directory with --data.`,
     )
   }
   logger.info(
@@ -59,9 +59,9 @@ function newerState({ dataDirectory, schema, version }: UpgradeOptions, writer: 
     .list()
     .find(({ name, schema: saved }) => name.startsWith(PREFIX) && saved <= SCHEMA)
   const remedy = before
-    ? ` What it held before that upgrade is in the snapshot ${before.name}: copy ${path}/snapshots/${before.name}, with master.key and credentials.json of ${path}, to a new folder, and name that with --data.`
-    : ' Or choose another folder with --data.'
+    ? ` What it held before that upgrade is in the snapshot ${before.name}: copy ${path}/snapshots/${before.name}, with master.key and credentials.json of ${path}, to a new directory, and name that with --data.`
+    : ' Or choose another directory with --data.'
   return new StartupError(
-    `The data folder ${path} was written by the newer berth ${writer} (schema ${schema}); this is berth ${version} (schema ${SCHEMA}). Run that version.${remedy}`,
+    `The data directory ${path} was written by the newer berth ${writer} (schema ${schema}); this is berth ${version} (schema ${SCHEMA}). Run that version.${remedy}`,
   )
 }

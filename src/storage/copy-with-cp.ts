@@ -95,7 +95,7 @@ export const copyCancelled = (): BerthError =>
 export function notCopied(message: string): BerthError {
   const [first = ''] = message.split('\n')
   const remedy = /File name too long|ENAMETOOLONG/.test(message)
-    ? 'Remove the folders that are nested too deeply for a path.'
+    ? 'Remove the directories that are nested too deeply for a path.'
     : 'See that the disk has room, and that servers are not busy writing.'
   return new BerthError('internal_error', `The state could not be copied: ${shortened(first)}. ${remedy}`)
 }

@@ -92,7 +92,7 @@ export function takeDataDirectory(path: string): DataDirectory {
         return JSON.parse(readFileSync(credentialsFile, 'utf8')) as CredentialsFile
       } catch {
         throw new StartupError(
-          `The file ${credentialsFile} is not readable JSON. Restore it, or start anew with another --data folder.`,
+          `The file ${credentialsFile} is not readable JSON. Restore it, or start anew with another --data directory.`,
         )
       }
     },
@@ -227,10 +227,10 @@ function prepareDirectory(path: string, instanceFile: string, lock: Sqlite): voi
 
 function notWritable(path: string, error: unknown): StartupError {
   if (ifPresent(() => statSync(path).isFile()))
-    return new StartupError(`${path} is a file, not a folder. Choose a folder with --data.`)
+    return new StartupError(`${path} is a file, not a directory. Choose a directory with --data.`)
   const cause = messageOf(error)
   return new StartupError(
-    `The data folder ${path} cannot be written: ${cause}. Mend its permissions or free its disk, or choose another with --data.`,
+    `The data directory ${path} cannot be written: ${cause}. Mend its permissions or free its disk, or choose another with --data.`,
   )
 }
 
@@ -238,8 +238,8 @@ function inUse(path: string): string {
   const instance = readInstance(path)
   const where = instance ? ` at ${instance.base_url} (pid ${instance.pid})` : ''
   if (instance?.ending)
-    return `The data folder ${path} is in use: the berth that ran on it${where} is still stopping. Start again when it has ended ("berth stop --force" kills it), or choose another folder with --data.`
-  return `The data folder ${path} is in use: a berth runs on it${where}. Use that one, stop it, or choose another folder with --data.`
+    return `The data directory ${path} is in use: the berth that ran on it${where} is still stopping. Start again when it has ended ("berth stop --force" kills it), or choose another directory with --data.`
+  return `The data directory ${path} is in use: a berth runs on it${where}. Use that one, stop it, or choose another directory with --data.`
 }
 
 const toJson = (content: object): string => `${JSON.stringify(content, null, 2)}\n`

@@ -76,7 +76,7 @@ export function openDatabase(path: string, isEphemeral = false): Database {
     if (isBusy(error)) throw databaseBusy(path)
     const cause = messageOf(error)
     throw new StartupError(
-      `The database ${path} cannot be used: ${cause}. See that its folder is writable and its disk has room, or choose another folder with --data.`,
+      `The database ${path} cannot be used: ${cause}. See that its directory is writable and its disk has room, or choose another directory with --data.`,
     )
   }
 }

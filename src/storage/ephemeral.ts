@@ -50,7 +50,7 @@ export function makeDirectory(temporaryDir: string, prefix: string): string {
   } catch (error) {
     const cause = messageOf(error)
     throw new StartupError(
-      `No temporary folder can be made: ${cause}. Set TMPDIR to a folder that can be written.`,
+      `No temporary directory can be made: ${cause}. Set TMPDIR to a directory that can be written.`,
     )
   }
 }

@@ -31,15 +31,15 @@ export function openCipher({ queries, dataDirectory, configured }: MasterKeySour
   const key = configured ?? kept ?? (check ? null : systemRandom.bytes(KEY_LENGTH))
   if (key === null) {
     throw new StartupError(
-      `The master key of ${dataDirectory.path} is missing, without which its secrets cannot be read. Restore master.key there or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
+      `The master key of ${dataDirectory.path} is missing, without which its secrets cannot be read. Restore master.key there or set BERTH_MASTER_KEY, or start anew with another --data directory.`,
     )
   }
   const hmac = new Bun.CryptoHasher('sha256', key).update(CHECKED_TEXT).digest()
   if (check && !(check.length === hmac.length && crypto.timingSafeEqual(check, hmac))) {
     throw new StartupError(
       configured
-        ? `BERTH_MASTER_KEY is not the key that the secrets of ${dataDirectory.path} are encrypted under. Set it to that one, unset it if the folder has a master.key of its own, or start anew with another --data folder.`
-        : `${dataDirectory.path}/master.key is not the key that the folder's secrets are encrypted under. Restore it or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
+        ? `BERTH_MASTER_KEY is not the key that the secrets of ${dataDirectory.path} are encrypted under. Set it to that one, unset it if the directory has a master.key of its own, or start anew with another --data directory.`
+        : `${dataDirectory.path}/master.key is not the key that the directory's secrets are encrypted under. Restore it or set BERTH_MASTER_KEY, or start anew with another --data directory.`,
     )
   }
   // Write the file first: after a crash in between, nothing is sealed under its key yet.
@@ -54,7 +54,7 @@ function readKey(dataDirectory: MasterKeySources['dataDirectory']): Uint8Array |
   const key = parseKeyText(text)
   if (key) return key
   throw new StartupError(
-    `${dataDirectory.path}/master.key does not hold a key: expected 32 bytes as base64 or hex. Restore it or set BERTH_MASTER_KEY, or start anew with another --data folder.`,
+    `${dataDirectory.path}/master.key does not hold a key: expected 32 bytes as base64 or hex. Restore it or set BERTH_MASTER_KEY, or start anew with another --data directory.`,
   )
 }
 

@@ -100,7 +100,7 @@ export function migrate(sqlite: Sqlite, path: string, steps: readonly string[] =
   const seen = row?.user_version ?? 0
   if (seen > steps.length) {
     throw new StartupError(
-      `The database ${path} was written by a newer berth (schema ${seen}, this one knows ${steps.length}). Run that version, or choose another folder with --data.`,
+      `The database ${path} was written by a newer berth (schema ${seen}, this one knows ${steps.length}). Run that version, or choose another directory with --data.`,
     )
   }
   if (seen === steps.length) return

@@ -128,7 +128,7 @@ test('a refusal amid the upload names the file and publishes nothing', async () 
   const { exitCode, stderr } = await berth.run(['deploy', 'app'])
   expect(exitCode).toBe(1)
   expect(stderr).toBe(
-    'berth: app was not sent, and nothing published: "blocked" is not a folder. (bad_request)\n',
+    'berth: app was not sent, and nothing published: "blocked" is not a directory. (bad_request)\n',
   )
   expect(await exec('ls')).toBe('blocked\n')
   expect((await berth.run(['deployments'])).stdout).toBe(

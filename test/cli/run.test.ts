@@ -303,7 +303,7 @@ test('a home that cannot be written is no obstacle; a temporary folder that cann
   for (const keep of [[], ['--keep']]) {
     const { exitCode, stderr } = await here.run([...keep, '--', 'true'], { env: { TMPDIR: '/dev/null' } })
     expect(exitCode).toBe(1)
-    expect(stderr).toMatch(/^berth: No temporary folder can be made: .+ Set TMPDIR to .+\n$/)
+    expect(stderr).toMatch(/^berth: No temporary directory can be made: .+ Set TMPDIR to .+\n$/)
   }
 })
 

@@ -129,7 +129,7 @@ test('a wrong master key stops the start in one sentence that does not repeat it
   await end(berth)
   const key = Buffer.alloc(32, 9).toString('base64')
   for (const [given, said] of [
-    [key, /^berth: BERTH_MASTER_KEY is not the key .* --data folder\.\n$/],
+    [key, /^berth: BERTH_MASTER_KEY is not the key .* --data directory\.\n$/],
     ['geheim', /^berth: BERTH_MASTER_KEY: expected 32 bytes .*\n$/],
   ] as const) {
     const refused = start([], { BERTH_MASTER_KEY: given })

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What is tested: publishes a folder on a server of its own, and prints the URL.
+# What is tested: publishes a directory on a server of its own, and prints the URL.
 set -eu
 
 create() { berth servers create --task preview --json; }

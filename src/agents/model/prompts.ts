@@ -5,7 +5,7 @@ export function systemPrompt({ sandbox, environment, ask, context }: Assignment)
   const names = Object.keys(environment()).sort()
   const parts = [
     'You carry out a goal on a Linux server by calling tools.',
-    `Commands run by sh in the server's sandbox, without input, in the workspace: the folder ${sandbox.home}, which the paths of files are relative to. Beside what the machine has there are bun, bunx and node. A command that is to go on running must be put in the background (command > log 2>&1 &); it lives until the server stops.`,
+    `Commands run by sh in the server's sandbox, without input, in the workspace: the directory ${sandbox.home}, which the paths of files are relative to. Beside what the machine has there are bun, bunx and node. A command that is to go on running must be put in the background (command > log 2>&1 &); it lives until the server stops.`,
     names.length === 0
       ? ''
       : `Commands have these variables: ${names.join(', ')}. Their values are secret. They are masked as *** in what commands print and searches find; use them by name, and do not try to see them.`,

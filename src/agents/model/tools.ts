@@ -67,7 +67,8 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     },
   }),
   write: tool({
-    description: 'Makes a file with this content, or replaces it whole; makes the folders that it lies in.',
+    description:
+      'Makes a file with this content, or replaces it whole; makes the directories that it lies in.',
     input: Type.Object({ path: Type.String({ minLength: 1, description: PATH }), content: Type.String() }),
     async use({ path, content }, { assignment }) {
       await assignment.workbench.write(path, content)
@@ -75,7 +76,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     },
   }),
   list: tool({
-    description: 'Lists the files in a folder and all folders in it, but for .git and node_modules.',
+    description: 'Lists the files in a directory and all directories in it, but for .git and node_modules.',
     input: Type.Object({ folder: Type.Optional(Type.String({ description: `${PATH}; all without it` })) }),
     async use({ folder }, { assignment }) {
       const { files, truncated } = await assignment.workbench.list(folder)
@@ -88,7 +89,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     input: Type.Object({
       expression: Type.String({ minLength: 1 }),
       folder: Type.Optional(
-        Type.String({ description: `folder or file to search, ${PATH}; all without it` }),
+        Type.String({ description: `directory or file to search, ${PATH}; all without it` }),
       ),
     }),
     async use({ expression, folder }, { assignment }) {

@@ -50,7 +50,7 @@ export async function searchFiles({
   if (/[\0\n]/.test(pattern)) throw new ToolError('The expression must be one line.')
   if (dir.includes('\0')) throw new ToolError('A path cannot hold a NUL character.')
   if ([pattern, dir].some((text) => Buffer.byteLength(text) > MAX_INPUT))
-    throw new ToolError(`An expression and a folder have at most ${MAX_INPUT} bytes.`)
+    throw new ToolError(`An expression and a directory have at most ${MAX_INPUT} bytes.`)
   const chunks: Record<'stdout' | 'stderr', Uint8Array[]> = { stdout: [], stderr: [] }
   const execution = sandbox.exec({
     command: COMMAND,

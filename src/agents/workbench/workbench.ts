@@ -174,7 +174,7 @@ export class Workbench {
       const kind = path === '' ? 'directory' : (await this.#options.workspace.stat(path))?.kind
       // A pipe would keep the search waiting, and a link lead out of the workspace.
       if (kind !== 'directory' && kind !== 'file')
-        throw new ToolError(`There is no file or folder ${JSON.stringify(dir)} in the workspace.`)
+        throw new ToolError(`There is no file or directory ${JSON.stringify(dir)} in the workspace.`)
       const found = await searchFiles({ sandbox, pattern, dir: path, signal })
       const matches = found.matches.map((match) => ({
         ...match,
@@ -193,7 +193,7 @@ export class Workbench {
     if (inside.length > 0) return inside
     const entry = await this.#options.workspace.stat(prefix)
     if (entry?.kind === 'directory') return []
-    throw new ToolError(`There is no folder ${JSON.stringify(dir)}.`)
+    throw new ToolError(`There is no directory ${JSON.stringify(dir)}.`)
   }
 
   /**
@@ -205,7 +205,7 @@ export class Workbench {
     if (dir === '') return ''
     const entry = await this.#options.workspace.stat(dir)
     if (entry?.kind === 'directory') return dir
-    throw new ToolError(`There is no folder ${JSON.stringify(cwd)} in the workspace.`)
+    throw new ToolError(`There is no directory ${JSON.stringify(cwd)} in the workspace.`)
   }
 
   async #run(call: string, command: string, cwd: string, timeoutMs: number): Promise<CommandResult> {

@@ -33,7 +33,7 @@ const projectFacts = (project: Project): [string, string][] => [
   ['Visibility', project.visibility],
   ['Lifecycle', project.lifecycle],
   ['Server', project.server_id],
-  ['Folder', `projects/${project.slug}`],
+  ['Directory', `projects/${project.slug}`],
   ['Template', project.template ?? '–'],
   ['URL', project.url ?? '–'],
   ...portFacts(project),

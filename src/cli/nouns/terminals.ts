@@ -96,7 +96,7 @@ export const terminals: Noun = {
       options: {
         server,
         name: text('NAME', 'a name for it (default by the program)'),
-        cwd: text('DIR', 'folder of the workspace to begin in'),
+        cwd: text('DIR', 'directory of the workspace to begin in'),
         columns: cells('N', 'characters in a row (default 80)'),
         rows: cells('N', 'rows of the screen (default 24)'),
       },
@@ -121,7 +121,7 @@ export const terminals: Noun = {
             ['ID', terminal.id],
             ['Name', terminal.name],
             ['Command', command(terminal)],
-            ['Folder', terminal.cwd || '~'],
+            ['Directory', terminal.cwd || '~'],
             ['State', state(terminal)],
             ['Size', `${terminal.columns}×${terminal.rows}`],
             ['Viewers', String(terminal.viewers)],

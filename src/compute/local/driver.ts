@@ -225,7 +225,7 @@ export class LocalDriver implements ComputeDriver {
     const dir = this.#directories.dir(handle)
     const workspace = this.#directories.workspace(handle)
     if (!lstatSync(workspace, { throwIfNoEntry: false })?.isDirectory()) {
-      throw new ComputeError(`The server's files are gone: there is no folder ${workspace}.`)
+      throw new ComputeError(`The server's files are gone: there is no directory ${workspace}.`)
     }
     const marker = this.#directories.serverMarker(handle)
     const groups = (await this.#chosenLimiter()).shownGroups(id)

@@ -115,7 +115,7 @@ export function resolvePath(root: WorkspaceRoot, path: string, options: ResolveO
       if (rest.length === 0) return resolved(dir, name, entry, mustBeDirectory)
       if (!entry.stats.isDirectory()) {
         entry[Symbol.dispose]()
-        throw new WorkspaceError('not_a_file', `${quote([...walked, name].join('/'))} is not a folder.`)
+        throw new WorkspaceError('not_a_file', `${quote([...walked, name].join('/'))} is not a directory.`)
       }
       enter(entry)
       walked.push(name)
@@ -193,7 +193,7 @@ export function toWorkspaceError(error: unknown, path: string): unknown {
     case 'EDQUOT':
       return new WorkspaceError(
         'disk_full',
-        `The disk is full: ${quote(path)} was not written. Free space under the data folder.`,
+        `The disk is full: ${quote(path)} was not written. Free space under the data directory.`,
       )
     case 'EFBIG':
       return new WorkspaceError(
@@ -206,7 +206,7 @@ export function toWorkspaceError(error: unknown, path: string): unknown {
     case 'EPERM':
       return new WorkspaceError(
         'not_a_file',
-        `The mode of ${quote(path)}, or of a folder on the way, forbids it. Change it with chmod.`,
+        `The mode of ${quote(path)}, or of a directory on the way, forbids it. Change it with chmod.`,
       )
     case 'EAGAIN':
       return new WorkspaceError(

@@ -34,7 +34,7 @@ export class ServerDirectories {
   async create(serverId: string): Promise<LocalHandle> {
     const removal = this.#removeDoomed()
     if (this.#doomed.has(serverId)) await removal
-    if (!SERVER_ID.test(serverId)) throw new ComputeError(`"${serverId}" cannot name a server's folder.`)
+    if (!SERVER_ID.test(serverId)) throw new ComputeError(`"${serverId}" cannot name a server's directory.`)
     const folder = `servers/${serverId}`
     mkdirSync(this.#servers, { recursive: true, mode: 0o700 })
     mkdirSync(join(this.#dataDir, folder), { mode: 0o700 })

@@ -215,7 +215,7 @@ async function normalizeTree(dir: string, keepModes: boolean): Promise<void> {
       if (stats.isDirectory()) pending.push(path)
       else if (stats.isFile() && stats.nlink === 1) chmodSync(path, modeOf(stats.mode))
       else if (!stats.isSymbolicLink()) {
-        const what = stats.isFile() ? 'a file with a second name' : 'no file, folder or link'
+        const what = stats.isFile() ? 'a file with a second name' : 'no file, directory or link'
         throw new Error(`${quote(path.slice(dir.length + 1))} cannot be placed: it is ${what}.`)
       }
     }

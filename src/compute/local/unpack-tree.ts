@@ -162,7 +162,7 @@ function enter(above: PinnedEntry, name: EntryName): PinnedEntry {
   }
   if (dir.stats.isDirectory()) return dir
   dir[Symbol.dispose]()
-  throw new Error(`The archive needs a folder ${quote(String(name))}, which is something else in it.`)
+  throw new Error(`The archive needs a directory ${quote(String(name))}, which is something else in it.`)
 }
 
 async function writeFile(

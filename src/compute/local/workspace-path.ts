@@ -90,7 +90,7 @@ export const notAFile = (path: string): WorkspaceError =>
 
 /** Returns the refusal of the workspace's own path. */
 export const theRoot = (path: string): WorkspaceError =>
-  new WorkspaceError('root', `${quote(path)} is the workspace itself. Name a file or folder in it.`)
+  new WorkspaceError('root', `${quote(path)} is the workspace itself. Name a file or directory in it.`)
 
 /** Returns the refusal of a file that is larger than its reader takes. */
 export const tooLarge = (path: string, size: number, most: number): WorkspaceError =>

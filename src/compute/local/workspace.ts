@@ -122,7 +122,7 @@ export class LocalWorkspace implements Workspace {
     using found = this.#resolve(path, { follow: true })
     if (found.entry === null) throw missing(path)
     if (!found.entry.stats.isDirectory())
-      throw new WorkspaceError('not_a_file', `${quote(path)} is not a folder.`)
+      throw new WorkspaceError('not_a_file', `${quote(path)} is not a directory.`)
     try {
       using listing = await Listing.open(found.entry)
       const entries: DirectoryEntry[] = []
@@ -265,7 +265,9 @@ export class LocalWorkspace implements Workspace {
     if (entry !== parent) parent[Symbol.dispose]()
     if (entry?.stats.isDirectory()) return entry
     entry?.[Symbol.dispose]()
-    throw entry === null ? missing(path) : new WorkspaceError('not_a_file', `${quote(path)} is not a folder.`)
+    throw entry === null
+      ? missing(path)
+      : new WorkspaceError('not_a_file', `${quote(path)} is not a directory.`)
   }
 
   #pinRoot(): PinnedEntry {

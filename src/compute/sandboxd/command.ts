@@ -211,7 +211,7 @@ export class Command {
       )
     } catch (error) {
       if (statSync(dir, { throwIfNoEntry: false })?.isDirectory()) throw error
-      throw new Error(`The working folder "${cwd}" does not exist.`, { cause: error })
+      throw new Error(`The working directory "${cwd}" does not exist.`, { cause: error })
     }
   }
 

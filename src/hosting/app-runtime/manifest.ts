@@ -40,7 +40,7 @@ const ManifestFile = Type.Object(
           folder: Type.Optional(
             worded(
               Type.String({ pattern: '^(?!/)(?!(?:.*/)?\\.\\.(?:/|$))[^\\u0000]*$' }),
-              'a folder inside the app, relative to it',
+              'a directory inside the app, relative to it',
             ),
           ),
           fallback: Type.Optional(Type.Boolean()),

@@ -9,7 +9,7 @@ export const ExecRequest = t.Object(
       description: 'Given to `sh -c` in the workspace.',
     }),
     cwd: t.Optional(
-      t.String({ maxLength: 4096, pattern: NO_NUL, description: 'Folder inside the workspace.' }),
+      t.String({ maxLength: 4096, pattern: NO_NUL, description: 'Directory inside the workspace.' }),
     ),
     env: t.Optional(
       variables(t.String({ maxLength: 65_536, pattern: NO_NUL }), {

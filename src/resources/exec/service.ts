@@ -129,7 +129,7 @@ export class ExecService {
       })
     if (entry?.kind !== 'directory') {
       throw badRequest(
-        `"cwd" in the body: expected a folder inside the workspace, got ${JSON.stringify(cwd)}.`,
+        `"cwd" in the body: expected a directory inside the workspace, got ${JSON.stringify(cwd)}.`,
       )
     }
   }

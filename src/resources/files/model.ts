@@ -63,7 +63,7 @@ export const FileQuery = t.Object(
   {
     path: t.Optional(t.String({ description: 'The file to read; without it all files are listed.' })),
     all: t.Optional(
-      oneOf(['true', 'false'], { description: 'List what is in `.git` and `node_modules` folders too.' }),
+      oneOf(['true', 'false'], { description: 'List what is in `.git` and `node_modules` directories too.' }),
     ),
     details: t.Optional(oneOf(['true', 'false'], { description: 'List sizes and times in `details`, too.' })),
   },

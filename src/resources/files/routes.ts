@@ -69,7 +69,7 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
         'files.delete',
         {
           access: 'resource',
-          summary: 'Remove a file or a folder',
+          summary: 'Remove a file or a directory',
           description: 'Removes a directory with everything in it.',
           success: { 200: FileDeleted },
           errors: [400, 401, 404],

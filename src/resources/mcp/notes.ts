@@ -36,8 +36,8 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'files.read':
     'Without `path` it lists all files of the workspace; with `path` it gives the content of one. Content that is no UTF-8 text comes with encoding base64. `.git` and `node_modules` are left out of the list unless `all` is "true".',
   'files.write':
-    'Creates the file, with its parent folders, or replaces it whole. Paths are relative to the workspace. For bytes that are no text, send base64 and say so in `encoding`.',
-  'files.delete': 'A folder is removed with all that is in it.',
+    'Creates the file, with its parent directories, or replaces it whole. Paths are relative to the workspace. For bytes that are no text, send base64 and say so in `encoding`.',
+  'files.delete': 'A directory is removed with all that is in it.',
   'files.manifest':
     'Size and SHA-256 of files, without their content: tells whether two files, or two trees, are the same. Name the `paths`, or a `directory` to get all below it.',
   'deployments.list': 'Shows what the server has published and whether it answers.',
@@ -69,7 +69,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'What its steps did and printed, and why it failed where it did. With `follow` it waits until the build is over.',
   'projects.list': 'Newest first. projects_listAll lists those of all servers.',
   'projects.create':
-    'A project is an app in a folder of its own, `projects/SLUG` in the workspace: blank, from a template (templates_list), a git repository or an archive. It has a URL where `visibility` is "public"; by default it is private, and nobody reaches it. Where there is code, its bring-up begins (`init_run_id`): look with projects_get until init_phase is ready, failed or awaiting_secrets. A blank one waits for code: write it with files_write into its folder, then call projects_init.',
+    'A project is an app in a directory of its own, `projects/SLUG` in the workspace: blank, from a template (templates_list), a git repository or an archive. It has a URL where `visibility` is "public"; by default it is private, and nobody reaches it. Where there is code, its bring-up begins (`init_run_id`): look with projects_get until init_phase is ready, failed or awaiting_secrets. A blank one waits for code: write it with files_write into its folder, then call projects_init.',
   'projects.listAll': 'Those of all servers that the credential reaches, newest first.',
   'projects.get':
     'Shows its URL (null while it is private) and how far its bring-up is: init_phase ready, failed (projects_logs tells why) or awaiting_secrets (projectSecrets_set).',

@@ -156,7 +156,7 @@ export class ProjectsService {
     const hasFiles = await this.#code.hasFiles(row, servers.workspace(server))
     if (!hasFiles && !this.#code.canFetch(row)) {
       throw badRequest(
-        `The project has no code. Put some into its folder ${projectDirectory(row)} of the server's workspace first.`,
+        `The project has no code. Put some into its directory ${projectDirectory(row)} of the server's workspace first.`,
       )
     }
     servers.checkBudget(server)

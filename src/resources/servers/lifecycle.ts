@@ -234,7 +234,7 @@ export class ServerLifecycle {
     const reaping = this.#compute.reap(handles)
     this.#sweeping = this.#compute
       .sweep(handles)
-      .catch((error) => this.#logger.error('folders without a server could not be removed', { error }))
+      .catch((error) => this.#logger.error('directories without a server could not be removed', { error }))
     await reaping
   }
 

@@ -342,6 +342,6 @@ export class ServersService {
   async #destroy(id: string, handle: Handle): Promise<void> {
     await this.#compute
       .destroy(handle)
-      .catch((error) => this.#logger.error('a folder could not be removed', { serverId: id, error }))
+      .catch((error) => this.#logger.error('a directory could not be removed', { serverId: id, error }))
   }
 }

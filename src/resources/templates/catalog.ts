@@ -47,8 +47,8 @@ export class TemplateCatalog {
    * @throws BerthError 400 if there is no such template
    */
   async files(id: string): Promise<Iterable<TemplateFile>> {
-    const { id: folder } = this.find(id)
+    const { id: directory } = this.find(id)
     const { readTemplate } = await import('./files.ts')
-    return readTemplate(folder)
+    return readTemplate(directory)
   }
 }

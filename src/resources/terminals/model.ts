@@ -20,7 +20,7 @@ export const Terminal = t.Object(
     id: t.String(),
     name: t.String({ description: "Unique among the server's terminals that have not ended." }),
     command: t.Nullable(t.String(), { description: 'Null for a login shell.' }),
-    cwd: t.String({ description: 'Folder in which it began, relative to the workspace; empty for that.' }),
+    cwd: t.String({ description: 'Directory in which it began, relative to the workspace; empty for that.' }),
     columns,
     rows,
     viewers: integer({ description: 'Viewers that are attached.' }),
@@ -48,7 +48,7 @@ export const TerminalCreate = t.Object(
       }),
     ),
     cwd: t.Optional(
-      t.String({ maxLength: 4096, pattern: NO_NUL, description: 'Folder inside the workspace.' }),
+      t.String({ maxLength: 4096, pattern: NO_NUL, description: 'Directory inside the workspace.' }),
     ),
     env: t.Optional(
       variables(t.String({ maxLength: 65_536, pattern: NO_NUL }), {

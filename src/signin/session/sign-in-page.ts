@@ -33,7 +33,7 @@ ${isWrong && html`<p class="notice failure" id="failure" role="alert">${failure}
 ${asks !== undefined && html`<p>${asks} Sign in first; then you are asked.</p>`}
 ${otherOrigin === undefined ? fromTerminal(returnTo) : otherOriginNotice(otherOrigin)}
 <h2>With an API key</h2>
-<p class="quiet">The first key of the instance is printed at its start, and by <code>berth env</code> in that folder.
+<p class="quiet">The first key of the instance is printed at its start, and by <code>berth env</code> in that directory.
 A key opens the account. For requests and test controls use <code>berth open</code>, or the link that berth printed.</p>
 <form method="post" action="/signin">
 <input type="hidden" name="return_to" value="${returnTo}">
@@ -47,7 +47,7 @@ A key opens the account. For requests and test controls use <code>berth open</co
 }
 
 const fromTerminal = (returnTo: string): Html => html`<h2>From the terminal</h2>
-<p>Run this in the folder where berth was started. It opens a browser that is signed in; then <a href="${returnTo}">go on here</a>.</p>
+<p>Run this in the directory where berth was started. It opens a browser that is signed in; then <a href="${returnTo}">go on here</a>.</p>
 <pre tabindex="0"><code>berth open</code></pre>
 <p class="quiet"><code>berth open --print</code> prints the link, for a browser on another machine.</p>`
 

@@ -30,7 +30,7 @@ export function controlAccess({ adminToken, callers }: ControlGuard, bodyLimit: 
     if (session !== null) throw lacksRights()
     throw new BerthError(
       'missing_or_invalid_api_key',
-      'The control API takes the admin token, in the header "Authorization: Bearer admin_…". "berth run" gives it as BERTH_ADMIN_TOKEN, "berth env" prints it, credentials.json of the data folder has it.',
+      'The control API takes the admin token, in the header "Authorization: Bearer admin_…". "berth run" gives it as BERTH_ADMIN_TOKEN, "berth env" prints it, credentials.json of the data directory has it.',
     )
   }
   return new Elysia({ name: 'berth/control-access' }).macro({

@@ -17,7 +17,7 @@ described [apart](/docs).
 
 **Credentials.** Every call but those that say otherwise takes the instance's admin token as a bearer token; API keys are
 refused. \`berth run\` gives it to the tests as \`BERTH_ADMIN_TOKEN\`, \`berth env\` prints it, and it is in \`credentials.json\` of the
-data folder.
+data directory.
 
 **Who may call.** Callers on this machine, unless berth was started with \`--expose-control\`; programs, and no page of a
 browser but the instance's own. Checks come in this order: the header \`Host\` (403), the caller's address (403), the header

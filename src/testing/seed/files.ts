@@ -80,7 +80,7 @@ function sourcesOf(given: JsonReader, path: string, file: string | null): FileSo
     return copySources(given, path, from)
   }
   if (path === '')
-    throw new ValidationError(given.path, 'expected {"from": a folder}: "." is the workspace itself.')
+    throw new ValidationError(given.path, 'expected {"from": a directory}: "." is the workspace itself.')
   const bytes =
     typeof content === 'string' ? new TextEncoder().encode(content) : Buffer.from(content.base64, 'base64')
   return [{ path, bytes: () => bytes, size: bytes.byteLength }]
@@ -94,7 +94,7 @@ function copySources(given: JsonReader, path: string, from: string): FileSource[
     if (path === '') throw new ValidationError(place, `${from} is a file: give it a path in the workspace.`)
     return [{ path, bytes: () => readFileSync(from), size: stats.size }]
   }
-  if (!stats.isDirectory()) throw new ValidationError(place, `${from} is neither a file nor a folder.`)
+  if (!stats.isDirectory()) throw new ValidationError(place, `${from} is neither a file nor a directory.`)
   const sources: FileSource[] = []
   const enter = (dir: string, below: string): void => {
     const entries = accessOrThrow(dir, place, () => readdirSync(dir, { withFileTypes: true }))
@@ -109,12 +109,12 @@ function copySources(given: JsonReader, path: string, from: string): FileSource[
       // A link to a file is as that file; one to a directory may lead in a circle.
       const stats = accessOrThrow(full, place, () => statSync(full))
       if (!stats.isFile())
-        throw new ValidationError(place, `${full} is neither a file, a link to one, nor a folder.`)
+        throw new ValidationError(place, `${full} is neither a file, a link to one, nor a directory.`)
       sources.push({ path: inner, bytes: () => readFileSync(full), size: stats.size })
       if (sources.length > MAX_FILES) {
         throw new ValidationError(
           place,
-          `${from} has more than ${MAX_FILES} files. Is it the folder you mean?`,
+          `${from} has more than ${MAX_FILES} files. Is it the directory you mean?`,
         )
       }
     }

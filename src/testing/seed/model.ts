@@ -92,7 +92,7 @@ const Content = Type.Union(
     closed({ base64: Type.String({ pattern: BASE64, title: 'base64' }) }, 'Bytes that are no text.'),
     closed(
       { from: Type.String({ minLength: 1, description: 'Path relative to this file.' }) },
-      'A copy of a file, or of a folder with all in it but .git, node_modules and .berth.',
+      'A copy of a file, or of a directory with all in it but .git, node_modules and .berth.',
     ),
   ],
   { title: 'a text, {"base64": …} or {"from": …}' },
@@ -102,7 +102,7 @@ const Files = keyed(
   '^[^\\u0000]+$',
   Content,
   'a path',
-  'Files by path in the workspace; "." is the workspace itself, for the content of a folder.',
+  'Files by path in the workspace; "." is the workspace itself, for the content of a directory.',
 )
 
 const Account = closed({
@@ -145,7 +145,7 @@ const Project = closed({
       '^[^\\u0000]+$',
       Content,
       'a path',
-      'Its code, by path in its folder, in place of template and source.',
+      'Its code, by path in its directory, in place of template and source.',
     ),
   ),
   directory: Type.Optional(

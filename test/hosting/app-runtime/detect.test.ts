@@ -268,7 +268,7 @@ describe('berth.json', () => {
       '"env.A.defualt" is not a known field; known are required, description, default. Did you mean default?',
     ],
     ['{"env": {"A": {"default": 1}}}', '"env.A.default": expected a string without NUL, got 1'],
-    ['{"static": {"folder": "../.."}}', '"static.folder": expected a folder inside the app'],
+    ['{"static": {"folder": "../.."}}', '"static.folder": expected a directory inside the app'],
     ['{"env": {"1A": {}}}', '"env.1A": expected a name of letters, digits and "_" that does not begin with'],
     [
       '{\n  "port": 0,\n  "env": {\n    "A": {"required": 1}\n  },\n  "stat": {}\n}',

@@ -25,7 +25,7 @@ export const detectGo: Detector = async (app) => {
   const found = { kind: 'Go', install: null, bin: null, needs: ['go'] }
   if (directory === null) {
     const reason =
-      'There is a go.mod, but no single "package main" in its folder or in cmd/ that would be the app.'
+      'There is a go.mod, but no single "package main" in its directory or in cmd/ that would be the app.'
     return { ...found, build: null, start: unknownStart(reason) }
   }
   const target = directory === '' ? '.' : `./${directory}`

@@ -73,7 +73,7 @@ function contextText(startingPoint: StartingPoint, home: string, plan: string): 
         ]),
     'There is nobody to ask. When you are done, berth installs its packages, builds it, starts it and publishes it: do not start it to stay, and do not listen on ports.',
     'It must listen on the port in PORT at 127.0.0.1. How it is installed, built and started is found out from its files, or said in berth.json.',
-    'Leave the folder projects/ alone: other apps lie in it.',
+    'Leave the directory projects/ alone: other apps lie in it.',
   ]
   const steps = startingPoint.kind === 'template' ? startingPoint.choice.steps : null
   return steps === null ? lines.join('\n') : `${lines.join('\n')}\n\nThe plan:\n\n${steps.trim()}`

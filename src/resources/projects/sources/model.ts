@@ -20,7 +20,7 @@ const GitSource = t.Object(
       maxLength: 2048,
       writeOnly: true,
       description:
-        '`https://`, `ssh://`, `git@host:path`, or a folder of the machine that berth was allowed to take. Credentials in it are kept encrypted and shown nowhere.',
+        '`https://`, `ssh://`, `git@host:path`, or a directory of the machine that berth was allowed to take. Credentials in it are kept encrypted and shown nowhere.',
     }),
     ref: t.Optional(
       t.String({

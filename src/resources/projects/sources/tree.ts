@@ -70,7 +70,7 @@ export function checkLinks(links: ReadonlyMap<string, string>): void {
 
 /** Returns the refusals that archives and repositories share. */
 export const tooMany = ({ entries }: Pick<SourceLimits, 'entries'>): SourceError =>
-  new SourceError(`It has more than ${entries} files and folders, which is the limit.`)
+  new SourceError(`It has more than ${entries} files and directories, which is the limit.`)
 
 export const tooLarge = ({ bytes }: Pick<SourceLimits, 'bytes'>): SourceError =>
   new SourceError(

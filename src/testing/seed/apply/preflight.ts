@@ -46,7 +46,7 @@ function present(context: ApplyContext, one: FixtureEntry<ServerFixture>): strin
   const row = id === undefined ? undefined : services.servers.records.find(id)
   if (!row) return undefined
   const { account, tier } = one.value
-  const remedy = 'Delete it, give it another name in the file, or start on another data folder.'
+  const remedy = 'Delete it, give it another name in the file, or start on another data directory.'
   if (row.accountId !== context.accountId(account)) {
     throw one.error(`the server ${row.id} is there and belongs to another account. ${remedy}`, 'account')
   }
@@ -169,7 +169,7 @@ function checkSource(
   if (source === null || source === sourceOf(one.value)) return
   const inner = one.value.template === undefined ? 'source' : 'template'
   throw one.error(
-    `the project ${id} is there and its code came from elsewhere. Delete it, give it another name in the file, or start on another data folder.`,
+    `the project ${id} is there and its code came from elsewhere. Delete it, give it another name in the file, or start on another data directory.`,
     inner,
   )
 }

@@ -138,16 +138,20 @@ const ATTACKS: [string, Uint8Array<ArrayBuffer>, string][] = [
   [
     'writes through a link',
     tar(link('l', '/etc'), { name: 'l/evil', content: 'x' }),
-    'needs a folder "l", which is a link',
+    'needs a directory "l", which is a link',
   ],
   [
     'writes through a link inside',
     zip(zipLink('l', 'dir'), { name: 'dir/a' }, { name: 'l/b' }),
-    'needs a folder "l"',
+    'needs a directory "l"',
   ],
   ['replaces a link', tar(link('l', '/etc/passwd'), { name: 'l', content: 'x' }), '"l" is there twice'],
   ['replaces a folder by a link', tar({ name: 'd/f' }, link('d', '/etc')), '"d" is there twice'],
-  ['replaces a file by a folder', tar({ name: 'd' }, { name: 'd/f' }), 'needs a folder "d", which is a file'],
+  [
+    'replaces a file by a folder',
+    tar({ name: 'd' }, { name: 'd/f' }),
+    'needs a directory "d", which is a file',
+  ],
   ['is there twice', zip({ name: 'a' }, { name: './a' }), '"./a" is there twice'],
   ['is a link to nothing', tar(innocent, link('l', '')), 'link to nothing'],
   ['is a long link', zip(innocent, zipLink('l', 'x'.repeat(5_000))), 'link to nothing'],
@@ -258,7 +262,7 @@ describe('limits', () => {
     ['entries that are left out', zip(...many.map(({ name }) => ({ name: `.git/${name}` })))],
   ])('on the number of entries hold: %s', async (_name, bytes) => {
     await using world = new World({ limits: { entries: 20 } })
-    expect(await badRequestOf(world.unpack(bytes))).toContain('more than 20 files and folders')
+    expect(await badRequestOf(world.unpack(bytes))).toContain('more than 20 files and directories')
     world.expectNothing()
   })
 

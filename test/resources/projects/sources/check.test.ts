@@ -158,7 +158,7 @@ describe('a folder of this machine', () => {
     await using world = new World()
     writeFileSync(join(world.repos, 'a.bundle'), '')
     expect(await badRequestOf(world.sources.check(git(`${world.repos}/none`), null))).toContain(
-      'no such folder',
+      'no such directory',
     )
     expect(await badRequestOf(world.sources.check(git(`${world.repos}/a.bundle`), null))).toContain('a file')
   })

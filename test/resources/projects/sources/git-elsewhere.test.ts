@@ -44,7 +44,7 @@ describe('of a repository outside of the allowed folders nothing is taken', () =
     const between = world.repo('between')
     writeFileSync(alternates, `${outside.path}/.git/objects\n`)
     nameCommit(repo, outside.git('rev-parse', 'HEAD'))
-    await expectRefused(world, repo, 'borrows objects from one that is not below the allowed folders')
+    await expectRefused(world, repo, 'borrows objects from one that is not below the allowed directories')
     renameSync(alternates, join(between.path, '.git/objects/info/alternates'))
     writeFileSync(alternates, `# one step\n../../../between/.git/objects\n`)
     await expectRefused(world, repo, 'borrows objects')
@@ -59,7 +59,7 @@ describe('of a repository outside of the allowed folders nothing is taken', () =
     nameCommit(repo, outside.git('rev-parse', 'HEAD'))
     rmSync(join(repo.path, '.git', part), { recursive: true })
     symlinkSync(join(outside.path, '.git', part), join(repo.path, '.git', part))
-    await expectRefused(world, repo, 'is a link that leads out of the allowed folders')
+    await expectRefused(world, repo, 'is a link that leads out of the allowed directories')
   })
 
   test('by a link to one of its objects', async () => {
@@ -71,7 +71,7 @@ describe('of a repository outside of the allowed folders nothing is taken', () =
     mkdirSync(join(repo.path, '.git/objects', commit.slice(0, 2)), { recursive: true })
     symlinkSync(join(outside.path, name), join(repo.path, name))
     nameCommit(repo, commit)
-    await expectRefused(world, repo, 'leads out of the allowed folders')
+    await expectRefused(world, repo, 'leads out of the allowed directories')
   })
 
   test.each(['HEAD', 'config', 'packed-refs', 'shallow', 'objects/info/alternates'])(
@@ -82,7 +82,7 @@ describe('of a repository outside of the allowed folders nothing is taken', () =
       const repo = world.repo('mine')
       rmSync(join(repo.path, '.git', part), { force: true })
       symlinkSync(join(world.folder, 'secret.txt'), join(repo.path, '.git', part))
-      await expectRefused(world, repo, 'is a link that leads out of the allowed folders')
+      await expectRefused(world, repo, 'is a link that leads out of the allowed directories')
     },
   )
 
@@ -138,7 +138,7 @@ test('a worktree of a repository below the allowed folders is taken, of one outs
   const outside = repoOutside(world)
   outside.git('worktree', 'add', '-q', '-b', 'side', join(world.repos, 'theirs'))
   const refused = await sentenceOf(world.fetch({ type: 'git', url: join(world.repos, 'theirs') }))
-  expect(refused).toContain('worktree of a repository that is not below the allowed folders')
+  expect(refused).toContain('worktree of a repository that is not below the allowed directories')
 })
 
 test('a repository among the files of a server is not taken, even below an allowed folder', async () => {
@@ -155,5 +155,5 @@ test('a repository among the files of a server is not taken, even below an allow
   )
   writeFileSync(join(mine.path, '.git/objects/info/alternates'), `${theirs.path}/.git/objects\n`)
   nameCommit(mine, theirs.git('rev-parse', 'HEAD'))
-  await expectRefused(world, mine, 'borrows objects from one that is not below the allowed folders')
+  await expectRefused(world, mine, 'borrows objects from one that is not below the allowed directories')
 })

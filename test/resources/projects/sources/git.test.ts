@@ -199,7 +199,7 @@ describe('limits', () => {
     await using world = new World({ limits: { entries: 10 } })
     const repo = world.repo('many', Object.fromEntries([...Array(11).keys()].map((n) => [`f${n}`, ''])))
     expect(await sentenceOf(world.fetch({ type: 'git', url: repo.path }))).toContain(
-      'more than 10 files and folders',
+      'more than 10 files and directories',
     )
     world.expectNothing()
   })

@@ -11,7 +11,7 @@ export const MAX_EDITED = 2_000_000
 /** Reads a file of a server. */
 export async function readFile(api: ApiClient, serverId: string, path: string): Promise<FileContent> {
   const file = await api.call('files.read', { params: { serverId }, query: { path } })
-  if (!('content' in file)) throw new Error(`${path} is a folder.`)
+  if (!('content' in file)) throw new Error(`${path} is a directory.`)
   if (file.encoding === 'base64') return { kind: 'bytes', bytes: Uint8Array.fromBase64(file.content) }
   return { kind: 'text', text: file.content }
 }

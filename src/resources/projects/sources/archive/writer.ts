@@ -160,7 +160,7 @@ export class TreeWriter {
       if (kind === 'directory') continue
       if (kind !== undefined) {
         throw new SourceError(
-          `Its entry ${quoted(name)} needs a folder ${quoted(path)}, which is a ${kind} in it.`,
+          `Its entry ${quoted(name)} needs a directory ${quoted(path)}, which is a ${kind} in it.`,
         )
       }
       // Directories that no entry names count as well: a few long paths could make very many.

@@ -113,7 +113,7 @@ const EXPLANATIONS: readonly [RegExp, string][] = [
 function explainGitFailure(lines: readonly string[], fileLimit: number): string {
   const text = lines.join('\n')
   if (/No space left on device/i.test(text)) {
-    return "The disk that holds berth's data folder is full. Free space there, then try again."
+    return "The disk that holds berth's data directory is full. Free space there, then try again."
   }
   // Git's writer of objects is killed without a message when they exceed the limit.
   if (/died of signal 25|File too large|invalid index-pack output/i.test(text)) {

@@ -23,15 +23,15 @@ export function findRepository(path: string, allowed: readonly string[]): string
   const roots = allowed.flatMap((one) => realpath(one) ?? [])
   if (real === null || !isBelow(real, roots)) {
     if (real === null && isBelow(resolve(path), [...allowed, ...roots])) {
-      throw new SourceError('There is no such folder on this machine.')
+      throw new SourceError('There is no such directory on this machine.')
     }
     throw new SourceError(
-      'The folder is not among those that repositories may be taken from. Start berth with --source-folders naming it or a folder above.',
+      'The directory is not among those that repositories may be taken from. Start berth with --source-folders naming it or a directory above.',
     )
   }
   const stats = statSync(real, { throwIfNoEntry: false })
-  if (stats === undefined) throw new SourceError('There is no such folder on this machine.')
-  if (!stats.isDirectory()) throw new SourceError('It is a file and no folder with a git repository.')
+  if (stats === undefined) throw new SourceError('There is no such directory on this machine.')
+  if (!stats.isDirectory()) throw new SourceError('It is a file and no directory with a git repository.')
   return real
 }
 
@@ -101,7 +101,7 @@ async function checkLinks(path: string, roots: readonly string[], seen: Set<stri
     const real = realpath(path)
     if (real === null || !isBelow(real, roots)) {
       throw new SourceError(
-        `The repository’s ${quoted(relativeName(path))} is a link that leads out of the allowed folders. Name a clone of the repository, or allow the other folder with --source-folders.`,
+        `The repository’s ${quoted(relativeName(path))} is a link that leads out of the allowed directories. Name a clone of the repository, or allow the other directory with --source-folders.`,
       )
     }
     return checkLinks(real, roots, seen)
@@ -120,7 +120,7 @@ async function checkAlternates(objects: string, roots: readonly string[], seen: 
     const real = line.startsWith('"') ? null : realpath(resolve(objects, line))
     if (real === null || !isBelow(real, roots)) {
       throw new SourceError(
-        'The repository borrows objects from one that is not below the allowed folders (objects/info/alternates). Have it keep its own with "git repack -a -d" and remove that file, or allow the other folder with --source-folders.',
+        'The repository borrows objects from one that is not below the allowed directories (objects/info/alternates). Have it keep its own with "git repack -a -d" and remove that file, or allow the other directory with --source-folders.',
       )
     }
     if (seen.has(real)) continue
@@ -145,7 +145,7 @@ const relativeName = (path: string): string => path.split('/').slice(-2).join('/
 
 const worktreeElsewhere = (): SourceError =>
   new SourceError(
-    'The folder is a worktree of a repository that is not below the allowed folders. Name the repository itself, or allow its folder with --source-folders.',
+    'The directory is a worktree of a repository that is not below the allowed directories. Name the repository itself, or allow its directory with --source-folders.',
   )
 
 /** Matches what is a server's, whichever berth has it: its programs write there, and its code is its account's. */

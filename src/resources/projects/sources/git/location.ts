@@ -43,7 +43,7 @@ export function parseGitUrl(text: string): GitLocation {
   }
 }
 
-const EXPECTED = 'use https://, ssh://, git@host:path or the absolute path of an allowed folder'
+const EXPECTED = 'use https://, ssh://, git@host:path or the absolute path of an allowed directory'
 
 function https(url: URL): GitLocation {
   if (url.search !== '' || url.hash !== '') throw refused('it has a "?" or "#"')
