@@ -32,10 +32,18 @@ export function expandDefaults(args: readonly string[]): readonly string[] {
 /** Options that select an instance, each with a value. People put them before the command, as with other tools. */
 const INSTANCE_OPTIONS: ReadonlySet<string> = new Set(['--base-url', '--api-key', '--admin-token', '--data'])
 
-/** Moves options that select an instance behind the command that follows them, as in `berth --base-url URL servers`. */
-export function moveInstanceOptions(args: readonly string[]): readonly string[] {
+/**
+ * Moves options of nearly every command behind the command that follows them, as in `berth --base-url URL servers` and
+ * `berth --json servers`: those that select an instance, and `--json`.
+ */
+export function moveCommonOptions(args: readonly string[]): readonly string[] {
   let end = 0
-  while (INSTANCE_OPTIONS.has(splitOption(args[end] ?? '')[0])) end += args[end]?.includes('=') ? 1 : 2
+  for (;;) {
+    const option = args[end] ?? ''
+    if (INSTANCE_OPTIONS.has(splitOption(option)[0])) end += option.includes('=') ? 1 : 2
+    else if (option === '--json') end += 1
+    else break
+  }
   const words = args.slice(end)
   const [noun = '', command] = words
   if (end === 0 || isOptionOrMissing(noun)) return args

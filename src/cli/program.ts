@@ -4,7 +4,7 @@ import {
   expandDefaults,
   expandShortNoun,
   markLeftOutServer,
-  moveInstanceOptions,
+  moveCommonOptions,
   separateCommand,
   truncateAtUnknownCommand,
 } from './arguments.ts'
@@ -176,7 +176,7 @@ export const newSession = (context: ProcessContext): CliSession => ({
 /** Parses the arguments and runs the command. Resolves to the exit code. Errors of the command pass through. */
 export async function runProgram(typed: readonly string[], context: ProcessContext): Promise<number> {
   const session = newSession(context)
-  const args = moveInstanceOptions(typed)
+  const args = moveCommonOptions(typed)
   try {
     const program = createProgram(session, nounWord(args))
     const expanded = expandShortNoun(program, expandDefaults(helpArguments(program, args)))

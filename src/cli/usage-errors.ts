@@ -1,3 +1,4 @@
+import { nearest } from '../runtime/validation/nearest.ts'
 import { NOUNS } from './nouns/index.ts'
 
 /** What people call a command who know it from another tool, with the command lines after `berth` that do it here. */
@@ -72,7 +73,7 @@ export const rewriteUsageError = (text: string, first?: string): string =>
         const suggested = [
           () => (isFirst ? [] : synonymOf(first, word)),
           () => meantBy(word),
-          () => safeOf(alike),
+          () => safeOf(word, alike),
           () => (isFirst ? [] : listOf(first, word)),
         ].reduce<string[]>((found, find) => (found.length > 0 ? found : find()), [])
         return `unknown command '${word}'${suggested.length > 0 ? didYouMean(suggested) : choicesOf(first, word)}`
@@ -122,9 +123,12 @@ function listOf(noun: string | undefined, word: string): string[] {
     : []
 }
 
-/** Returns the commands that the library finds alike, without those that remove and without short names. */
-function safeOf(alike = ''): string[] {
-  const names = alike.split(', ').filter((name) => name !== '' && !REMOVING.has(name))
+/**
+ * Returns the commands that the library finds alike, without those that remove and without short names. Words as far from
+ * each other as "nope" and "open" are not alike: berth measures more strictly.
+ */
+function safeOf(word: string, alike = ''): string[] {
+  const names = nearest(word, alike.split(', ')).filter((name) => name !== '' && !REMOVING.has(name))
   // The library suggests an alias as if it were another command.
   return names.includes('list') ? names.filter((name) => name !== 'ls') : names
 }

@@ -105,6 +105,7 @@ test.each([
 const WRONG: [args: string[], message: string][] = [
   [['servrs'], "unknown command 'servrs'\n(Did you mean servers?)"],
   [['servrs', '--help'], "unknown command 'servrs'\n(Did you mean servers?)"],
+  [['nope'], "unknown command 'nope'\nRun"],
   [['help', 'servrs'], "unknown command 'servrs'\n(Did you mean servers?)"],
   [['faults', 'ad', '--help'], "unknown command 'ad'"],
   [['push'], 'unknown command \'push\'\n(Did you mean "berth projects push"?)'],
@@ -144,6 +145,7 @@ const WRONG: [args: string[], message: string][] = [
   [['servers', 'update', 'srv_1'], 'Say what to change: --task or --region.'],
   [['servers', '--base-url', 'nonsense'], 'The base URL must look like http://'],
   [['--base-url', 'nonsense', 'servers'], 'The base URL must look like http://'],
+  [['--json', '--base-url', 'nonsense', 'servers'], 'The base URL must look like http://'],
   [['--base-url=nonsense', 'servers', 'get', 'srv_1'], 'The base URL must look like http://'],
   [
     ['--data', '.', '--base-url', 'nonsense', 'exec', 'srv_1', '--', 'ls'],
