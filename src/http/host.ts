@@ -8,6 +8,26 @@ export interface HostOptions {
   publicHost: string | null
 }
 
+/** Labels of names below `.localhost` that are berth's own, so that no project has one as its slug. */
+export const OWN_LABELS: ReadonlySet<string> = new Set([
+  'api',
+  'www',
+  'mcp',
+  'berth',
+  'localhost',
+  'dashboard',
+])
+
+/**
+ * Reports whether a project may have the host of an origin, now or later: `SLUG.localhost`. A page of an app that is still
+ * open, or a service worker that it has left in a browser, acts as whatever answers there after it.
+ */
+export function mayBeProjects(origin: string, { publicHost }: Pick<HostOptions, 'publicHost'>): boolean {
+  const { hostname } = new URL(origin)
+  const label = /^([a-z0-9-]+)\.localhost\.?$/.exec(hostname)?.[1]
+  return label !== undefined && !OWN_LABELS.has(label) && hostname !== publicHost
+}
+
 const WILDCARDS = new Set(['0.0.0.0', '::'])
 
 /** Returns the host of the service's own URL for the address that it listens on. */

@@ -102,8 +102,9 @@ export class Gateway implements SiteHost {
     return site
   }
 
-  /** Returns the open site of a slug, or null. */
+  /** Returns the open site that has `SLUG.localhost`, or null. No site has it if it is the instance's own name. */
   bySlug(slug: string): PortSite | null {
+    if (`${slug}.localhost` === this.#options.publicHost) return null
     return this.#bySlug.get(slug) ?? null
   }
 

@@ -1,10 +1,8 @@
+import { OWN_LABELS } from '../../http/host.ts'
 import type { Random } from '../../runtime/random.ts'
 
 /** Most characters of a slug. A label of a host name has at most 63 (RFC 1035, 2.3.4); this leaves room for a suffix. */
 const MAX_LENGTH = 50
-
-/** Names with another meaning under `.localhost`. */
-const RESERVED = new Set(['api', 'www', 'mcp', 'berth', 'localhost', 'dashboard'])
 
 const ADJECTIVES = [
   ...['amber', 'brisk', 'calm', 'clear', 'coral', 'crisp', 'dawn', 'deep', 'early', 'fair', 'fleet', 'fresh'],
@@ -80,6 +78,6 @@ export function slugFor(name: string, isTaken: (slug: string) => boolean): strin
   const base = plain === '' ? 'project' : plain
   for (let number = 1; ; number += 1) {
     const slug = number === 1 ? base : `${base}-${number}`
-    if (!RESERVED.has(slug) && !isTaken(slug)) return slug
+    if (!OWN_LABELS.has(slug) && !isTaken(slug)) return slug
   }
 }

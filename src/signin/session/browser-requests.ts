@@ -1,6 +1,6 @@
 import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'
-import { ownHost } from '../../http/host.ts'
+import { mayBeProjects, ownHost } from '../../http/host.ts'
 import { isFromOwnPage, originOf } from '../../http/origin.ts'
 import { html } from '../../http/pages/html.ts'
 import { isSameText } from '../../runtime/secret.ts'
@@ -49,6 +49,19 @@ export class BrowserRequests {
   isOwn(origin: string): boolean {
     const { protocol, hostname } = new URL(origin)
     return protocol === 'http:' && hostname === ownHost(this.#options.host.bound)
+  }
+
+  /**
+   * Refuses to sign a browser in at a name that a project may have.
+   *
+   * @throws PageFailure 403
+   */
+  checkMaySignIn(request: Request): void {
+    const { host } = this.#options
+    const origin = originOf(request, host)
+    if (!mayBeProjects(origin, host)) return
+    const { port } = new URL(origin)
+    throw nameOfProjects(origin, `http://${ownHost(host.bound)}${port && `:${port}`}/`)
   }
 
   /**
@@ -136,6 +149,16 @@ const fromServer = (): PageFailure =>
     html`<p class="notice failure">A process on one of berth's servers has sent it, with the session of a browser, or it hides what it is. Nothing was changed.</p>
 <p>An app that you open at an address of this machine is sent the session of your browser, and may not use it. If you
 are in a browser yourself, run it as the user who runs berth, and not on a server.</p>`,
+  )
+
+/** @param own the address at which a browser can sign in */
+const nameOfProjects = (origin: string, own: string): PageFailure =>
+  new PageFailure(
+    403,
+    'Nobody signs in here',
+    html`<p class="notice failure">A project may have the address <strong>${origin}</strong>, and its app would act with your session.</p>
+<p>Sign in at <a href="${own}">${own}</a>. If this name is meant to be berth's own, start it with <code>--public-host</code> and the
+name: no project answers there then.</p>`,
   )
 
 const ambiguous = (): PageFailure =>

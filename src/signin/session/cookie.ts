@@ -1,3 +1,4 @@
+import { type HostOptions, mayBeProjects } from '../../http/host.ts'
 import { SESSION_COOKIE_PREFIX } from '../../http/session-cookie.ts'
 import { SESSION_MS } from './sessions.ts'
 
@@ -12,9 +13,10 @@ function cookieName(origin: string): string {
 
 /**
  * Returns the secrets in a browser's cookies, usually one. A page on another port can set a cookie of the same name
- * for one path. It does not hide berth's own.
+ * for one path. It does not hide berth's own. At a name that a project may have there are none.
  */
-export function cookiesOf(request: Request, origin: string): string[] {
+export function cookiesOf(request: Request, origin: string, host: Pick<HostOptions, 'publicHost'>): string[] {
+  if (mayBeProjects(origin, host)) return []
   const name = cookieName(origin)
   const pairs = (request.headers.get('cookie') ?? '').split(';').map((pair) => pair.trim())
   return pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1))

@@ -39,6 +39,7 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
     .get(
       '/signin',
       pageRoute(async (request) => {
+        browserRequests.checkMaySignIn(request)
         const { searchParams } = new URL(request.url)
         const returnTo = returnPath(searchParams.get('return_to'))
         const { session, origin } = await browserRequests.identify(request)
@@ -51,6 +52,7 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
     .post(
       '/signin',
       pageRoute(async (request) => {
+        browserRequests.checkMaySignIn(request)
         const form = await browserRequests.openForm(request)
         const returnTo = returnPath(form.get('return_to'))
         const caller = keys.authenticate((form.get('api_key') ?? '').trim())
@@ -70,6 +72,7 @@ export function sessionRoutes({ browserRequests, sessions, links, keys }: Sessio
       `${LINK_PATH}:secret`,
       pageRoute(async (request, { secret = '' }) => {
         if (!isNavigation(request)) return new Response(null, { status: 503, headers: NO_STORE })
+        browserRequests.checkMaySignIn(request)
         const target = links.redeem(secret)
         const accountId = target && (target.accountId ?? keys.first.accountId())
         if (!target || !accountId || !keys.hasAccount(accountId)) {

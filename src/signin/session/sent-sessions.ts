@@ -28,9 +28,9 @@ export interface SentSession {
 export async function sentSessions(
   request: Request,
   origin: string,
-  { sessions }: Pick<SentSessionsOptions, 'sessions'>,
+  { host, sessions }: Pick<SentSessionsOptions, 'host' | 'sessions'>,
 ): Promise<SentSession[]> {
-  const secrets = cookiesOf(request, origin)
+  const secrets = cookiesOf(request, origin, host)
   if (secrets.length === 0) return []
   const all = await sessions()
   return secrets.flatMap((secret) => {

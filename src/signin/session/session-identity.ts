@@ -31,7 +31,7 @@ export async function sessionIdentity(
   const { headers } = request
   hostGuard(options.host)(headers.get('host'))
   const origin = originOf(request, options.host)
-  if (cookiesOf(request, origin).length === 0) return null
+  if (cookiesOf(request, origin, options.host).length === 0) return null
   const isHandshake = request.method === 'GET' && wantsSocket(request)
   const token = isHandshake ? null : tokenOf(headers)
   if (!isFromOwnPage(request, origin, { needsOrigin: token === null }))
