@@ -26,15 +26,16 @@ export const responseShapeOf = (response: TSchema): TSchema =>
   (response as Partial<CheckedResponse>)[SHAPE] ?? response
 
 /**
- * Returns a response's schema for Elysia that is compiled when it has been used a while. Elysia compiles every schema
- * before its first use, which takes a start milliseconds.
+ * Returns a response's schema for Elysia. Its check is made at the first use, and compiled when it has been used a while.
+ * Elysia compiles every schema before its first use, which takes a start milliseconds.
  */
 export function checkedResponse(shape: TSchema): CheckedResponse {
   let uses = 0
-  let check = checkOf(shape, true)
+  let check: Check | null = null
   const checkAndCount: Check = (value) => {
     uses += 1
-    if (uses === WALKED) check = checkOf(shape, false)
+    if (uses === WALKED) check = null
+    check ??= checkOf(shape, uses < WALKED)
     return check(value)
   }
   if (!TypeRegistry.Has(RESPONSE)) {
