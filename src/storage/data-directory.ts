@@ -194,6 +194,8 @@ function begin(lock: Sqlite, path: string): void {
   lock.run(`PRAGMA busy_timeout = ${LOOK_MS}`)
   for (const deadline = performance.now() + PATIENCE_MS; ; ) {
     try {
+      // The transaction writes nothing, so no file of its journal has to be made.
+      lock.run('PRAGMA journal_mode = MEMORY')
       lock.run('BEGIN EXCLUSIVE')
       return
     } catch (error) {
@@ -218,7 +220,6 @@ function prepareDirectory(path: string, instanceFile: string, lock: Sqlite): voi
   try {
     remove(instanceFile)
     finishSwap(path)
-    makePrivate(join(path, 'berth.db'))
   } catch (error) {
     lock.close()
     throw notWritable(path, error)

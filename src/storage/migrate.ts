@@ -1,5 +1,5 @@
 import { Database as Sqlite } from 'bun:sqlite'
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync } from 'node:fs'
 import { StartupError } from '../errors.ts'
 import { ifPresent } from '../runtime/if-present.ts'
 import { BUSY_MS, databaseBusy, isBusy } from './busy.ts'
@@ -67,6 +67,8 @@ const USER_VERSION = 60
  * @throws StartupError if another program holds the file
  */
 export function schemaOf(path: string): number | null {
+  // Looks first: an exception costs a start more.
+  if (!existsSync(path)) return null
   const header = Buffer.alloc(HEADER)
   const isWhole = ifPresent(() => {
     const file = openSync(path, 'r')

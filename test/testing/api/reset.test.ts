@@ -17,7 +17,6 @@ const BESIDE = [
   'credentials.json',
   'instance.json',
   'lock',
-  'lock-journal',
   'lock-wal',
   'lock-shm',
   'master.key',
