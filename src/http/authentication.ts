@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import { BerthError } from '../errors.ts'
-import { type BodyWitness, readFormBody, readJsonBody } from './body.ts'
+import { ArrivingBodies } from './arriving-bodies.ts'
+import { type BodyListeners, type BodyWitness, readFormBody, readJsonBody } from './body.ts'
 import { type ByteStreamRun, byteStream } from './byte-stream.ts'
 import { type Caller, isScoped } from './caller.ts'
 import type { CredentialChanges } from './credential-changes.ts'
@@ -53,6 +54,8 @@ interface KnownCaller {
  * the credential has changed since, because a body may take long.
  */
 export class Callers {
+  /** The bodies that callers send. */
+  readonly bodies = new ArrivingBodies()
   readonly #authenticate: Authenticate
   readonly #changes: CredentialChanges
   readonly #known = new WeakMap<Request, KnownCaller>()
@@ -203,12 +206,14 @@ export function accessControl({ callers, uploads, bodyLimit, onBody }: AccessOpt
       } = typeof admission === 'string' ? { access: admission } : admission
       return {
         async parse({ request, set }) {
-          callers.admit(request, needed)
+          const { credentialId } = callers.admit(request, needed)
           // If this returned undefined, Elysia would try its own parsers.
           if (readsBytes) return null
           const witness: BodyWitness | undefined = onBody && ((content, type) => onBody(set, content, type))
-          if (form === undefined) return (await readJsonBody(request, bodyLimit, witness)) ?? null
-          const { value, file } = await readFormBody(request, bodyLimit, form, witness)
+          using arriving = callers.bodies.begin(credentialId)
+          const listeners: BodyListeners = { witness, counter: arriving.add }
+          if (form === undefined) return (await readJsonBody(request, bodyLimit, listeners)) ?? null
+          const { value, file } = await readFormBody(request, bodyLimit, form, listeners)
           if (file) uploads.keep(request, file)
           return value ?? null
         },

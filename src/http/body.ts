@@ -11,6 +11,15 @@ const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 /** Receives the read body of a request: its bytes, or a form's fields as JSON. */
 export type BodyWitness = (content: Uint8Array | string, type: string) => void
 
+/** Hears of a body that is about to be read: of its length, or of each part. It throws to refuse it. */
+export type BodyCounter = (bytes: number) => void
+
+/** What a body's reader tells others of it. */
+export interface BodyListeners {
+  readonly witness?: BodyWitness | undefined
+  readonly counter?: BodyCounter | undefined
+}
+
 /**
  * Reads a request's body, which must be a JSON object of at most `limit` bytes.
  *
@@ -20,9 +29,9 @@ export type BodyWitness = (content: Uint8Array | string, type: string) => void
 export async function readJsonBody(
   request: Request,
   limit: number,
-  witness?: BodyWitness,
+  { witness, counter }: BodyListeners = {},
 ): Promise<object | undefined> {
-  const bytes = await readBytes(request, limit)
+  const bytes = await readBytes(request, limit, counter)
   if (bytes.length === 0) return undefined
   const type = typeOf(request)
   witness?.(bytes, type)
@@ -40,9 +49,9 @@ export async function readFormBody(
   request: Request,
   limit: number,
   shape: FormShape,
-  witness?: BodyWitness,
+  { witness, counter }: BodyListeners = {},
 ): Promise<Omit<Form, 'value'> & { value: object | undefined }> {
-  const bytes = await readBytes(request, limit)
+  const bytes = await readBytes(request, limit, counter)
   if (bytes.length === 0) return { value: undefined, file: null }
   const type = typeOf(request)
   if (isForm(type)) {
@@ -80,20 +89,31 @@ function parseObject(bytes: Uint8Array, type: string, expected: string): object 
  * @returns no bytes if there is no body
  * @throws BerthError 413 over the limit
  */
-export async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+export async function readBytes(
+  request: Request,
+  limit: number,
+  counter: BodyCounter = () => {},
+): Promise<Uint8Array> {
   const declared = request.headers.get('content-length')
   if (declared !== null && Number(declared) > limit) throw tooLarge(limit)
   if (declared === '0') return new Uint8Array()
-  return declared === null ? await readStream(request.body, limit) : await request.bytes()
+  if (declared === null) return await readStream(request.body, limit, counter)
+  counter(Number(declared))
+  return await request.bytes()
 }
 
 /** Reads a body of undeclared length. Stops as soon as it is over the limit. */
-async function readStream(stream: ReadableStream<Uint8Array> | null, limit: number): Promise<Uint8Array> {
+async function readStream(
+  stream: ReadableStream<Uint8Array> | null,
+  limit: number,
+  counter: BodyCounter,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of stream ?? []) {
     size += chunk.byteLength
     if (size > limit) throw tooLarge(limit)
+    counter(chunk.byteLength)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

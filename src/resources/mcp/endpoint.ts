@@ -63,6 +63,12 @@ export class McpEndpoint {
     this.#streaming = make('sse')
   }
 
+  /** @throws BerthError 401, 413, 503 */
+  async #read(request: Request): Promise<Uint8Array> {
+    using arriving = this.#callers.bodies.begin(this.#callerOf(request).credentialId)
+    return await readBytes(request, BODY_LIMIT, arriving.add)
+  }
+
   /** Returns the caller of an admitted request. */
   #callerOf(request: Request): Caller {
     return this.#callers.admit(request, 'resource')
@@ -71,7 +77,7 @@ export class McpEndpoint {
   /**
    * Handles a request of an admitted caller.
    *
-   * @throws BerthError 400, 401, 413
+   * @throws BerthError 400, 401, 413, 503
    */
   async response(request: Request): Promise<Response> {
     const session = request.headers.get(SESSION)
@@ -89,7 +95,7 @@ export class McpEndpoint {
     if (!isJsonContentType(request.headers.get('content-type'))) {
       return this.#plain.fetch(request)
     }
-    const bytes = await readBytes(request, BODY_LIMIT)
+    const bytes = await this.#read(request)
     // Checked again: the credential may have been revoked while the body was read.
     this.#callerOf(request)
     let message: unknown
