@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ClockState } from '../../runtime/clock.ts'
@@ -136,12 +145,19 @@ export class Snapshots {
       )
     }
     const place = join(this.#dir, name)
-    const entries = readdirSync(place).filter((entry) => entry !== 'snapshot.json')
+    // What is not state, such as a lock, is not a snapshot's to replace.
+    const entries = stateEntries(place).filter((entry) => entry !== 'snapshot.json')
     await copyTrees(
       entries.map((entry) => join(place, entry)),
       dir,
       signal,
     )
+    const link = findLink(dir)
+    if (link !== null) {
+      throw badRequest(
+        `The snapshot "${name}" is damaged: ${link} is a link, and would lead berth to files that are not the snapshot's.`,
+      )
+    }
     return file
   }
 
@@ -208,6 +224,23 @@ export class Snapshots {
       return null
     }
   }
+}
+
+/**
+ * Returns the first link among what berth itself made in a copy of a state; null if there is none. berth follows these paths.
+ * The links below, in the files of servers, are their own, and berth follows none of them out of the workspace.
+ */
+function findLink(dir: string): string | null {
+  const servers = (ifPresent(() => readdirSync(join(dir, SERVERS))) ?? []).map((id) => join(SERVERS, id))
+  const isLink = (path: string): boolean => lstatSync(join(dir, path)).isSymbolicLink()
+  const made = [...readdirSync(dir), ...servers]
+  // Of a directory that is a link nothing is listed.
+  const above = made.find(isLink)
+  if (above !== undefined) return above
+  return (
+    servers.flatMap((path) => readdirSync(join(dir, path)).map((name) => join(path, name))).find(isLink) ??
+    null
+  )
 }
 
 const shown = ({ clock: _, ...rest }: SnapshotFile): Snapshot => rest
