@@ -1,12 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { randomInt } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ComputeError } from '../../../src/compute/compute-error.ts'
-import {
-  findDescendants,
-  findFamily,
-  listProcesses,
-  readMarker,
-} from '../../../src/compute/find-processes.ts'
+import { findFamily, listProcesses } from '../../../src/compute/find-processes.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { ServerDirectories } from '../../../src/compute/local/server-directories.ts'
 import type { Isolation } from '../../../src/config/config.ts'
@@ -77,13 +74,13 @@ export function endTests(name: Subject): void {
     test('of a command leaves its background child to the server, whose stop ends it', async () => {
       await using bench = new Bench(name)
       const sandbox = await bench.start()
-      await run(sandbox, 'sleep 300 & setsid -f sleep 300; env -i setsid -f sleep 300')
+      const bare = bareSleep()
+      await run(sandbox, `sleep 300 & setsid -f sleep 300; env -i setsid -f ${bare}`)
       expect((await bench.commands()).length).toBe(2)
-      const before = bareSleepers().filter((pid) => findDescendants(process.pid).includes(pid))
-      expect(before.length).toBe(1)
+      await until('the one without a marker', () => sleepersOf(bare).length === 1)
       await sandbox.stop()
       expect(await bench.commands()).toEqual([])
-      expect(bareSleepers().filter((pid) => before.includes(pid))).toEqual([])
+      expect(sleepersOf(bare)).toEqual([])
     })
 
     test('of the server resolves `exited`, ends commands as killed, and refuses new ones', async () => {
@@ -160,14 +157,15 @@ export function killedBerthTests(name: Isolation): void {
 
     test('by kill -9 with sandboxd stopped leaves what `reap` ends, which ends nothing of other data directories', async () => {
       await using bench = new Bench(name)
-      const before = bareSleepers()
       // One has neither the marker nor its parents; sandboxd has adopted it.
-      const shed = 'env -i setsid -f sleep 300'
+      const bare = bareSleep()
+      const shed = `env -i setsid -f ${bare}`
       const host = await startHost(bench, `sleep 300 & ${shed}; sleep 0.1; kill -STOP $PPID; sleep 300`)
       await using elsewhere = new Bench(name)
       const other = await elsewhere.start()
       const bystander = run(other, 'sleep 300')
       await until('the bystander', async () => (await elsewhere.commands()).length > 0)
+      await until('the one without a marker', () => sleepersOf(bare).length === 1)
       host.kill('SIGKILL')
       await host.exited
       const handle = { kind: 'local', folder: 'servers/srv_host' }
@@ -175,7 +173,7 @@ export function killedBerthTests(name: Isolation): void {
       const marker = new ServerDirectories(bench.dataDir).serverMarker(handle)
       const family = { roots: [], sessions: [], marker, except: [] }
       await until('all to be gone', () => findFamily(family).length === 0)
-      expect(bareSleepers().filter((pid) => !before.includes(pid))).toEqual([])
+      expect(sleepersOf(bare)).toEqual([])
       expect((await run(other, 'echo well')).stdout).toBe('well\n')
       await other.stop()
       await bystander
@@ -201,17 +199,23 @@ async function processesOf(bench: Bench): Promise<number[]> {
   return findFamily({ roots: [], sessions: [], marker, except: [] })
 }
 
-/** Processes without a marker that look like the suite's sleepers with a cleared environment. */
-function bareSleepers(): number[] {
-  return listProcesses()
-    .map(({ pid }) => pid)
-    .filter((pid) => readMarker(pid) === null && isBareSleep(pid))
-}
+/**
+ * Returns a command that sleeps for a time of its own, by which its process is known where it has no marker. Other test
+ * files run beside this one and have sleepers too, whose markers an ordinary user cannot read if they are root's.
+ */
+const bareSleep = (): string => `sleep 300.${randomInt(1e9)}`
 
-function isBareSleep(pid: number): boolean {
+/** Returns the processes that run such a command. */
+const sleepersOf = (command: string): number[] =>
+  listProcesses()
+    .map(({ pid }) => pid)
+    .filter((pid) => commandOf(pid) === command)
+
+function commandOf(pid: number): string {
   try {
-    return Bun.spawnSync(['cat', `/proc/${pid}/cmdline`]).stdout.toString() === 'sleep\x00300\x00'
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
   } catch {
-    return false
+    // It has ended meanwhile.
+    return ''
   }
 }
