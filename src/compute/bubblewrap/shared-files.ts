@@ -43,11 +43,15 @@ export interface SharedMounts {
   path: string
 }
 
+/** The mounts for which berth writes files. */
+type WrittenMounts = Pick<SharedMounts, 'etc' | 'etcDirectories' | 'tools'>
+
 /** The files of this machine and of berth that every sandbox sees. */
 export class SharedFiles {
   readonly #options: LocalDriverOptions
   readonly #tools: ToolsDirectory
   #etc: EtcDirectory | null = null
+  #found: Omit<SharedMounts, keyof WrittenMounts> | null = null
   #mounts: SharedMounts | null = null
 
   constructor(options: LocalDriverOptions) {
@@ -57,7 +61,7 @@ export class SharedFiles {
 
   /** Returns mounts to try an isolation with: of what is there already, since a start of berth waits for it. */
   forProbe(): SharedMounts {
-    return this.#find({ etc: '/etc', etcDirectories: [], tools: this.#options.dataDir })
+    return { etc: '/etc', etcDirectories: [], tools: this.#options.dataDir, ...this.#find() }
   }
 
   /**
@@ -66,7 +70,7 @@ export class SharedFiles {
    * @param nameServer the address of the name server that programs ask; null for those of the machine
    */
   forServer(nameServer: string | null): SharedMounts {
-    this.#mounts ??= this.#find(this.#write(nameServer))
+    this.#mounts ??= { ...this.#write(nameServer), ...this.#find() }
     this.#etc?.refresh()
     return this.#mounts
   }
@@ -76,7 +80,7 @@ export class SharedFiles {
     return this.#tools.extend(path)
   }
 
-  #write(nameServer: string | null): Pick<SharedMounts, 'etc' | 'etcDirectories' | 'tools'> {
+  #write(nameServer: string | null): WrittenMounts {
     this.#etc = new EtcDirectory(join(this.#options.dataDir, 'sandbox', 'etc'), nameServer)
     const etcDirectories = this.#etc.prepare({
       passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
@@ -86,17 +90,19 @@ export class SharedFiles {
     return { etc: this.#etc.path, etcDirectories, tools: this.#tools.path }
   }
 
-  #find(written: Pick<SharedMounts, 'etc' | 'etcDirectories' | 'tools'>): SharedMounts {
+  /** Looks for what this machine has, once: the first server gets what the isolation was tried with. */
+  #find(): Omit<SharedMounts, keyof WrittenMounts> {
+    if (this.#found !== null) return this.#found
     const { dataDir, self, path } = this.#options
     const kept = toolDirectories(path, hiddenDirectories(dataDir))
-    return {
-      ...written,
+    this.#found = {
       ...selfFiles(self),
       systemDirectories: systemDirectories(),
       toolDirectories: kept.directories,
       rootsFiles: process.getuid?.() === 0 ? findRootsFiles() : [],
       path: kept.path,
     }
+    return this.#found
   }
 }
 
