@@ -1,35 +1,48 @@
-import { readLine, startInstance } from './instance.ts'
-import { median, ms, print, quantile, samples, time, times } from './measure.ts'
-import { rawClient } from './raw-client.ts'
+import { type Instance, processorTime, readLine, startInstance } from './instance.ts'
+import { median, ms, print, quantile, type Row, samples, time, times } from './measure.ts'
+import { type RawClient, rawClient } from './raw-client.ts'
 
 const ROUNDS = 10
 const PER_ROUND = 100
+const COMMANDS = ROUNDS * PER_ROUND
+
+const QUANTILES = [
+  { name: 'median', share: 0.5 },
+  { name: 'p99', share: 0.99 },
+]
 
 /** Milliseconds between two servers. */
 const PAUSE_MS = 150
 
-/** exec of `true` over HTTP against a bare spawn; provisioning; fifty servers at once. */
+/** An earlier executable of berth to compare with, if one is named. */
+const earlier = process.env.BERTH_BASELINE || null
+
+/**
+ * exec of `true` over HTTP against a bare spawn; provisioning; fifty servers at once. With BERTH_BASELINE=EXECUTABLE the
+ * commands of an earlier berth are measured in turn, and which of the two comes first changes from round to round.
+ */
 export async function benchExec(): Promise<void> {
   await using berth = await startInstance()
-  const { id } = await berth.call('POST', '/servers')
-  using client = await rawClient(berth.url, berth.key, `/servers/${id}/exec`, { command: 'true' })
-  const exec = () => client.send()
+  await using before = earlier ? await startInstance(undefined, [], earlier) : null
+  using client = await commandClient(berth)
+  using clientBefore = before ? await commandClient(before) : null
+  const now: Side = { pid: berth.pid, client, taken: [], processor: 0 }
+  const then: Side | null = before &&
+    clientBefore && { pid: before.pid, client: clientBefore, taken: [], processor: 0 }
+  const sides = then ? [now, then] : [now]
   const bare = () => Bun.spawn(['sh', '-c', 'true'], { stdio: ['ignore', 'ignore', 'ignore'] }).exited
 
   await using plain = await startPlain()
   using plainClient = await rawClient(plain.url, 'none', '/', { command: 'true' })
 
-  const taken = { exec: [] as number[], bare: [] as number[], plain: [] as number[] }
+  const taken = { exec: now.taken, bare: [] as number[], plain: [] as number[] }
   // In turns, so that whatever else the machine does falls on both.
   for (let round = 0; round < ROUNDS; round++) {
     taken.bare.push(...(await samples(PER_ROUND, round === 0 ? 50 : 5, bare)))
-    taken.exec.push(...(await samples(PER_ROUND, round === 0 ? 50 : 5, exec)))
+    for (const side of round % 2 === 0 ? sides : sides.toReversed()) await measureCommands(side, round === 0)
     taken.plain.push(...(await samples(PER_ROUND, round === 0 ? 50 : 5, () => plainClient.send())))
   }
-  const rows = [
-    { name: 'median', share: 0.5 },
-    { name: 'p99', share: 0.99 },
-  ].flatMap(({ name, share }) => {
+  const rows: Row[] = QUANTILES.flatMap(({ name, share }) => {
     const measured = quantile(taken.exec, share)
     const baseline = quantile(taken.bare, share)
     const plainly = quantile(taken.plain, share)
@@ -49,6 +62,17 @@ export async function benchExec(): Promise<void> {
       },
     ]
   })
+
+  if (then !== null) {
+    rows.push(
+      ...QUANTILES.map(({ name, share }) =>
+        against(name, quantile(now.taken, share), quantile(then.taken, share), ms),
+      ),
+    )
+    rows.push(
+      against('processor time of berth', now.processor, then.processor, (us) => ms(us / COMMANDS / 1_000)),
+    )
+  }
 
   const made: string[] = []
   const provision = async () => {
@@ -86,6 +110,36 @@ export async function benchExec(): Promise<void> {
     },
   ])
 }
+
+/** A berth whose commands are measured. */
+interface Side {
+  readonly pid: number
+  readonly client: RawClient
+  /** Milliseconds of each command. */
+  readonly taken: number[]
+  /** Microseconds of processor time that berth's own process has taken for all of them. */
+  processor: number
+}
+
+async function commandClient(berth: Instance): Promise<RawClient> {
+  const { id } = await berth.call('POST', '/servers')
+  return rawClient(berth.url, berth.key, `/servers/${id}/exec`, { command: 'true' })
+}
+
+async function measureCommands(side: Side, isFirst: boolean): Promise<void> {
+  const run = () => side.client.send()
+  await samples(isFirst ? 50 : 5, 0, run)
+  const began = processorTime(side.pid)
+  side.taken.push(...(await samples(PER_ROUND, 0, run)))
+  side.processor += processorTime(side.pid) - began
+}
+
+const against = (name: string, measured: number, before: number, format: (value: number) => string): Row => ({
+  what: `exec of true, against an earlier berth, ${name}`,
+  measured: format(measured),
+  baseline: `earlier berth ${format(before)}`,
+  ratio: times(measured / before),
+})
 
 /** What exec can be at best: HTTP and the command, without a sandbox, an agent in it, or a check. */
 const PLAIN = `
