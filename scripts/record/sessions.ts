@@ -60,10 +60,13 @@ export const SESSIONS: readonly Session[] = [
     async work(typist, stage) {
       await typist.begin('berth projects push --watch', 'Watching')
       // Not by "sed -i", whose temporary file may be sent, too.
-      const edit = (script: string) => `code=$(sed ${script} server.js) && echo "$code" > server.js`
+      const write = (command: string) => `code=$(${command}) && echo "$code" > server.js`
+      const edit = (script: string) => write(`sed ${script} server.js`)
       await stage.run(edit('s/Moin/Ahoy/'), 'work/shop')
       await typist.shows('server.js sent')
-      await stage.run('echo "console.error(\'No database.\'); process.exit(1)" >> server.js', 'work/shop')
+      // Before it listens: the health check may meet one that ends after, or not.
+      const failure = `echo "console.error('No database.'); process.exit(1)"`
+      await stage.run(write(`${failure}; cat server.js`), 'work/shop')
       await typist.shows('could not be brought up')
       await stage.run(edit('/database/d'), 'work/shop')
       await typist.shows('Back at')
