@@ -2,6 +2,7 @@ import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import { Changes } from './api/changes.ts'
 import { ApiClient } from './api/client.ts'
+import { Session } from './api/session.ts'
 import type { PageContext } from './context.ts'
 import type { Route } from './routing/route.ts'
 import { Router } from './routing/router.ts'
@@ -19,6 +20,7 @@ import { Store } from './store/store.ts'
 /** Everything that screens share: the API, what is known of the instance, and where the person is. */
 export class Dashboard {
   readonly context: PageContext
+  readonly session = new Session()
   readonly api: ApiClient
   readonly changes: Changes
   readonly store: Store
@@ -38,8 +40,8 @@ export class Dashboard {
   constructor(context: PageContext, routes: readonly Route[]) {
     this.context = context
     this.router = new Router(routes)
-    this.api = new ApiClient(context)
-    this.changes = new Changes(context)
+    this.api = new ApiClient(context, this.session)
+    this.changes = new Changes(context, this.session)
     this.clock = new Clock(context.now)
     // Before the store: it needs objects as they were before a change.
     this.steps.follow(

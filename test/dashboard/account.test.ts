@@ -66,7 +66,7 @@ describe.skipIf(browserPath === null)('access and usage on the dashboard (needs 
     await left
     await page.getByText('All other browsers are signed out.').waitFor()
     await here.getByRole('button', { name: 'Sign out this browser' }).click()
-    await page.waitForURL(/signin/)
+    await page.waitForURL('**/signin?done=signed-out')
     expect(problems.filter((problem) => !/WebSocket|401/.test(problem))).toEqual([])
   })
 

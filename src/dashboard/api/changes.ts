@@ -1,7 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
 import type { PageContext } from '../context.ts'
-import { leaveIfSignedOut } from './session.ts'
+import type { Session } from './session.ts'
 
 /** A message of the live streams: an object as its GET gives it, or null if it is gone. */
 export interface Change {
@@ -40,6 +40,7 @@ const SESSION_OVER = 4001
 export class Changes {
   readonly #paths: readonly string[]
   readonly #base: string
+  readonly #session: Session
   readonly #live = new Set<string>()
   /** Those whose first connection is there or has failed. */
   readonly #tried = new Set<string>()
@@ -49,7 +50,11 @@ export class Changes {
   readonly #reloaders = new Map<() => void, readonly string[]>()
   #isStarted = false
 
-  constructor({ base_url: baseUrl, is_admin: isAdmin }: Pick<PageContext, 'base_url' | 'is_admin'>) {
+  constructor(
+    { base_url: baseUrl, is_admin: isAdmin }: Pick<PageContext, 'base_url' | 'is_admin'>,
+    session: Session,
+  ) {
+    this.#session = session
     this.#base = baseUrl.replace(/^http/, 'ws')
     this.#paths = [API, ...(isAdmin ? [CONTROL] : [])]
   }
@@ -110,8 +115,8 @@ export class Changes {
     }
     socket.onclose = ({ code }) => {
       this.#live.delete(path)
-      if (code === SESSION_OVER) return location.reload()
-      if (!wasReady) void leaveIfSignedOut()
+      if (code === SESSION_OVER) return this.#session.leave()
+      if (!wasReady) void this.#session.leaveIfOver()
       const isFirst = !this.#tried.has(path)
       this.#tried.add(path)
       this.#state.value = 'lost'

@@ -11,14 +11,16 @@ import {
 } from '../../client/client.ts'
 import type { PageContext } from '../context.ts'
 import { ApiFailure, failureOf } from './failure.ts'
-import { leaveIfSignedOut } from './session.ts'
+import type { Session } from './session.ts'
 
 /** Calls the API and the control API of the instance with the rights of the browser's session. */
 export class ApiClient {
   readonly #csrf: string
+  readonly #session: Session
 
-  constructor({ csrf }: Pick<PageContext, 'csrf'>) {
+  constructor({ csrf }: Pick<PageContext, 'csrf'>, session: Session) {
     this.#csrf = csrf
+    this.#session = session
   }
 
   /**
@@ -54,7 +56,7 @@ export class ApiClient {
   async send(request: HttpRequest, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
     const response = await this.request(request, headers)
     if (response.ok) return response
-    if (response.status === 401) void leaveIfSignedOut()
+    if (response.status === 401) void this.#session.leaveIfOver()
     throw await failureOf(response)
   }
 

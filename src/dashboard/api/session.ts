@@ -1,8 +1,43 @@
+/** Where a browser goes that was signed out on this page. */
+const SIGNED_OUT = '/signin?done=signed-out'
+
 /**
- * Loads the page again if the session is over, which leads to the sign-in and back. A 401 alone does not tell: a fault may
- * answer in place of the API.
+ * The session that the page was opened with, and what the page does when it is over. Several parts hear of its end at
+ * nearly the same time: the page is left once, because each navigation would cancel the one before.
  */
-export async function leaveIfSignedOut(): Promise<void> {
-  const page = await fetch(location.pathname, { redirect: 'manual' }).catch(() => null)
-  if (page?.type === 'opaqueredirect') location.reload()
+export class Session {
+  #isLeaving = false
+  #isEndedHere = false
+
+  /** Leaves the page: it is loaded again, which leads to the sign-in and back. */
+  leave(): void {
+    if (this.#isLeaving) return
+    this.#isLeaving = true
+    if (this.#isEndedHere) location.assign(SIGNED_OUT)
+    else location.reload()
+  }
+
+  /** Leaves the page if the session is over. A 401 alone does not tell: a fault may answer in place of the API. */
+  async leaveIfOver(): Promise<void> {
+    if (this.#isLeaving) return
+    const page = await fetch(location.pathname, { redirect: 'manual' }).catch(() => null)
+    if (page?.type === 'opaqueredirect') this.leave()
+  }
+
+  /**
+   * Ends the session by `signOut` and leaves the page for the one that says so.
+   *
+   * @throws what `signOut` throws; the page stays then
+   */
+  async end(signOut: () => Promise<unknown>): Promise<void> {
+    // Before the call: the end may be heard of earlier than its response.
+    this.#isEndedHere = true
+    try {
+      await signOut()
+    } catch (error) {
+      this.#isEndedHere = false
+      throw error
+    }
+    this.leave()
+  }
 }

@@ -7,13 +7,13 @@ import type { Browser } from '../../store/store.ts'
 
 /** The browsers that are signed in, and the end of their sessions. */
 export function Browsers() {
-  const { api, clock, notices, store } = useDashboard()
+  const { api, clock, notices, session, store } = useDashboard()
   const others = store.browsers.open().list.value.filter((browser) => !browser.is_current)
   const signOut = async ({ id, is_current: isCurrent }: Browser): Promise<void> => {
-    await api.call('browsers.delete', { params: { browserId: id } })
-    // The page of a session that has ended leads to the sign-in.
-    if (isCurrent) location.assign('/signin?done=signed-out')
-    else store.browsers.remove(id)
+    const end = () => api.call('browsers.delete', { params: { browserId: id } })
+    if (isCurrent) return session.end(end)
+    await end()
+    store.browsers.remove(id)
   }
   return (
     <Section
