@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 
 let berth: TestBerth
@@ -192,5 +194,25 @@ describe('files', () => {
     expect((await write('small', 'y'.repeat(700_000))).status).toBe(201)
     await berth.exec(server, 'rm full')
     expect((await write('more', 'x'.repeat(2_000_000))).status).toBe(201)
+  })
+
+  test('a workspace that someone removed from the disk is a failure of the backend, with the remedy', async () => {
+    await fresh()
+    await write('kept', '1')
+    const workspace = join(berth.dataDir, 'servers', server, 'workspace')
+    renameSync(workspace, `${workspace}-aside`)
+    const gone = {
+      status: 502,
+      body: {
+        error: 'compute_backend_error',
+        message: `The server's files are gone: there is no directory ${workspace}. Put it back, or delete the server.`,
+      },
+    }
+    expect(await berth.call('GET', `/servers/${server}/files`)).toMatchObject(gone)
+    expect(await read('kept')).toMatchObject(gone)
+    expect(await write('new', '2')).toMatchObject(gone)
+    expect(await remove('kept')).toMatchObject(gone)
+    renameSync(`${workspace}-aside`, workspace)
+    expect((await read('kept')).body.content).toBe('1')
   })
 })

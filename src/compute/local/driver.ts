@@ -19,6 +19,7 @@ import { DiskWatch } from './disk-watch.ts'
 import { LaunchRefused, type LocalDriverOptions, type LocalIsolation } from './isolation.ts'
 import { findOccupants } from './mount-tables.ts'
 import { checkOpenFiles, maxOpenFiles } from './open-files.ts'
+import { workspaceGone } from './resolve-path.ts'
 import type { LocalSandbox, SandboxStart } from './sandbox.ts'
 import { ServerDirectories, serverMarkerOf } from './server-directories.ts'
 
@@ -188,7 +189,7 @@ export class LocalDriver implements ComputeDriver {
       .workspace(temporary)
       .usage()
       .catch((error: unknown) => {
-        if (isGone(error)) return 0
+        if (error instanceof ComputeError && isGone(error.cause)) return 0
         throw error
       })
     return (await this.workspace(handle).usage()) + inTemporary
@@ -225,7 +226,7 @@ export class LocalDriver implements ComputeDriver {
     const dir = this.#directories.dir(handle)
     const workspace = this.#directories.workspace(handle)
     if (!lstatSync(workspace, { throwIfNoEntry: false })?.isDirectory()) {
-      throw new ComputeError(`The server's files are gone: there is no directory ${workspace}.`)
+      throw workspaceGone(workspace)
     }
     const marker = this.#directories.serverMarker(handle)
     const groups = (await this.#chosenLimiter()).shownGroups(id)

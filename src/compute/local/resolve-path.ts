@@ -1,5 +1,6 @@
 import { mkdirSync, readlinkSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
+import { ComputeError } from '../compute-error.ts'
 import { WorkspaceError } from '../workspace.ts'
 import { childPath, type PinnedEntry, pinChild, pinRoot } from './pinned.ts'
 import {
@@ -25,6 +26,27 @@ export interface WorkspaceRoot {
   path: string
   byDescriptor: boolean
 }
+
+/**
+ * Pins a workspace's own directory. The caller disposes of it.
+ *
+ * @throws ComputeError if there is none: berth makes it with the server, so someone else removed it
+ */
+export function pinWorkspace({ path, byDescriptor }: WorkspaceRoot): PinnedEntry {
+  try {
+    return pinRoot(path, byDescriptor)
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) throw error
+    throw workspaceGone(path, { cause: error })
+  }
+}
+
+/** Returns the failure of a server whose files someone else removed. */
+export const workspaceGone = (path: string, options?: ErrorOptions): ComputeError =>
+  new ComputeError(
+    `The server's files are gone: there is no directory ${path}. Put it back, or delete the server.`,
+    options,
+  )
 
 /** The result of walking a path: a name in a pinned directory, and the entry of that name. */
 export interface ResolvedPath extends Disposable {
@@ -55,20 +77,20 @@ export interface ResolveOptions {
  *
  * The calls are synchronous on purpose: each takes 2–5 µs, a turn through the thread pool about 100.
  *
- * Throws `WorkspaceError` `outside`, `missing` (a directory on the way), `not_a_file`, `invalid`. The caller disposes
- * of the result.
+ * Throws `WorkspaceError` `outside`, `missing` (a directory on the way), `not_a_file`, `invalid`, and as `pinWorkspace`
+ * does. The caller disposes of the result.
  */
 export function resolvePath(root: WorkspaceRoot, path: string, options: ResolveOptions): ResolvedPath {
   let { names: ahead, mustBeDirectory } = parsePath(path)
   let walked: string[] = []
   let links = 0
-  let dir = pinRoot(root.path, root.byDescriptor)
+  let dir = pinWorkspace(root)
   const enter = (next: PinnedEntry) => {
     dir[Symbol.dispose]()
     dir = next
   }
   const beginAgain = (names: string[]) => {
-    enter(pinRoot(root.path, root.byDescriptor))
+    enter(pinWorkspace(root))
     walked = []
     ahead = names
   }

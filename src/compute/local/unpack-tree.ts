@@ -18,8 +18,8 @@ import { codeOf } from '../../runtime/error-info.ts'
 import { writeAll } from './descriptor-io.ts'
 import { Pace } from './pace.ts'
 import { RAW_NAME, RAW_TARGET, SMALL_FILE } from './pack-tree.ts'
-import { childPath, type EntryName, type PinnedEntry, pinChild, pinRoot } from './pinned.ts'
-import { toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
+import { childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
+import { pinWorkspace, toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
 import { quote } from './workspace-path.ts'
 
 /** An entry of an archive: its name from the top down, and what is set once it is complete. */
@@ -137,7 +137,7 @@ class TreeUnpacker {
 
   /** Pins a directory; makes it, and those above it, if they are missing. */
   #enter(names: readonly EntryName[]): PinnedEntry {
-    let dir = pinRoot(this.#root.path, this.#root.byDescriptor)
+    let dir = pinWorkspace(this.#root)
     for (const name of names) {
       using above = dir
       dir = enter(above, name)

@@ -17,8 +17,9 @@ import {
 } from '../workspace.ts'
 import { identityOf, LocalFile } from './file.ts'
 import { Listing } from './listing.ts'
-import { childPath, type PinnedEntry, pinRoot } from './pinned.ts'
+import { childPath, type PinnedEntry } from './pinned.ts'
 import {
+  pinWorkspace,
   type ResolvedPath,
   type ResolveOptions,
   resolvePath,
@@ -72,13 +73,13 @@ export class LocalWorkspace implements Workspace {
 
   /** See `Workspace.list`. Skips directories that cannot be opened and names that are not UTF-8. */
   async list(options: { all: boolean }): Promise<string[]> {
-    using root = this.#pinRoot()
+    using root = pinWorkspace(this.#root)
     return await listFiles(root, options.all)
   }
 
   /** See `Workspace.manifest`. */
   async manifest(directory: string, paths: readonly string[] | null): Promise<ManifestEntry[]> {
-    using root = directory === '' ? this.#pinRoot() : this.#pinDirectory(directory)
+    using root = directory === '' ? pinWorkspace(this.#root) : this.#pinDirectory(directory)
     const { describeEntries } = await import('./manifest.ts')
     return await describeEntries(
       root,
@@ -243,7 +244,7 @@ export class LocalWorkspace implements Workspace {
   /** See `Workspace.pack`. */
   async *pack(): AsyncGenerator<Uint8Array> {
     const { packTree } = await import('./pack-tree.ts')
-    using root = this.#pinRoot()
+    using root = pinWorkspace(this.#root)
     yield* packTree(root)
   }
 
@@ -255,7 +256,7 @@ export class LocalWorkspace implements Workspace {
 
   /** See `Workspace.usage`; directories count too, the workspace's own does not. */
   async usage(): Promise<number> {
-    using root = this.#pinRoot()
+    using root = pinWorkspace(this.#root)
     return await measureUsage(root)
   }
 
@@ -268,10 +269,6 @@ export class LocalWorkspace implements Workspace {
     throw entry === null
       ? missing(path)
       : new WorkspaceError('not_a_file', `${quote(path)} is not a directory.`)
-  }
-
-  #pinRoot(): PinnedEntry {
-    return pinRoot(this.#root.path, this.#root.byDescriptor)
   }
 
   #resolve(path: string, options: ResolveOptions): ResolvedPath {
