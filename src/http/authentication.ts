@@ -55,13 +55,15 @@ interface KnownCaller {
  */
 export class Callers {
   /** The bodies that callers send. */
-  readonly bodies = new ArrivingBodies()
+  readonly bodies: ArrivingBodies
   readonly #authenticate: Authenticate
   readonly #changes: CredentialChanges
   readonly #known = new WeakMap<Request, KnownCaller>()
   readonly #refused = new WeakMap<Request, BerthError>()
 
-  constructor(authenticate: Authenticate, changes: CredentialChanges) {
+  /** @param expire closes the connection of a request whose body does not come */
+  constructor(authenticate: Authenticate, changes: CredentialChanges, expire: (request: Request) => void) {
+    this.bodies = new ArrivingBodies(expire)
     this.#authenticate = authenticate
     this.#changes = changes
   }
@@ -210,8 +212,8 @@ export function accessControl({ callers, uploads, bodyLimit, onBody }: AccessOpt
           // If this returned undefined, Elysia would try its own parsers.
           if (readsBytes) return null
           const witness: BodyWitness | undefined = onBody && ((content, type) => onBody(set, content, type))
-          using arriving = callers.bodies.begin(credentialId)
-          const listeners: BodyListeners = { witness, counter: arriving.add }
+          using arriving = callers.bodies.begin(credentialId, request)
+          const listeners: BodyListeners = { witness, counter: arriving }
           if (form === undefined) return (await readJsonBody(request, bodyLimit, listeners)) ?? null
           const { value, file } = await readFormBody(request, bodyLimit, form, listeners)
           if (file) uploads.keep(request, file)

@@ -5,14 +5,24 @@ import { type Form, type FormShape, isForm, parseForm } from './multipart.ts'
 /** Largest body of a request, in bytes. */
 export const BODY_LIMIT = 32 * 1024 * 1024
 
+/** Bytes up to which a body of a declared length is read as one, which is quicker. */
+const READ_WHOLE = 64 * 1024
+
+const UNCOUNTED: BodyCounter = { add() {}, heard() {} }
+
 /** Matches JSON (RFC 8259) and types with its structured suffix (RFC 6839). */
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
 /** Receives the read body of a request: its bytes, or a form's fields as JSON. */
 export type BodyWitness = (content: Uint8Array | string, type: string) => void
 
-/** Hears of a body that is about to be read: of its length, or of each part. It throws to refuse it. */
-export type BodyCounter = (bytes: number) => void
+/** Hears of a body that is read. */
+export interface BodyCounter {
+  /** Hears of bytes that are to be kept: of the whole body before it is read, or of each part. It throws to refuse them. */
+  add(bytes: number): void
+  /** Hears that a part of the body has come. */
+  heard(): void
+}
 
 /** What a body's reader tells others of it. */
 export interface BodyListeners {
@@ -92,14 +102,33 @@ function parseObject(bytes: Uint8Array, type: string, expected: string): object 
 export async function readBytes(
   request: Request,
   limit: number,
-  counter: BodyCounter = () => {},
+  counter: BodyCounter = UNCOUNTED,
 ): Promise<Uint8Array> {
   const declared = request.headers.get('content-length')
   if (declared !== null && Number(declared) > limit) throw tooLarge(limit)
   if (declared === '0') return new Uint8Array()
   if (declared === null) return await readStream(request.body, limit, counter)
-  counter(Number(declared))
-  return await request.bytes()
+  const size = Number(declared)
+  counter.add(size)
+  return size <= READ_WHOLE || request.body === null
+    ? await request.bytes()
+    : await readParts(request.body, size, counter)
+}
+
+/** Reads a body of a declared length part by part. */
+async function readParts(
+  stream: ReadableStream<Uint8Array>,
+  size: number,
+  counter: BodyCounter,
+): Promise<Uint8Array> {
+  const bytes = Buffer.allocUnsafe(size)
+  let length = 0
+  for await (const part of stream) {
+    counter.heard()
+    bytes.set(part, length)
+    length += part.byteLength
+  }
+  return bytes.subarray(0, length)
 }
 
 /** Reads a body of undeclared length. Stops as soon as it is over the limit. */
@@ -113,7 +142,8 @@ async function readStream(
   for await (const chunk of stream ?? []) {
     size += chunk.byteLength
     if (size > limit) throw tooLarge(limit)
-    counter(chunk.byteLength)
+    counter.heard()
+    counter.add(chunk.byteLength)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -59,6 +59,7 @@ export function createApi(
         ? services.signIn.grants.authenticate(credential, originOf(request, host))
         : services.keys.authenticate(credential),
     services.credentialChanges,
+    services.expire,
   )
   const uploads = new Uploads()
   const capture = journal.isOn ? new Capture({ journal, callers, clock, ids }) : null

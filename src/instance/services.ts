@@ -322,6 +322,7 @@ export function createServices(dependencies: ServiceDependencies) {
     /** The requests on whose behalf code runs. */
     requests,
     sockets: dependencies.sockets,
+    expire: dependencies.expire,
     /** For requests of the control API. */
     controlIds,
     /** For requests to inboxes. */

@@ -44,7 +44,11 @@ const scopes: Record<string, Caller> = {
   scoped: { accountId: 'acct_a', credentialId: 'key_scoped', servers: new Set(['srv_a']), projects: null },
 }
 const changes = new CredentialChanges()
-const callers = new Callers((key) => scopes[key] ?? null, changes)
+const callers = new Callers(
+  (key) => scopes[key] ?? null,
+  changes,
+  () => {},
+)
 const uploads = new Uploads()
 const access = accessControl({ callers, uploads, bodyLimit: LIMIT })
 let handled = 0

@@ -65,8 +65,8 @@ export class McpEndpoint {
 
   /** @throws BerthError 401, 413, 503 */
   async #read(request: Request): Promise<Uint8Array> {
-    using arriving = this.#callers.bodies.begin(this.#callerOf(request).credentialId)
-    return await readBytes(request, BODY_LIMIT, arriving.add)
+    using arriving = this.#callers.bodies.begin(this.#callerOf(request).credentialId, request)
+    return await readBytes(request, BODY_LIMIT, arriving)
   }
 
   /** Returns the caller of an admitted request. */
