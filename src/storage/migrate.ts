@@ -50,6 +50,9 @@ const STATE_MIGRATIONS: readonly string[] = [
 /** The number of the state's schema that this berth writes. */
 export const SCHEMA = STATE_MIGRATIONS.length
 
+/** Returns the steps up to a number of the schema. */
+export const stepsUntil = (schema: number): readonly string[] => STATE_MIGRATIONS.slice(0, schema)
+
 /** Bytes of a database's header (sqlite.org/fileformat2.html, section 1.3). */
 const HEADER = 100
 

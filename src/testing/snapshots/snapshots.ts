@@ -15,6 +15,7 @@ import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { runHelper } from '../../runtime/run-helper.ts'
 import { copyCancelled, copyTrees, notCopied } from '../../storage/copy-with-cp.ts'
+import { findDamage } from '../../storage/find-damage.ts'
 import { SCHEMA } from '../../storage/migrate.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { removeTree, removeTreeAside } from '../../storage/remove-tree.ts'
@@ -152,12 +153,10 @@ export class Snapshots {
       dir,
       signal,
     )
-    const link = findLink(dir)
-    if (link !== null) {
-      throw badRequest(
-        `The snapshot "${name}" is damaged: ${link} is a link, and would lead berth to files that are not the snapshot's.`,
-      )
-    }
+    const strange = findStrange(dir)
+    if (strange !== null) throw badRequest(`The snapshot "${name}" is damaged: ${strange}.`)
+    const damage = findDamage(join(dir, 'berth.db'))
+    if (damage !== null) throw badRequest(`The snapshot "${name}" is damaged: its database ${damage}.`)
     return file
   }
 
@@ -227,20 +226,23 @@ export class Snapshots {
 }
 
 /**
- * Returns the first link among what berth itself made in a copy of a state; null if there is none. berth follows these paths.
- * The links below, in the files of servers, are their own, and berth follows none of them out of the workspace.
+ * Tells of the first entry that is neither a file nor a directory among what berth itself made in a copy of a state; null if
+ * there is none. berth follows these paths. What is below, in the files of servers, is their own, and berth follows no link
+ * there out of the workspace.
  */
-function findLink(dir: string): string | null {
-  const servers = (ifPresent(() => readdirSync(join(dir, SERVERS))) ?? []).map((id) => join(SERVERS, id))
-  const isLink = (path: string): boolean => lstatSync(join(dir, path)).isSymbolicLink()
-  const made = [...readdirSync(dir), ...servers]
-  // Of a directory that is a link nothing is listed.
-  const above = made.find(isLink)
-  if (above !== undefined) return above
-  return (
-    servers.flatMap((path) => readdirSync(join(dir, path)).map((name) => join(path, name))).find(isLink) ??
-    null
-  )
+function findStrange(dir: string): string | null {
+  const namesIn = (path: string): string[] => {
+    const isDirectory = lstatSync(join(dir, path), { throwIfNoEntry: false })?.isDirectory() ?? false
+    return isDirectory ? readdirSync(join(dir, path)).map((name) => join(path, name)) : []
+  }
+  const servers = namesIn(SERVERS)
+  for (const path of [...readdirSync(dir), ...servers, ...servers.flatMap(namesIn)]) {
+    const stats = lstatSync(join(dir, path))
+    if (stats.isSymbolicLink())
+      return `${path} is a link, and would lead berth to files that are not the snapshot's`
+    if (!stats.isFile() && !stats.isDirectory()) return `${path} is neither a file nor a directory`
+  }
+  return null
 }
 
 const shown = ({ clock: _, ...rest }: SnapshotFile): Snapshot => rest

@@ -1,5 +1,15 @@
+import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
@@ -42,6 +52,70 @@ test.each([
   } finally {
     rmSync(elsewhere, { recursive: true, force: true })
   }
+})
+
+/** Changes the database of a snapshot. */
+function change(name: string, sql: string): void {
+  using sqlite = new Database(join(snapshotOf(name), 'berth.db'))
+  sqlite.run(sql)
+}
+
+/** Overwrites the last page of a database. */
+const scribble = (path: string): void => {
+  const bytes = readFileSync(path)
+  writeFileSync(path, bytes.fill(255, bytes.length - 4096))
+}
+
+test.each([
+  [
+    'a-trigger',
+    'has the trigger "odd", which berth did not make',
+    (name: string) =>
+      change(name, 'CREATE TRIGGER odd AFTER UPDATE ON servers BEGIN DELETE FROM servers; END'),
+  ],
+  [
+    'a-view',
+    'has the view "odd", which berth did not make',
+    (name: string) => change(name, 'CREATE VIEW odd AS SELECT 1'),
+  ],
+  ['a-lost-table', 'lacks the table "tasks"', (name: string) => change(name, 'DROP TABLE tasks')],
+  [
+    'a-new-column',
+    'has the table "servers" in another form than berth makes',
+    (name: string) => change(name, 'ALTER TABLE servers ADD COLUMN odd TEXT'),
+  ],
+  ['a-broken-page', 'is corrupt', (name: string) => scribble(join(snapshotOf(name), 'berth.db'))],
+  [
+    'another-file',
+    'cannot be read (file is not a database)',
+    (name: string) => writeFileSync(join(snapshotOf(name), 'berth.db'), 'text'.repeat(200)),
+  ],
+  [
+    'no-database',
+    'cannot be read (unable to open database file)',
+    (name: string) => rmSync(join(snapshotOf(name), 'berth.db')),
+  ],
+])('a snapshot with %s is refused with what is wrong, and nothing changes', async (name, message, craft) => {
+  expect((await berth.control('POST', '/snapshots', { name })).status).toBe(201)
+  craft(name)
+  const { status, body } = await berth.control('POST', `/snapshots/${name}/restore`, {})
+  expect([status, body.message]).toEqual([
+    400,
+    expect.stringContaining(`The snapshot "${name}" is damaged: its database ${message}`),
+  ])
+  expect((await berth.exec(server, 'cat note.txt')).stdout).toBe('own\n')
+})
+
+test('a snapshot with a FIFO in place of the database is refused', async () => {
+  expect((await berth.control('POST', '/snapshots', { name: 'fifo' })).status).toBe(201)
+  const database = join(snapshotOf('fifo'), 'berth.db')
+  rmSync(database)
+  expect(Bun.spawnSync(['mkfifo', database]).exitCode).toBe(0)
+  const { status, body } = await berth.control('POST', '/snapshots/fifo/restore', {})
+  expect([status, body.message]).toEqual([
+    400,
+    'The snapshot "fifo" is damaged: berth.db is neither a file nor a directory.',
+  ])
 })
 
 test('what is no state is not taken from a snapshot, and links of servers are', async () => {
