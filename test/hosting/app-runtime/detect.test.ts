@@ -362,12 +362,17 @@ describe('a broken file of the app', () => {
 
   test('of many values is explained without holding the place of each', async () => {
     using folder = new Folder({ 'berth.json': `{"port": [${'0,'.repeat(2_000_000)}0]}` })
-    // What earlier tests have left does not grow meanwhile.
-    Bun.gc(true)
-    const before = process.memoryUsage.rss()
-    const error = String(await folder.plan().catch((error: unknown) => error))
-    expect(error).toContain('line 1, column 10: "port": expected a port, 1 to 65535')
-    expect(process.memoryUsage.rss() - before).toBeLessThan(200 * 2 ** 20)
+    const limit = 200 * 2 ** 20
+    let grown = limit
+    // What earlier tests have left may grow meanwhile, but not each time.
+    for (let attempt = 0; attempt < 3 && grown >= limit; attempt += 1) {
+      Bun.gc(true)
+      const before = process.memoryUsage.rss()
+      const error = String(await folder.plan().catch((error: unknown) => error))
+      expect(error).toContain('line 1, column 10: "port": expected a port, 1 to 65535')
+      grown = process.memoryUsage.rss() - before
+    }
+    expect(grown).toBeLessThan(limit)
   })
 
   test('with a very long text is explained at the place of its mistake', async () => {
