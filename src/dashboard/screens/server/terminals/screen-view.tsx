@@ -42,12 +42,7 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
     fit.fit()
     const path = `/servers/${encodeURIComponent(serverId)}/terminals/${encodeURIComponent(terminal.id)}/attach`
     const viewer = new Viewer(`${context.base_url.replace(/^http/, 'ws')}${path}`, emulator, setEnd)
-    let settling: ReturnType<typeof setTimeout> | undefined
-    const resizes = new ResizeObserver(() => {
-      clearTimeout(settling)
-      settling = setTimeout(() => fit.fit(), SETTLE_MS)
-    })
-    resizes.observe(place.current)
+    const stopFitting = whenSettled(place.current, () => fit.fit())
     const scheme = matchMedia('(prefers-color-scheme: dark)')
     const recolour = (): void => {
       emulator.options.theme = themeOf(place.current)
@@ -57,8 +52,7 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
     emulator.focus()
     return () => {
       scheme.removeEventListener('change', recolour)
-      resizes.disconnect()
-      clearTimeout(settling)
+      stopFitting()
       viewer.close()
       emulator.dispose()
     }
@@ -73,6 +67,34 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
       )}
     </div>
   )
+}
+
+/**
+ * Calls `fit` when an element has kept its size for a while and for a whole frame. On a busy machine a frame takes longer
+ * than that while, and the page's layout may take two.
+ *
+ * @returns a function that ends it
+ */
+function whenSettled(element: Element, fit: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let frame = 0
+  const stop = (): void => {
+    clearTimeout(timer)
+    cancelAnimationFrame(frame)
+  }
+  const afterFrame = (next: () => void): void => {
+    frame = requestAnimationFrame(next)
+  }
+  const sizes = new ResizeObserver(() => {
+    stop()
+    // Sizes are observed at the end of a frame: in the second one those of the first are known.
+    timer = setTimeout(() => afterFrame(() => afterFrame(fit)), SETTLE_MS)
+  })
+  sizes.observe(element)
+  return () => {
+    sizes.disconnect()
+    stop()
+  }
 }
 
 /** Moves the focus from a terminal to the tabs above it. */
