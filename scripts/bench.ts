@@ -26,6 +26,7 @@ const parts: Record<string, () => Promise<void>> = {
   builds: async () => (await import('./benchmarks/builds.ts')).benchBuilds(),
   proxy: async () => (await import('./benchmarks/proxy.ts')).benchProxy(),
   network: async () => (await import('./benchmarks/network.ts')).benchNetwork(),
+  namespace: async () => (await import('./benchmarks/namespace.ts')).benchNamespace(),
   static: async () => (await import('./benchmarks/static.ts')).benchStatic(),
   tasks: async () => (await import('./benchmarks/tasks.ts')).benchTasks(),
   dashboard: async () => (await import('./benchmarks/dashboard.ts')).benchDashboard(),
