@@ -142,7 +142,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
   },
   {
     name: 'isolation',
-    value: 'TIER',
+    value: 'MODE',
     choices: ['auto', ...ISOLATIONS],
     description: `how servers are isolated: auto, ${ISOLATIONS.join(', ')} (default auto)`,
     setting: 'isolation',

@@ -1,6 +1,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, toIso } from '../../../runtime/clock.ts'
+import { isGone } from '../../../runtime/if-present.ts'
 import { cleanLine } from '../../../runtime/lines.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import type { Masks } from '../../../runtime/masks.ts'
@@ -54,9 +55,12 @@ export class AppLog {
   #closed = false
   readonly #closing = new AbortController()
 
-  /** Opens the log in a directory with its existing entries. */
+  /** Opens the log in a directory with its existing entries; there may be none yet. Throws the system's error. */
   static async open(options: AppLogOptions): Promise<AppLog> {
-    const names = await readdir(options.dir).catch(() => [])
+    const names = await readdir(options.dir).catch((error: unknown) => {
+      if (isGone(error)) return []
+      throw error
+    })
     const runs = names
       .flatMap((name) => {
         const [, seq, id] = RUN_FILE.exec(name) ?? []
