@@ -63,8 +63,8 @@ const total = {
 }
 
 /** Runs a program that passes or fails as a whole. Shows what it prints when it has ended, since others may run beside it. */
-async function check(title: string, command: string[]): Promise<void> {
-  const { succeeded, stdout, stderr, seconds, processorSeconds } = await runProgram(command, {}, false)
+async function check(title: string, command: string[], env: Record<string, string> = {}): Promise<void> {
+  const { succeeded, stdout, stderr, seconds, processorSeconds } = await runProgram(command, env, false)
   console.log(`\n— ${title}\n${stdout}${stderr}`)
   total.parts.push({ title, seconds, processorSeconds })
   if (succeeded) total.passed += 1
@@ -192,7 +192,8 @@ async function checkText(): Promise<void> {
   await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
   const typed = async (name: string, project: string): Promise<void> => {
     const kept = ['--incremental', '--tsBuildInfoFile', join(root, `dist/tests/${name}.tsbuildinfo`)]
-    await check(name, [bin('tsc'), '--project', project, '--checkers', '1', ...kept])
+    // With a quarter as many garbage collections it takes less of a processor, and a fifth more memory.
+    await check(name, [bin('tsc'), '--project', project, '--checkers', '1', ...kept], { GOGC: '400' })
   }
   await typed('types', '.')
   await typed('types of the dashboard', 'src/dashboard')
