@@ -42,6 +42,17 @@ function rowOf(path: string): number {
   return -1
 }
 
+/** Returns what is loaded with files, at once and not on first use. */
+function loadedWith(entries: readonly string[]): Set<string> {
+  const next = Map.groupBy(
+    imports.filter(({ typeOnly, lazy }) => !typeOnly && !lazy),
+    ({ from }) => from,
+  )
+  const loaded = new Set(entries)
+  for (const path of loaded) for (const { to } of next.get(path) ?? []) loaded.add(to)
+  return loaded
+}
+
 describe('src', () => {
   test('every file has its row in the architecture', () => {
     expect(files.filter((path) => rowOf(path) === -1)).toEqual([])
@@ -71,12 +82,7 @@ describe('src', () => {
   })
 
   test('a start loads nothing that is loaded on first use', () => {
-    const next = Map.groupBy(
-      imports.filter(({ typeOnly, lazy }) => !typeOnly && !lazy),
-      ({ from }) => from,
-    )
-    const loaded = new Set(['cli/index.ts', 'cli/commands/serve.ts', 'instance/start.ts'])
-    for (const path of loaded) for (const { to } of next.get(path) ?? []) loaded.add(to)
+    const loaded = loadedWith(['cli/index.ts', 'cli/commands/serve.ts', 'instance/start.ts'])
     const onFirstUse = [
       ...['hosting/hosting.ts', 'resources/projects/service.ts', 'resources/deployments/service.ts'],
       ...['resources/tasks/service.ts', 'resources/builds/service.ts', 'resources/webhooks/service.ts'],
@@ -89,6 +95,16 @@ describe('src', () => {
     expect(onFirstUse.filter((path) => !files.includes(path))).toEqual([])
     const routes = files.filter((path) => path.endsWith('/routes.ts'))
     expect([...onFirstUse, ...routes].filter((path) => loaded.has(path))).toEqual([])
+  })
+
+  // Each of them takes longer to load than a short command takes for everything else.
+  test('a start and the command line load no module of Node.js that brings streams', () => {
+    const begun = loadedWith(['cli/index.ts', 'cli/commands/serve.ts', 'instance/start.ts', 'cli/program.ts'])
+    const heavy = /^import (?!type\b).* from 'node:(?:crypto|https?|net|readline|stream|tls|tty|zlib)\b.*/gm
+    const loaders = [...begun].flatMap((path) =>
+      [...(code(path).match(heavy) ?? [])].map((line) => `${path}: ${line}`),
+    )
+    expect(loaders).toEqual([])
   })
 
   test('nothing loads the code of a template', () => {

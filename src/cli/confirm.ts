@@ -2,8 +2,8 @@ import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
 import { untilInterrupted } from './interrupt.ts'
 import { paint } from './output.ts'
-import type { ProcessContext } from './process-context.ts'
-import { isInteractive, promptLine } from './prompt.ts'
+import { isInteractive, type ProcessContext } from './process-context.ts'
+import { promptLine } from './prompt.ts'
 
 /**
  * Asks a person before something is lost. Asks nobody without a terminal, and not if the instance removes everything

@@ -1,4 +1,5 @@
-import { writeSync } from 'node:fs'
+import { fstatSync, writeSync } from 'node:fs'
+import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { processEnvironment } from '../runtime/process-environment.ts'
 
 /** One of the two output streams. */
@@ -37,15 +38,18 @@ export function processContext(): ProcessContext {
     cwd: process.cwd(),
     stdin: {
       get isTTY() {
-        return process.stdin.isTTY === true
+        return isTerminal(0)
       },
       stream: () => Bun.stdin.stream(),
       bytes: (most) => (most === undefined ? Bun.stdin.bytes() : readUpTo(most, Bun.stdin.stream())),
     },
-    stdout: outputStream(() => process.stdout, env),
-    stderr: outputStream(() => process.stderr, env),
+    stdout: outputStream(1, env),
+    stderr: outputStream(2, env),
   }
 }
+
+/** Reports whether a person can be asked. */
+export const isInteractive = ({ stdin, stderr }: ProcessContext): boolean => stdin.isTTY && stderr.isTTY
 
 /** Reads chunks until their end or until they exceed `most` bytes: some inputs never end. */
 export async function readUpTo(most: number, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
@@ -59,32 +63,71 @@ export async function readUpTo(most: number, chunks: AsyncIterable<Uint8Array>):
   return Buffer.concat(read)
 }
 
-function outputStream(open: () => NodeJS.WriteStream, env: ProcessContext['env']): OutputStream {
-  let stream: NodeJS.WriteStream | undefined
-  const opened = () => {
-    if (stream) return stream
-    stream = open()
-    // Ends as SIGPIPE would if the reader is gone (`| head`).
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') process.exit(141)
-      printLog(`berth: output cannot be written: ${error.message}\n`)
-      process.exit(1)
-    })
-    return stream
+/** The major number of the devices that are memory, such as /dev/null, and no terminal: Linux, devices.txt. */
+const MEMORY_DEVICES = 1
+
+/**
+ * Reports whether a descriptor is a terminal. Asks for the stream only if it may be one: that loads the streams of
+ * `node:`, which take longer than everything else that a short command does.
+ */
+function isTerminal(descriptor: 0 | 1 | 2): boolean {
+  try {
+    const file = fstatSync(descriptor)
+    if (!file.isCharacterDevice() || ((file.rdev >> 8) & 0xfff) === MEMORY_DEVICES) return false
+  } catch {
+    // It is closed.
+    return false
   }
-  return {
-    // On a failure, the error handler above ends the process, so this need not reject.
-    write: (data) => new Promise((resolve) => opened().write(data, (error) => error ?? resolve())),
+  return [process.stdin, process.stdout, process.stderr][descriptor]?.isTTY === true
+}
+
+/** Returns standard output or standard error. */
+function outputStream(descriptor: 1 | 2, env: ProcessContext['env']): OutputStream {
+  let writer: ((data: string | Uint8Array) => Promise<unknown>) | undefined
+  let isTTY: boolean | undefined
+  const stream: OutputStream = {
+    async write(data) {
+      try {
+        writer ??= stream.isTTY ? terminalWriter(descriptor) : fileWriter(descriptor)
+        await writer(data)
+      } catch (error) {
+        // Ends as SIGPIPE would if the reader is gone (`| head`).
+        if (codeOf(error) === 'EPIPE') process.exit(141)
+        printLog(`berth: output cannot be written: ${messageOf(error)}\n`)
+        process.exit(1)
+      }
+    },
     get isTTY() {
-      return opened().isTTY === true
+      isTTY ??= isTerminal(descriptor)
+      return isTTY
     },
     get columns() {
-      return opened().columns || undefined
+      return (stream.isTTY && terminal(descriptor).columns) || undefined
     },
     get hasColors() {
-      return opened().isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
+      return stream.isTTY && !env.NO_COLOR && env.TERM !== 'dumb'
     },
   }
+  return stream
+}
+
+const terminal = (descriptor: 1 | 2): NodeJS.WriteStream =>
+  descriptor === 1 ? process.stdout : process.stderr
+
+function terminalWriter(descriptor: 1 | 2): (data: string | Uint8Array) => Promise<void> {
+  const stream = terminal(descriptor)
+  // Each write is told of its own failure.
+  stream.on('error', () => {})
+  return (data) =>
+    new Promise((resolve, reject) => {
+      stream.write(data, (error) => (error ? reject(error) : resolve()))
+    })
+}
+
+function fileWriter(descriptor: 1 | 2): (data: string | Uint8Array) => Promise<unknown> {
+  const sink = (descriptor === 1 ? Bun.stdout : Bun.stderr).writer()
+  // Both fail if the reader is gone.
+  return (data) => Promise.all([sink.write(data), sink.flush()])
 }
 
 /** Writes a line to stdout at once, without opening a stream. */

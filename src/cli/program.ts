@@ -63,8 +63,10 @@ The commands find the instance of the nearest .berth directory by themselves.
 "berth COMMAND --help" explains one command, "berth guide" lists the pages of the guide.
 `
 
+type Member = Noun | RunnableCommand
+
 /** The groups of the help text with their members, after `serve` and `run`. */
-const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun | RunnableCommand>]> = [
+const GROUPS: ReadonlyArray<readonly [group: string, members: readonly Member[]]> = [
   ['Run berth:', [up, down, list, wait, env, stop, open, doctor]],
   ['Sign in:', [login, logout, whoami]],
   ['Use the API:', [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use]],
@@ -75,12 +77,15 @@ const GROUPS: ReadonlyArray<readonly [group: string, members: ReadonlyArray<Noun
 /**
  * Returns all commands with their options and help, ready to parse.
  *
- * @param word if given, only the noun of this name or alias gets its commands: to make those of all takes most of the
- *   time of a short command
+ * @param word if it names a command or a noun, only that one is made: to make all takes most of the time of a short
+ *   command. If it is given and names none, nouns get no commands
  */
 export function createProgram(session: CliSession, word?: string): Command {
   const { stdout, stderr } = session.context
-  const isMeant = ({ name, aliases = [] }: Noun) => word === undefined || [name, ...aliases].includes(word)
+  const isMeant = (names: readonly string[]) => word !== undefined && names.includes(word)
+  const isKnown =
+    isMeant(['serve', 'run']) || GROUPS.some(([, members]) => members.some((one) => isMeant(namesOf(one))))
+  const isNeeded = (names: readonly string[]) => !isKnown || isMeant(names)
   const program = new Command('berth')
   program
     .description(
@@ -118,21 +123,26 @@ export function createProgram(session: CliSession, word?: string): Command {
     .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
   program.commandsGroup('Run berth:')
-  registerServe(program, session)
-  registerRun(program, session)
+  if (isNeeded(['serve'])) registerServe(program, session)
+  if (isNeeded(['run'])) registerRun(program, session)
   for (const [group, members] of GROUPS) {
     program.commandsGroup(group)
-    for (const member of members) {
-      if ('commands' in member)
-        addNoun(program, session, isMeant(member) ? member : { ...member, commands: [] })
-      else addCommand(program, session, member)
+    for (const member of members.filter((one) => isNeeded(namesOf(one)))) {
+      if (!('commands' in member)) addCommand(program, session, member)
+      else addNoun(program, session, word === undefined || isKnown ? member : { ...member, commands: [] })
     }
   }
-  registerCompletion(program, session)
+  if (!isKnown) registerCompletion(program, session)
   addHelpHints(program, 'berth')
   addGuideHints(program)
   return program
 }
+
+/** Returns the names that a command line may begin with to name a command or a noun. */
+const namesOf = (member: Member): readonly string[] => [
+  'commands' in member ? member.name : (member.usage.split(' ')[0] ?? ''),
+  ...(member.aliases ?? []),
+]
 
 /** Returns the width of help texts. Without a terminal the library reports none. */
 const helpWidth = (program: Command): number => program.configureOutput().getOutHelpWidth?.() ?? 80

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline'
 import { CommandError } from './errors.ts'
 import type { ProcessContext } from './process-context.ts'
 
@@ -12,9 +11,6 @@ const PASTE_MS = 50
 const CTRL_C = '\x03'
 const CTRL_D = '\x04'
 const CTRL_U = '\x15'
-
-/** Reports whether a person can be asked. */
-export const isInteractive = ({ stdin, stderr }: ProcessContext): boolean => stdin.isTTY && stderr.isTTY
 
 /** How a prompt treats input that was typed before it. */
 type TypeAhead = 'counts' | 'is thrown away'
@@ -51,7 +47,8 @@ async function discardTyped(): Promise<void> {
   stdin.setRawMode(false)
 }
 
-function readLines(prompt: string, signal: AbortSignal): Promise<string | null> {
+async function readLines(prompt: string, signal: AbortSignal): Promise<string | null> {
+  const { createInterface } = await import('node:readline')
   const { promise, resolve } = Promise.withResolvers<string | null>()
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: true })
   const close = (): void => lines.close()

@@ -1,8 +1,7 @@
 import type { Client } from './client.ts'
 import { askYes } from './confirm.ts'
 import { printable } from './output.ts'
-import type { ProcessContext } from './process-context.ts'
-import { isInteractive } from './prompt.ts'
+import { isInteractive, type ProcessContext } from './process-context.ts'
 
 /**
  * Returns the server that `server` finds. If there is none yet, offers a person to make one.

@@ -22,8 +22,10 @@ export const SERVE_FLAGS: readonly OwnFlag[] = [
  * would take a third of the start-up time. Returns null for any other command line and for wrong or unusual flags.
  * The library then parses the same line and explains.
  */
-export const parseServeFlags = (args: readonly string[]): Record<string, unknown> | null =>
-  parseFlags(args[0] === 'serve' ? args.slice(1) : args, SERVE_FLAGS)
+export function parseServeFlags(args: readonly string[]): Record<string, unknown> | null {
+  if (args[0] === 'serve') return parseFlags(args.slice(1), SERVE_FLAGS)
+  return args[0]?.startsWith('-') === false ? null : parseFlags(args, SERVE_FLAGS)
+}
 
 /** Parses options of `serve` together with a command's own flags. */
 export function parseFlags(args: readonly string[], own: readonly OwnFlag[]): Record<string, unknown> | null {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FileManifest } from '../../resources/files/manifest.ts'
@@ -62,7 +61,7 @@ export class ManifestReader {
 
   /** Returns the SHA-256 of a file in hexadecimal. One call reads a small file. */
   async #digest(path: string, size: number, onRead: (bytes: number) => void): Promise<string> {
-    const hash = createHash('sha256')
+    const hash = new Bun.CryptoHasher('sha256')
     if (size <= PIECE) {
       hash.update(readFileSync(path))
       onRead(size)

@@ -1,6 +1,4 @@
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { createGzip } from 'node:zlib'
 import type { Header, Pack } from 'tar-stream'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { CommandError } from '../errors.ts'
@@ -88,7 +86,11 @@ async function pack(
   offsets: ReadonlyMap<string, number>,
   room: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const tarStream = await import('tar-stream')
+  const [tarStream, { createGzip }, { pipeline }] = await Promise.all([
+    import('tar-stream'),
+    import('node:zlib'),
+    import('node:stream/promises'),
+  ])
   const tar = tarStream.pack()
   const chunks: Uint8Array[] = []
   let size = 0

@@ -4,8 +4,8 @@ import { systemRandom } from '../../runtime/random.ts'
 import { newSecret } from '../../runtime/secret.ts'
 import { canOpenBrowser, openInBrowser } from '../browser.ts'
 import { CommandError } from '../errors.ts'
-import type { ProcessContext } from '../process-context.ts'
-import { isInteractive, promptLine } from '../prompt.ts'
+import { isInteractive, type ProcessContext } from '../process-context.ts'
+import { promptLine } from '../prompt.ts'
 import { listenForCallback, type ResultPage } from './callback.ts'
 
 /** A person's approval of a sign-in. */

@@ -20,8 +20,7 @@ import { CommandError } from '../errors.ts'
 import { findBaseUrl } from '../find-instance.ts'
 import { flag } from '../options.ts'
 import { paint, printable } from '../output.ts'
-import type { OutputStream, ProcessContext } from '../process-context.ts'
-import { isInteractive } from '../prompt.ts'
+import { isInteractive, type OutputStream, type ProcessContext } from '../process-context.ts'
 import type { Column } from '../table.ts'
 
 /** A host on this machine. */
