@@ -18,7 +18,7 @@ const MiB = 1024 * 1024
 const LARGE = 50 * MiB
 
 /** A file of twice the bytes by which a process may grow: it keeps some memory that it has freed. */
-const HUGE = 128 * MiB
+const HUGE = 96 * MiB
 
 const folders: string[] = []
 afterEach(() => {
@@ -66,7 +66,7 @@ beforeAll(async () => {
 })
 
 describe.each(CARRIERS)('over %s', (carrier) => {
-  test('128 MiB are written and read whole, and neither side holds them in memory', async () => {
+  test('96 MiB are written and read whole, and neither side holds them in memory', async () => {
     await using far = await remote({ carrier })
     await far.workspace.write('warm', pieces(4 * MiB))
     await far.workspace.read('warm')

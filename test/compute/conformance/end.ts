@@ -157,14 +157,15 @@ export function killedBerthTests(name: Isolation): void {
 
     test('by kill -9 with sandboxd stopped leaves what `reap` ends, which ends nothing of other data directories', async () => {
       await using bench = new Bench(name)
-      // One has neither the marker nor its parents; sandboxd has adopted it.
-      const bare = bareSleep()
-      const shed = `env -i setsid -f ${bare}`
-      const host = await startHost(bench, `sleep 300 & ${shed}; sleep 0.1; kill -STOP $PPID; sleep 300`)
       await using elsewhere = new Bench(name)
       const other = await elsewhere.start()
       const bystander = run(other, 'sleep 300')
       await until('the bystander', async () => (await elsewhere.commands()).length > 0)
+      // One has neither the marker nor its parents; sandboxd has adopted it. The host ends a server whose sandboxd is
+      // silent for seconds, so nothing that may take long comes between.
+      const bare = bareSleep()
+      const shed = `env -i setsid -f ${bare}`
+      const host = await startHost(bench, `sleep 300 & ${shed}; sleep 0.1; kill -STOP $PPID; sleep 300`)
       await until('the one without a marker', () => sleepersOf(bare).length === 1)
       host.kill('SIGKILL')
       await host.exited

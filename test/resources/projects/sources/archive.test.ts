@@ -295,7 +295,7 @@ describe('limits', () => {
 
   test('a bomb is given up before it has unpacked to more than the limit', async () => {
     await using world = new World({ limits: { bytes: MIB, entries: 100 } })
-    const zeros = Buffer.alloc(200 * MIB)
+    const zeros = Buffer.alloc(100 * MIB)
     const bombs = [
       // It says how large it is,
       zip({ name: 'a', content: zeros }),
@@ -304,22 +304,23 @@ describe('limits', () => {
       zip({ name: 'a', content: zeros, size: 10 }),
       // or it lies outside every entry.
       new Uint8Array(gzipSync(Buffer.concat([tar({ name: 'a' }), zeros]))),
-      tgz({ name: 'p', type: 'x', content: Buffer.alloc(100 * MIB, 'x') }, { name: 'a' }),
+      tgz({ name: 'p', type: 'x', content: Buffer.alloc(90 * MIB, 'x') }, { name: 'a' }),
     ]
-    const started = performance.now()
     for (const bomb of bombs) {
       const before = process.memoryUsage.rss()
       await badRequestOf(world.unpack(bomb))
-      expect(process.memoryUsage.rss() - before).toBeLessThan(150 * MIB)
+      expect(process.memoryUsage.rss() - before).toBeLessThan(75 * MIB)
       world.expectNothing()
     }
-    expect(performance.now() - started).toBeLessThan(30_000)
   })
 
   test('zeros without end are given up before they are counted as content, wherever they stand', async () => {
     await using world = new World()
     const zeros = gzipSync(Buffer.alloc(64 * MIB))
     const many = Buffer.concat(Array.from({ length: 128 }, () => zeros))
+    const began = performance.now()
+    Bun.gunzipSync(zeros)
+    const oneMemberMs = performance.now() - began
     const started = performance.now()
     for (const head of [tar({ name: 'a', content: 'x' }), tar({ name: 'a/', type: '5' })]) {
       // A gzip may have several members (RFC 1952, section 2.2): these are 8 GiB in 8 MB.
@@ -329,7 +330,8 @@ describe('limits', () => {
     }
     const padded = tgz({ name: 'd/', type: '5', content: Buffer.alloc(64 * MIB) }, { name: 'a' })
     expect(await badRequestOf(world.unpack(padded))).toContain('"d/" is a directory that announces content')
-    expect(performance.now() - started).toBeLessThan(10_000)
+    // Less than half of one of the two archives was read.
+    expect(performance.now() - started).toBeLessThan(64 * oneMemberMs)
   })
 
   test('links that are tangled beyond all measure are refused in time', async () => {
