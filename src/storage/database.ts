@@ -94,5 +94,5 @@ function waiting(queries: Queries): Queries {
 /** Creates an empty database if there is no file or an empty one; atomically, with mode 0600. */
 function makeWhereMissing(path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return
-  writePrivate(path, Bun.gunzipSync(Buffer.from(EMPTY_DATABASE, 'base64')))
+  writePrivate(path, Bun.zstdDecompressSync(Buffer.from(EMPTY_DATABASE, 'base64')))
 }

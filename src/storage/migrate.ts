@@ -115,7 +115,7 @@ export function migrate(sqlite: Sqlite, path: string, steps: readonly string[] =
 }
 
 /**
- * Returns an empty database with the newest schema and write-ahead logging, as gzip in base64. Imported as a macro, so
+ * Returns an empty database with the newest schema and write-ahead logging, as Zstandard in base64. Imported as a macro, so
  * it is created once, when berth is compiled: copying it to a new directory saves a start the milliseconds of the
  * migrations, and the journal by which SQLite would change the mode.
  */
@@ -126,7 +126,7 @@ export function emptyDatabase(): string {
     const file = new Uint8Array(sqlite.serialize())
     // A database in memory cannot be set to it.
     for (const at of FORMAT_VERSIONS) file[at] = WRITE_AHEAD_LOG
-    return Buffer.from(Bun.gzipSync(file)).toString('base64')
+    return Bun.zstdCompressSync(file, { level: 19 }).toString('base64')
   } finally {
     sqlite.close()
   }

@@ -73,7 +73,7 @@ describe('openDatabase', () => {
     const empty = join(folder.path, 'empty.db')
     const path = join(folder.path, 'berth.db')
     const copy = join(folder.path, 'copy.db')
-    writeFileSync(empty, Bun.gunzipSync(Buffer.from(emptyDatabase(), 'base64')))
+    writeFileSync(empty, Bun.zstdDecompressSync(Buffer.from(emptyDatabase(), 'base64')))
     expect(modeOf(empty)).toEqual({ journal_mode: 'wal' })
     const database = openDatabase(path)
     database.copyTo(copy)
