@@ -13,6 +13,6 @@ export function usesProxy(environment: ProcessEnvironment, host: string): boolea
   if (!(https_proxy || HTTPS_PROXY || all_proxy || ALL_PROXY)) return false
   const exempt = (no_proxy || NO_PROXY || '')
     .split(/[\s,]+/)
-    .map((name) => name.toLowerCase().replace(/^\./, ''))
+    .map((name) => name.toLowerCase().replace(/^\.|\.$/g, ''))
   return !exempt.some((name) => name !== '' && (name === '*' || host === name || host.endsWith(`.${name}`)))
 }

@@ -50,6 +50,8 @@ describe('the url of a repository', () => {
     ['ssh://git:secret@example.com/a', 'ssh takes no password'],
     ['-x@example.com:path', 'user'],
     ['git@-oProxyCommand=x:path', 'host'],
+    ['https://example.com../a', 'host'],
+    ['https://example..com/a', 'host'],
     ['git@example.com:--upload-pack=x', 'dash'],
     ['git@ext::sh', 'relative path'],
     ['https://example.com/a\nhost=evil', 'control characters'],

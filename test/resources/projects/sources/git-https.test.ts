@@ -220,11 +220,31 @@ test('a repository over ssh is asked for with no key, command or setting of the 
     'BatchMode=yes',
     'IdentityFile=none',
     'ProxyCommand=none',
+    'HostName=93.184.215.14',
+    'HostKeyAlias=git.example.com',
   ])
     expect(seen).toContain(option)
   expect(seen).not.toMatch(/secret|\/evil|https_proxy/)
   await using local = new World({ environment, resolve: async () => ['127.0.0.1'] })
   expect(await sentenceOf(local.fetch({ type: 'git', url: 'git@git.example.com:a' }))).toContain('127.0.0.1')
+})
+
+test('a repository over ssh is asked for at the first address that accepts a connection', async () => {
+  await using world = new World()
+  const bin = join(world.folder, 'bin')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'ssh'), `#!/bin/sh\necho "$@" > ${world.folder}/seen\nexit 255`, { mode: 0o755 })
+  using listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  await using other = new World({
+    allowLocal: true,
+    environment: { PATH: `${bin}:${process.env.PATH}` },
+    resolve: async () => ['127.0.0.77', '127.0.0.1', '::1'],
+  })
+  const url = `ssh://git@Git.example.com:${listener.port}/owner/name.git`
+  await sentenceOf(other.fetch({ type: 'git', url }))
+  const seen = readFileSync(join(world.folder, 'seen'), 'utf8')
+  expect(seen).toContain('-o HostName=127.0.0.1 ')
+  expect(seen).toContain(`-o HostKeyAlias=[git.example.com]:${listener.port} `)
 })
 
 test('where berth is given a proxy, git asks it for https and looks no name up by itself', async () => {
@@ -247,4 +267,8 @@ test('where berth is given a proxy, git asks it for https and looks no name up b
   await sentenceOf(world.fetch({ type: 'git', url: 'https://git.example.com/mine' }))
   expect(asked).toEqual(['CONNECT git.example.com:443 HTTP/1.1'])
   expect(await sentenceOf(world.fetch({ type: 'git', url: 'https://127.0.0.1/mine' }))).toContain('loopback')
+  // curl takes the name for exempt with its dot as well.
+  await using exempt = new World({ environment: { ...environment, no_proxy: 'git.example.com.' }, resolve })
+  const message = await sentenceOf(exempt.fetch({ type: 'git', url: 'https://git.example.com/mine' }))
+  expect(message).toContain('does not resolve')
 })

@@ -1,5 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import { orAborted } from '../../../../runtime/abort.ts'
 import { namesIn } from '../../../../runtime/names-in.ts'
 import { type ProcessEnvironment, usesProxy } from '../environment.ts'
 import { quoted, SourceError } from '../errors.ts'
@@ -45,7 +47,7 @@ export async function fetchRepository(job: GitJob, dependencies: GitDependencies
   const location = parseGitUrl(source.url)
   const home = join(staging, 'home')
   const mask = maskOf(secretsOf(location))
-  const { settings, remote } = await prepareFetch(location, dependencies)
+  const { settings, remote } = await prepareFetch(location, dependencies, signal)
   const git = new Git({ cwd: home, env: prepareGit(home, settings), fileLimit: limits.bytes, mask, log })
 
   const target = await findTarget(git, remote, source.ref, signal)
@@ -83,6 +85,7 @@ function secretsOf(location: GitLocation): string[] {
 async function prepareFetch(
   location: GitLocation,
   dependencies: GitDependencies,
+  signal: AbortSignal,
 ): Promise<{ settings: GitSettings; remote: Remote }> {
   const { hosts, environment, sourceFolders } = dependencies
   if (location.scheme === 'file') {
@@ -96,11 +99,37 @@ async function prepareFetch(
   // A proxy resolves names itself, by its own rules.
   const byProxy = location.scheme === 'https' && usesProxy(environment, host)
   if (byProxy) checkName(host, hosts.allowLocal)
-  const addresses = byProxy ? [] : (await checkHost(host, hosts)).addresses
+  const checked = byProxy ? [] : (await checkHost(host, hosts)).addresses
+  const addresses = location.scheme === 'ssh' ? await firstToAccept(checked, location.port, signal) : checked
   return {
     settings: { location, addresses, safeDirectories: [], environment },
     remote: { url, from: ['--', url] },
   }
+}
+
+/** Milliseconds in which one of several addresses has to accept a connection. */
+const CONNECT_MS = 5_000
+
+/** Returns the first of several addresses that accepts a connection, for ssh, which is given a single one. */
+async function firstToAccept(
+  addresses: readonly string[],
+  port: number,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (addresses.length < 2) return addresses
+  for (const host of addresses) {
+    const socket = connect({ host, port, timeout: CONNECT_MS })
+    const isOpen = new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true))
+      for (const failure of ['error', 'timeout']) socket.on(failure, () => resolve(false))
+    })
+    try {
+      if (await orAborted(isOpen, signal)) return [host]
+    } finally {
+      socket.destroy()
+    }
+  }
+  return addresses
 }
 
 async function findTarget(

@@ -9,12 +9,14 @@ export interface Credentials {
 /** A repository's location. Only `credentials` contains credentials. */
 export type GitLocation =
   | { scheme: 'https'; url: string; host: string; port: number; credentials: Credentials | null }
-  | { scheme: 'ssh'; url: string; host: string }
+  | { scheme: 'ssh'; url: string; host: string; port: number }
   | { scheme: 'file'; path: string }
 
 const USER = /^[A-Za-z0-9_][A-Za-z0-9._-]*$/
 /** No leading dash: it would be an option to `ssh`. */
 const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9a-f:.]+\])$/i
+/** The port of ssh, whose host keys have no port in their name. */
+export const SSH_PORT = 22
 const SHORT = /^([^@/:]+)@([^@/:]+):([^:].*)$/
 
 /**
@@ -48,14 +50,17 @@ const EXPECTED = 'use https://, ssh://, git@host:path or the absolute path of an
 function https(url: URL): GitLocation {
   if (url.search !== '' || url.hash !== '') throw refused('it has a "?" or "#"')
   if (url.port === '0') throw refused('port 0 cannot be connected to')
+  // git is given the host as it is checked: curl takes `host.` for another one than `host`, and would look it up again.
+  const host = url.hostname.replace(/\.$/, '')
+  if (host === '' || host.endsWith('.') || host.includes('..')) throw refused('its host is no host name')
   const credentials =
     url.username === '' && url.password === ''
       ? null
       : { user: decoded(url.username), password: decoded(url.password) }
   return {
     scheme: 'https',
-    url: `https://${url.host}${url.pathname}`,
-    host: url.hostname.replace(/\.$/, ''),
+    url: `https://${host}${url.port && `:${url.port}`}${url.pathname}`,
+    host,
     port: url.port === '' ? 443 : Number(url.port),
     credentials,
   }
@@ -69,7 +74,12 @@ function ssh(url: URL): GitLocation {
   if (!HOST.test(url.hostname)) throw refused('its host is no host name')
   if (!/^\/[^-/]/.test(url.pathname)) throw refused('its path is missing or begins with a dash')
   const user = url.username === '' ? '' : `${url.username}@`
-  return { scheme: 'ssh', url: `ssh://${user}${url.host}${url.pathname}`, host: url.hostname }
+  return {
+    scheme: 'ssh',
+    url: `ssh://${user}${url.host}${url.pathname}`,
+    host: url.hostname,
+    port: url.port === '' ? SSH_PORT : Number(url.port),
+  }
 }
 
 /** `user@host:path`, as forges show it. */
@@ -83,7 +93,7 @@ function short(text: string): GitLocation {
   if (!USER.test(user)) throw refused('its user is none that ssh is given')
   if (!HOST.test(host)) throw refused('its host is no host name')
   if (path.startsWith('-')) throw refused('its path begins with a dash')
-  return { scheme: 'ssh', url: text, host }
+  return { scheme: 'ssh', url: text, host, port: SSH_PORT }
 }
 
 function file(url: URL): GitLocation {

@@ -1,12 +1,12 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ProcessEnvironment } from '../environment.ts'
-import type { GitLocation } from './location.ts'
+import { type GitLocation, SSH_PORT } from './location.ts'
 
 /** The inputs of git's configuration files and variables. */
 export interface GitSettings {
   location: GitLocation
-  /** Checked addresses that a connection may go to; empty if a proxy looks the name up. */
+  /** Checked addresses that a connection may go to; empty if a proxy looks the name up. ssh takes the first one. */
   addresses: readonly string[]
   /** For a local directory: what git may read even if another user owns it. */
   safeDirectories: readonly string[]
@@ -17,8 +17,7 @@ export interface GitSettings {
  * Restricts ssh to the agent's keys: neither settings nor keys of berth's user, and no further commands. Hosts must
  * already be known to berth's user.
  */
-const SSH = [
-  'ssh -F /dev/null',
+const SSH_OPTIONS = [
   'BatchMode=yes',
   'StrictHostKeyChecking=yes',
   'IdentityFile=none',
@@ -31,7 +30,7 @@ const SSH = [
   'ConnectTimeout=20',
   'ServerAliveInterval=15',
   'ServerAliveCountMax=4',
-].join(' -o ')
+]
 
 /** Variables that name a proxy. */
 const PROXIES = ['http_proxy', 'https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY', 'no_proxy', 'NO_PROXY']
@@ -63,13 +62,28 @@ export function prepareGit(home: string, settings: GitSettings): Record<string, 
     GIT_TERMINAL_PROMPT: '0',
     GIT_ASKPASS: '',
     SSH_ASKPASS_REQUIRE: 'never',
-    GIT_SSH_COMMAND: SSH,
+    GIT_SSH_COMMAND: sshCommand(settings),
     GIT_SSH_VARIANT: 'ssh',
     GIT_LFS_SKIP_SMUDGE: '1',
     GIT_OPTIONAL_LOCKS: '0',
     GIT_CEILING_DIRECTORIES: home,
   }
 }
+
+/** Returns the command for ssh, which connects to the address that was checked and knows the host by its name. */
+function sshCommand({ location, addresses: [address] }: GitSettings): string {
+  const options = [...SSH_OPTIONS]
+  if (location.scheme === 'ssh' && address !== undefined && !isLiteral(location.host, [address])) {
+    const name = location.host.toLowerCase()
+    const alias = location.port === SSH_PORT ? name : `[${name}]:${location.port}`
+    options.push(`HostName=${address}`, `'HostKeyAlias=${alias}'`)
+  }
+  return ['ssh -F /dev/null', ...options].join(' -o ')
+}
+
+/** Reports whether a host of a URL is itself one of the addresses. */
+const isLiteral = (host: string, addresses: readonly string[]): boolean =>
+  addresses.includes(host.replace(/^\[|\]$/g, ''))
 
 function configText({ location, addresses, safeDirectories, environment }: GitSettings): string {
   const lines = [...FIXED]
@@ -78,7 +92,7 @@ function configText({ location, addresses, safeDirectories, environment }: GitSe
     lines.push('[http]')
     const ca = environment.GIT_SSL_CAINFO ?? environment.SSL_CERT_FILE
     if (ca) lines.push(`sslCAInfo = ${configValue(ca)}`)
-    if (addresses.length > 0 && !addresses.includes(host.replace(/^\[|\]$/g, ''))) {
+    if (addresses.length > 0 && !isLiteral(host, addresses)) {
       const literal = addresses.map((address) => (address.includes(':') ? `[${address}]` : address))
       lines.push(`curloptResolve = ${configValue(`${host}:${port}:${literal.join(',')}`)}`)
     }
