@@ -41,9 +41,13 @@ export const ownHost = (bound: string): string =>
  * Accepted are loopback, `*.localhost`, the public host and the bound address. If all addresses are bound, every
  * literal address is accepted, since a rebinding name never is one.
  *
+ * @param refuse throws for a name, without its port, that is not accepted here
  * @returns a check that throws BerthError 403 `forbidden`
  */
-export function hostGuard({ bound, publicHost }: HostOptions): (host: string | null) => void {
+export function hostGuard(
+  { bound, publicHost }: HostOptions,
+  refuse: (name: string) => void = () => {},
+): (host: string | null) => void {
   const accepted = new Set<string | null>()
   return (host) => {
     if (accepted.has(host)) return
@@ -55,6 +59,7 @@ export function hostGuard({ bound, publicHost }: HostOptions): (host: string | n
         `The Host header ${JSON.stringify(host ?? '')} is not one of this service. Use localhost, or name it with --public-host.`,
       )
     }
+    refuse(name)
     if (accepted.size < 256) accepted.add(host)
   }
 
@@ -67,6 +72,23 @@ export function hostGuard({ bound, publicHost }: HostOptions): (host: string | n
     return address && (name.startsWith('127.') || WILDCARDS.has(bound))
   }
 }
+
+/**
+ * Refuses what `hostGuard` refuses, and the names that are berth's own at whatever port. Browsers share the cookies of a
+ * host between its ports, and those of a name with names below it, so an app that answers there could set the cookies
+ * that the browser sends to berth.
+ *
+ * @returns a check that throws BerthError 403 `forbidden`
+ */
+export const siteHostGuard = (options: HostOptions): ((host: string | null) => void) =>
+  hostGuard(options, (name) => {
+    const label = /(?:^|\.)([a-z0-9_-]+)\.localhost$/.exec(name)?.[1]
+    if (label === undefined || !OWN_LABELS.has(label) || name === options.publicHost) return
+    throw new BerthError(
+      'forbidden',
+      `The name ${name} is berth's own, and no project answers there. Use localhost or 127.0.0.1.`,
+    )
+  })
 
 /** Reports whether a name is a literal address: four decimal numbers, or hexadecimal ones with colons. */
 function isAddress(name: string): boolean {

@@ -102,3 +102,20 @@ test.skipIf(browserPath === null)('a page of an app is nobody where berth answer
   await page.waitForFunction('document.title !== "app"')
   expect(await page.title()).toBe('signed out')
 })
+
+test.skipIf(browserPath === null)('an app sets no cookie for a name of berth’s own', async () => {
+  await using browser = await launchBrowser()
+  const context = await browser.newContext()
+  const app = `<script>
+for (const domain of ['', '; domain=dashboard.localhost', '; domain=localhost']) document.cookie = 'tossed=1' + domain
+</script>`
+  const source = await archiveOf({ 'index.html': app })
+  const { url } = await ready(berth, await berth.server(), { name: 'tosses', visibility: 'public', source })
+  const page = await context.newPage()
+  const ownPort = new URL(url ?? '').port
+  for (const name of ['dashboard', 'x.dashboard', 'api', 'tosses', 'x.tosses'])
+    await page.goto(`http://${name}.localhost:${ownPort}/`)
+  await page.goto(`http://tosses.localhost:${port}/`)
+  const names = (await context.cookies()).map(({ domain }) => domain)
+  expect(new Set(names)).toEqual(new Set(['tosses.localhost', 'x.tosses.localhost']))
+})

@@ -1,5 +1,5 @@
 import type { PortRange } from '../../config/config.ts'
-import { hostGuard } from '../../http/host.ts'
+import { siteHostGuard } from '../../http/host.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Duplex } from './buffered-writer.ts'
@@ -54,7 +54,7 @@ export class Gateway implements SiteHost {
       wake: () => this.#wake(),
       limit: new ClientLimit(options.logger, options.maxClients),
       admits: () => this.#admits(),
-      guard: hostGuard({ bound: options.host, publicHost: options.publicHost }),
+      guard: siteHostGuard({ bound: options.host, publicHost: options.publicHost }),
       memory: new HeadMemory(),
       date: new HttpDate(machineNow),
     }

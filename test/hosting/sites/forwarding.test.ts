@@ -98,6 +98,18 @@ describe('a request reaches the app', () => {
       expect(backend.connections).toEqual([])
     },
   )
+
+  // A page there could set cookies for berth's own pages at the name.
+  test.each(['dashboard.localhost', 'api.localhost:80', 'X.Dashboard.LOCALHOST.', 'a.b.berth.localhost'])(
+    'not for a name of berth’s own: %s gets 403',
+    async (host) => {
+      await using way = await rawWay()
+      const { backend, client } = way
+      client.send(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+      expect(await client.end()).toStartWith('HTTP/1.1 403 Forbidden\r\n')
+      expect(backend.connections).toEqual([])
+    },
+  )
 })
 
 describe('an answer reaches the client', () => {
