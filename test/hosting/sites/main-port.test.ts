@@ -212,6 +212,19 @@ describe('a request for SLUG.localhost', () => {
     upstream.socket.resetAndDestroy()
     await expect(response.text()).rejects.toThrow()
   })
+
+  test('is a failure where the app ends between two chunks of its answer, also by a plain end', async () => {
+    await using backend = await rawApp()
+    await using main = await mainPort(backend.upstream)
+    const sent = main.fetch('/')
+    const upstream = await backend.connection()
+    await upstream.until('\r\n\r\n')
+    upstream.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
+    const response = await sent
+    upstream.socket.end()
+    await expect(response.text()).rejects.toThrow()
+  })
+
   test('loses what means its connection alone, on both ways, and keeps what an app must not be told', async () => {
     await using backend = await rawApp()
     await using main = await mainPort(backend.upstream)

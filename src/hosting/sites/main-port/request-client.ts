@@ -1,5 +1,5 @@
 import { setsSession } from '../../../http/session-cookie.ts'
-import type { AppConnection, CutOff } from '../app-connection.ts'
+import type { AppConnection } from '../app-connection.ts'
 import { Exchange } from '../exchange.ts'
 import type { Body } from '../http1/body.ts'
 import { Field } from '../http1/fields.ts'
@@ -168,11 +168,11 @@ class RequestClient implements Requester, SiteClient {
     this.#controller?.close()
   }
 
-  cutOff(how: CutOff): void {
+  /** Always resets the connection: Bun ends a stream that is closed with the last chunk, as if it were complete. */
+  cutOff(): void {
     if (this.#isOver) return
     this.#end()
-    if (how === 'reset') this.#controller?.error(new Error('the response of the site was cut off'))
-    else this.#controller?.close()
+    this.#controller?.error(new Error('the response of the site was cut off'))
     this.respondOwn(CLOSED)
   }
 
@@ -181,7 +181,7 @@ class RequestClient implements Requester, SiteClient {
 
   terminate(): void {
     this.#exchange.abort()
-    this.cutOff('reset')
+    this.cutOff()
   }
 
   get #hasRoom(): boolean {
