@@ -1,4 +1,5 @@
 import {
+  type Dirent,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -8,10 +9,11 @@ import {
   renameSync,
   statSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { readdir } from 'node:fs/promises'
+import { join, sep } from 'node:path'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ClockState } from '../../runtime/clock.ts'
-import { messageOf } from '../../runtime/error-info.ts'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { runHelper } from '../../runtime/run-helper.ts'
 import { copyCancelled, copyTrees, notCopied } from '../../storage/copy-with-cp.ts'
@@ -43,6 +45,9 @@ const DATABASE = /^berth\.db(?:-.+)?$/
 
 /** The directory of the servers' files, which their programs can change at any time. */
 const SERVERS = 'servers'
+
+/** Most bytes of a snapshot's `snapshot.json`. */
+const FILE_LIMIT = 64 * 1024
 
 const NAME = /^(?!\.)[\w.-]{1,100}$/
 
@@ -153,7 +158,7 @@ export class Snapshots {
       dir,
       signal,
     )
-    const strange = findStrange(dir)
+    const strange = await findStrange(dir)
     if (strange !== null) throw badRequest(`The snapshot "${name}" is damaged: ${strange}.`)
     const damage = findDamage(join(dir, 'berth.db'))
     if (damage !== null) throw badRequest(`The snapshot "${name}" is damaged: its database ${damage}.`)
@@ -217,33 +222,56 @@ export class Snapshots {
   /** Returns null if the snapshot does not exist or is damaged. */
   #read(name: string): SnapshotFile | null {
     if (!this.#has(name)) return null
+    const path = join(this.#dir, name, 'snapshot.json')
     try {
-      return JSON.parse(readFileSync(join(this.#dir, name, 'snapshot.json'), 'utf8')) as SnapshotFile
+      const stats = lstatSync(path)
+      if (!stats.isFile() || stats.size > FILE_LIMIT) return null
+      return JSON.parse(readFileSync(path, 'utf8')) as SnapshotFile
     } catch {
       return null
     }
   }
 }
 
+/** Parts of the path of a server's file below a state: `servers`, its id, `workspace`, and its name at least. */
+const PARTS_OF_SERVER_FILE = 4
+
+/** Reports whether a path below a state is that of a server's own file. */
+function isOfServer(path: string): boolean {
+  const parts = path.split(sep)
+  return parts[0] === SERVERS && parts.length >= PARTS_OF_SERVER_FILE
+}
+
 /**
- * Tells of the first entry that is neither a file nor a directory among what berth itself made in a copy of a state; null if
- * there is none. berth follows these paths. What is below, in the files of servers, is their own, and berth follows no link
- * there out of the workspace.
+ * Tells of the first entry in a copy of a state that berth does not make; null if there is none. What berth keeps itself is
+ * files and directories, whose paths it follows. In the files of servers are links too, which berth follows nowhere out of
+ * the workspace, but no devices: with some isolations a program could open them.
  */
-function findStrange(dir: string): string | null {
-  const namesIn = (path: string): string[] => {
-    const isDirectory = lstatSync(join(dir, path), { throwIfNoEntry: false })?.isDirectory() ?? false
-    return isDirectory ? readdirSync(join(dir, path)).map((name) => join(path, name)) : []
-  }
-  const servers = namesIn(SERVERS)
-  for (const path of [...readdirSync(dir), ...servers, ...servers.flatMap(namesIn)]) {
-    const stats = lstatSync(join(dir, path))
-    if (stats.isSymbolicLink())
-      return `${path} is a link, and would lead berth to files that are not the snapshot's`
-    if (!stats.isFile() && !stats.isDirectory()) return `${path} is neither a file nor a directory`
+async function findStrange(dir: string): Promise<string | null> {
+  const left = ['']
+  for (let path = left.pop(); path !== undefined; path = left.pop()) {
+    const entries = await readdir(join(dir, path), { withFileTypes: true }).catch((error) => {
+      // Whom a server can close a directory to, can make no device in a copy of it either.
+      if (codeOf(error) === 'EACCES' && path.startsWith(join(SERVERS, sep))) return []
+      throw error
+    })
+    for (const entry of entries) {
+      const place = join(path, entry.name)
+      if (entry.isDirectory()) left.push(place)
+      else if (entry.isFile()) continue
+      else if (isOfServer(place)) {
+        if (isDevice(entry, join(dir, place))) return `${place} is a device`
+      } else if (entry.isSymbolicLink())
+        return `${place} is a link, and would lead berth to files that are not the snapshot's`
+      else return `${place} is neither a file nor a directory`
+    }
   }
   return null
 }
+
+/** Reports whether an entry is a device. Programs of servers can make one that is none, with the number 0 (mknod(2)). */
+const isDevice = (entry: Dirent, path: string): boolean =>
+  entry.isBlockDevice() || (entry.isCharacterDevice() && lstatSync(path).rdev !== 0)
 
 const shown = ({ clock: _, ...rest }: SnapshotFile): Snapshot => rest
 

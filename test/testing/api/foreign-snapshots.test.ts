@@ -131,3 +131,46 @@ test('what is no state is not taken from a snapshot, and links of servers are', 
     rmSync(elsewhere, { recursive: true, force: true })
   }
 })
+
+test('a snapshot with a link in place of a log is refused: berth would write where it leads', async () => {
+  expect((await berth.control('POST', '/snapshots', { name: 'a-log' })).status).toBe(201)
+  const logs = join(snapshotOf('a-log'), 'logs/prj_other')
+  mkdirSync(logs, { recursive: true })
+  symlinkSync(join(snapshotOf('a-log'), 'elsewhere'), join(logs, 'app.jsonl'))
+  const { status, body } = await berth.control('POST', '/snapshots/a-log/restore', {})
+  expect([status, body.message]).toEqual([400, expect.stringContaining('logs/prj_other/app.jsonl is a link')])
+})
+
+const canMakeDevices = process.getuid?.() === 0 && makesDevice()
+
+/** Reports whether this process may make devices: not in every container. */
+function makesDevice(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'berth-device-'))
+  const made = Bun.spawnSync(['mknod', join(folder, 'null'), 'c', '1', '3']).success
+  rmSync(folder, { recursive: true })
+  return made
+}
+
+test.skipIf(!canMakeDevices)('a snapshot with a device among the files of a server is refused', async () => {
+  expect((await berth.control('POST', '/snapshots', { name: 'device' })).status).toBe(201)
+  const workspace = join(snapshotOf('device'), 'servers', server, 'workspace')
+  mkdirSync(join(workspace, 'below'))
+  // Without rights a program can make one of the number 0 itself.
+  expect(Bun.spawnSync(['mknod', join(workspace, 'below/whiteout'), 'c', '0', '0']).success).toBe(true)
+  expect((await berth.control('POST', '/snapshots/device/restore', {})).status).toBe(200)
+  expect(Bun.spawnSync(['mknod', join(workspace, 'below/null'), 'c', '1', '3']).success).toBe(true)
+  const { status, body } = await berth.control('POST', '/snapshots/device/restore', {})
+  const message = `The snapshot "device" is damaged: servers/${server}/workspace/below/null is a device.`
+  expect([status, body.message]).toEqual([400, message])
+})
+
+test('a snapshot with a FIFO in place of its description keeps nobody waiting', async () => {
+  expect((await berth.control('POST', '/snapshots', { name: 'mute' })).status).toBe(201)
+  const description = join(snapshotOf('mute'), 'snapshot.json')
+  rmSync(description)
+  expect(Bun.spawnSync(['mkfifo', description]).exitCode).toBe(0)
+  const { snapshots } = (await berth.control('GET', '/snapshots')).body
+  expect(snapshots.map(({ name }: { name: string }) => name)).not.toContain('mute')
+  const { status, body } = await berth.control('POST', '/snapshots/mute/restore', {})
+  expect([status, body.message]).toEqual([400, expect.stringContaining('its snapshot.json is damaged')])
+})
