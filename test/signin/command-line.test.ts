@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type TestBerth, testBerth } from '../support/berth.ts'
+import { archiveOf, ready } from '../support/projects.ts'
 import { decide, hiddenFields, newChallenge, type SignedInBrowser, signInBrowser } from './browser-session.ts'
 
 let berth: TestBerth
@@ -123,6 +124,24 @@ describe('the page that asks', () => {
       })
     }
   })
+})
+
+test('an app gets no code at its own port, whatever machine it says it is', async () => {
+  const source = await archiveOf({ 'index.html': 'an app' })
+  const project = await ready(berth, await berth.server(), { name: 'asks', visibility: 'public', source })
+  const { challenge, state } = newChallenge()
+  const asked = { challenge, state, redirect_port: new URL(project.url ?? '').port, host: 'desk' }
+  const page = await browser.get(pageOf(asked))
+  expect([page.status, await page.text()]).toEqual([400, expect.stringContaining(project.id)])
+  const { csrf = '' } = hiddenFields(
+    await (await browser.get(pageOf({ ...asked, redirect_port: '4000' }))).text(),
+  )
+  for (const decision of ['approve', 'deny']) {
+    const sent = await browser.post('/cli/authorize', { ...asked, csrf, decision })
+    expect([sent.status, sent.headers.get('location')]).toEqual([400, null])
+  }
+  await berth.call('PATCH', `/projects/${project.id}`, { visibility: 'private' })
+  expect((await browser.get(pageOf(asked))).status).toBe(200)
 })
 
 describe('approving', () => {

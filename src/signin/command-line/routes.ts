@@ -16,6 +16,7 @@ import type { Queries } from '../../storage/database.ts'
 import type { BrowserRequests } from '../session/browser-requests.ts'
 import { PAGE, pageRoute } from '../session/page-route.ts'
 import type { BrowserSessions } from '../session/sessions.ts'
+import { refuseAppPort } from './app-port.ts'
 import { GuessLimiter, LoginCodes } from './codes.ts'
 import { type KeyRequest, readKeyRequest } from './key-request.ts'
 import { approvalPage, codePage, deniedPage } from './pages.ts'
@@ -59,6 +60,7 @@ export function commandLineRoutes({
       '/cli/authorize',
       pageRoute(async (request) => {
         const keyRequest = readKeyRequest(new URL(request.url).searchParams)
+        refuseAppPort(queries, keyRequest)
         const { session, csrf } = await browserRequests.requireSession(request)
         return approvalPage(keyRequest, accountOf(session.accountId), csrf)
       }),
@@ -69,6 +71,7 @@ export function commandLineRoutes({
       pageRoute(async (request) => {
         const { browser, form } = await browserRequests.form(request)
         const keyRequest = readKeyRequest(form)
+        refuseAppPort(queries, keyRequest)
         const decision = form.get('decision')
         if (decision === 'deny')
           return redirectToTerminal(keyRequest, { error: 'access_denied' }) ?? deniedPage(keyRequest)
