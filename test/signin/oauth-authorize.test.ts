@@ -16,6 +16,7 @@ import {
   signedInBrowser,
   TestBrowser,
 } from '../support/oauth.ts'
+import { archiveOf, ready } from '../support/projects.ts'
 import { dumpTables } from '../support/state.ts'
 
 let berth: TestBerth
@@ -39,6 +40,18 @@ const grants = () => dumpTables(berth.dataDir).oauth_grants?.length ?? 0
 const parameters = (given: Record<string, string | null>) => authorizePath(client, { parameters: given })
 
 describe('consent', () => {
+  test('of an app of a project says so: it is no program of the person’s machine', async () => {
+    const source = await archiveOf({ 'index.html': 'an app' })
+    const project = await ready(berth, await berth.server(), { name: 'asks', visibility: 'public', source })
+    const redirectUri = `${project.url}callback`
+    const asking = await registerClient(origin, { client_name: 'Your editor', redirect_uris: [redirectUri] })
+    const page = await browser.send(authorizePath(asking, { redirectUri }))
+    const text = await page.text()
+    expect(text).toContain(`the app of ${project.id} on one of your servers`)
+    expect(text).not.toContain('a program on your machine')
+    expect(await (await browser.send(parameters({}))).text()).toContain('a program on your machine')
+  })
+
   test('a browser that is not signed in is sent to sign in, and comes back to what was asked', async () => {
     const stranger = new TestBrowser(origin)
     const path = parameters({ state: 'a b&c=d+e%20ü' })

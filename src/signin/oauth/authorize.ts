@@ -3,6 +3,7 @@ import { html } from '../../http/pages/html.ts'
 import { redirectResponse } from '../../http/pages/page.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ReachableSources } from '../account-resources.ts'
+import { appAtPort } from '../app-at-port.ts'
 import { PageFailure } from '../pages/failure.ts'
 import type { BrowserRequests } from '../session/browser-requests.ts'
 import { expiredCookie } from '../session/cookie.ts'
@@ -64,7 +65,8 @@ export async function showConsentPage(request: Request, dependencies: AuthorizeO
   const browser = await browserRequests.requireSession(request)
   const choices = await listScopeChoices(browser.session.accountId, dependencies)
   const handle = consents.open(browser.session, asked)
-  return consentPage({ browser, request: asked, choices, handle })
+  const app = appOf(asked, dependencies)
+  return consentPage({ browser, request: asked, choices, app, handle })
 }
 
 /**
@@ -110,13 +112,26 @@ export async function decideConsent(request: Request, dependencies: AuthorizeOpt
   const choices = await listScopeChoices(accountId, dependencies)
   const { scope, fault } = readChosen(form, choices)
   if (fault !== undefined)
-    return consentPage({ browser, request: asked, choices, handle, refused: { form, fault } })
+    return consentPage({
+      browser,
+      request: asked,
+      choices,
+      app: appOf(asked, dependencies),
+      handle,
+      refused: { form, fault },
+    })
   // Checked again: the same page may have been submitted meanwhile.
   if (!consents.find(handle, browser.session.id)) throw closedPage()
   consents.close(handle)
   const code = codes.issue(browser.session, asked, scope)
   if (code === null) throw closedPage()
   return redirectToClient(asked, browser.origin, { code })
+}
+
+/** Returns the id of the project or deployment whose app gets the answer; null for programs outside of the servers. */
+function appOf({ redirectUri }: AuthorizationRequest, { queries }: AuthorizeOptions): string | null {
+  const { port } = new URL(redirectUri)
+  return destinationOf(redirectUri).kind === 'machine' ? appAtPort(queries, Number(port || 80)) : null
 }
 
 /** Parameters of a response to a client. */

@@ -13,6 +13,8 @@ interface ConsentPage {
   browser: SignedInRequest
   request: AuthorizationRequest
   choices: ScopeChoices
+  /** The project or deployment whose app gets the answer; null for a program outside of the servers. */
+  app: string | null
   /** Ties the decision to the request that is shown. */
   handle: string
   /** The refused form and the reason. */
@@ -20,7 +22,7 @@ interface ConsentPage {
 }
 
 /** Renders the page on which a person approves or denies a client's access. */
-export function consentPage({ browser, request, choices, handle, refused }: ConsentPage): Response {
+export function consentPage({ browser, request, choices, app, handle, refused }: ConsentPage): Response {
   const { client, redirectUri } = request
   const name = clientName(client.metadata)
   const mixed = mixedScripts(name)
@@ -37,7 +39,7 @@ Deny it unless you know why it does so.</p>`
 }
 ${refused && html`<p class="notice failure" id="fault" role="alert">${refused.fault}</p>`}
 <dl class="facts">
-<dt>Answer goes to</dt><dd>${describeDestination(redirectUri)}</dd>
+<dt>Answer goes to</dt><dd>${describeDestination(redirectUri, app)}</dd>
 <dt>Account</dt><dd>${account}
 <form class="out" method="post" action="/oauth/authorize">${hidden}<button class="plain" name="decision" value="switch">Use another account</button></form></dd>
 <dt>Instance</dt><dd>${browser.origin}</dd>
@@ -116,8 +118,9 @@ yourself; otherwise close this page.</p>
 }
 
 /** Describes the destination of codes for a redirect URI. */
-function describeDestination(uri: string): Html {
+function describeDestination(uri: string, app: string | null = null): Html {
   const { kind, name } = destinationOf(uri)
+  if (app !== null) return html`<strong>${name}</strong>, the app of ${app} on one of your servers`
   if (kind === 'machine') return html`<strong>${name}</strong>, a program on your machine`
   if (kind === 'app') return html`the app on your machine that opens <strong>${name}</strong> addresses`
   return html`<strong>${name}</strong>, on the web`
