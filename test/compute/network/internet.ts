@@ -22,6 +22,24 @@ export const NAMES: Readonly<Record<string, readonly string[]>> = {
   'inner.test.example': ['10.0.0.5'],
   'both.test.example': ['93.184.216.34', '2606:4700::34'],
   'silent.test.example': ['93.184.216.35', SILENT],
+  'mixed.test.example': ['10.0.0.5', '169.254.169.254', '93.184.216.34'],
+}
+
+/** Where the names below `rebind.test.example` lead from the second time on. */
+const REBOUND: Readonly<Record<string, string>> = {
+  // The machine's own addresses.
+  own: '93.184.216.1',
+  loopback: '127.0.0.1',
+  metadata: '169.254.169.254',
+}
+
+/** Has nobody keep the addresses of a response. @param end where its records begin */
+function withoutTtl(response: Uint8Array, end: number): Uint8Array {
+  const bytes = Buffer.from(response)
+  // A pointer to the name, type and class, then the TTL and the length of the address (RFC 1035, section 4.1.3).
+  for (let at = end; at + 12 <= bytes.length; at += 12 + bytes.readUInt16BE(at + 10))
+    bytes.writeUInt32BE(0, at + 6)
+  return bytes
 }
 
 async function serveInternet(): Promise<void> {
@@ -73,13 +91,14 @@ async function serveInternet(): Promise<void> {
         const times = (asked.get(`${name} ${type}`) ?? 0) + 1
         asked.set(`${name} ${type}`, times)
         // Rebinding: an inner address from the second time on.
+        const [label = ''] = name.split('.', 1)
         const rebinding = name.endsWith('rebind.test.example')
-          ? [times > 1 ? '10.0.0.5' : '93.184.216.34']
+          ? [times > 1 ? (REBOUND[label] ?? '10.0.0.5') : '93.184.216.34']
           : []
         const all = NAMES[name] ?? rebinding
         const fitting = all.filter((one) => one.includes(':') === (type === RECORD.AAAA))
         const code = all.length === 0 ? RCODE.NXDOMAIN : RCODE.NOERROR
-        socket.send(writeResponse(question, code, fitting), port, address)
+        socket.send(withoutTtl(writeResponse(question, code, fitting), question.end), port, address)
       },
     },
   })

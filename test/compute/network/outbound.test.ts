@@ -61,6 +61,34 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
     expect(told.map(({ destination }) => destination)).toEqual(['a.rebind.test.example (10.0.0.5):80'])
   }, 120_000)
 
+  test.each(['redirect', 'proxy'] as const)(
+    'so is one that moves to the machine itself, its loopback or a cloud’s metadata, by %s',
+    async (way) => {
+      const world = await openWorld()
+      await world.step({ do: 'open', settings: PUBLIC, way })
+      for (const [name, port] of [
+        ['own', 9001],
+        ['loopback', 9001],
+        ['metadata', 80],
+      ] as const) {
+        const host = `${name}.rebind.test.example`
+        expect(await world.get(`http://${host}/`), host).toBe('93.184.216.34')
+        // A proxy responds with the refusal.
+        expect(await world.get(`http://${host}:${port}/`, '-f'), host).toStartWith('failed')
+      }
+      const { told } = await world.refused()
+      const refused = told.map(({ destination }) => destination)
+      for (const place of [
+        'own.rebind.test.example (93.184.216.1):9001',
+        'metadata.rebind.test.example (169.254.169.254):80',
+      ])
+        expect(refused).toContain(place)
+      // Of several addresses the proxy takes one that is allowed.
+      if (way === 'proxy') expect(await world.get('http://mixed.test.example/', '-f')).toBe('93.184.216.34')
+    },
+    120_000,
+  )
+
   test('list reaches listed names and addresses only, and names that are not listed are not looked up', async () => {
     const world = await openWorld()
     const hosts = ['example.test.example:80', '10.0.0.5:80']
