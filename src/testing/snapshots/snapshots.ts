@@ -170,7 +170,7 @@ export class Snapshots {
    *
    * @param to the name of the other one; null for the state of now
    * @param copyDatabase writes a copy of the database of now to a path that does not exist
-   * @throws BerthError 404
+   * @throws BerthError 404, or 400 if one is damaged or of a newer berth
    */
   async compare(from: string, to: string | null, copyDatabase: (path: string) => void): Promise<StateDiff> {
     const before = this.#compared(from)
@@ -189,7 +189,11 @@ export class Snapshots {
   #compared(name: string): ComparedState {
     if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
     const place = join(this.#dir, name)
-    return { database: join(place, 'berth.db'), servers: join(place, SERVERS) }
+    const database = join(place, 'berth.db')
+    const isFile = lstatSync(database, { throwIfNoEntry: false })?.isFile() ?? false
+    const damage = isFile ? findDamage(database, { onlyReads: true }) : 'is no file'
+    if (damage !== null) throw badRequest(`The snapshot "${name}" is damaged: its database ${damage}.`)
+    return { database, servers: join(place, SERVERS) }
   }
 
   /** Removes a snapshot. @throws BerthError 404 */

@@ -20,6 +20,7 @@ beforeAll(async () => {
   berth = await testBerth()
   server = await berth.server()
   await berth.exec(server, 'echo own > note.txt; ln -s /etc outside')
+  await berth.call('POST', `/servers/${server}/projects`, { name: 'app' })
 })
 afterAll(() => berth?.[Symbol.asyncDispose]())
 
@@ -106,6 +107,23 @@ test.each([
   expect((await berth.exec(server, 'cat note.txt')).stdout).toBe('own\n')
 })
 
+test.each([
+  ['servers', 'id', "'../../elsewhere'"],
+  ['projects', 'id', "'..'"],
+  ['projects', 'server_id', "'a/../../elsewhere'"],
+  ['events', 'id', "x'2e2e'"],
+])('a snapshot with a path as an id is refused and not read: %s.%s', async (table, column, id) => {
+  const name = `an-id-${table}-${column}`
+  expect((await berth.control('POST', '/snapshots', { name })).status).toBe(201)
+  change(name, `UPDATE ${table} SET ${column} = ${id} WHERE rowid = (SELECT min(rowid) FROM ${table})`)
+  const message = `The snapshot "${name}" is damaged: its database has something in the column ${column} of ${table} that is no id.`
+  const restored = await berth.control('POST', `/snapshots/${name}/restore`, {})
+  expect([restored.status, restored.body.message]).toEqual([400, message])
+  const compared = await berth.control('GET', `/snapshots/${name}/diff`)
+  expect([compared.status, compared.body.message]).toEqual([400, message])
+  expect((await berth.exec(server, 'cat note.txt')).stdout).toBe('own\n')
+})
+
 test('a snapshot with a FIFO in place of the database is refused', async () => {
   expect((await berth.control('POST', '/snapshots', { name: 'fifo' })).status).toBe(201)
   const database = join(snapshotOf('fifo'), 'berth.db')
@@ -116,6 +134,9 @@ test('a snapshot with a FIFO in place of the database is refused', async () => {
     400,
     'The snapshot "fifo" is damaged: berth.db is neither a file nor a directory.',
   ])
+  const compared = await berth.control('GET', '/snapshots/fifo/diff')
+  const told = 'The snapshot "fifo" is damaged: its database is no file.'
+  expect([compared.status, compared.body.message]).toEqual([400, told])
 })
 
 test('what is no state is not taken from a snapshot, and links of servers are', async () => {
