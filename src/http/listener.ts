@@ -1,5 +1,5 @@
 import { StartupError } from '../errors.ts'
-import { type Connection, socketForServers } from '../runtime/connection.ts'
+import { type Connection, newSocketForServers } from '../runtime/connection.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { asLoopback, otherLoopback } from './loopback.ts'
 import type { Respond } from './request-log.ts'
@@ -161,7 +161,7 @@ function listenerOf(all: readonly [BoundListener, ...BoundListener[]], respond: 
       }),
     listenForServers() {
       if (forServers === null) {
-        const options = { ...LIMITS, unix: socketForServers(all[0].port) }
+        const options = { ...LIMITS, unix: newSocketForServers() }
         const server = Bun.serve({ ...options, ...handlersForServers() } as never) as Bun.Server<undefined>
         forServers = { server, options }
       }

@@ -1,3 +1,5 @@
+import { systemRandom } from './random.ts'
+
 /** A TCP connection to this process. */
 export interface Connection {
   /** The peer's IPv4 or IPv6 address. */
@@ -10,7 +12,9 @@ export interface Connection {
 }
 
 /**
- * Returns the unix socket (unix(7)), an abstract one, at which this process takes connections that it passes on for
- * servers to a port of its own. Nobody else sees where those come from.
+ * Makes up a unix socket (unix(7)), an abstract one, at which this process takes connections that it passes on for servers
+ * to a port of its own. Nobody else sees where those come from. Every user of the machine can take a name of such a socket,
+ * so nobody can tell this one beforehand.
  */
-export const socketForServers = (port: number): string => `\0berth/${process.pid}/${port}`
+export const newSocketForServers = (): string =>
+  `\0berth/${process.pid}/${Buffer.from(systemRandom.bytes(16)).toString('hex')}`

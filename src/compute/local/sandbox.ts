@@ -301,13 +301,11 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     const { id, relay, options } = this.#start
     const network = await this.#networkSetup?.finish()
     if (network === undefined || relay === null) return
+    await options.provide(id, network)
     const sockets = network.outboundSockets(options.machinePorts)
-    const open = async (): Promise<void> => {
-      this.#relayed = await relay.open(id, sockets, options.outbound)
-      // The sandbox may have ended meanwhile.
-      if (this.sandboxd.over) await this.#relayed.close()
-    }
-    await Promise.all([open(), options.provide(id, network)])
+    this.#relayed = await relay.open(id, sockets, options.outbound, network.socketsOfBerth)
+    // The sandbox may have ended meanwhile.
+    if (this.sandboxd.over) await this.#relayed.close()
   }
 
   /** Waits for the sandbox's end, whatever causes it, then removes everything that is left. */

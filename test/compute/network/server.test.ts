@@ -141,3 +141,38 @@ describe.skipIf(reason !== null)('what a server with its own network reaches', (
     expect((await berth.exec(other, serve('two'))).stdout).toBe('two')
   })
 })
+
+test.skipIf(reason !== null || own === undefined)(
+  'what takes the names of unix sockets that berth could use gets nothing of a server, and keeps none from starting',
+  async () => {
+    await using service = Bun.serve({
+      hostname: '0.0.0.0',
+      port: 0,
+      fetch: () => new Response('the machine'),
+    })
+    const flags = { isolation: 'bubblewrap', 'outbound-hosts': `${own}:${service.port}` }
+    await using berth = await testBerth({ flags })
+    // Any user of the machine may do this.
+    const { pid, base_url } = berth.info
+    let taken = 0
+    const squatters = [service.port, Number(new URL(base_url).port)].map((port) =>
+      Bun.listen({
+        unix: `\0berth/${pid}/${port}`,
+        socket: {
+          open(socket) {
+            taken += 1
+            socket.terminate()
+          },
+          data() {},
+        },
+      }),
+    )
+    try {
+      const server = await berth.server()
+      const { stdout } = await berth.exec(server, `curl -sS -m 8 http://${own}:${service.port}/ 2>&1`)
+      expect([stdout, taken]).toEqual(['the machine', 0])
+    } finally {
+      for (const squatter of squatters) squatter.stop(true)
+    }
+  },
+)

@@ -38,7 +38,7 @@ export class ServerNetwork {
   /** The blank UDP sockets that nobody has taken. */
   readonly #udp: { v4: number | null; v6: number | null }
   readonly #listeners = new Set<NetworkListener>()
-  readonly #forwarded = new Set<number>()
+  readonly #forwarded = new Map<number, ForwardTarget>()
   readonly #ends: EndedConnections | null
   #closed = false
   #unredirected: string | null = null
@@ -207,7 +207,15 @@ export class ServerNetwork {
   forward(port: number, target: ForwardTarget): void {
     if (this.#forwarded.has(port)) return
     for (const host of this.hasIPv6 ? HOSTS : HOSTS.slice(0, 1)) this.listen(port, host, forwardTo(target))
-    this.#forwarded.add(port)
+    this.#forwarded.set(port, target)
+  }
+
+  /** The unix sockets of berth to which `forward` leads, by port. */
+  get socketsOfBerth(): Readonly<Record<number, string>> {
+    const all = [...this.#forwarded].flatMap(([port, target]) =>
+      'unix' in target ? [[port, target.unix]] : [],
+    )
+    return Object.fromEntries(all)
   }
 
   /**

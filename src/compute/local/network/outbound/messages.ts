@@ -21,6 +21,8 @@ export type ToRelay =
       readonly serverId: string
       readonly sockets: readonly RelayedSocket[]
       readonly settings: OutboundSettings
+      /** The unix sockets at which berth takes connections of servers to ports of its own, by port. */
+      readonly socketsOfBerth: Readonly<Record<number, string>>
     }
   | { readonly kind: 'settings'; readonly server: number; readonly settings: OutboundSettings }
   | { readonly kind: 'fault'; readonly server: number; readonly fault: NetworkFault | null }

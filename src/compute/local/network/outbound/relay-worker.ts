@@ -44,8 +44,8 @@ function runRelay(scope: WorkerScope): void {
   const act = async (message: ToRelay): Promise<void> => {
     const { kind, server: id } = message
     if (kind === 'open') {
-      const { serverId, settings, sockets } = message
-      const opened = new RelayedServer(commons, serverId, settings, (refused) =>
+      const { serverId, settings, socketsOfBerth, sockets } = message
+      const opened = new RelayedServer(commons, serverId, settings, socketsOfBerth, (refused) =>
         scope.postMessage({ kind: 'refused', server: id, ...refused }),
       )
       servers.set(id, opened)

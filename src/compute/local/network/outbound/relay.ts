@@ -59,12 +59,14 @@ export class OutboundRelay {
    *
    * @param serverId the server's id, for remedies
    * @param sockets belong to the relay from now on, which closes them
+   * @param socketsOfBerth the unix sockets at which berth takes connections of servers to ports of its own, by port
    * @throws Error if a descriptor is no such socket
    */
   async open(
     serverId: string,
     sockets: readonly RelayedSocket[],
     settings: OutboundSettings,
+    socketsOfBerth: Readonly<Record<number, string>> = {},
   ): Promise<RelayedOutbound> {
     this.warmUp()
     this.#duplicate ??= loadDuplicate()
@@ -73,6 +75,7 @@ export class OutboundRelay {
       serverId,
       sockets,
       settings,
+      socketsOfBerth,
       duplicate: this.#duplicate,
       post: (message) => this.#worker?.postMessage({ ...message, server } as ToRelay),
       onClosed: () => this.#servers.delete(server),
@@ -145,6 +148,7 @@ interface RelayedOutboundOptions {
   /** Belong to it; the Worker gets duplicates. */
   sockets: readonly RelayedSocket[]
   settings: OutboundSettings
+  socketsOfBerth: Readonly<Record<number, string>>
   duplicate(fd: number): number
   post(message: Message): void
   onClosed(): void
@@ -179,10 +183,10 @@ export class RelayedOutbound implements OutboundControl {
    * @throws Error if a descriptor is no such socket
    */
   begin(): Promise<void> {
-    const { serverId, sockets, duplicate } = this.#options
+    const { serverId, sockets, socketsOfBerth, duplicate } = this.#options
     // A Worker closes what it has taken when it ends.
     const own = sockets.map((socket) => ({ ...socket, fd: duplicate(socket.fd) }))
-    return this.request({ kind: 'open', serverId, sockets: own, settings: this.#settings })
+    return this.request({ kind: 'open', serverId, sockets: own, settings: this.#settings, socketsOfBerth })
   }
 
   /** Begins again with a new Worker. With that, all that the last one had not confirmed is in effect. */

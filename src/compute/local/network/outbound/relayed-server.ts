@@ -1,4 +1,3 @@
-import { socketForServers } from '../../../../runtime/connection.ts'
 import type { NameResolver } from '../../../../runtime/name-resolver.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound-control.ts'
@@ -42,6 +41,7 @@ type Socket = Bun.Socket<Connection>
 export class RelayedServer {
   readonly #commons: RelayCommons
   readonly #serverId: string
+  readonly #socketsOfBerth: Readonly<Record<number, string>>
   readonly #report: (refused: RefusedDestination) => void
   readonly #names: NameServer
   readonly #connections = new Set<Connection>()
@@ -57,10 +57,12 @@ export class RelayedServer {
     commons: RelayCommons,
     serverId: string,
     settings: OutboundSettings,
+    socketsOfBerth: Readonly<Record<number, string>>,
     report: (refused: RefusedDestination) => void,
   ) {
     this.#commons = commons
     this.#serverId = serverId
+    this.#socketsOfBerth = socketsOfBerth
     this.#policy = new OutboundPolicy(settings, serverId)
     this.#report = report
     this.#names = new NameServer(
@@ -260,11 +262,10 @@ export class RelayedServer {
           else if (proxied?.head === null) tunnel.respond('HTTP/1.1 200 Connection Established\r\n\r\n')
         }
         const { address, port } = destination
-        const dialAddress = (): void => tunnel.dial({ hostname: address, port }, onFailed, onOpen)
         // At berth's own port, a connection of the relay would look like one of this machine's programs. So it takes the
         // way that berth gives servers, which no other port has.
-        if (this.#policy.isOwn(address)) tunnel.dial({ unix: socketForServers(port) }, dialAddress, onOpen)
-        else dialAddress()
+        const unix = this.#policy.isOwn(address) ? this.#socketsOfBerth[port] : undefined
+        tunnel.dial(unix === undefined ? { hostname: address, port } : { unix }, onFailed, onOpen)
       }
       if (late === 0) begin()
       else setTimeout(begin, late)
