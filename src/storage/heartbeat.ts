@@ -6,8 +6,9 @@ import {
   ftruncateSync,
   openSync,
   readdirSync,
-  readFileSync,
+  readSync,
   rmSync,
+  type Stats,
   statfsSync,
   statSync,
   writeSync,
@@ -23,6 +24,9 @@ const TMPFS = 0x0102_1994
 
 /** Bytes of the time at the start of the file. The path of the data directory follows. */
 const TIME_BYTES = 8
+
+/** Most bytes of a path (PATH_MAX of limits.h). */
+const PATH_BYTES = 4_096
 
 /** A time that a kill of this process leaves behind, noted without a system call or a write to a disk. */
 export interface Heartbeat {
@@ -66,8 +70,7 @@ function openFile(path: string, dataDir: string): OpenHeartbeat | null {
   const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
   try {
     const stat = fstatSync(fd)
-    // Anybody may have made a file of this name.
-    if (!stat.isFile() || stat.nlink !== 1 || stat.uid !== process.getuid?.()) return null
+    if (!isOwn(stat)) return null
     if (stat.size < TIME_BYTES) writeSync(fd, new Uint8Array(TIME_BYTES), 0, TIME_BYTES, 0)
     const written = writeSync(fd, dataDir, TIME_BYTES)
     ftruncateSync(fd, TIME_BYTES + written)
@@ -106,7 +109,7 @@ export function findAbandonedHeartbeats(): AbandonedHeartbeat[] {
   return names.flatMap((name) => {
     const path = join(MEMORY_DIR, name)
     try {
-      const dataDir = readFileSync(path).subarray(TIME_BYTES).toString()
+      const dataDir = readDataDir(path)
       return dataDir === '' || existsSync(dataDir) ? [] : [{ path, dataDir }]
     } catch {
       // Another berth has removed it, or another user has made it.
@@ -114,6 +117,22 @@ export function findAbandonedHeartbeats(): AbandonedHeartbeat[] {
     }
   })
 }
+
+/** Returns the data directory in a heartbeat's file; an empty text if it is no file of this user. */
+function readDataDir(path: string): string {
+  // Opening a FIFO would otherwise wait for ever.
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    if (!isOwn(fstatSync(fd))) return ''
+    const bytes = Buffer.alloc(PATH_BYTES)
+    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, PATH_BYTES, TIME_BYTES))
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Reports whether something is a file of this user. Anybody may have made one of any name. */
+const isOwn = (stat: Stats): boolean => stat.isFile() && stat.nlink === 1 && stat.uid === process.getuid?.()
 
 /** The start of the names of this user's files. */
 const prefix = (): string => `berth-${process.getuid?.() ?? 0}-`

@@ -53,6 +53,24 @@ test.skipIf(skip)('nothing is left by an orderly end, nor by a kill once the dir
   expect(filesOf(join(folder, 'next'))).toEqual([])
 })
 
+test.skipIf(skip)('what others put beside it keeps nobody waiting, nor is it taken for one', () => {
+  const planted = join('/dev/shm', `berth-${process.getuid?.()}-planted`)
+  expect(Bun.spawnSync(['mkfifo', planted]).exitCode).toBe(0)
+  try {
+    const module = JSON.stringify(join(import.meta.dir, '../../src/storage/heartbeat.ts'))
+    const script = `const { findAbandonedHeartbeats } = await import(${module})
+    console.log(findAbandonedHeartbeats().some(({ path }) => path === ${JSON.stringify(planted)}))`
+    // In a process of its own: one that waits for a FIFO can be ended from outside only.
+    const { stdout, exitCode } = Bun.spawnSync([process.execPath, '-e', script], {
+      timeout: 5_000,
+      killSignal: 'SIGKILL',
+    })
+    expect([exitCode, stdout.toString()]).toEqual([0, 'false\n'])
+  } finally {
+    rmSync(planted)
+  }
+})
+
 test.skipIf(skip)('a link that somebody put at its place is not followed', () => {
   const dir = directory('planted')
   const heartbeat = opened(dir)
