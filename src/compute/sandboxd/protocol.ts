@@ -136,8 +136,11 @@ export interface SandboxdConfiguration {
   /** First 24 hex digits of every command's INVOCATION_ID: data directory and server. */
   marker: string
   confinement: Confinement
-  /** Limits that sandboxd has to enforce itself, for lack of a cgroup. */
-  watch: { memoryBytes?: number; processes?: number }
+  /**
+   * Limits that sandboxd has to enforce itself, for lack of a cgroup: `netlinkBytes`, of unread data in netlink sockets
+   * of the server's own network, because no cgroup counts it.
+   */
+  watch: { memoryBytes?: number; processes?: number; netlinkBytes?: number }
   /** Resource limits to set on every command. */
   rlimits: { processes?: number; fileBytes?: number }
   /** Whether berth sends terminals over `DESCRIPTORS_FD`, because sandboxd cannot open any. */

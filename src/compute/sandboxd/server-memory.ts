@@ -14,7 +14,7 @@ interface MemoryHolder {
 }
 
 /** A server's memory. */
-interface ServerMemory {
+export interface ServerMemory {
   readonly bytes: number
   readonly holders: readonly MemoryHolder[]
 }
@@ -28,7 +28,7 @@ export interface PrivateMemory {
    * semaphores and queues are not counted.
    */
   readonly ownSegments: boolean
-  /** Measures the Unix sockets of the server's own network; null if it has none. */
+  /** Measures the sockets of the server's own network; null if it has none. */
   readonly sockets: SocketMeter | null
   /** Whether the filter of system calls keeps programs from hiding their descriptors. */
   readonly descriptorsShown: boolean
@@ -46,8 +46,8 @@ const MESSAGE_BYTES = 64
 /**
  * Measures a server's memory: what its processes have mapped and their page tables, and what no process needs to have
  * mapped to hold it: files in memory that have no name (memfd_create(2), or deleted), System V objects, which outlive
- * their process, the file systems in memory, and unread data in Unix sockets. What several processes share is counted
- * once.
+ * their process, the file systems in memory, and unread data in Unix, UDP and netlink sockets. What several processes share
+ * is counted once.
  *
  * Looks at more than the processes' own figures only if the machine has enough such memory for the limit to be exceeded.
  */
@@ -76,9 +76,7 @@ export function measureMemory(
     const held = statUnnamedFiles(links ?? [], devices)
     if (shared > 0) addMappedFiles(directory, devices, held)
     for (const [file, bytes] of held) files.set(file, Math.max(bytes, files.get(file) ?? 0))
-    const inSockets = new Set(links?.map(({ target }) => target).filter((target) => unread.has(target)))
-    const socketBytes = sum([...inSockets].map((target) => unread.get(target) ?? 0))
-    return { bytes: own + Math.max(shared, sum([...held.values()])) + socketBytes, end }
+    return { bytes: own + Math.max(shared, sum([...held.values()])) + bytesInSockets(links, unread), end }
   })
   for (const { id, bytes, attached } of segments) {
     if (!attached) holders.push({ bytes, end: () => libc.removeObject('segment', id) })
@@ -88,6 +86,28 @@ export function measureMemory(
   const shared = [...files.values(), ...objects, ...mounts.map(usedBytes)]
   const hiding = holders.filter(({ hides }) => hides).map(({ bytes }) => bytes)
   return { bytes: own + sum([...shared, ...unread.values(), ...hiding]), holders }
+}
+
+/**
+ * Measures what the netlink sockets of a network of the server's own hold.
+ *
+ * @param find lists the server's processes; called only if they exceed the limit
+ */
+export function measureNetlink(find: () => number[], limit: number, sockets: SocketMeter): ServerMemory {
+  const unread = sockets.measureNetlink()
+  const bytes = sum([...unread.values()])
+  if (bytes <= limit) return { bytes, holders: [] }
+  const holders = find().map((pid) => ({
+    bytes: bytesInSockets(readDescriptors(liveDirectory(pid)), unread),
+    end: () => signal(pid, 'SIGKILL'),
+  }))
+  return { bytes, holders }
+}
+
+/** Returns the unread data in the sockets of a process. */
+function bytesInSockets(links: readonly DescriptorLink[] | null, unread: SocketMemory): number {
+  const found = new Set(links?.map(({ target }) => target).filter((target) => unread.has(target)))
+  return sum([...found].map((target) => unread.get(target) ?? 0))
 }
 
 /** What a process has mapped, in bytes. */

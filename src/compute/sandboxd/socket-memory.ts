@@ -28,15 +28,30 @@ const RECEIVED_BYTES = 64 * 1024
 const SMALLEST_MESSAGE = 768
 const DEFAULT_SENT = 425_984
 
-/** Bytes that a Unix socket's data takes in the kernel, by `socket:[INODE]`, as links in /proc/PID/fd name it. */
+/** What /proc/net shows of datagrams that nobody has read: the file, and in which columns the bytes and the inode are. */
+const NETLINK_LIST = { path: '/proc/net/netlink', read: (text = '') => Number(text), bytes: 4, inode: 9 }
+const UDP_LISTS = ['udp', 'udp6', 'udplite', 'udplite6'].map((name) => ({
+  path: `/proc/net/${name}`,
+  // Sent and received bytes, hexadecimal.
+  read: (text = '') => Number.parseInt(text.split(':')[1] ?? '', 16),
+  bytes: 4,
+  inode: 9,
+}))
+
+/** Bytes of a page of memory at most. */
+const PAGE_BYTES = 65_536
+
+/** Bytes that a socket's data takes in the kernel, by `socket:[INODE]`, as links in /proc/PID/fd name it. */
 export type SocketMemory = ReadonlyMap<string, number>
 
-/** Measures what the Unix sockets of this process's network hold: data that nobody has read. */
+/** Measures what Unix, UDP and netlink sockets of this process's network hold: data that nobody has read. */
 export interface SocketMeter {
-  /** Returns a bound of the bytes, for the cost of reading a file. */
+  /** Returns a bound of the bytes, for the cost of reading two files. */
   most(): number
   /** Asks the kernel about each socket; empty if it does not answer. */
   measure(): SocketMemory
+  /** The same of netlink sockets alone, whose data no cgroup counts. */
+  measureNetlink(): SocketMemory
 }
 
 /** Loads the C library. Throws if there is none. */
@@ -48,9 +63,16 @@ export function loadSocketMeter(): SocketMeter {
   })
   const mostSent = Math.max(DEFAULT_SENT, 2 * (numberIn('/proc/sys/net/core/wmem_max') ?? 0))
   return {
-    most: () => (numberIn('/proc/net/sockstat') ?? 0) * mostSent,
+    most() {
+      const counts = readTextOrNull('/proc/net/sockstat') ?? ''
+      const sockets = Number(/\d+/.exec(counts)?.[0] ?? 0)
+      // Of the whole machine.
+      const udpPages = Number(/^UDP:.* mem (\d+)/m.exec(counts)?.[1] ?? 0)
+      return sockets * mostSent + udpPages * PAGE_BYTES + sumOf(readList(NETLINK_LIST))
+    },
+    measureNetlink: () => readList(NETLINK_LIST),
     measure() {
-      const found = new Map<string, number>()
+      const found = new Map([NETLINK_LIST, ...UDP_LISTS].flatMap((list) => [...readList(list)]))
       const socket = libc.socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
       if (socket < 0) return found
       try {
@@ -110,6 +132,19 @@ function bytesOf(view: DataView, start: number, end: number): number {
   // The sender accounts for what it has sent; once it is closed, only the length of the data is known.
   return written + (peer === 0 ? Math.min(queued * SMALLEST_MESSAGE, Math.max(2 * queued, DEFAULT_SENT)) : 0)
 }
+
+/** Returns the sockets of a list in /proc/net that hold data. */
+function readList({ path, read, bytes, inode }: typeof NETLINK_LIST): Map<string, number> {
+  const [, ...lines] = (readTextOrNull(path) ?? '').trimEnd().split('\n')
+  const sockets = lines.map((line) => line.trim().split(/\s+/))
+  return new Map(
+    sockets
+      .map((columns): [string, number] => [`socket:[${columns[inode]}]`, read(columns[bytes])])
+      .filter(([, size]) => size > 0),
+  )
+}
+
+const sumOf = (memory: SocketMemory): number => [...memory.values()].reduce((total, one) => total + one, 0)
 
 /** Returns the first number in a file; null if it cannot be read. */
 function numberIn(path: string): number | null {

@@ -2,7 +2,7 @@ import { readMarker } from '../find-processes.ts'
 import { killAll } from '../terminate.ts'
 import type { Libc } from './libc.ts'
 import type { SandboxdConfiguration } from './protocol.ts'
-import { measureMemory, type PrivateMemory } from './server-memory.ts'
+import { measureMemory, measureNetlink, type PrivateMemory, type ServerMemory } from './server-memory.ts'
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 500
@@ -19,7 +19,7 @@ interface WatchdogOptions {
 }
 
 /**
- * Enforces a server's memory and process limits if no cgroup does: ends what holds the most memory, or the command with
+ * Enforces those of a server's memory and process limits that no cgroup does: ends what holds the most memory, or the command with
  * the most processes. Looks only while the server has processes, and once more: an idle server costs nothing.
  */
 export class Watchdog {
@@ -37,23 +37,31 @@ export class Watchdog {
 
   async #look(): Promise<void> {
     const { configuration, libc, privateMemory, find, commandsRun } = this.#options
-    const { processes, memoryBytes } = configuration.watch
-    const pids = find()
-    if (pids.length === 0 && !commandsRun()) this.#rest()
-    if (processes !== undefined && pids.length > processes) await endLargestCommand(find)
-    if (memoryBytes === undefined) return
-    const { bytes, holders } = measureMemory(pids, memoryBytes, privateMemory, libc)
-    let left = bytes
-    for (const holder of [...holders].sort((a, b) => b.bytes - a.bytes)) {
-      if (left <= memoryBytes) return
-      holder.end()
-      left -= holder.bytes
-    }
+    const { processes, memoryBytes, netlinkBytes } = configuration.watch
+    // A look at netlink sockets alone is cheap, unlike one at processes.
+    const countsProcesses = processes !== undefined || memoryBytes !== undefined
+    const pids = countsProcesses || !commandsRun() ? find() : null
+    if (pids?.length === 0 && !commandsRun()) this.#rest()
+    if (processes !== undefined && (pids?.length ?? 0) > processes) await endLargestCommand(find)
+    if (memoryBytes !== undefined)
+      endHolders(measureMemory(pids ?? [], memoryBytes, privateMemory, libc), memoryBytes)
+    else if (netlinkBytes !== undefined && privateMemory.sockets !== null)
+      endHolders(measureNetlink(find, netlinkBytes, privateMemory.sockets), netlinkBytes)
   }
 
   #rest(): void {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
+  }
+}
+
+/** Ends what holds the most memory until the rest is within a limit: everything, if nothing of it holds enough. */
+function endHolders({ bytes, holders }: ServerMemory, limit: number): void {
+  let left = bytes
+  for (const holder of [...holders].sort((a, b) => b.bytes - a.bytes)) {
+    if (left <= limit) return
+    holder.end()
+    left -= holder.bytes
   }
 }
 

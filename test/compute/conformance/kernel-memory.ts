@@ -39,6 +39,35 @@ const SOCKETS = `
   sleep 20;
 `
 
+/** Asks the kernel for the loopback interface (RTM_GETLINK), and does not read what 4,000 sockets get as answers. */
+const NETLINK = `
+  use Socket;
+  my $asked = pack("LSSLL CCSlLL", 32, 18, 1, 1, 0, 0, 0, 0, 1, 0, 0) x 100;
+  for $n (1..4000) {
+    socket(my $socket, 16, 3, 0) or last;
+    setsockopt($socket, SOL_SOCKET, SO_RCVBUF, 2**22);
+    send($socket, $asked, 0x40, pack("SSLL", 16, 0, 0, 0)) for 1..10;
+    push @kept, $socket;
+    select(undef, undef, undef, 0.02);
+  }
+  sleep 20;
+`
+
+/** Sends 20 datagrams of 50,000 bytes to each of 2,000 sockets, which does not read them. */
+const UDP = `
+  use Socket;
+  socket(my $from, AF_INET, SOCK_DGRAM, 0);
+  for $n (1..2000) {
+    socket(my $to, AF_INET, SOCK_DGRAM, 0) or last;
+    setsockopt($to, SOL_SOCKET, SO_RCVBUF, 2**22);
+    bind($to, pack_sockaddr_in(0, inet_aton("127.0.0.1")));
+    send($from, "x" x 50000, 0x40, getsockname($to)) for 1..20;
+    push @kept, $to;
+    select(undef, undef, undef, 0.01);
+  }
+  sleep 20;
+`
+
 /** Writes 600 MiB into a file in memory. */
 const FILE = `$fd = syscall(${MEMFD_CREATE}, my $name = "x", 0); open($out, ">&=", $fd); $piece = "x" x 2**20; for (1..600) { syswrite($out, $piece); select(undef, undef, undef, 0.01) } sleep 20`
 
@@ -71,6 +100,18 @@ export function kernelMemoryTests(name: Isolation, { memory }: Enforced): void {
       'data in Unix sockets that nobody reads',
       limited && (memory === 'cgroup' || name === 'bubblewrap'),
       () => `ulimit -n $(ulimit -Hn); exec perl -e '${SOCKETS}'`,
+    ],
+    // No cgroup counts it.
+    [
+      'messages in netlink sockets that nobody reads',
+      limited && name === 'bubblewrap',
+      () => `ulimit -n $(ulimit -Hn); exec perl -e '${NETLINK}'`,
+    ],
+    // A cgroup gives data in connections a limit of its own.
+    [
+      'data in UDP sockets that nobody reads',
+      limited && name === 'bubblewrap' && memory === 'watchdog',
+      () => `ulimit -n $(ulimit -Hn); exec perl -e '${UDP}'`,
     ],
     [
       'a file in memory of a process that hides its descriptors',
