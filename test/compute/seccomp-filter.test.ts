@@ -24,7 +24,7 @@ const [OWN, OTHER] = [4711n, 4712n]
 
 const ABSENT = [
   ...['add_key', 'request_key', 'keyctl'],
-  ...['io_uring_setup', 'io_uring_enter', 'io_uring_register'],
+  ...['io_setup', 'io_uring_setup', 'io_uring_enter', 'io_uring_register'],
 ]
 
 /** The Linux headers of this machine, by the architecture whose numbers they have. */

@@ -4,7 +4,9 @@ import { existsSync } from 'node:fs'
  * The system calls that a server's commands may not make, as a filter program for seccomp(2).
  *
  * It closes what namespaces do not separate: kernel keyrings belong to the user, whatever namespace asks, and sockets
- * of virtual machines (vsock) reach the host. io_uring makes system calls that no filter sees; programs do without.
+ * of virtual machines (vsock) reach the host. io_uring makes system calls that no filter sees; programs do without. So they
+ * do without asynchronous I/O of the older kind (io_setup): the machine has so many requests for all (fs.aio-max-nr), and one
+ * call takes them.
  *
  * It also protects sandboxd, which has the same user as the commands: they could have it run last or open no file, and
  * then exceed limits that it enforces.
@@ -37,10 +39,10 @@ interface Architecture {
 const IO_URING = [425, 426, 427]
 
 const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>> = {
-  // add_key, request_key, keyctl; numbers from 2^30 on are x32's.
+  // add_key, request_key, keyctl, io_setup; numbers from 2^30 on are x32's.
   x64: {
     audit: 0xc000003e,
-    absent: [248, 249, 250, ...IO_URING],
+    absent: [248, 249, 250, 206, ...IO_URING],
     socket: 41,
     socketpair: 53,
     limit: 302,
@@ -61,7 +63,7 @@ const ARCHITECTURES: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>
   },
   arm64: {
     audit: 0xc00000b7,
-    absent: [217, 218, 219, ...IO_URING],
+    absent: [217, 218, 219, 0, ...IO_URING],
     socket: 198,
     socketpair: 199,
     limit: 261,
