@@ -14,8 +14,11 @@ import type { GroupUsage, Limiter, LimitGroup, ShownGroup } from './limiter.ts'
 /** Processes and threads of berth's own in each sandbox, which do not count against the server. */
 const OWN_PROCESSES = 24
 
-/** The part of a server's memory that unread data in netlink sockets may take in addition: a group does not count it. */
-const NETLINK_SHARE = 4
+/**
+ * The part of a server's memory that unread data in TCP, UDP and netlink sockets may take. A group counts some of it: one
+ * of version 1 up to a quarter.
+ */
+const SOCKETS_SHARE = 1 / 2
 
 /** Milliseconds that a group whose processes have just ended may take to become empty. */
 const EMPTY_MS = 1000
@@ -94,7 +97,7 @@ export class CgroupLimiter implements Limiter {
       sandboxd: {
         watch: {
           ...(this.#bases.memory
-            ? { netlinkBytes: Math.floor(limits.memoryBytes / NETLINK_SHARE) }
+            ? { socketBytes: Math.floor(limits.memoryBytes * SOCKETS_SHARE) }
             : pick(sandboxd.watch, 'memoryBytes')),
           ...(this.#bases.processes ? {} : pick(sandboxd.watch, 'processes')),
         },

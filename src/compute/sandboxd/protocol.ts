@@ -137,10 +137,10 @@ export interface SandboxdConfiguration {
   marker: string
   confinement: Confinement
   /**
-   * Limits that sandboxd has to enforce itself, for lack of a cgroup: `netlinkBytes`, of unread data in netlink sockets
-   * of the server's own network, because no cgroup counts it.
+   * Limits that sandboxd has to enforce itself, for lack of a cgroup: `socketBytes`, of unread data in TCP, UDP and
+   * netlink sockets of the server's own network, because a cgroup does not count all of it.
    */
-  watch: { memoryBytes?: number; processes?: number; netlinkBytes?: number }
+  watch: { memoryBytes?: number; processes?: number; socketBytes?: number }
   /** Resource limits to set on every command. */
   rlimits: { processes?: number; fileBytes?: number }
   /** Whether berth sends terminals over `DESCRIPTORS_FD`, because sandboxd cannot open any. */

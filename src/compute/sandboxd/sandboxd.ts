@@ -164,8 +164,8 @@ class Sandboxd {
     if (rlimits.fileBytes !== undefined) libc.limit('fileBytes', rlimits.fileBytes)
     if (rlimits.processes !== undefined) libc.limit('processes', rlimits.processes)
     adoptOrphans(libc, () => this.#childPids())
-    const watchesNetlink = watch.netlinkBytes !== undefined && configuration.sendsSockets
-    if (watch.memoryBytes !== undefined || watch.processes !== undefined || watchesNetlink) {
+    const watchesSockets = watch.socketBytes !== undefined && configuration.sendsSockets
+    if (watch.memoryBytes !== undefined || watch.processes !== undefined || watchesSockets) {
       this.#watchdog = new Watchdog({
         configuration,
         libc,

@@ -46,8 +46,7 @@ const MESSAGE_BYTES = 64
 /**
  * Measures a server's memory: what its processes have mapped and their page tables, and what no process needs to have
  * mapped to hold it: files in memory that have no name (memfd_create(2), or deleted), System V objects, which outlive
- * their process, the file systems in memory, and unread data in Unix, UDP and netlink sockets. What several processes share
- * is counted once.
+ * their process, the file systems in memory, and unread data in sockets. What several processes share is counted once.
  *
  * Looks at more than the processes' own figures only if the machine has enough such memory for the limit to be exceeded.
  */
@@ -89,12 +88,14 @@ export function measureMemory(
 }
 
 /**
- * Measures what the netlink sockets of a network of the server's own hold.
+ * Measures what a network of the server's own holds that a cgroup does not count, and some that it does.
  *
  * @param find lists the server's processes; called only if they exceed the limit
  */
-export function measureNetlink(find: () => number[], limit: number, sockets: SocketMeter): ServerMemory {
-  const unread = sockets.measureNetlink()
+export function measureSockets(find: () => number[], limit: number, sockets: SocketMeter): ServerMemory {
+  const most = sockets.most()
+  if (most <= limit) return { bytes: most, holders: [] }
+  const unread = sockets.measureUncounted()
   const bytes = sum([...unread.values()])
   if (bytes <= limit) return { bytes, holders: [] }
   const holders = find().map((pid) => ({

@@ -2,7 +2,7 @@ import { readMarker } from '../find-processes.ts'
 import { killAll } from '../terminate.ts'
 import type { Libc } from './libc.ts'
 import type { SandboxdConfiguration } from './protocol.ts'
-import { measureMemory, measureNetlink, type PrivateMemory, type ServerMemory } from './server-memory.ts'
+import { measureMemory, measureSockets, type PrivateMemory, type ServerMemory } from './server-memory.ts'
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 500
@@ -37,16 +37,16 @@ export class Watchdog {
 
   async #look(): Promise<void> {
     const { configuration, libc, privateMemory, find, commandsRun } = this.#options
-    const { processes, memoryBytes, netlinkBytes } = configuration.watch
-    // A look at netlink sockets alone is cheap, unlike one at processes.
+    const { processes, memoryBytes, socketBytes } = configuration.watch
+    // A look at sockets alone is cheap, unlike one at processes.
     const countsProcesses = processes !== undefined || memoryBytes !== undefined
     const pids = countsProcesses || !commandsRun() ? find() : null
     if (pids?.length === 0 && !commandsRun()) this.#rest()
     if (processes !== undefined && (pids?.length ?? 0) > processes) await endLargestCommand(find)
     if (memoryBytes !== undefined)
       endHolders(measureMemory(pids ?? [], memoryBytes, privateMemory, libc), memoryBytes)
-    else if (netlinkBytes !== undefined && privateMemory.sockets !== null)
-      endHolders(measureNetlink(find, netlinkBytes, privateMemory.sockets), netlinkBytes)
+    else if (socketBytes !== undefined && privateMemory.sockets !== null)
+      endHolders(measureSockets(find, socketBytes, privateMemory.sockets), socketBytes)
   }
 
   #rest(): void {

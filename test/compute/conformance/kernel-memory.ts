@@ -68,6 +68,37 @@ const UDP = `
   sleep 20;
 `
 
+/** Has the kernel report when it has sent what a socket sends, with a copy: SO_TIMESTAMPING of socket(7). */
+const REPORTED = 'setsockopt($from, SOL_SOCKET, SO_RCVBUF, 2**22); setsockopt($from, SOL_SOCKET, 37, 18)'
+
+/** Sends 20 datagrams of 50,000 bytes from each of 2,000 sockets, and does not read the reports. */
+const UDP_REPORTS = `
+  use Socket;
+  socket(my $to, AF_INET, SOCK_DGRAM, 0); bind($to, pack_sockaddr_in(0, inet_aton("127.0.0.1")));
+  setsockopt($to, SOL_SOCKET, SO_RCVBUF, 1);
+  for $n (1..2000) {
+    socket(my $from, AF_INET, SOCK_DGRAM, 0) or last; ${REPORTED};
+    send($from, "x" x 50000, 0x40, getsockname($to)) for 1..20;
+    push @kept, $from;
+    select(undef, undef, undef, 0.01);
+  }
+  sleep 20;
+`
+
+/** Sends 50,000 bytes 20 times over each of 2,000 connections, reads them, and does not read the reports. */
+const TCP_REPORTS = `
+  use Socket;
+  socket(my $all, AF_INET, SOCK_STREAM, 0); bind($all, pack_sockaddr_in(0, inet_aton("127.0.0.1"))); listen($all, 9);
+  for $n (1..2000) {
+    socket(my $from, AF_INET, SOCK_STREAM, 0) or last; connect($from, getsockname($all)); accept(my $to, $all) or last;
+    ${REPORTED};
+    for (1..20) { send($from, "x" x 50000, 0x40); sysread($to, my $read, 100000) }
+    push @kept, $from, $to;
+    select(undef, undef, undef, 0.01);
+  }
+  sleep 20;
+`
+
 /** Writes 600 MiB into a file in memory. */
 const FILE = `$fd = syscall(${MEMFD_CREATE}, my $name = "x", 0); open($out, ">&=", $fd); $piece = "x" x 2**20; for (1..600) { syswrite($out, $piece); select(undef, undef, undef, 0.01) } sleep 20`
 
@@ -107,6 +138,14 @@ export function kernelMemoryTests(name: Isolation, { memory }: Enforced): void {
       limited && name === 'bubblewrap',
       () => `ulimit -n $(ulimit -Hn); exec perl -e '${NETLINK}'`,
     ],
+    ...[
+      ['reports of sent datagrams that nobody reads', UDP_REPORTS] as const,
+      ['reports of sent data of connections that nobody reads', TCP_REPORTS] as const,
+    ].map(([what, script]): (typeof ways)[number] => [
+      what,
+      limited && name === 'bubblewrap',
+      () => `ulimit -n $(ulimit -Hn); exec perl -e '${script}'`,
+    ]),
     // A cgroup gives data in connections a limit of its own.
     [
       'data in UDP sockets that nobody reads',
