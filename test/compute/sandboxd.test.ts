@@ -30,7 +30,13 @@ const CONFIGURATION: SandboxdConfiguration = {
   env: { PATH: TEST_PATH },
   // sandboxd ends all processes of its marker when it ends, those of another run of this file too.
   marker: randomBytes(12).toString('hex'),
-  confinement: { systemCalls: false, unixSockets: false, setIdBits: false, procWrites: false },
+  confinement: {
+    systemCalls: false,
+    unixSockets: false,
+    setIdBits: false,
+    procWrites: false,
+    abstractSockets: false,
+  },
   watch: {},
   rlimits: {},
   receivesTerminals: false,

@@ -3,7 +3,13 @@ import { confine } from '../../src/compute/sandboxd/confinement.ts'
 // Runs the program of its arguments where no isolation can be had: the kernel nests 16 Landlock domains and no more, and lets
 // nobody in one mount anything.
 for (let domain = 0; domain < 16; domain += 1)
-  confine({ systemCalls: false, unixSockets: false, setIdBits: false, procWrites: true })
+  confine({
+    systemCalls: false,
+    unixSockets: false,
+    setIdBits: false,
+    procWrites: true,
+    abstractSockets: false,
+  })
 const [, , ...argv] = process.argv
 const child = Bun.spawn(argv, { stdio: ['inherit', 'inherit', 'inherit'] })
 process.exit(await child.exited)

@@ -31,6 +31,9 @@ const MAX_TMP_BYTES = 2 ** 31
 /** Size of /tmp in the sandbox that the probe makes, bytes. */
 const PROBE_TMP_BYTES = 2 ** 24
 
+const ABSTRACT_SOCKETS_NOTE =
+  "commands reach abstract Unix sockets of the user's programs, since there is no network of their own, and no Landlock of Linux 6.12 or later"
+
 /** In a user namespace that bwrap does not make: no further ones below it. bwrap writes it as `KernelSettings`. */
 const NO_NAMESPACES: [path: string, contents: Uint8Array] = [
   '/proc/sys/user/max_user_namespaces',
@@ -70,7 +73,7 @@ export class BubblewrapIsolation implements LocalIsolation {
     const mounts = { shared, hostname, workspace: dataDir, memoryDirectoryBytes: PROBE_TMP_BYTES, groups: [] }
     for (;;) {
       const { code, said } = await runOnce(this.#plan(program, mounts, null, command))
-      if (code === 0) return { available: true, network: this.#support.network, notes: this.#support.notes }
+      if (code === 0) return { available: true, network: this.#support.network, notes: await this.#notes() }
       if (!this.#support.reduce(said)) return { available: false, ...explainFailure(said) }
     }
   }
@@ -121,6 +124,7 @@ export class BubblewrapIsolation implements LocalIsolation {
           process.getuid?.() === 0 &&
           user === null &&
           (await import('../sandboxd/confinement.ts')).canForbidProcWrites(),
+        abstractSockets: this.#support.network === 'shared' && (await canHideSockets()),
       },
     }
   }
@@ -156,10 +160,19 @@ export class BubblewrapIsolation implements LocalIsolation {
     }
   }
 
+  async #notes(): Promise<string[]> {
+    const shown = this.#support.network === 'shared' && !(await canHideSockets())
+    return [...this.#support.notes, ...(shown ? [ABSTRACT_SOCKETS_NOTE] : [])]
+  }
+
   #program(): string | null {
     return Bun.which('bwrap', { PATH: this.#options.path })
   }
 }
+
+/** Reports whether abstract Unix sockets of the network that a sandbox shares can be kept from it. */
+const canHideSockets = async (): Promise<boolean> =>
+  (await import('../sandboxd/confinement.ts')).canHideAbstractSockets()
 
 /** The part of a sandbox that differs between servers, whatever the kernel supports. */
 type Mounts = Pick<SandboxSpec, 'shared' | 'hostname' | 'memoryDirectoryBytes' | 'groups'> & {

@@ -96,6 +96,8 @@ export class LandlockIsolation implements LocalIsolation {
         unixSockets: this.#refusesUnixSockets((await import('../sandboxd/confinement.ts')).landlockVersion()),
         setIdBits: canFilterSystemCalls(),
         procWrites: false,
+        // Its own domain does that.
+        abstractSockets: false,
       },
       // Without its powers root cannot give files away, which GNU tar attempts as root.
       commandEnv: process.getuid?.() === 0 ? { ...commandEnv, TAR_OPTIONS: '--no-same-owner' } : commandEnv,

@@ -34,7 +34,13 @@ export function hostLaunch(
     workspace,
     commandEnv: baseEnvironment(workspace, userName(), tools.extend(path), tmp),
     tools: tools.pathInSandbox,
-    confinement: { systemCalls: false, unixSockets: false, setIdBits: false, procWrites: false },
+    confinement: {
+      systemCalls: false,
+      unixSockets: false,
+      setIdBits: false,
+      procWrites: false,
+      abstractSockets: false,
+    },
   }
 }
 

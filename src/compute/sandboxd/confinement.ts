@@ -17,8 +17,10 @@ const CREATE_RULESET_VERSION = 1
 const RULE_PATH_BENEATH = 1
 const WRITE_FILE = 1n << 1n
 const REFER = 1n << 13n
-/** The first version in which a domain need not forbid moving files between directories. */
+const SCOPE_ABSTRACT_UNIX_SOCKET = 1n
+/** The first version in which a domain need not forbid moving files between directories, and the first with scopes. */
 const VERSION_WITH_REFER = 2
+const VERSION_WITH_SCOPES = 6
 const O_PATH = 0o10000000
 
 type SystemCall = (number: number, ...args: Array<number | bigint>) => number
@@ -40,32 +42,37 @@ export const landlockVersion = (): number =>
 /** Reports whether this kernel's Landlock can keep commands from writing to /proc. */
 export const canForbidProcWrites = (): boolean => landlockVersion() >= VERSION_WITH_REFER
 
+/** Reports whether this kernel's Landlock can hide abstract Unix sockets: Linux 6.12 and later. */
+export const canHideAbstractSockets = (): boolean => landlockVersion() >= VERSION_WITH_SCOPES
+
 /**
  * Confines this process and all it starts from now on, irrevocably. Call it when this process has all of its threads. Requires `no_new_privs`. Throws if the kernel
  * refuses.
  */
 export function confine(
-  { systemCalls, unixSockets, setIdBits, procWrites }: Confinement,
+  { systemCalls, unixSockets, setIdBits, procWrites, abstractSockets }: Confinement,
   descriptorsShown = false,
 ): void {
-  if (!systemCalls && !procWrites) return
+  if (!systemCalls && !procWrites && !abstractSockets) return
   const call = loadSystemCall()
-  if (procWrites) enterDomain(call)
+  if (procWrites || abstractSockets) enterDomain(call, procWrites, abstractSockets)
   if (systemCalls) filterSystemCalls(call, { descriptorsShown, setIdBits, unixSockets })
 }
 
 /**
- * Enters a Landlock domain that forbids writing to /proc, see landlock(7). It holds for the calling thread, which starts
- * the commands.
+ * Enters a Landlock domain that forbids writing to /proc, or connecting to abstract Unix sockets outside of it; see
+ * landlock(7). It holds for the calling thread, which starts the commands.
  */
-function enterDomain(call: SystemCall): void {
-  const handled = new BigUint64Array([REFER | WRITE_FILE])
+function enterDomain(call: SystemCall, procWrites: boolean, abstractSockets: boolean): void {
+  // struct landlock_ruleset_attr: rights over files and over ports, and scopes, which older versions do not know.
+  const files = procWrites ? REFER | WRITE_FILE : REFER
+  const handled = new BigUint64Array(abstractSockets ? [files, 0n, SCOPE_ABSTRACT_UNIX_SOCKET] : [files])
   const ruleset = call(LANDLOCK_CREATE_RULESET, ptr(handled), handled.byteLength, 0)
   if (ruleset < 0) throw new Error('The kernel refused a Landlock ruleset.')
   try {
     // Every domain forbids moving files to other directories unless a rule allows it.
     allow(call, ruleset, '/', REFER)
-    const places = readdirSync('/').filter((name) => name !== 'proc')
+    const places = procWrites ? readdirSync('/').filter((name) => name !== 'proc') : []
     for (const name of places) allow(call, ruleset, `/${name}`, WRITE_FILE)
     if (call(LANDLOCK_RESTRICT_SELF, ruleset, 0) !== 0) {
       throw new Error('The kernel refused to put this process under Landlock.')

@@ -170,6 +170,8 @@ export interface Confinement {
    * the kernel takes the sandbox's user for their owner.
    */
   procWrites: boolean
+  /** Whether abstract Unix sockets of programs outside are out of reach: the sandbox has no network of its own. */
+  abstractSockets: boolean
 }
 
 /** Payload of `spawn`. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { canHideAbstractSockets } from '../../../src/compute/sandboxd/confinement.ts'
 import { run, TEST_PATH, until } from '../bench.ts'
 import { NetworkBench, networkIsPossible } from './network-bench.ts'
 import { Programs } from './programs.ts'
@@ -74,4 +75,33 @@ echo "$rules" | ${Bun.which('nft', { PATH: `${TEST_PATH}:/usr/sbin:/sbin` })} "$
       await sandbox.stop()
     }
   })
+
+  test.skipIf(!canHideAbstractSockets())(
+    'without network namespaces, commands reach abstract Unix sockets of their own, and none of the machine’s',
+    async () => {
+      using programs = new Programs({ bwrap: BWRAP })
+      await using bench = new NetworkBench({ path: programs.path })
+      await bench.driver.probe()
+      const sandbox = await bench.driver.start('srv_a', await bench.driver.create('srv_a'), {
+        ...{ cpus: 1, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 24 },
+      })
+      const name = `berth-test-${crypto.randomUUID()}`
+      using _machine = Bun.listen({
+        unix: `\0${name}`,
+        socket: { open() {}, data() {} },
+      })
+      const script = `
+        use Socket;
+        sub reach { socket(my $s, AF_UNIX, SOCK_STREAM, 0); connect($s, pack_sockaddr_un("\\0$_[0]")) ? "reached" : "$!" }
+        socket(my $own, AF_UNIX, SOCK_STREAM, 0); bind($own, pack_sockaddr_un("\\0${name}-own")); listen($own, 1);
+        print reach("${name}"), ", own ", reach("${name}-own")`
+      try {
+        const moved = 'mkdir a b && echo x > a/f && mv a/f b/f'
+        const { stdout } = await run(sandbox, `${moved} && perl -e '${script}'`)
+        expect(stdout).toBe('Operation not permitted, own reached')
+      } finally {
+        await sandbox.stop()
+      }
+    },
+  )
 })
