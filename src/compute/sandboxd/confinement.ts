@@ -46,8 +46,8 @@ export const canForbidProcWrites = (): boolean => landlockVersion() >= VERSION_W
 export const canHideAbstractSockets = (): boolean => landlockVersion() >= VERSION_WITH_SCOPES
 
 /**
- * Confines this process and all it starts from now on, irrevocably. Call it when this process has all of its threads. Requires `no_new_privs`. Throws if the kernel
- * refuses.
+ * Confines this process and all it starts from now on, irrevocably. Call it when this process has all of its threads.
+ * Requires `no_new_privs`. Throws if the kernel refuses.
  */
 export function confine(
   { systemCalls, unixSockets, setIdBits, procWrites, abstractSockets }: Confinement,

@@ -19,8 +19,8 @@ interface WatchdogOptions {
 }
 
 /**
- * Enforces those of a server's memory and process limits that no cgroup does: ends what holds the most memory, or the command with
- * the most processes. Looks only while the server has processes, and once more: an idle server costs nothing.
+ * Enforces the limits of a server's memory and processes that no cgroup enforces: ends what holds the most memory, or the
+ * command with the most processes. Looks only while the server has processes, and once more: an idle server costs nothing.
  */
 export class Watchdog {
   readonly #options: WatchdogOptions
