@@ -133,7 +133,7 @@ class GroupSignalDetector {
   /** Reports whether the group has just received this signal. */
   async wasSent(name: NodeJS.Signals): Promise<boolean> {
     const waiting = this.#waiting
-    const status = readTextOrNull(`/proc/${waiting.pid}/status`)
+    const status = await settledStatus(waiting.pid, name)
     if (status !== null && isPending(status, name)) {
       this.#restart(waiting)
       return true
@@ -169,6 +169,20 @@ class GroupSignalDetector {
     })
     waiting.unref()
     return waiting
+  }
+}
+
+/**
+ * Returns the status of an idle process as soon as it waits for its input, has a signal pending or has ended; null if it is
+ * gone. One that a signal is ending shows neither: on a busy machine it may be so for a while.
+ */
+async function settledStatus(pid: number, name: NodeJS.Signals): Promise<string | null> {
+  const deadline = performance.now() + COPY_WINDOW_MS
+  for (;;) {
+    const status = readTextOrNull(`/proc/${pid}/status`)
+    const isSettled = status === null || /^State:\s+[SZX]/m.test(status) || isPending(status, name)
+    if (isSettled || performance.now() > deadline) return status
+    await Bun.sleep(1)
   }
 }
 
