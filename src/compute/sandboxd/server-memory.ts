@@ -93,8 +93,6 @@ export function measureMemory(
  * @param find lists the server's processes; called only if they exceed the limit
  */
 export function measureSockets(find: () => number[], limit: number, sockets: SocketMeter): ServerMemory {
-  const most = sockets.most()
-  if (most <= limit) return { bytes: most, holders: [] }
   const unread = sockets.measureUncounted()
   const bytes = sum([...unread.values()])
   if (bytes <= limit) return { bytes, holders: [] }

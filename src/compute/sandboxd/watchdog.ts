@@ -7,6 +7,13 @@ import { measureMemory, measureSockets, type PrivateMemory, type ServerMemory } 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 500
 
+/**
+ * The same beside a memory cgroup, after so many looks in a row at few sockets: an app that waits for requests then hardly
+ * wakes the process in its sandbox.
+ */
+const QUIET_INTERVAL_MS = 2_000
+const QUIET_LOOKS = 10
+
 /** The options of `Watchdog`. */
 interface WatchdogOptions {
   configuration: SandboxdConfiguration
@@ -25,6 +32,7 @@ interface WatchdogOptions {
 export class Watchdog {
   readonly #options: WatchdogOptions
   #timer: Timer | null = null
+  #quietLooks = 0
 
   constructor(options: WatchdogOptions) {
     this.#options = options
@@ -32,26 +40,51 @@ export class Watchdog {
 
   /** Looks from now on, until the server has no processes. Call it whenever a command starts. */
   watch(): void {
-    this.#timer ??= setInterval(() => void this.#look(), INTERVAL_MS)
+    if (this.#isQuiet) {
+      clearTimeout(this.#timer ?? undefined)
+      this.#timer = null
+    }
+    this.#quietLooks = 0
+    this.#timer ??= this.#nextLook()
+  }
+
+  get #isQuiet(): boolean {
+    return this.#quietLooks > QUIET_LOOKS
+  }
+
+  #nextLook(): Timer {
+    return setTimeout(() => void this.#look(), this.#isQuiet ? QUIET_INTERVAL_MS : INTERVAL_MS)
   }
 
   async #look(): Promise<void> {
-    const { configuration, libc, privateMemory, find, commandsRun } = this.#options
-    const { processes, memoryBytes, socketBytes } = configuration.watch
+    const { configuration, find, commandsRun } = this.#options
+    const { processes, memoryBytes } = configuration.watch
     // A look at sockets alone is cheap, unlike one at processes.
     const countsProcesses = processes !== undefined || memoryBytes !== undefined
     const pids = countsProcesses || !commandsRun() ? find() : null
-    if (pids?.length === 0 && !commandsRun()) this.#rest()
-    if (processes !== undefined && (pids?.length ?? 0) > processes) await endLargestCommand(find)
-    if (memoryBytes !== undefined)
-      endHolders(measureMemory(pids ?? [], memoryBytes, privateMemory, libc), memoryBytes)
-    else if (socketBytes !== undefined && privateMemory.sockets !== null)
-      endHolders(measureSockets(find, socketBytes, privateMemory.sockets), socketBytes)
+    const isLast = pids?.length === 0 && !commandsRun()
+    // A command that starts meanwhile begins anew.
+    if (isLast) this.#timer = null
+    try {
+      if (processes !== undefined && (pids?.length ?? 0) > processes) await endLargestCommand(find)
+      this.#lookAtMemory(pids ?? [])
+    } finally {
+      if (!isLast) this.#timer = this.#nextLook()
+    }
   }
 
-  #rest(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+  #lookAtMemory(pids: number[]): void {
+    const { configuration, libc, privateMemory, find } = this.#options
+    const { memoryBytes, socketBytes } = configuration.watch
+    const { sockets } = privateMemory
+    if (memoryBytes !== undefined)
+      endHolders(measureMemory(pids, memoryBytes, privateMemory, libc), memoryBytes)
+    else if (socketBytes !== undefined && sockets !== null) {
+      // Until then many more sockets have to be made first, whatever those hold that are there.
+      const mayHoldTooMuch = sockets.most() > socketBytes
+      this.#quietLooks = mayHoldTooMuch ? 0 : this.#quietLooks + 1
+      if (mayHoldTooMuch) endHolders(measureSockets(find, socketBytes, sockets), socketBytes)
+    }
   }
 }
 
