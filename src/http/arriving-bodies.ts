@@ -2,7 +2,7 @@ import { BerthError } from '../errors.ts'
 import { BODY_LIMIT, type BodyCounter } from './body.ts'
 
 /** Bytes of bodies that one credential may have on their way at a time: berth keeps them until the last byte is there. */
-export const ARRIVING_LIMIT = 8 * BODY_LIMIT
+const ARRIVING_LIMIT = 8 * BODY_LIMIT
 
 /** Milliseconds without a byte after which a body is given up. */
 const SILENCE_MS = 30_000
@@ -73,7 +73,7 @@ export class ArrivingBodies {
 }
 
 /** A body that arrives. */
-export interface ArrivingBody extends BodyCounter, Disposable {
+interface ArrivingBody extends BodyCounter, Disposable {
   /** Counts further bytes of it. @throws BerthError 503 over the limit */
   add(bytes: number): void
 }
