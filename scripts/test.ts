@@ -27,7 +27,7 @@ const SLOWEST = 12
  * and hardly its processor time.
  */
 const BUDGET = {
-  test: { minutes: 16, processorMinutes: 21 },
+  test: { minutes: 16, processorMinutes: 24 },
   check: { minutes: 5, processorMinutes: 4 },
 }
 
