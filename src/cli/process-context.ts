@@ -78,7 +78,8 @@ function isTerminal(descriptor: 0 | 1 | 2): boolean {
     // It is closed.
     return false
   }
-  return [process.stdin, process.stdout, process.stderr][descriptor]?.isTTY === true
+  // Only its own stream: to open those of the others takes time too.
+  return (descriptor === 0 ? process.stdin : terminal(descriptor)).isTTY === true
 }
 
 /** Returns standard output or standard error. */
