@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { SANDBOXD_ENVIRONMENT } from '../../src/compute/local/isolation.ts'
 import { spawnWithSocket } from '../../src/compute/local/spawn.ts'
 import { type KeepAlive, SandboxdClient } from '../../src/compute/sandboxd/client.ts'
-import type { SandboxdConfiguration } from '../../src/compute/sandboxd/protocol.ts'
+import { type SandboxdConfiguration, UNCONFINED } from '../../src/compute/sandboxd/protocol.ts'
 import {
   type PipeSink,
   PipeTransport,
@@ -46,13 +46,7 @@ export class CalledServer implements AsyncDisposable {
       workspace,
       env: { PATH: TEST_PATH },
       marker,
-      confinement: {
-        systemCalls: false,
-        unixSockets: false,
-        setIdBits: false,
-        procWrites: false,
-        abstractSockets: false,
-      },
+      confinement: UNCONFINED,
       watch: {},
       rlimits,
       receivesTerminals: false,

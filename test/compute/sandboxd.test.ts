@@ -17,6 +17,7 @@ import {
   MAX_FROM_SANDBOXD,
   ProtocolError,
   type SandboxdConfiguration,
+  UNCONFINED,
   WINDOW,
 } from '../../src/compute/sandboxd/protocol.ts'
 import { PipeTransport, SocketTransport } from '../../src/compute/sandboxd/transport.ts'
@@ -30,13 +31,7 @@ const CONFIGURATION: SandboxdConfiguration = {
   env: { PATH: TEST_PATH },
   // sandboxd ends all processes of its marker when it ends, those of another run of this file too.
   marker: randomBytes(12).toString('hex'),
-  confinement: {
-    systemCalls: false,
-    unixSockets: false,
-    setIdBits: false,
-    procWrites: false,
-    abstractSockets: false,
-  },
+  confinement: UNCONFINED,
   watch: {},
   rlimits: {},
   receivesTerminals: false,

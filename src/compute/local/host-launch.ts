@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sandboxdArguments } from '../find-processes.ts'
+import { UNCONFINED } from '../sandboxd/protocol.ts'
 import { selfFiles } from '../self.ts'
 import {
   baseEnvironment,
@@ -34,13 +35,7 @@ export function hostLaunch(
     workspace,
     commandEnv: baseEnvironment(workspace, userName(), tools.extend(path), tmp),
     tools: tools.pathInSandbox,
-    confinement: {
-      systemCalls: false,
-      unixSockets: false,
-      setIdBits: false,
-      procWrites: false,
-      abstractSockets: false,
-    },
+    confinement: UNCONFINED,
   }
 }
 

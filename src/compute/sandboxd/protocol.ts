@@ -174,6 +174,15 @@ export interface Confinement {
   abstractSockets: boolean
 }
 
+/** Nothing is kept from commands beyond what the system keeps from their user. */
+export const UNCONFINED: Confinement = {
+  systemCalls: false,
+  unixSockets: false,
+  setIdBits: false,
+  procWrites: false,
+  abstractSockets: false,
+}
+
 /** Payload of `spawn`. */
 export interface SpawnRequest {
   command: string
