@@ -4,6 +4,7 @@ import { type SelectedDriver, selectDriver } from '../compute/select.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import { StartupError } from '../errors.ts'
+import { isBlockedByBrowsers } from '../http/blocked-port.ts'
 import { logged, type Respond } from '../http/request-log.ts'
 import type { AccountPlan } from '../resources/accounts/model.ts'
 import { DEFAULT_PLAN } from '../resources/accounts/plan.ts'
@@ -194,6 +195,11 @@ async function start(
   await instance.generation.recover()
   const selected = await selecting
   reportSelection(selected, logger)
+  if (isBlockedByBrowsers(config.port)) {
+    logger.warn(
+      `browsers refuse port ${config.port}, and with it the dashboard and sign-in; start berth with another --port.`,
+    )
+  }
   openCold(mainPort, responder(instance, config, dependencies))
   onRelease(async () => {
     // Refuses new requests while the commands of open ones are ended, so these get their responses.

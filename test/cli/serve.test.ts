@@ -107,6 +107,31 @@ test('a taken port is told in one sentence with the remedy', async () => {
   expect(existsSync(join(folder.path, '.berth/instance.json'))).toBe(false)
 })
 
+test('a port that browsers refuse is told of at the start, and others are not', async () => {
+  // Whichever of them no other program has.
+  const refused = [6665, 6666, 6667, 6668, 6669].find(isFree)
+  using folder = temporaryFolder()
+  for (const [port, isTold] of [
+    [refused, true],
+    [freePort(), false],
+  ] as const) {
+    const child = start(['--port', `${port}`], { cwd: folder.path })
+    const stderr = child.stderr.text()
+    await child.stdout.getReader().read()
+    child.kill('SIGTERM')
+    expect((await stderr).includes(`browsers refuse port ${port}`)).toBe(isTold)
+  }
+})
+
+function isFree(port: number): boolean {
+  try {
+    Bun.listen({ hostname: '127.0.0.1', port, socket: { data() {} } }).stop(true)
+    return true
+  } catch {
+    return false
+  }
+}
+
 test("a folder in use is told with the running instance's address", async () => {
   await using berth = await serve()
   const { exitCode, stdout, stderr } = await run(['serve', '--port', '0'], { cwd: berth.cwd })

@@ -95,8 +95,10 @@ test('an app is published, and no caller notices when it is replaced', async () 
       answers.add(response.status === 200 ? await response.text() : String(response.status))
     }
   })
+  await until(() => answers.has('one'), 'the callers have begun')
   await publish(serverId)
   expect(await textOf(url)).toBe('two')
+  await until(() => answers.has('two'), 'the callers see it too')
   stop = true
   await Promise.all(callers)
   expect([...answers].sort()).toEqual(['one', 'two'])

@@ -1,3 +1,5 @@
+import { isBlockedByBrowsers } from '../../src/http/blocked-port.ts'
+
 /*
  * Ports from FIRST to END - 1 are handed out in blocks of SIZE, the lowest first. They lie below those that the kernel hands
  * to who asks for any, so that nothing that starts meanwhile gets one by chance.
@@ -30,12 +32,13 @@ function ownBlock(): number {
   throw new Error(`Other processes listen on every ${SIZE}th port from ${FIRST} to ${END - 1}.`)
 }
 
-/** A port of 127.0.0.1 on which nobody listens, and which was not given for long. */
+/** A port of 127.0.0.1 on which nobody listens, which browsers open, and which was not given for long. */
 export function freePort(): number {
   const first = ownBlock() + 1
   const count = SIZE - PROJECTS - 1
   for (let tried = 0; tried < count; tried += 1) {
     const port = first + (used++ % count)
+    if (isBlockedByBrowsers(port)) continue
     try {
       Bun.listen({ hostname: '127.0.0.1', port, socket: { data() {} } }).stop(true)
       return port

@@ -1,4 +1,5 @@
 import type { PortRange } from '../../config/config.ts'
+import { isBlockedByBrowsers } from '../../http/blocked-port.ts'
 import { siteHostGuard } from '../../http/host.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -67,14 +68,14 @@ export class Gateway implements SiteHost {
 
   /**
    * See `SiteHost.reserve`. Reserves the lowest port that is neither taken nor in use by another program, nor by a
-   * project of another berth. Other berths do not choose it as long as it is taken.
+   * project of another berth, and that browsers open. Other berths do not choose it as long as it is taken.
    */
   async reserve(isTaken: (port: number) => boolean): Promise<ReservedPort> {
     const { host, ports } = this.#options
     this.#claims.keepOnly((port) => isTaken(port) || this.#held.has(port) || this.#byPort.has(port))
     let denied: string | null = null
     for (let port = ports.first; port <= ports.last; port += 1) {
-      if (isTaken(port) || !this.#claims.take(port)) continue
+      if (isTaken(port) || isBlockedByBrowsers(port) || !this.#claims.take(port)) continue
       const held = holdPort(host, port)
       if (Array.isArray(held)) {
         this.#held.set(port, held)
@@ -86,7 +87,7 @@ export class Gateway implements SiteHost {
     }
     if (denied !== null) throw new GatewayError(denied)
     throw new GatewayError(
-      `No port from ${ports.first} to ${ports.last} is free for the project. Delete a project, or start berth with a wider range: --project-ports FIRST-LAST.`,
+      `No port from ${ports.first} to ${ports.last} that browsers open is free for the project. Delete a project, or start berth with a wider range: --project-ports FIRST-LAST.`,
     )
   }
 

@@ -35,6 +35,16 @@ test('the lowest free port is reserved: neither one that is taken, nor one that 
   await until(() => openSockets() <= before, 'all sockets are closed')
 })
 
+test('no project gets a port that browsers refuse', async () => {
+  const ports = { first: 6665, last: 6678 }
+  const gateway = new Gateway({ host: '127.0.0.1', ports, publicHost: null, logger: console })
+  expect((await gateway.reserve(() => false)).port).toBeGreaterThan(6669)
+  const refusal = await gateway.reserve((port) => port > 6669).catch((error) => error)
+  expect(refusal).toBeInstanceOf(GatewayError)
+  expect(refusal.message).toContain('browsers')
+  await gateway.close()
+})
+
 test('a reserved port is held until its site listens there, and as long as that does', async () => {
   await using backend = app(() => new Response('here'))
   const first = freePort()
