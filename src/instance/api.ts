@@ -41,7 +41,7 @@ export interface Api {
  *     URL → groupOf       the group of routes, by the path (route-groups.ts)
  *         → withSession   identifies a browser that is signed in, if the group takes sessions (with-session.ts)
  *         → withFaults    only while faults are set, and never for the control API (with-faults.ts)
- *         → GroupApps     the group's app, loaded at its first request (group-apps.ts), by mountGroup or control
+ *         → GroupApps     the group's app, loaded at its first request (group-apps.ts), by mountGroup; control has groups of its own
  *
  * @param control creates the control API at its first request
  * @param commands for the reference

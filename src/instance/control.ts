@@ -1,7 +1,10 @@
 import type { SelectedDriver } from '../compute/select.ts'
 import type { Config } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
+import type { ControlGroup } from '../testing/api/groups.ts'
+import { composeApp } from './compose-app.ts'
 import type { ControlMaker } from './generation.ts'
+import { GroupApps } from './group-apps.ts'
 import type { InstanceState } from './state.ts'
 
 /** Dependencies of the control API that outlive a generation. */
@@ -16,7 +19,10 @@ interface ControlParts {
   instance: () => InstanceState
 }
 
-/** Returns the function that makes the control API of each generation. The uptime counts from this call. */
+/**
+ * Returns the function that makes the control API of each generation: as the API, one Elysia app for each group of routes,
+ * created at the first request for it. The uptime counts from this call.
+ */
 export function controlMaker({
   config,
   version,
@@ -27,8 +33,11 @@ export function controlMaker({
 }: ControlParts): ControlMaker {
   const startedAt = performance.now()
   return async ({ services, credentials, callers, operations, stopping }) => {
-    const { createControlApp } = await import('../testing/api/app.ts')
-    return createControlApp({
+    const [{ createControlApi }, { controlGroupOf }] = await Promise.all([
+      import('../testing/api/app.ts'),
+      import('../testing/api/groups.ts'),
+    ])
+    const api = createControlApi({
       services,
       host: { bound: config.host, publicHost: config.publicHost },
       guard: {
@@ -51,5 +60,16 @@ export function controlMaker({
       commands,
       stopping,
     })
+    const apps = new GroupApps<ControlGroup>(async (group) => {
+      const app = await api.mount([group])
+      composeApp(app)
+      return app
+    }, services.logger)
+    return {
+      async fetch(request) {
+        const app = await apps.get(controlGroupOf(request.url))
+        return app.fetch(request)
+      },
+    }
   }
 }

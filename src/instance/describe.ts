@@ -1,5 +1,6 @@
 import type { AnyElysia } from 'elysia'
 import type { OpenApiDocument } from '../contract/openapi/model.ts'
+import type { ControlGroup } from '../testing/api/groups.ts'
 import { createApi } from './api.ts'
 
 /**
@@ -33,10 +34,11 @@ export const describedApp = (): Promise<AnyElysia> =>
     async () => new Map(),
   ).whole()
 
-/** Returns the control API's app with nothing behind it. */
-export async function describedControl(): Promise<AnyElysia> {
-  const { createControlApp } = await import('../testing/api/app.ts')
-  return createControlApp(absent())
+/** Returns the control API's app with nothing behind it, or the app of some of its groups of routes. */
+export async function describedControl(groups?: readonly ControlGroup[]): Promise<AnyElysia> {
+  const { createControlApi } = await import('../testing/api/app.ts')
+  const api = createControlApi(absent())
+  return groups === undefined ? api.whole() : api.mount(groups)
 }
 
 /** Returns a stand-in that mounting the routes may pass around, but that throws when called. */

@@ -9,7 +9,6 @@ import { Supervisor } from '../runtime/supervisor.ts'
 import type { CredentialsFile, DataDirectory } from '../storage/data-directory.ts'
 import { type Database, openDatabase } from '../storage/database.ts'
 import { openCipher } from '../storage/master-key.ts'
-import type { ControlApp } from '../testing/api/app.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import { type Api, createApi } from './api.ts'
 import type { App } from './group-apps.ts'
@@ -46,7 +45,7 @@ interface ControlDependencies {
 }
 
 /** Makes the control API of a generation. */
-export type ControlMaker = (dependencies: ControlDependencies) => Promise<ControlApp>
+export type ControlMaker = (dependencies: ControlDependencies) => Promise<App>
 
 /**
  * Everything built on one state of the data directory: database, services, API. A start creates the first; a reset

@@ -58,7 +58,7 @@ The body of a **failure** is \`{error, message}\`: a code for programs and a sen
  * @param app creates an app that has not responded yet, because Elysia changes the schemas of routes that it compiles
  */
 export const documentRoutes = (
-  app: () => AnyElysia,
+  app: () => Promise<AnyElysia>,
   given: Pick<DescribedApi, 'commands' | 'origin' | 'viewer'>,
 ) =>
   new Elysia({ name: 'berth/control-documents' })
