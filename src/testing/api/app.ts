@@ -10,7 +10,7 @@ import { controlAccess, controlEntry } from './control-access.ts'
 import { CONTROL_GROUPS, type ControlAppOptions, type ControlGroup } from './groups.ts'
 
 /** Makes apps of the control API, `/_berth`, which operates and tests the instance. */
-export interface ControlApi {
+interface ControlApi {
   /** Returns an app that has some groups of routes, and refuses what it must whatever the group. */
   mount(groups: readonly ControlGroup[]): Promise<AnyElysia>
   /** Returns an app that has all of them, for its document. */
