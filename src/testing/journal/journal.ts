@@ -40,6 +40,8 @@ export class RequestJournal {
   /** The first `seq` whose response may not be serialized yet. */
   #firstLive = 1
   #bytes = 0
+  /** How many responses are serialized next. */
+  #due = 0
 
   constructor({ entries, bytes }: JournalLimits) {
     this.#capacity = entries
@@ -68,10 +70,7 @@ export class RequestJournal {
     this.#ring[this.#next % this.#capacity] = entry
     this.#next += 1
     this.#bytes += sizeOf(entry)
-    const moment = entry.began - SERIALIZE_AFTER_MS
-    const oldest = this.#at(this.#firstLive)
-    // Two for each that is added, so a backlog shrinks.
-    if (oldest !== undefined && oldest.began < moment) this.#serializeBefore(moment, 2)
+    this.#serializeSoon(entry.began - SERIALIZE_AFTER_MS)
     if (this.#bytes > this.#mostBytes) this.#shrink()
     if (this.#listeners.size > 0) for (const listener of this.#listeners) listener()
   }
@@ -130,6 +129,22 @@ export class RequestJournal {
   #writeAll(): void {
     this.#serializeBefore(Number.POSITIVE_INFINITY, this.length)
     this.#shrink()
+  }
+
+  /**
+   * Serializes responses of requests that arrived before a moment, after the response that is under way has been sent. Two
+   * for each call, so a backlog shrinks.
+   */
+  #serializeSoon(moment: number): void {
+    const oldest = this.#at(this.#firstLive)
+    if (oldest === undefined || oldest.began >= moment) return
+    this.#due += 2
+    if (this.#due > 2) return
+    setImmediate(() => {
+      const due = this.#due
+      this.#due = 0
+      this.#serializeBefore(performance.now() - SERIALIZE_AFTER_MS, due)
+    })
   }
 
   /** Serializes up to `most` responses of requests that arrived before a moment, oldest first. */
