@@ -4,6 +4,7 @@ import { UsageError } from '../errors.ts'
 import { codeOf } from '../runtime/error-info.ts'
 import { isObject } from '../runtime/is-object.ts'
 import { CommandError } from './errors.ts'
+import { isHeld } from './instances/directory-lock.ts'
 import { type Login, readLogins } from './login/credentials.ts'
 import type { ProcessContext } from './process-context.ts'
 
@@ -175,14 +176,24 @@ export function findBaseUrl(
   { env, cwd }: Pick<ProcessContext, 'env' | 'cwd'>,
 ): InstanceAddress {
   const directory = findDataDirectory(options.data, env, cwd)
-  const local = readJson(join(directory, 'instance.json'))
-  const directoryUrl = typeof local?.base_url === 'string' ? trimSlash(local.base_url) : undefined
+  const isNamed = options.data !== undefined || Boolean(env.BERTH_DATA)
+  const directoryUrl = addressIn(directory, isNamed)
   // A flag beats the environment: with --data, the variables are for another instance.
   const connectionEnv = options.data === undefined ? env : {}
   const given = options.baseUrl ?? (connectionEnv.BERTH_BASE_URL || undefined)
   const baseUrl =
     given === undefined ? directoryUrl : knownAddress(normalizeBaseUrl(given), directoryUrl, env)
   return { directory, directoryUrl, baseUrl, connectionEnv }
+}
+
+/**
+ * Returns the address of the instance of a data directory. In one that nobody has named it counts only while a berth runs
+ * there, since a person who enters a directory does not vouch for what is in it.
+ */
+function addressIn(directory: string, isNamed: boolean): string | undefined {
+  const { base_url: url, pid } = readJson(join(directory, 'instance.json')) ?? {}
+  if (typeof url !== 'string') return undefined
+  return isNamed || isHeld(directory, Number(pid)) ? trimSlash(url) : undefined
 }
 
 /**

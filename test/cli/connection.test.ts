@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
@@ -108,17 +108,85 @@ test("localhost is the instance of the data folder, at the folder's own address"
   expect((await berth.run([...LIST, '--base-url', url])).exitCode).toBe(0)
 })
 
-test('an instance that died is said not to answer, without its key', async () => {
+test('an instance that died is said not to run, without its key; where it is named, not to answer', async () => {
   using folder = temporaryFolder()
   const data = join(folder.path, '.berth')
   mkdirSync(data)
+  writeFileSync(join(data, 'lock'), '')
   writeFileSync(join(data, 'instance.json'), '{"pid":1,"base_url":"http://127.0.0.1:1"}')
   writeFileSync(join(data, 'credentials.json'), '{"api_key":"sk_live_kept_in_folder"}')
-  const { exitCode, stderr } = await run(['servers'], { cwd: folder.path })
-  expect(exitCode).toBe(1)
-  expect(stderr).toMatch(/^berth: Nothing answers at http:\/\/127\.0\.0\.1:1 \(ECONNREFUSED\)\. .*\n$/)
-  expect(stderr).not.toContain('sk_live_')
+  const env = { XDG_STATE_HOME: folder.path }
+  const found = await run(['servers'], { cwd: folder.path, env })
+  expect(found.exitCode).toBe(1)
+  expect(found.stderr).toContain(`No berth runs on ${data}.`)
+  const named = await run(['servers', '--data', data], { env })
+  expect(named.exitCode).toBe(1)
+  expect(named.stderr).toMatch(/^berth: Nothing answers at http:\/\/127\.0\.0\.1:1 \(ECONNREFUSED\)\. .*\n$/)
+  for (const { stderr } of [found, named]) expect(stderr).not.toContain('sk_live_')
 })
+
+/** Ways to have a data directory look as if a berth ran on it: its lock, and the process that it names. */
+const DISGUISES: readonly {
+  disguise: string
+  lock: ((path: string) => void) | null
+  pid: () => number
+}[] = [
+  { disguise: 'no lock', lock: null, pid: () => process.pid },
+  {
+    disguise: 'a lock that is no database',
+    lock: (path) => writeFileSync(path, 'locked'),
+    pid: () => process.pid,
+  },
+  {
+    disguise: 'a link to the lock of a berth that runs',
+    lock: (path) => symlinkSync(join(berth.info.data_dir, 'lock'), path),
+    pid: () => berth.info.pid,
+  },
+  {
+    disguise: 'the process of a berth that runs',
+    lock: (path) => writeFileSync(path, ''),
+    pid: () => berth.info.pid,
+  },
+]
+
+test.each(DISGUISES)(
+  'a data directory that came with foreign files gets no key, no secret and no code: $disguise',
+  async ({ lock, pid }) => {
+    const seen: string[] = []
+    await using foreign = Bun.serve({
+      port: 0,
+      fetch(request) {
+        seen.push(request.url)
+        return Response.json({ servers: [], projects: [] })
+      },
+    })
+    using folder = temporaryFolder()
+    const data = join(folder.path, '.berth')
+    mkdirSync(data)
+    lock?.(join(data, 'lock'))
+    const instance = { pid: pid(), base_url: foreign.url.origin }
+    writeFileSync(join(data, 'instance.json'), JSON.stringify(instance))
+    writeFileSync(
+      join(data, 'credentials.json'),
+      '{"api_key":"sk_live_foreign","admin_token":"admin_foreign"}',
+    )
+    writeFileSync(join(folder.path, 'index.html'), '')
+    const env = { XDG_STATE_HOME: folder.path, BERTH_API_KEY: 'sk_live_own' }
+    for (const args of [
+      ['servers'],
+      ['secrets', 'set', 'TOKEN=own'],
+      ['projects', 'push'],
+      ['faults'],
+      ['env'],
+      ['login', '--no-browser'],
+    ])
+      expect([args, await run(args, { cwd: folder.path, env })]).toEqual([
+        args,
+        expect.objectContaining({ exitCode: 1, stdout: '' }),
+      ])
+    expect(seen).toEqual([])
+  },
+)
 
 test("the folder's key goes to the folder's own instance only", async () => {
   const seen: (string | null)[] = []

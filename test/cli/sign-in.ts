@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decide, type SignedInBrowser, signInBrowser } from '../signin/browser-session.ts'
 import { until } from '../support/processes.ts'
@@ -175,7 +175,9 @@ export async function signIn(
 export function dataFolder(cwd: string, { info }: { info: Signable }): string {
   const folder = join(cwd, '.berth')
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'instance.json'), JSON.stringify({ pid: 1, base_url: info.base_url }))
+  // Held until the tests of the file are over.
+  openSync(join(folder, 'lock'), 'w')
+  writeFileSync(join(folder, 'instance.json'), JSON.stringify({ pid: process.pid, base_url: info.base_url }))
   writeFileSync(join(folder, 'credentials.json'), JSON.stringify({ api_key: info.api_key }))
   return folder
 }

@@ -1,6 +1,19 @@
-import { accessSync, constants, readlinkSync, realpathSync } from 'node:fs'
+import type { Database as Sqlite } from 'bun:sqlite'
+import {
+  accessSync,
+  type BigIntStats,
+  constants,
+  existsSync,
+  lstatSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
+import { ifPresent } from '../../runtime/if-present.ts'
 import { namesIn } from '../../runtime/names-in.ts'
+import { isBusy } from '../../storage/busy.ts'
 import { CommandError } from '../errors.ts'
 
 /** Suffix that Linux adds to the path of an open file that was removed. */
@@ -12,6 +25,50 @@ const REMOVED = / \(deleted\)$/
  */
 export const holdsDirectory = (pid: number, directory: string): boolean =>
   directoriesHeldBy(pid).includes(realPath(directory))
+
+/**
+ * Reports whether a berth runs on a data directory. Its files prove nothing: one that was copied from a server, or came
+ * with somebody's repository, may name any address, process and key. A berth that runs holds the lock.
+ *
+ * @param pid the process that the files name
+ */
+export function isHeld(directory: string, pid: number): boolean {
+  const path = join(directory, 'lock')
+  const lock = ifPresent(() => lstatSync(path, { bigint: true }))
+  // A link could lead to the lock of another directory.
+  if (!lock?.isFile()) return false
+  return isOpenIn(pid, lock) || isLocked(path, lock)
+}
+
+/** Reports whether a process has a file open as its lock. */
+function isOpenIn(pid: number, { dev, ino }: BigIntStats): boolean {
+  return namesIn(`/proc/${pid}/fd`).some((fd) => {
+    const path = `/proc/${pid}/fd/${fd}`
+    if (!readLink(path)?.endsWith('/lock')) return false
+    const open = ifPresent(() => statSync(path, { bigint: true }))
+    return open?.dev === dev && open.ino === ino
+  })
+}
+
+/**
+ * Reports whether a berth whose process cannot be looked at has locked a file, such as one in another container. A berth
+ * writes nothing to it; SQLite would act on what a file and the journals beside it say, and remove files that they name.
+ */
+function isLocked(path: string, { size }: BigIntStats): boolean {
+  if (size > 0n || ['-journal', '-wal'].some((end) => existsSync(path + end))) return false
+  // Loaded here, because few commands need it.
+  const { Database } = process.getBuiltinModule('bun:sqlite') as typeof import('bun:sqlite')
+  let lock: Sqlite | undefined
+  try {
+    lock = new Database(path, { readonly: true })
+    lock.query('SELECT 1 FROM sqlite_master').get()
+    return false
+  } catch (error) {
+    return isBusy(error)
+  } finally {
+    lock?.close()
+  }
+}
 
 /** Returns the data directories that a process holds; none if it has ended or belongs to another user. */
 export function directoriesHeldBy(pid: number): string[] {

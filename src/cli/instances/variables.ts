@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ReadyInfo } from '../../instance/start.ts'
-import { type CredentialsFile, isInUse, readInstance } from '../../storage/data-directory.ts'
+import { type CredentialsFile, readInstance } from '../../storage/data-directory.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
-import { checkAccessible, holdsDirectory } from './directory-lock.ts'
+import { checkAccessible, isHeld } from './directory-lock.ts'
 
 /** The variables with which programs and berth's own commands find an instance. */
 export interface InstanceVariables {
@@ -36,7 +36,7 @@ export const variablesOf = ({
 export function variablesOfDirectory(directory: string): InstanceVariables {
   checkAccessible(directory)
   const instance = readInstance(directory)
-  if (!instance || !(holdsDirectory(instance.pid, directory) || isInUse(directory))) {
+  if (!instance || !isHeld(directory, instance.pid)) {
     throw new CommandError(
       `No berth runs on ${directory}. Start one with "berth serve --detach", or name its directory with --data.`,
     )
