@@ -41,6 +41,22 @@ describe.skipIf(browserPath === null)('commands on the dashboard (needs Chromium
     expect(problems).toEqual([])
   })
 
+  test('a long line without an end stands there at once, and progress is written over', async () => {
+    const { berth } = tests
+    const server = await berth.server()
+    await using watched = await opened(server)
+    const { page, problems } = watched
+    // As much of it as the page keeps.
+    await page.keyboard.type("printf '10 %%\\r20 %%\\r\\n'; head -c 190000 /dev/zero | tr '\\0' x; exit 3\n")
+    const run = page.getByRole('article', { name: 'Command printf' })
+    await run.getByRole('status').getByText('exit 3').waitFor()
+    const began = performance.now()
+    expect(await run.locator('pre').textContent()).toBe(`20 %\n${'x'.repeat(190_000)}`)
+    // A pattern that looks from each place of the line takes a minute.
+    expect(performance.now() - began).toBeLessThan(10_000)
+    expect(problems).toEqual([])
+  })
+
   test('by keyboard alone: earlier lines are kept over a reload, and a key ends what runs', async () => {
     const { berth } = tests
     const [server, other] = [await berth.server(), await berth.server()]
