@@ -81,7 +81,7 @@ export async function planApp({ workspace, dir, tools }: AppLocation): Promise<A
 function parseProcfile(text: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (const line of text.split(/\r?\n/)) {
-    const [, name, command] = /^\s*([A-Za-z0-9_-]+)\s*:\s*(\S.*?)\s*$/.exec(line) ?? []
+    const [, name, command] = /^([A-Za-z0-9_-]+)\s*:\s*(\S.*)$/.exec(line.trim()) ?? []
     if (name !== undefined && command !== undefined && !found.has(name)) found.set(name, command)
   }
   return found

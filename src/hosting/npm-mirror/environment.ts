@@ -68,7 +68,7 @@ async function customRegistries({
   let bun = false
   let yarn = false
   for (const one of withParents(directory)) {
-    bun ||= /^\s*registry\s*=/m.test(await read(posix.join(one, '.npmrc')))
+    bun ||= /^[ \t]*registry\s*=/m.test(await read(posix.join(one, '.npmrc')))
     // Only the user's settings of Bun, in the home directory, may begin with a dot.
     for (const name of one === '' ? ['bunfig.toml', '.bunfig.toml'] : ['bunfig.toml']) {
       bun ||= namesRegistry(await read(posix.join(one, name)))

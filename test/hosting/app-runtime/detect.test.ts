@@ -511,6 +511,39 @@ describe('variables', () => {
   })
 })
 
+/** A text that is repeated up to a length. */
+const repeated = (text: string, characters = 100_000): string => text.repeat(characters / text.length)
+
+describe('a file that is made to be read for long holds nothing up:', () => {
+  const MODULE = '{"dependencies": {"vite": "1"}, "devDependencies": {"vite": "1"}, "scripts": '
+  const FILES: Readonly<Record<string, Record<string, string>>> = {
+    'a quotation that does not end': { 'index.ts': '', '.env.example': `A="${'\\a'.repeat(30)}` },
+    'a remark of spaces': { 'index.ts': '', '.env.example': `A="" #${repeated(' ')}` },
+    'a Procfile of spaces': { Procfile: `web: a${repeated(' ')}b${repeated(' ')}c` },
+    'a Staticfile of empty lines': { Staticfile: repeated('\n') },
+    'a module of a long name': { 'go.mod': `module ${repeated('a')} b`, 'main.go': 'package main' },
+    'comments that do not end': {
+      'package.json': `${MODULE}{"build": "vite build"}}`,
+      'vite.config.ts': repeated('/* '),
+      'index.html': '',
+    },
+    'a script of spaces': { 'package.json': `{"scripts": {"start": "node${repeated(' ')}&"}}` },
+    'a script of options': {
+      'package.json': `${MODULE}{"build": "vite build", "dev": "concurrently a b", "a": "${repeated('node -')}"}}`,
+      'index.html': '',
+    },
+  }
+
+  test.each(Object.entries(FILES))('%s', async (_, files) => {
+    using folder = new Folder(files)
+    const began = performance.now()
+    await folder.plan().catch((error) => {
+      if (!(error instanceof AppError) && !(error instanceof NoAppFound)) throw error
+    })
+    expect(performance.now() - began).toBeLessThan(1_500)
+  })
+})
+
 /** A workspace with an app in `app/`. */
 class Folder implements Disposable {
   readonly path = mkdtempSync(join(tmpdir(), 'berth-detect-'))

@@ -14,7 +14,7 @@ export const detectGo: Detector = async (app) => {
       if (/^package main\b/m.test((await app.text(path)) ?? ''))
         programs.add(path.split('/').slice(0, -1).join('/'))
     }
-    const name = /^module\s+\S*?([^/\s]+)\s*$/m.exec(module)?.[1]
+    const name = /^module[ \t]+(\S+)\s*$/m.exec(module)?.[1]?.split('/').at(-1)
     const likely = ['', 'cmd/server', 'cmd/web', 'cmd/api', 'cmd/app', `cmd/${name}`]
     return (
       likely.find((directory) => programs.has(directory)) ??

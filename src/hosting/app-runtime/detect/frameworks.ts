@@ -46,7 +46,8 @@ const config = (name: string): string[] =>
 
 /** Returns the value of a string option in a configuration file's text; ignores comments. */
 function option(text: string, name: string): string | null {
-  const code = text.replace(/\/\*[\s\S]*?\*\/|(?<![:'"\w])\/\/.*$/gm, '')
+  // A comment that is not closed reaches to the end, so that what is in it is looked at once.
+  const code = text.replace(/\/\*(?:[\s\S]*?\*\/|[\s\S]*)|(?<![:'"\w])\/\/.*$/gm, '')
   return new RegExp(`\\b${name}\\s*:\\s*['"\`]([^'"\`]+)['"\`]`).exec(code)?.[1] ?? null
 }
 

@@ -13,7 +13,8 @@ const BIN = 'node_modules/.bin'
 const SEVERAL = /\b(?:concurrently|npm-run-all|run-p)\b|[^&]&(?!&)/
 
 /** Matches a command that runs a file by a runtime only, without a separate loader. */
-const PLAIN_RUN = /^\s*(?:[A-Z_]+=\S+\s+)*(?:node|bun)\s+(?!.*\s(?:-r|--require|--import|--loader)\b)[^&|;]*$/
+const PLAIN_RUN =
+  /^\s*(?:[A-Z_]+=\S+\s+)*(?:node|bun)\s+(?=\S)(?!.*\s(?:-r|--require|--import|--loader)\b)[^&|;]*$/
 
 /** Development tools that ignore PORT and HOST, and their options for port and address. */
 const PORT_OPTIONS: ReadonlyArray<readonly [tool: RegExp, options: string]> = [

@@ -34,7 +34,7 @@ export async function readPackageJson(app: AppDirectory): Promise<PackageJson | 
   return {
     main: text(value.main),
     module: text(value.module),
-    scripts: strings(value.scripts),
+    scripts: scriptsOf(value.scripts),
     dependencies,
     devDependencies,
     dependent: { atAll: toRun || [devDependencies, strings(value.peerDependencies)].some(hasAny), toRun },
@@ -64,6 +64,14 @@ export function resolveScript(pkg: PackageJson, name: string): string | null {
   }
   return null
 }
+
+/** Characters of a script that say what it runs. Patterns that look for that take long for a script of megabytes. */
+const LOOKED_AT = 5_000
+
+const scriptsOf = (value: unknown): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(strings(value)).map(([name, script]) => [name, script.slice(0, LOOKED_AT)]),
+  )
 
 function patterns(value: unknown): string[] {
   const list = isObject(value) ? value.packages : value

@@ -8,8 +8,8 @@ export const detectStatic: Detector = async (app) => {
   const found = { kind: 'static files', install: null, build: null, bin: null, needs: [] }
   const staticfile = await app.text('Staticfile')
   if (staticfile !== null) {
-    const [, root = ''] = /^\s*root:\s*['"]?([^'"\s]+)/m.exec(staticfile) ?? []
-    const fallback = /^\s*pushstate:\s*enabled/m.test(staticfile)
+    const [, root = ''] = /^[ \t]*root:[ \t]*['"]?([^'"\s]+)/m.exec(staticfile) ?? []
+    const fallback = /^[ \t]*pushstate:[ \t]*enabled/m.test(staticfile)
     const names = root.split('/').filter((name) => !['', '.', '..'].includes(name))
     return { ...found, start: startFiles(names.join('/'), fallback) }
   }

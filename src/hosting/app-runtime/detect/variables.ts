@@ -66,17 +66,33 @@ function parseExample(text: string): Record<string, EnvRequirement> {
   return found
 }
 
+/** The file is an app's: a pattern that may read it in several ways would hold berth up for as long as the app likes. */
 function readValue(text: string): { value: string; note: string | null } {
-  const [, quotation, quoted = '', after = ''] = /^(["'`])((?:\\.|(?!\1).)*)\1\s*(.*)$/.exec(text) ?? []
-  if (quotation !== undefined) {
-    const value = quotation === '"' ? quoted.replace(/\\n/g, '\n').replace(/\\(.)/g, '$1') : quoted
-    return { value, note: noteOf(after) }
+  const end = endOfQuoted(text)
+  if (end !== -1) {
+    const quoted = text.slice(1, end)
+    const value = text.startsWith('"') ? quoted.replace(/\\n/g, '\n').replace(/\\(.)/g, '$1') : quoted
+    return { value, note: noteOf(text.slice(end + 1).trimStart()) }
   }
-  const [, plain = '', note] = /^(.*?)(?:(?:^|\s)#\s*(.*))?$/.exec(text) ?? []
-  return { value: plain.trim(), note: note?.trim() || null }
+  const remark = text.search(/(?:^|\s)#/)
+  if (remark === -1) return { value: text.trim(), note: null }
+  return {
+    value: text.slice(0, remark).trim(),
+    note: text.slice(text.indexOf('#', remark) + 1).trim() || null,
+  }
 }
 
-const noteOf = (text: string): string | null => /^#+\s*(.*\S)/.exec(text)?.[1] ?? null
+/** Returns where the quotation ends that a text begins with; -1 if there is none. */
+function endOfQuoted(text: string): number {
+  const quotation = text.slice(0, 1)
+  if (!['"', "'", '`'].includes(quotation)) return -1
+  for (let at = 1; at < text.length; at += text[at] === '\\' ? 2 : 1) if (text[at] === quotation) return at
+  // No value ends with a backslash on purpose, but a path of Windows.
+  return text.lastIndexOf(quotation) || -1
+}
+
+const noteOf = (text: string): string | null =>
+  text.startsWith('#') ? text.replace(/^#+/, '').trim() || null : null
 
 /** Returns the variables of a Heroku app.json. Ignores files of this name of other programs. */
 async function appJson(app: AppDirectory): Promise<Record<string, EnvRequirement>> {
