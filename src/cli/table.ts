@@ -134,9 +134,10 @@ function briefCells(cells: readonly string[]): string[] {
 
 /** Returns how many characters after the prefix of their kind tell ids apart, at least those of their time. */
 function distinctLength(ids: readonly string[]): number {
-  const bare = [...new Set(ids)].map((id) => id.slice(id.indexOf('_') + 1))
+  // With their prefixes: names of anybody's choice may look like ids that differ in nothing else.
+  const distinct = new Set(ids)
   let length = ID_TIME_END
-  while (new Set(bare.map((id) => id.slice(0, length))).size < bare.length) length += 1
+  while (new Set([...distinct].map((id) => briefId(id, length))).size < distinct.size) length += 1
   return length
 }
 

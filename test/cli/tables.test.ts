@@ -46,6 +46,15 @@ test('on a terminal ids are short, still name what they stand for, and times are
   expect((await berth.run(['servers', 'get', short])).stdout).toContain(ids[0] ?? 'no id')
 })
 
+test('names that look like ids are cut like them, and hold the table up in no case', async () => {
+  await using own = await serve()
+  const ulid = '01hzzzzzzzzzzzzzzzzzzzzzzz'
+  for (const label of [`srv_${ulid}`, `prj_${ulid}`]) await own.run(['servers', 'create', '--task', label])
+  await using terminal = onTerminal([...berthCommand, 'servers'], { cwd: own.cwd })
+  expect(await terminal.exited).toBe(0)
+  for (const kind of ['srv', 'prj']) expect(terminal.output()).toContain(`${kind}_${ulid.slice(0, 10)} `)
+})
+
 test('--wide and a pipe get everything in full', async () => {
   const wide = await onWidth(60, 'servers', '--wide')
   const { stdout } = await berth.run(['servers'])
