@@ -1,18 +1,16 @@
 import { machineNow } from '../runtime/clock.ts'
 import type { OutputStream } from './process-context.ts'
-
-const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
+import { CONTROL, STYLE_CODES } from './terminal-text.ts'
 
 /** A colour or weight for text on a terminal. */
-export type Style = keyof typeof CODES
+export type Style = keyof typeof STYLE_CODES
 
 /** Colours text, if the stream supports colours. */
 export const paint = (out: OutputStream, style: Style, text: string): string =>
-  out.hasColors && text !== '' ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text
+  out.hasColors && text !== '' ? `\u001b[${STYLE_CODES[style]}m${text}\u001b[0m` : text
 
 /** Replaces control characters in text from elsewhere, so it cannot move the cursor or hide a line. */
-export const printable = (text: string): string =>
-  text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, '�')
+export const printable = (text: string): string => text.replace(CONTROL, '�')
 
 /** Returns facts about one thing as aligned `label  value` lines, with a final newline. */
 export function facts(
@@ -53,9 +51,11 @@ export function shorten(text: string, length: number): string {
 /** Formats a number with its noun: `1 file`, `2 files`. */
 export const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
 
-/** Prints a value as one line of JSON. */
+/** Prints a value as one line of JSON, in which controls are escaped: JSON itself lets some of them stand. */
 export const printJson = (out: OutputStream, value: unknown): Promise<void> =>
-  out.write(`${JSON.stringify(value)}\n`)
+  out.write(`${JSON.stringify(value).replace(CONTROL, escaped)}\n`)
+
+const escaped = (control: string): string => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /**
  * Prints a result: as a line of JSON with `json`, else as text for people.

@@ -20,5 +20,5 @@ export async function printPaged(text: string, { env, cwd, stdout }: ProcessCont
   const exitCode = await child.exited
   process.off('SIGINT', ignore)
   // 127: sh found no such program.
-  if (exitCode === 127) await stdout.write(text)
+  if (exitCode === 127) await stdout.write(Buffer.from(text))
 }

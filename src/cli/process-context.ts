@@ -1,10 +1,14 @@
 import { fstatSync, writeSync } from 'node:fs'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { processEnvironment } from '../runtime/process-environment.ts'
+import { forTerminal } from './terminal-text.ts'
 
 /** One of the two output streams. */
 export interface OutputStream {
-  /** Writes data. Resolves when it has left the process, which slows the writer down to the reader's pace. */
+  /**
+   * Writes data. Resolves when it has left the process, which slows the writer down to the reader's pace. A terminal gets
+   * bytes as they are, and of a text what `forTerminal` lets pass.
+   */
   write(data: string | Uint8Array): Promise<void>
   /** Reports whether it is a terminal. */
   readonly isTTY: boolean
@@ -121,7 +125,8 @@ function terminalWriter(descriptor: 1 | 2): (data: string | Uint8Array) => Promi
   stream.on('error', () => {})
   return (data) =>
     new Promise((resolve, reject) => {
-      stream.write(data, (error) => (error ? reject(error) : resolve()))
+      const shown = typeof data === 'string' ? forTerminal(data) : data
+      stream.write(shown, (error) => (error ? reject(error) : resolve()))
     })
 }
 
@@ -137,7 +142,7 @@ export const writeLineSync = (line: string): void => void writeSync(1, `${line}\
 /** Writes log lines to stderr at once. Drops a line that cannot be written. */
 export function printLog(line: string): void {
   try {
-    writeSync(2, line)
+    writeSync(2, forTerminal(line))
   } catch {
     // Nobody reads it.
   }

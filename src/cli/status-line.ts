@@ -1,13 +1,12 @@
 import { paint, shorten } from './output.ts'
 import type { OutputStream } from './process-context.ts'
+import { CLEAR_LINE } from './terminal-text.ts'
 
 /** Milliseconds before work is shown: short work shows nothing. */
 const PATIENCE_MS = 1_000
 
 /** Milliseconds between two updates. */
 const UPDATE_MS = 100
-
-const CLEAR = '\r\x1b[K'
 
 /** Returns what is shown of work that goes on, on one line. */
 type Describe = (elapsed: string) => string
@@ -52,7 +51,7 @@ export class StatusLine implements Disposable {
     return {
       write: (data) => {
         if (data.length === 0) return Promise.resolve()
-        const clear = this.#shown === '' ? '' : CLEAR
+        const clear = this.#shown === '' ? '' : CLEAR_LINE
         this.#shown = ''
         this.#isAtStart = data.at(-1) === '\n' || data.at(-1) === 10
         return out.write(typeof data === 'string' ? clear + data : Buffer.concat([Buffer.from(clear), data]))
@@ -78,7 +77,7 @@ export class StatusLine implements Disposable {
     const text = shorten(texts.join(' · '), (this.#out.columns ?? 80) - 1)
     if (text === this.#shown) return
     this.#shown = text
-    void this.#out.write(CLEAR + paint(this.#out, 'dim', text))
+    void this.#out.write(CLEAR_LINE + paint(this.#out, 'dim', text))
   }
 
   /** Removes the line and what goes on. It may be used again. */
@@ -86,7 +85,7 @@ export class StatusLine implements Disposable {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
     this.#work.clear()
-    if (this.#shown !== '') void this.#out.write(CLEAR)
+    if (this.#shown !== '') void this.#out.write(CLEAR_LINE)
     this.#shown = ''
   }
 }

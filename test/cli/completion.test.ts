@@ -63,6 +63,13 @@ test('without a name the script is that of the own shell; for another shell thos
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('bash, zsh, fish')])
 })
 
+test('no name is offered that a command would take for an option', async () => {
+  const { id } = await berth.json('servers', 'create', '--task', '--yes')
+  expect(await offered('servers', 'delete', '')).toContain(id)
+  expect(await offered('servers', 'delete', '')).not.toContain('--yes')
+  await berth.run(['servers', 'delete', id, '--yes'])
+})
+
 test('webhook ids and names of events are offered where they are meant', async () => {
   const { stdout } = await berth.run(['webhooks', 'create', 'https://8.8.8.8/', '--json'])
   expect(await offered('webhooks', 'delete', 'wh_')).toEqual([JSON.parse(stdout).id])

@@ -112,5 +112,5 @@ function changeText(out: OutputStream, message: Message): string {
   const json = message.value === null ? 'gone' : JSON.stringify(message.value)
   const taken = `${message.type}  ${message.id}  `.length
   const room = out.columns === undefined ? MOST_SHOWN : Math.max(out.columns - taken, 'gone'.length)
-  return `${type}  ${message.id}  ${shorten(printable(json), room)}\n`
+  return `${type}  ${printable(message.id)}  ${shorten(printable(json), room)}\n`
 }

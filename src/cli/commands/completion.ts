@@ -6,6 +6,7 @@ import { action } from '../command.ts'
 import { type Candidate, complete, type Placeholders, SHELLS, type Shell } from '../complete.ts'
 import type { Named, NameSource } from '../names.ts'
 import { NAME_SOURCES } from '../nouns/index.ts'
+import { printable } from '../output.ts'
 import { type CliSession, connect } from '../session.ts'
 
 /**
@@ -108,7 +109,7 @@ async function candidatesFor(session: CliSession, placeholder: string, typed: st
     const found = await source.list(client, AbortSignal.timeout(LIST_TIMEOUT_MS))
     return found.map((named) => ({
       value: shortestName(found, named, source, typed),
-      description: named.description.replace(/\s+/g, ' '),
+      description: printable(named.description.replace(/\s+/g, ' ')),
     }))
   } catch {
     // A shell that completes a word has no place for an error; the command itself reports it.
@@ -128,8 +129,8 @@ async function placesFor(session: CliSession, typed: string): Promise<Candidate[
     .filter(({ value }) => value.startsWith(typed))
 }
 
-/** Matches a name that no shell has to quote. */
-const PLAIN = /^[\w.@+-]+$/
+/** Matches a name that no shell has to quote, and no command takes for an option. */
+const PLAIN = /^\w[\w.@+-]*$/
 
 /**
  * Returns what a person would type: the first other name that is plain and nobody else's, or the id if the typed text

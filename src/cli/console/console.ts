@@ -27,7 +27,7 @@ const HELP = `  o  open in the browser     l  bodies on or off     c  clear the 
 `
 
 /** Clears the screen and what was scrolled off it (ECMA-48, section 8.3.39; xterm). */
-const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
+const CLEAR = Buffer.from('\x1b[H\x1b[2J\x1b[3J')
 
 /**
  * Prints a line for each request to an instance of this process, and acts on keys.

@@ -1,4 +1,4 @@
-import { count, formatBytes, formatDuration } from '../output.ts'
+import { count, formatBytes, formatDuration, printable } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 import { StatusLine } from '../status-line.ts'
 
@@ -40,7 +40,7 @@ export class CopyProgress implements Disposable {
 
   /** Tells of an entry that is left out. */
   readonly skipped = (path: string): void => {
-    void this.#out.write(`berth: left out ${path}: it is no file, directory or link\n`)
+    void this.#out.write(`berth: left out ${printable(path)}: it is no file, directory or link\n`)
   }
 
   /** Returns what was copied: `2401 files, 191.3 MB in 2.3 s`. */

@@ -1,4 +1,5 @@
 import { count, formatBytes, printable } from '../output.ts'
+import { shellQuote } from '../quote.ts'
 import type { DirectorySurvey } from './survey.ts'
 
 /** Largest number of paths to name. Only the count of the others is shown. */
@@ -33,7 +34,7 @@ export function leftOutText(
     ignored.length > 0 ? `${named(ignored)} (by ${by})` : '',
     special.length > 0 ? `${named(special)} (no regular file)` : '',
     secret.length > 0
-      ? `${named(secret)} (may hold secrets; ${sendSecrets} ${secret[0]} sends the variables in it)`
+      ? `${named(secret)} (may hold secrets; ${sendSecrets} ${shellQuote(secret.slice(0, 1))} sends the variables in it)`
       : '',
   ].filter(Boolean)
   return parts.length === 0 ? '' : `Left out: ${printable(parts.join('; '))}.\n`

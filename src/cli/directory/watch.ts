@@ -1,6 +1,7 @@
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { printable, timeOfDay } from '../output.ts'
+import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 import { connectionReporter, followStream, retryUntilBack } from '../reconnect.ts'
 import { repeatOnChange } from './repeat-on-change.ts'
@@ -57,7 +58,7 @@ export async function watchDirectory(watched: WatchedDirectory): Promise<number>
         if (error.code === 'not_found' && (await isGone(connection.client, target, signal)))
           throw goneError(target)
         if (isFirst && mustBegin) throw error
-        await stderr.write(`${timeOfDay()}  berth: ${error.message}\n`)
+        await stderr.write(`${timeOfDay()}  berth: ${toPlainText(error.message)}\n`)
       }
       if (isFirst) await stderr.write(`Watching ${printable(directory)}. Ctrl-C ends it.\n`)
       isFirst = false

@@ -137,7 +137,7 @@ function entryText(out: OutputStream, entry: Entry): string {
     .map(([name, value]) => `  ${paint(out, 'dim', `${printable(name)}:`)} ${printable(value)}`)
   return [
     head.filter(Boolean).join('  '),
-    `  ${paint(out, style, `${mark} ${reason}`)}`,
+    `  ${paint(out, style, `${mark} ${printable(reason)}`)}`,
     ...lines,
     ...bodyText(entry)
       .split('\n')

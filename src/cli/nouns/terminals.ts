@@ -5,6 +5,7 @@ import { action, call, factSheet, type Noun, rows } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
 import { duration, flag, type OptionsOf, repeated, text, wholeNumber } from '../options.ts'
+import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import type { Column } from '../table.ts'
 
@@ -48,8 +49,11 @@ const waitOf = ({ until, quiet, timeout, lines }: OptionsOf<typeof WAIT_OPTIONS>
   lines,
 })
 
-const shownScreen = ({ screen: { scrollback, text } }: { screen: TerminalScreen }): string =>
-  scrollback === '' ? `${text}\n` : `${scrollback}\n${text}\n`
+/** Returns a screen as text. A program can leave characters on it that turn the order of others around. */
+function shownScreen({ screen: { scrollback, text } }: { screen: TerminalScreen }): string {
+  const lines = (scrollback === '' ? text : `${scrollback}\n${text}`).split('\n')
+  return lines.map((line) => `${printable(line)}\n`).join('')
+}
 
 /** Says on stderr if the pattern did not come. */
 async function exitCodeOf(

@@ -9,6 +9,7 @@ import { toPlainText } from '../plain-text.ts'
 import { isInteractive } from '../process-context.ts'
 import { promptLine } from '../prompt.ts'
 import type { CliSession } from '../session.ts'
+import { CLEAR_LINE } from '../terminal-text.ts'
 import { getTask } from './find.ts'
 import { readText } from './goal.ts'
 import { answerHint, nextStepsText } from './show.ts'
@@ -107,7 +108,7 @@ async function promptForAnswer(
     cancelPrompt.abort()
     await typed
     // Clears the prompt's line with the text typed so far.
-    await session.context.stderr.write('\r\u001b[K')
+    await session.context.stderr.write(CLEAR_LINE)
     return true
   }
 }

@@ -5,6 +5,7 @@ import { repeatOnChange } from '../directory/repeat-on-change.ts'
 import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL, followLog, type LogLine, logText, projectLog } from '../log.ts'
 import { formatDuration, paint, printable } from '../output.ts'
+import { toPlainText } from '../plain-text.ts'
 import { rememberProject } from '../projects/create.ts'
 import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
 import { missingVariablesText } from '../projects/missing-variables.ts'
@@ -106,7 +107,7 @@ export class UpProjects {
       return await this.#tell(name, final, session)
     } catch (error) {
       if (signal.aborted || !(error instanceof CommandError)) throw error
-      await stderr.write(`${paint(stderr, 'red', error.message)}\n`)
+      await stderr.write(`${paint(stderr, 'red', toPlainText(error.message))}\n`)
       return 1
     }
   }
@@ -178,7 +179,7 @@ export class UpProjects {
         else await this.#tell(name, project, session)
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
-        await stderr.write(`${paint(stderr, 'red', error.message)}\n`)
+        await stderr.write(`${paint(stderr, 'red', toPlainText(error.message))}\n`)
       }
     }
     await repeatOnChange({ directory, isLeftOut: pusher.isLeftOut, run })
