@@ -5,8 +5,10 @@ import {
   mkdirSync,
   readFileSync,
   readlinkSync,
+  rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -40,6 +42,22 @@ const git = (cwd: string, ...args: string[]): string => {
 const pathsOf = async (path: string) => (await surveyDirectory(path)).files.map((file) => file.path)
 
 describe('what .gitignore files say', () => {
+  test('that are pipes, links or far too large is not read', async () => {
+    write({ 'a.txt': '', rules: '*.txt' })
+    expect(Bun.spawnSync(['mkfifo', join(root, '.gitignore')]).exitCode).toBe(0)
+    symlinkSync('rules', join(root, '.berthignore'))
+    const survey = await surveyDirectory(root)
+    expect(survey.files.map(({ path }) => path)).toEqual(['a.txt', 'rules'])
+    expect(survey.leftOut.special).toEqual(['.gitignore'])
+    mkdirSync(join(root, 'sub'))
+    symlinkSync('/dev/zero', join(root, 'sub/.gitignore'))
+    await expect(surveyDirectory(root)).rejects.toThrow('leads out of the directory')
+    rmSync(join(root, 'sub/.gitignore'))
+    writeFileSync(join(root, 'sub/.gitignore'), '')
+    truncateSync(join(root, 'sub/.gitignore'), 2 ** 40)
+    await expect(surveyDirectory(root)).rejects.toThrow('larger than the 1 MiB')
+  })
+
   const TREE = {
     '.gitignore': 'dist/\n*.log\nout/\n/only-top.txt\n  spaced \n# a comment\n\\#hash\ndoc/**/secret.txt\n',
     'only-top.txt': '',

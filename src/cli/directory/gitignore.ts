@@ -1,6 +1,8 @@
-import { readFile } from 'node:fs/promises'
+import { lstat, readFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import type { Ignore } from 'ignore'
+import { isGone } from '../../runtime/if-present.ts'
+import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
 
 /**
@@ -31,11 +33,7 @@ export class IgnoreRules {
   }
 
   async #read(directory: string, name: string): Promise<void> {
-    const file = join(directory, name)
-    const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT' || error.code === 'EISDIR') return ''
-      throw unreadable(file, error)
-    })
+    const text = await readRules(join(directory, name))
     const base = this.#path(directory)
     const lines = text.replace(/^\ufeff/, '').split(/\r?\n/)
     this.rules.add(lines.flatMap((line) => rebasePattern(base, line)))
@@ -48,6 +46,31 @@ export class IgnoreRules {
 
   #path(path: string): string {
     return relative(this.top, path).split(sep).join('/')
+  }
+}
+
+/** Largest file of rules, in bytes. */
+const MAX_BYTES = 1024 * 1024
+
+/**
+ * Returns the text of a file of rules; an empty one if there is none, or something else. As git does, follows no link: the
+ * directory may be a copy from elsewhere, with one to a device that never ends.
+ *
+ * @throws CommandError if it cannot be read, or is too large
+ */
+async function readRules(file: string): Promise<string> {
+  try {
+    const stats = await lstat(file)
+    if (!stats.isFile()) return ''
+    if (stats.size > MAX_BYTES)
+      throw new CommandError(
+        `${file} is larger than the ${MAX_BYTES / 1024 / 1024} MiB that berth reads of it.`,
+      )
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if (error instanceof CommandError) throw error
+    if (isGone(error)) return ''
+    throw unreadable(file, error)
   }
 }
 
@@ -71,6 +94,6 @@ function rebasePattern(base: string, line: string): string[] {
   const [, sign = '', pattern = ''] = /^(!?)(.*)$/.exec(line) ?? []
   const directory = base.replace(/[\\*?[\]!# ]/g, '\\$&')
   // A pattern with a slash before its end is relative to its directory. Any other matches at every depth below it.
-  const isAnchored = pattern.replace(/\s+$/, '').slice(0, -1).includes('/')
+  const isAnchored = pattern.trimEnd().slice(0, -1).includes('/')
   return [`${sign}/${directory}/${isAnchored ? pattern.replace(/^\//, '') : `**/${pattern}`}`]
 }
