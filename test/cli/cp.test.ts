@@ -206,6 +206,29 @@ async function hostile(...entries: (Partial<Header> & { name: string; content?: 
   return await run(['cp', ...connection, 'srv_01m82ycb03gefhdnmtqgq5h7z7:x', 'target'], { cwd: here() })
 }
 
+test('an answer without end to the look at a path is given up, and kept by nobody', async () => {
+  const frame = encodeFrame(FRAME_KINDS.stdout, new Uint8Array(64 * 1024).fill(0x79))
+  const hungUp = Promise.withResolvers<void>()
+  await using instance = Bun.serve({
+    port: 0,
+    fetch: () =>
+      new Response(
+        new ReadableStream({
+          pull: (controller) => controller.enqueue(frame),
+          cancel: () => hungUp.resolve(),
+        }),
+        { headers: { 'content-type': FRAMES_TYPE } },
+      ),
+  })
+  const connection = ['--base-url', instance.url.href, '--api-key', 'sk_live_x']
+  const outcome = await run(['cp', ...connection, 'srv_01m82ycb03gefhdnmtqgq5h7z7:x', 'target'], {
+    cwd: here(),
+  })
+  expect(outcome.exitCode).toBe(1)
+  expect(outcome.stderr).toContain('What the server says of the path is no answer')
+  await hungUp.promise
+})
+
 test.each([
   ['..', [{ name: '../outside/f', content: 'x' }]],
   ['an absolute name', [{ name: '/tmp/berth-cp-outside', content: 'x' }]],

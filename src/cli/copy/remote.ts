@@ -2,6 +2,7 @@ import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frame
 import type { Client, ErrorBody } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { printable } from '../output.ts'
+import { readUpTo } from '../process-context.ts'
 import { shellQuote } from '../quote.ts'
 
 /** A server's shell, for a copy. */
@@ -121,13 +122,17 @@ function streamOf(content: AsyncIterable<Uint8Array>, shell: RemoteShell): Reada
   )
 }
 
+/** Longest answer to a look at a path, in bytes. What runs on the server may print without end. */
+const MOST_ANSWER = 1024
+
 /** Looks at a path of a server; links are followed. */
 export async function lookAt(shell: RemoteShell, path: string): Promise<RemoteEntry> {
   const at = quotePath(path)
   const script = `if [ -d ${at} ]; then echo directory; elif [ -f ${at} ]; then stat -L -c 'file %a %s' -- ${at}; elif [ -e ${at} ] || [ -L ${at} ]; then echo other; else echo none; fi`
-  const chunks: Uint8Array[] = []
-  for await (const chunk of runRemote(shell, script)) chunks.push(chunk)
-  const [kind, mode = '', size = ''] = Buffer.concat(chunks).toString().trim().split(' ')
+  const answer = await readUpTo(MOST_ANSWER, runRemote(shell, script))
+  if (answer.length > MOST_ANSWER)
+    throw new CommandError('What the server says of the path is no answer: its "stat" is another program.')
+  const [kind, mode = '', size = ''] = Buffer.from(answer).toString().trim().split(' ')
   if (kind === 'file') return { kind, mode: Number.parseInt(mode, 8) & 0o777, size: Number(size) }
   if (kind === 'directory' || kind === 'none') return { kind }
   return { kind: 'other' }
