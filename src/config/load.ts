@@ -113,17 +113,39 @@ function masterKeyOf(text: string | undefined): Uint8Array | null {
   )
 }
 
+/** The settings that let servers do with this machine what its user may, by option. */
+const OPENING: Readonly<Record<string, unknown>> = { isolation: 'none', 'allow-unix-sockets': true }
+
+/**
+ * Refuses such a setting of a file that nobody has named. It may have come with somebody's code, or with a copy from a server,
+ * and would run that code outside of a sandbox.
+ *
+ * @throws ValidationError
+ */
+function refuseOpening(option: string, value: unknown): void {
+  if (OPENING[option] !== value) return
+  throw new ValidationError(
+    [],
+    `${JSON.stringify(value)} opens this machine to servers, so it counts only as --${option}, as ${environmentName(option)}, or in a file that --config names.`,
+  )
+}
+
 /** The config file while its values are used. */
 interface ConfigFile {
-  /** Passes on the value of an option, if the file has one. A ValidationError is kept for `end`. */
-  use(option: string, read: (value: unknown) => void): void
+  /**
+   * Passes on the value of an option, if the file has one. A ValidationError is kept for `end`.
+   *
+   * @param read returns the setting
+   */
+  use(option: string, read: (value: unknown) => unknown): void
   /** @throws StartupError for all mistakes that were found, with their lines */
   end(): void
 }
 
 function readConfigFile(given: unknown, cwd: string): ConfigFile {
   const path = resolve(cwd, typeof given === 'string' ? given : DEFAULT_FILE)
-  if (typeof given !== 'string' && !existsSync(path)) return { use: () => {}, end: () => {} }
+  const isNamed = typeof given === 'string'
+  if (!isNamed && !existsSync(path)) return { use: () => {}, end: () => {} }
   const document = readJson(path)
   const values = document.value
   if (typeof values !== 'object' || values === null || Array.isArray(values)) {
@@ -138,7 +160,8 @@ function readConfigFile(given: unknown, cwd: string): ConfigFile {
       const key = keys.findLast((one) => optionOf(one) === option)
       if (key === undefined) return
       try {
-        read((values as Record<string, unknown>)[key])
+        const setting = read((values as Record<string, unknown>)[key])
+        if (!isNamed) refuseOpening(option, setting)
       } catch (error) {
         if (!(error instanceof ValidationError)) throw error
         mistakes.push(...error.all.map((one) => one.below(key)))

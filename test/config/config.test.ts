@@ -135,7 +135,8 @@ test.each(Object.entries(CASES))(
   (name, { setting, good: [text, value], other }) => {
     const variable = environmentName(name)
     if (other !== text) expect(load()[setting]).not.toEqual(value as never)
-    expect(load({ file: { [name]: text } })[setting]).toEqual(value as never)
+    const flags = { config: 'berth.config.json' }
+    expect(load({ flags, file: { [name]: text } })[setting]).toEqual(value as never)
     expect(load({ env: { [variable]: text }, file: { [name]: other } })[setting]).toEqual(value as never)
     expect(load({ flags: { [name]: text }, env: { [variable]: other } })[setting]).toEqual(value as never)
   },
@@ -273,6 +274,29 @@ test('the data folder is absolute, from the working directory', () => {
   const { dataDir, cwd } = load({ flags: { data: 'x' } })
   expect(dataDir).toBe(join(cwd, 'x'))
 })
+
+test.each([
+  ['isolation', 'none'],
+  ['allow-unix-sockets', true],
+])(
+  'a file that was just there cannot set %s to %s, which opens the machine; one that is named can',
+  (name, value) => {
+    const file = { [name]: value }
+    expect(() => load({ file })).toThrow(StartupError)
+    expect(() => load({ file })).toThrow(
+      `${JSON.stringify(value)} opens this machine to servers, so it counts only as --${name}, as ${environmentName(name)}, or in a file that --config names.`,
+    )
+    const setting = CASES[name]?.setting ?? 'host'
+    for (const one of [
+      { flags: { config: 'berth.config.json' } },
+      { env: { BERTH_CONFIG: 'berth.config.json' } },
+    ])
+      expect(load({ ...one, file })[setting]).toEqual(value as never)
+    // What a flag or a variable says counts anyway.
+    expect(load({ flags: { [name]: value }, file })[setting]).toEqual(value as never)
+    expect(load({ file: { isolation: 'landlock', 'allow-unix-sockets': false } }).isolation).toBe('landlock')
+  },
+)
 
 test('a file that sets every option is taken as it stands', () => {
   const file = join(import.meta.dir, '../../fixtures/config/every-option.json')
