@@ -130,6 +130,32 @@ describe('a sandboxd that breaks the protocol', () => {
   })
 })
 
+describe('a sandboxd that was taken over', () => {
+  test('takes little memory with single bytes for a reader that takes none', async () => {
+    const bytes = Array.from({ length: WINDOW }, (_, n) => (n % 2 === 0 ? FRAME.stdout : FRAME.stderr))
+    const output = Buffer.concat(bytes.map((kind) => encodeFrame(kind, 1, new Uint8Array(1))))
+    await using sandboxd = new FalseSandboxd([output, encodeFrame(FRAME.pong, 0)])
+    const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
+    const received = { stdout: 0, stderr: 0 }
+    const { promise: taken, resolve: take } = Promise.withResolvers<void>()
+    const { exit } = connection.exec({
+      ...COMMAND,
+      onOutput(stream, data) {
+        received[stream] += data.length
+        return taken
+      },
+    })
+    Bun.gc(true)
+    const before = process.memoryUsage.rss()
+    await connection.drained()
+    expect(process.memoryUsage.rss() - before).toBeLessThan(48 * 2 ** 20)
+    take()
+    connection.close('enough')
+    await exit
+    expect(received).toEqual({ stdout: WINDOW / 2, stderr: WINDOW / 2 })
+  })
+})
+
 describe('frames', () => {
   const frames = [
     encodeFrame(FRAME.stdout, 1, new TextEncoder().encode('one')),

@@ -1,3 +1,4 @@
+import { PieceQueue } from '../../runtime/piece-queue.ts'
 import type { FrameChannel } from './channel.ts'
 import { CALL_WINDOW, CHUNK, decodeNumber, encodeNumber, FRAME, ProtocolError } from './protocol.ts'
 
@@ -17,7 +18,7 @@ export class CallStream {
   #window = CALL_WINDOW
   /** Bytes read that the peer has not got back as room. */
   #read = 0
-  #received: Uint8Array[] = []
+  #received = new PieceQueue()
   #ended = false
   #peerEnded = false
   #failure: Error | null = null
@@ -75,7 +76,7 @@ export class CallStream {
   /** Resolves to the next bytes, null at the end. Throws if the call fails. */
   async read(): Promise<Uint8Array | null> {
     for (;;) {
-      const chunk = this.#received.shift()
+      const chunk = this.#received.shift()?.bytes
       if (chunk !== undefined) {
         this.#giveBack(chunk.length)
         return chunk
@@ -93,14 +94,14 @@ export class CallStream {
 
   /** Resolves to all bytes. Throws if the call fails, or if they are more than `most`. */
   async readAll(most: number): Promise<Uint8Array> {
-    const chunks: Uint8Array[] = []
+    const all = new PieceQueue()
     let size = 0
     for await (const chunk of this.chunks()) {
       size += chunk.length
       if (size > most) throw new ProtocolError(`A call carries more than ${most} bytes.`)
-      chunks.push(chunk)
+      all.push(null, chunk)
     }
-    return Buffer.concat(chunks)
+    return all.takeAll()
   }
 
   /** Acts on a frame of kind `data`, `more` or `end`. Throws `ProtocolError` if the peer exceeds what it may. */
@@ -117,7 +118,7 @@ export class CallStream {
       this.#window -= payload.length
       if (this.#window < 0) throw new ProtocolError('A call carries more bytes than there is room for.')
       // Nobody reads what comes after a failure.
-      if (this.#failure === null) this.#received.push(payload)
+      if (this.#failure === null) this.#received.push(null, payload)
     }
     this.#changed()
   }
@@ -126,7 +127,7 @@ export class CallStream {
   fail(error: Error): void {
     if (this.#failure !== null || this.over) return
     this.#failure = error
-    this.#received = []
+    this.#received = new PieceQueue()
     this.#changed()
   }
 

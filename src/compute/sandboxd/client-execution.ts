@@ -1,3 +1,4 @@
+import { PieceQueue } from '../../runtime/piece-queue.ts'
 import { ComputeError } from '../compute-error.ts'
 import type { ExecCommand, ExecExit, TerminalSize } from '../execution.ts'
 import { GRACE_MS, HANG_UP_MS } from '../terminate.ts'
@@ -46,7 +47,10 @@ export class SandboxdExecution {
   #onRoom: (() => void) | null = null
   /** Cancels the stream of input. */
   #cancelInput = (): void => {}
+  /** Resolves when all output so far is delivered; null if it is. */
   #delivery: Promise<void> | null = null
+  /** Output that waits for what was delivered before. */
+  readonly #undelivered = new PieceQueue<'stdout' | 'stderr'>()
   #window = WINDOW
   readonly #received = { stdout: 0, stderr: 0 }
   #delivered = 0
@@ -239,11 +243,20 @@ export class SandboxdExecution {
 
   #deliver(stream: 'stdout' | 'stderr', data: Uint8Array): void {
     if (this.#delivery !== null) {
-      this.#delivery = this.#delivery.then(() => this.#deliverNow(stream, data))
+      this.#undelivered.push(stream, data)
       return
     }
     const pending = this.#deliverNow(stream, data)
-    if (pending !== undefined) this.#delivery = pending
+    if (pending !== undefined) this.#delivery = this.#deliverRest(pending)
+  }
+
+  /** Delivers what waits, until nothing does. */
+  async #deliverRest(pending: Promise<void>): Promise<void> {
+    await pending
+    for (let next = this.#undelivered.shift(); next !== undefined; next = this.#undelivered.shift()) {
+      await this.#deliverNow(next.kind, next.bytes)
+    }
+    this.#delivery = null
   }
 
   /** Passes output to the caller; returns a promise only if the caller does. */

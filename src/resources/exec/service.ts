@@ -5,6 +5,7 @@ import type { CommandOwner } from '../../compute/server-process.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
+import { PieceQueue } from '../../runtime/piece-queue.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -45,14 +46,14 @@ export class ExecService {
    * @throws BerthError 400, 404, 502
    */
   async run(caller: Caller, serverId: string, request: ExecWish, gone: AbortSignal): Promise<ExecResult> {
-    const chunks = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[] }
+    const printed = { stdout: new PieceQueue(), stderr: new PieceQueue() }
     const exit = await this.#execute(caller, serverId, request, gone, {
       outputLimit: OUTPUT_LIMIT,
       onOutput: (stream, data) => {
-        chunks[stream].push(data)
+        printed[stream].push(null, data)
       },
     })
-    return { stdout: textOf(chunks.stdout), stderr: textOf(chunks.stderr), ...exit }
+    return { stdout: textOf(printed.stdout), stderr: textOf(printed.stderr), ...exit }
   }
 
   /** Runs a command and passes its output on as it comes. A client that reads slowly slows the command down. */
@@ -151,10 +152,5 @@ function commandOf({ command, cwd, stdin, timeoutMs = DEFAULT_TIMEOUT_MS }: Exec
   }
 }
 
-const textOf = (chunks: Uint8Array[]): string => {
-  const [only] = chunks
-  if (only === undefined) return ''
-  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(
-    chunks.length === 1 ? only : Buffer.concat(chunks),
-  )
-}
+const textOf = (printed: PieceQueue): string =>
+  printed.isEmpty ? '' : new TextDecoder('utf-8', { ignoreBOM: true }).decode(printed.takeAll())
