@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { ComputeError } from '../../src/compute/compute-error.ts'
 import type { ExecCommand } from '../../src/compute/execution.ts'
 import { FrameWriter } from '../../src/compute/sandboxd/channel.ts'
-import { SandboxdClient } from '../../src/compute/sandboxd/client.ts'
+import { MOST_CALLS, SandboxdClient } from '../../src/compute/sandboxd/client.ts'
 import {
   CALL_WINDOW,
   encodeFrame,
@@ -15,12 +15,18 @@ import {
   FRAME,
   FrameReader,
   MAX_FROM_SANDBOXD,
+  MOST_WAITING,
   ProtocolError,
   type SandboxdConfiguration,
   UNCONFINED,
   WINDOW,
 } from '../../src/compute/sandboxd/protocol.ts'
-import { PipeTransport, SocketTransport } from '../../src/compute/sandboxd/transport.ts'
+import {
+  PipeTransport,
+  SocketTransport,
+  type Transport,
+  type TransportHandlers,
+} from '../../src/compute/sandboxd/transport.ts'
 import { SELF, TEST_PATH } from './bench.ts'
 import { FalseSandboxd } from './false-sandboxd.ts'
 
@@ -154,7 +160,62 @@ describe('a sandboxd that was taken over', () => {
     await exit
     expect(received).toEqual({ stdout: WINDOW / 2, stderr: WINDOW / 2 })
   })
+
+  test('and does not read loses its sandbox before much waits for it', async () => {
+    await using sandboxd = new FalseSandboxd([])
+    const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
+    const size = { columns: 80, rows: 24 }
+    const execution = connection.exec({ ...COMMAND, terminal: size })
+    for (let sent = 0; sent < 10 * MOST_WAITING && !connection.over; sent++) execution.resize(size)
+    expect(connection.over).toBe(true)
+    expect(await connection.closed).toContain('does not read')
+    expect((await execution.exit).exitCode).toBe(137)
+  })
+
+  test('and ends no call loses its sandbox before many are under way', async () => {
+    const connection = await SandboxdClient.open(new AnsweringTransport())
+    for (let calls = 0; calls < MOST_CALLS; calls++) connection.call('pause', {}).drop()
+    expect(() => connection.call('pause', {})).toThrow(ComputeError)
+    expect(await connection.closed).toBe('sandboxd ends no calls.')
+  })
+
+  test('and does not end a command in time loses its sandbox', async () => {
+    const connection = await SandboxdClient.open(new AnsweringTransport(), null, 10)
+    const { exit } = connection.exec({ ...COMMAND, timeoutMs: 1 })
+    expect(await connection.closed).toBe('sandboxd did not end a command.')
+    expect((await exit).exitCode).toBe(137)
+  })
+
+  test('and does not begin a command on a terminal loses its sandbox', async () => {
+    const connection = await SandboxdClient.open(new AnsweringTransport(), null, 10)
+    const size = { columns: 80, rows: 24 }
+    const { started } = connection.exec({ ...COMMAND, timeoutMs: null, terminal: size })
+    expect(await connection.closed).toBe('sandboxd did not begin a command.')
+    await started
+  })
 })
+
+/** The way to a sandboxd that responds to pings, and to nothing else. */
+class AnsweringTransport implements Transport {
+  #handlers: TransportHandlers | null = null
+  readonly #reader = new FrameReader(2 ** 20, (kind, id) => {
+    if (kind === FRAME.ping) setImmediate(() => this.#handlers?.data(encodeFrame(FRAME.pong, id)))
+  })
+
+  async open(handlers: TransportHandlers): Promise<void> {
+    this.#handlers = handlers
+  }
+
+  write(bytes: Uint8Array): number {
+    this.#reader.push(bytes)
+    return bytes.length
+  }
+
+  terminate(): void {
+    this.#handlers?.closed()
+    this.#handlers = null
+  }
+}
 
 describe('frames', () => {
   const frames = [

@@ -1,4 +1,4 @@
-import { encodeFrame, encodeJson, type FrameHandler, FrameReader } from './protocol.ts'
+import { encodeFrame, encodeJson, type FrameHandler, FrameReader, ProtocolError } from './protocol.ts'
 import type { Transport } from './transport.ts'
 
 /** A channel's transport and event handlers. */
@@ -7,6 +7,8 @@ interface ChannelOptions {
   transport: Transport
   /** Largest payload taken. */
   maxPayload: number
+  /** Most frames that wait until the peer reads; with more it has broken the protocol. Without it there is no bound. */
+  mostWaiting?: number
   /** Receives each frame. An exception is passed to `onBroken`. */
   onFrame: FrameHandler
   /** Called once when the connection is gone, also after `close`. */
@@ -45,18 +47,24 @@ export class FrameChannel {
 
   /** Sends a frame, now or when the peer has room for it. */
   send(kind: number, id: number, payload?: Uint8Array): void {
-    this.#writer.send(encodeFrame(kind, id, payload))
+    this.#send(encodeFrame(kind, id, payload))
   }
 
   /** Sends a frame whose payload is JSON. */
   sendJson(kind: number, id: number, value: unknown): void {
-    this.#writer.send(encodeJson(kind, id, value))
+    this.#send(encodeJson(kind, id, value))
   }
 
   /** Closes the connection at once; drops unsent frames. */
   close(): void {
     this.#writer.close()
     this.#options.transport.terminate()
+  }
+
+  #send(frame: Uint8Array): void {
+    this.#writer.send(frame)
+    const { mostWaiting = Number.POSITIVE_INFINITY, onBroken } = this.#options
+    if (this.#writer.waiting > mostWaiting) onBroken(new ProtocolError('it does not read what it is sent'))
   }
 }
 
@@ -79,6 +87,11 @@ export class FrameWriter {
   /** Bytes that wait for the peer. */
   get pending(): number {
     return this.#pending
+  }
+
+  /** Frames that wait for the peer. */
+  get waiting(): number {
+    return this.#queue.length
   }
 
   /** Sends a frame, now or when those before it are through. */

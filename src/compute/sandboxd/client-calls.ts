@@ -86,6 +86,11 @@ export class ClientCalls {
     this.#channel = channel
   }
 
+  /** How many calls are under way, among them those that were given up and that sandboxd has not ended. */
+  get size(): number {
+    return this.#calls.size
+  }
+
   /** Starts a call. @param id a number that no other call or command of the channel has */
   start(id: number, name: CallName, input: object): ClientCall {
     const stream = new CallStream(this.#channel, id)

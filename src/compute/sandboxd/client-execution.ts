@@ -81,6 +81,11 @@ export class SandboxdExecution {
     return this.#over
   }
 
+  /** Whether output waits for who receives it. */
+  get isDelivering(): boolean {
+    return this.#delivery !== null
+  }
+
   /** Asks sandboxd to run the command. */
   begin(): void {
     const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command

@@ -10,6 +10,7 @@ import {
   type ExitReport,
   FRAME,
   MAX_FROM_SANDBOXD,
+  MOST_WAITING,
   ProtocolError,
   type SandboxdConfiguration,
 } from './protocol.ts'
@@ -17,6 +18,12 @@ import type { Transport } from './transport.ts'
 
 /** Milliseconds after a command's timeout, or its cancellation, at which sandboxd should have ended it. */
 const OVERDUE_MS = 10_000
+
+/** How often that time may pass again until the command ends, or one on a terminal begins. */
+const MOST_OVERDUE = 6
+
+/** Calls under way, at most: those that were given up too, since sandboxd ends each. */
+export const MOST_CALLS = 10_000
 
 /** Longest time that a timer can be set to. */
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -49,6 +56,7 @@ export class SandboxdClient {
   readonly #calls: ClientCalls
   /** Resolves pending pings, in the order in which they were sent. */
   readonly #pongs: Array<() => void> = []
+  readonly #overdueMs: number
   #lastId = 0
   #isReady = false
   #over = false
@@ -59,18 +67,25 @@ export class SandboxdClient {
    * Connects over a transport, which belongs to the connection from here on.
    *
    * @param keepAlive null if the transport itself reports that the peer is gone
+   * @param overdueMs milliseconds after a command's timeout, or its cancellation, at which sandboxd should have ended it
    */
-  static async open(transport: Transport, keepAlive: KeepAlive | null = null): Promise<SandboxdClient> {
-    const connection = new SandboxdClient(transport)
+  static async open(
+    transport: Transport,
+    keepAlive: KeepAlive | null = null,
+    overdueMs = OVERDUE_MS,
+  ): Promise<SandboxdClient> {
+    const connection = new SandboxdClient(transport, overdueMs)
     await connection.#channel.open()
     if (keepAlive !== null) connection.#keepAlive(keepAlive)
     return connection
   }
 
-  private constructor(transport: Transport) {
+  private constructor(transport: Transport, overdueMs: number) {
+    this.#overdueMs = overdueMs
     this.#channel = new FrameChannel({
       transport,
       maxPayload: MAX_FROM_SANDBOXD,
+      mostWaiting: MOST_WAITING,
       onFrame: (kind, id, payload) => this.#receive(kind, id, payload),
       onClosed: () => this.close('sandboxd ended.'),
       onBroken: (error) => this.close(`sandboxd broke the protocol: ${error}`),
@@ -112,16 +127,18 @@ export class SandboxdClient {
     this.#lastId = (this.#lastId + 1) >>> 0
     const id = this.#lastId
     const execution = new SandboxdExecution(id, command, this.#channel, (graceMs) =>
-      this.#watch(id, graceMs + OVERDUE_MS),
+      this.#watch(id, graceMs + this.#overdueMs),
     )
     this.#executions.set(id, execution)
     execution.begin()
-    if (command.timeoutMs !== null) this.#watch(id, command.timeoutMs + OVERDUE_MS)
+    if (command.timeoutMs !== null) this.#watch(id, command.timeoutMs + this.#overdueMs)
+    if (command.terminal !== undefined) this.#expectStart(execution)
     return execution
   }
 
   /** Calls a service of sandboxd. Throws `ComputeError` when the connection is over. */
   call(name: CallName, input: object): ClientCall {
+    if (this.#calls.size === MOST_CALLS) this.close('sandboxd ends no calls.')
     if (this.#over) throw new ComputeError('The server is not running any more; start it again.')
     this.#lastId = (this.#lastId + 1) >>> 0
     return this.#calls.start(this.#lastId, name, input)
@@ -203,11 +220,23 @@ export class SandboxdClient {
     this.#pings.unref()
   }
 
-  /** Ends the sandbox if a command is overdue and sandboxd does not respond, for example because it was stopped. */
-  #watch(id: number, ms: number): void {
+  /** Ends the sandbox if a command on a terminal does not begin, though sandboxd lives. */
+  #expectStart(execution: SandboxdExecution): void {
+    const late = (): void => this.close('sandboxd did not begin a command.')
+    const timer = setTimeout(late, this.#overdueMs * MOST_OVERDUE)
+    timer.unref()
+    const cancel = (): void => clearTimeout(timer)
+    void execution.started.then(cancel, cancel)
+  }
+
+  /**
+   * Ends the sandbox if a command is overdue, and sandboxd does not respond, for example because it was stopped, or does
+   * not end the command.
+   */
+  #watch(id: number, ms: number, times = 0): void {
     if (ms > MAX_TIMER_MS) return
     this.#unwatch(id)
-    const timer = setTimeout(() => void this.#ping(id), ms)
+    const timer = setTimeout(() => void this.#ping(id, times), ms)
     timer.unref()
     this.#timers.set(id, timer)
   }
@@ -217,10 +246,15 @@ export class SandboxdClient {
     this.#timers.delete(id)
   }
 
-  async #ping(id: number): Promise<void> {
+  /** @param times how often the command was found overdue before */
+  async #ping(id: number, times: number): Promise<void> {
     const alive = await Promise.race([this.drained().then(() => true), Bun.sleep(PONG_MS).then(() => false)])
+    const execution = this.#executions.get(id)
     if (!alive) this.close('sandboxd does not respond.')
-    else if (this.#executions.has(id)) this.#watch(id, OVERDUE_MS)
+    else if (execution === undefined) return
+    else if (execution.isDelivering) this.#watch(id, this.#overdueMs)
+    else if (times === MOST_OVERDUE) this.close('sandboxd did not end a command.')
+    else this.#watch(id, this.#overdueMs, times + 1)
   }
 }
 

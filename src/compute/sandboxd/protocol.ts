@@ -62,6 +62,12 @@ export const HEADER_BYTES = 9
 /** Largest payload that berth accepts from sandboxd, which a process in the sandbox may have taken over. */
 export const MAX_FROM_SANDBOXD = 256 * 1024
 
+/**
+ * Frames for sandboxd that wait until it reads, at most: berth itself sends some for what comes from sandboxd, such as
+ * credit. Input for commands is in far fewer.
+ */
+export const MOST_WAITING = 100_000
+
 /** Largest payload that sandboxd takes from berth. */
 export const MAX_TO_SANDBOXD = 64 * 1024 * 1024
 
