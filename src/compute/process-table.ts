@@ -8,8 +8,9 @@ import type { ProcessState, ServerConsumption } from './server-process.ts'
 /** Clock ticks per second in /proc. The kernel shows this number to programs on every processor (USER_HZ). */
 const TICKS = 100
 
-/** Characters of a command line that are kept. */
-export const MAX_COMMAND = 2_000
+/** Characters of a command line, and ports of a process, that are kept. */
+const MAX_COMMAND = 2_000
+const MAX_PORTS = 1_000
 
 /** Fields of /proc/PID/stat behind the name, counted from the state (proc_pid_stat(5)). */
 const FIELD = {
@@ -34,7 +35,7 @@ export interface TableEntry {
   /** Milliseconds between the start of the machine and its own. */
   readonly startedMs: number
   readonly memoryBytes: number
-  /** TCP ports that it listens on, ascending. */
+  /** TCP ports that it listens on, ascending; not all if they are very many. */
   readonly ports: readonly number[]
   /** Number of the command that started it; null if that is not known. */
   readonly execution: number | null
@@ -81,7 +82,7 @@ function readEntry(pid: number, marker: string, listening: ReadonlyMap<string, n
     cpuMs: fields.cpuMs,
     startedMs: fields.startedMs,
     memoryBytes: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024,
-    ports: [...new Set(ports)].sort((a, b) => a - b),
+    ports: [...new Set(ports)].sort((a, b) => a - b).slice(0, MAX_PORTS),
     execution: executionOf(pid, marker),
   }
 }

@@ -7,8 +7,10 @@ import { ComputeError } from '../../src/compute/compute-error.ts'
 import type { ExecCommand } from '../../src/compute/execution.ts'
 import { FrameWriter } from '../../src/compute/sandboxd/channel.ts'
 import { MOST_CALLS, SandboxdClient } from '../../src/compute/sandboxd/client.ts'
+import { ProcessList } from '../../src/compute/sandboxd/process-list.ts'
 import {
   CALL_WINDOW,
+  CHUNK,
   encodeFrame,
   encodeJson,
   encodeNumber,
@@ -192,6 +194,33 @@ describe('a sandboxd that was taken over', () => {
     const { started } = connection.exec({ ...COMMAND, timeoutMs: null, terminal: size })
     expect(await connection.closed).toBe('sandboxd did not begin a command.')
     await started
+  })
+
+  const entry = {
+    ...{ pid: 2, parentPid: 1, command: 'sleep', state: 'sleeping', cpuMs: 1, startedMs: 1 },
+    ...{ memoryBytes: 1, ports: [], execution: null },
+  }
+  const line = (value: unknown): string => `${JSON.stringify(value)}\n`
+
+  test.each<[string, unknown, string]>([
+    ['a time that no date can have', { at: 1e300 }, line(entry)],
+    ['a start that no date can have', { at: 1 }, line({ ...entry, startedMs: 1e300 })],
+    ['no time', null, line(entry)],
+    ['a process without a number', { at: 1 }, line({ ...entry, pid: null })],
+    ['a process that is a prototype', { at: 1 }, '{"__proto__": {"pid": 2}}\n'],
+    ['an endless line', { at: 1 }, `[${'[],'.repeat(20_000)}[]]\n`],
+    ['a line without an end', { at: 1 }, JSON.stringify(entry)],
+    ['no JSON', { at: 1 }, '{\n'],
+  ])('shows no processes if it sends %s', async (_, result, lines) => {
+    const bytes = Buffer.from(lines)
+    const pieces = Array.from({ length: Math.ceil(bytes.length / CHUNK) }, (_, n) =>
+      encodeFrame(FRAME.data, 1, bytes.subarray(n * CHUNK, (n + 1) * CHUNK)),
+    )
+    const frames = [encodeJson(FRAME.result, 1, result), ...pieces, encodeFrame(FRAME.end, 1)]
+    await using sandboxd = new FalseSandboxd(frames)
+    const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
+    await expect(new ProcessList(connection).read()).rejects.toBeInstanceOf(ComputeError)
+    connection.close('enough')
   })
 })
 

@@ -1,5 +1,6 @@
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { ComputeError } from '../compute-error.ts'
+import { Pace } from '../local/pace.ts'
 import type { ProcessTable, TableEntry } from '../process-table.ts'
 import {
   type CommandOwner,
@@ -8,6 +9,7 @@ import {
   type ServerProcess,
   type SignalOutcome,
 } from '../server-process.ts'
+import type { CallStream } from './call-stream.ts'
 import type { SandboxdClient } from './client.ts'
 import type { ClientCall } from './client-calls.ts'
 import type { SandboxdExecution } from './client-execution.ts'
@@ -19,8 +21,15 @@ const LONGEST_MS = 30_000
 /** Milliseconds in which sandboxd has to answer. */
 const ANSWER_MS = 10_000
 
-/** Most bytes of a list. */
-const MAX_BYTES = 64 * 1024 * 1024
+/** Most bytes of a list, of a line of it, and most lines. */
+const MAX_BYTES = 16 * 1024 * 1024
+const MAX_LINE = 32 * 1024
+const MAX_LINES = 10_000
+
+const LINE_FEED = 0x0a
+
+/** Largest number of milliseconds that is taken: thousands of years, which a date can hold. */
+const MAX_MS = 1e14
 
 /** Longest command line that is taken. */
 const MAX_TEXT = 4_000
@@ -88,8 +97,9 @@ export class ProcessList {
 
   #readTable(): Promise<ProcessTable> {
     return this.#ask('processes', {}, async (call) => {
-      await call.result
-      return parseTable(await call.stream.readAll(MAX_BYTES))
+      const { at } = fieldsOf(await call.result)
+      if (!isTime(at)) throw wrongAnswer('processes')
+      return { at, processes: await readEntries(call.stream) }
     })
   }
 
@@ -107,15 +117,29 @@ export class ProcessList {
       throw error instanceof ComputeError ? error : wrongAnswer(name, error)
     } finally {
       clearTimeout(timer)
+      // What nobody reads is not kept.
+      call.drop()
     }
   }
 }
 
-/** Reads what sandboxd has sent, which a command may have taken over. Throws `ComputeError`. */
-function parseTable(bytes: Uint8Array): ProcessTable {
-  const { at, processes } = fieldsOf(JSON.parse(new TextDecoder().decode(bytes)))
-  if (!isAmount(at) || !Array.isArray(processes)) throw wrongAnswer('processes')
-  return { at, processes: processes.map(parseEntry) }
+/**
+ * Reads what sandboxd has sent, which a command may have taken over. Takes a line at a time: parsing all at once would
+ * hold up everything else, and could take a multiple of its memory. Throws `ComputeError`.
+ */
+async function readEntries(stream: CallStream): Promise<TableEntry[]> {
+  const { buffer, byteOffset, length } = await stream.readAll(MAX_BYTES)
+  const text = Buffer.from(buffer, byteOffset, length)
+  const entries: TableEntry[] = []
+  const pace = new Pace()
+  for (let from = 0; from < text.length; ) {
+    const end = text.indexOf(LINE_FEED, from)
+    if (end === -1 || end - from > MAX_LINE || entries.length === MAX_LINES) throw wrongAnswer('processes')
+    entries.push(parseEntry(JSON.parse(text.toString('utf8', from, end))))
+    from = end + 1
+    if (pace.due) await pace.rest()
+  }
+  return entries
 }
 
 function parseEntry(value: unknown): TableEntry {
@@ -123,13 +147,7 @@ function parseEntry(value: unknown): TableEntry {
   const known = PROCESS_STATES.find((one) => one === state)
   if (
     ![pid, parentPid, memoryBytes].every(Number.isSafeInteger) ||
-    !(
-      isAmount(pid) &&
-      isAmount(parentPid) &&
-      isAmount(memoryBytes) &&
-      isAmount(cpuMs) &&
-      isAmount(startedMs)
-    ) ||
+    !(isAmount(pid) && isAmount(parentPid) && isAmount(memoryBytes) && isTime(cpuMs) && isTime(startedMs)) ||
     !(typeof command === 'string' && command.length <= MAX_TEXT && command.isWellFormed()) ||
     !(known !== undefined && (execution === null || isAmount(execution))) ||
     !(Array.isArray(ports) && ports.every(isPort))
@@ -141,6 +159,8 @@ function parseEntry(value: unknown): TableEntry {
 
 const isAmount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0
+
+const isTime = (value: unknown): value is number => isAmount(value) && value <= MAX_MS
 
 const isPort = (value: unknown): value is number =>
   Number.isInteger(value) && isAmount(value) && value <= 65_535

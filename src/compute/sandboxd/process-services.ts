@@ -15,13 +15,14 @@ interface StartedProcesses {
 /** Milliseconds that a process has to end after a signal, before it counts as running. */
 const END_MS = 1_000
 
-/** Streams a `ProcessTable` of all that commands have started, as JSON. */
+/** Answers with the time of a `ProcessTable` of all that commands have started, and streams its entries, each a line of JSON. */
 export async function serveProcesses(
   { respond, stream }: ServedCall,
   { find, marker }: StartedProcesses,
 ): Promise<void> {
-  respond(null)
-  await stream.send(Buffer.from(JSON.stringify(readProcessTable(find(), marker, process.pid))))
+  const { at, processes } = readProcessTable(find(), marker, process.pid)
+  respond({ at })
+  await stream.send(Buffer.from(processes.map((entry) => `${JSON.stringify(entry)}\n`).join('')))
 }
 
 /** Sends a signal to a process that commands have started; answers with a `SignalOutcome`. */
