@@ -56,12 +56,16 @@ export class SandboxRegistry {
     await sandbox.stop()
   }
 
-  /** Pauses every process of every server until the returned function is called. */
+  /** Pauses every process of every server until the returned function is called. If one cannot be, none is. */
   async pause(): Promise<() => void> {
-    const resumes = await Promise.all([...this.#running.values()].map((sandbox) => sandbox.pause()))
-    return () => {
-      for (const resume of resumes) resume()
+    const paused = await Promise.allSettled([...this.#running.values()].map((sandbox) => sandbox.pause()))
+    const resume = (): void => {
+      for (const one of paused) if (one.status === 'fulfilled') one.value()
     }
+    const failed = paused.find((one) => one.status === 'rejected')
+    if (failed === undefined) return resume
+    resume()
+    throw failed.reason
   }
 
   /** Ends every process of every server and starts none anymore. */

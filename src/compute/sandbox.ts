@@ -35,7 +35,7 @@ export interface Sandbox {
 
   /**
    * Stops (SIGSTOP) every process that commands have started, so the files do not change, until the returned function
-   * is called. Processes that were stopped before stay stopped.
+   * is called. Commands that are asked for meanwhile begin then. Processes that were stopped before stay stopped.
    */
   pause(): Promise<() => void>
 

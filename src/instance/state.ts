@@ -122,21 +122,33 @@ export class InstanceState implements StateOperations {
   }
 
   save(name: string): Promise<Snapshot> {
-    return this.#exclusively(() =>
-      this.#whileClosed(async () => {
-        const { version, clock } = this.#dependencies
-        const resume = await this.#generation.services.servers.lifecycle.pause()
-        try {
-          this.#generation.services.metering.writeAll()
-          const created_at = toIso(clock.now())
-          const file = { name, created_at, version, schema: SCHEMA, clock: clock.state }
-          const copyDatabase = (path: string): void => this.#generation.copyDatabase(path)
-          return await this.#snapshots.save(file, copyDatabase, this.#stopping.signal)
-        } finally {
-          resume()
-        }
-      }),
-    )
+    return this.#exclusively(async () => {
+      const { lifecycle } = this.#generation.services.servers
+      // Before requests have to wait: a server may take long to start or to delete.
+      const goOn = await lifecycle.standStill(this.#stopping.signal).catch(() => {
+        throw stopping()
+      })
+      try {
+        return await this.#whileClosed(() => this.#save(name))
+      } finally {
+        goOn()
+      }
+    })
+  }
+
+  async #save(name: string): Promise<Snapshot> {
+    const { version, clock } = this.#dependencies
+    const { servers, metering } = this.#generation.services
+    const resume = await servers.lifecycle.pause()
+    try {
+      metering.writeAll()
+      const created_at = toIso(clock.now())
+      const file = { name, created_at, version, schema: SCHEMA, clock: clock.state }
+      const copyDatabase = (path: string): void => this.#generation.copyDatabase(path)
+      return await this.#snapshots.save(file, copyDatabase, this.#stopping.signal)
+    } finally {
+      resume()
+    }
   }
 
   bringUp(body: unknown): Promise<void> {

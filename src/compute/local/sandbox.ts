@@ -205,10 +205,12 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
   }
 
   async pause(): Promise<() => void> {
+    const release = this.sandboxd.hold()
     await Promise.race([this.sandboxd.drained(), Bun.sleep(PAUSE_PATIENCE_MS)])
     const paused = stopAll(() => this.#started().filter((pid) => !isStopped(pid)))
     return () => {
       for (const pid of paused) signal(pid, 'SIGCONT')
+      release()
     }
   }
 

@@ -118,9 +118,18 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
   }
 
   async pause(): Promise<() => void> {
-    const call = this.call('pause', {})
-    await call.result
-    return () => call.stream.end()
+    const release = this.sandboxd.hold()
+    try {
+      const call = this.call('pause', {})
+      await call.result
+      return () => {
+        call.stream.end()
+        release()
+      }
+    } catch (error) {
+      release()
+      throw error
+    }
   }
 
   protected async killStarted(): Promise<void> {

@@ -39,6 +39,11 @@ export class SandboxdExecution {
   readonly #result = Promise.withResolvers<ExecExit>()
   readonly #started = Promise.withResolvers<void>()
   readonly #input: Uint8Array[] = []
+  /** The size of its terminal. */
+  #size: TerminalSize | null
+  #begun = false
+  /** The grace with which it was cancelled before it began; null if it was not. */
+  #cancelled: number | null = null
   /** Bytes of input that sandboxd has, and all that the command's terminal or pipe has not taken. */
   #typing = 0
   #runs = false
@@ -67,6 +72,7 @@ export class SandboxdExecution {
     this.#command = command
     this.#channel = channel
     this.#onCancel = onCancel
+    this.#size = command.terminal ?? null
     // Most callers wait for the exit only.
     this.#started.promise.catch(() => {})
   }
@@ -89,20 +95,24 @@ export class SandboxdExecution {
   /** Asks sandboxd to run the command. */
   begin(): void {
     const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command
-    const { background, terminal } = this.#command
+    const { background } = this.#command
     const piped = stdin instanceof ReadableStream ? stdin : null
     const whole = stdin instanceof Uint8Array && stdin.length > 0 ? stdin : null
     const request: SpawnRequest = {
       ...{ command, cwd, env, timeoutMs, outputLimit },
       stdin: piped !== null ? 'pipe' : whole !== null ? 'file' : null,
       endBackground: background === 'ends',
-      terminal: terminal === undefined ? null : clampSize(terminal),
+      terminal: this.#size === null ? null : clampSize(this.#size),
     }
+    this.#begun = true
     this.#channel.sendJson(FRAME.spawn, this.id, request)
     if (piped !== null) void this.#feed(piped)
-    if (whole === null) return
-    this.#sendBytes(FRAME.stdin, whole)
-    this.#channel.send(FRAME.begin, this.id)
+    if (whole !== null) {
+      this.#sendBytes(FRAME.stdin, whole)
+      this.#channel.send(FRAME.begin, this.id)
+    }
+    this.#sendInput()
+    if (this.#cancelled !== null) this.cancel(this.#cancelled)
   }
 
   /** Resolves when the command on a terminal runs; rejects with `ComputeError` if it cannot be started. */
@@ -164,6 +174,7 @@ export class SandboxdExecution {
   }
 
   #sendInput(): void {
+    if (!this.#begun) return
     const window = this.#command.terminal === undefined ? INPUT_WINDOW : TYPE_WINDOW
     for (let next = this.#input[0]; next !== undefined; next = this.#input[0]) {
       const piece = next.subarray(0, Math.min(CHUNK, window - this.#typing))
@@ -178,13 +189,17 @@ export class SandboxdExecution {
   /** Has sandboxd hang up the command's terminal; see `TerminalExecution`. */
   hangUp(): void {
     if (this.#over) return
-    this.#channel.send(FRAME.hangUp, this.id)
-    this.#onCancel(HANG_UP_MS + GRACE_MS)
+    if (!this.#begun) this.cancel()
+    else {
+      this.#channel.send(FRAME.hangUp, this.id)
+      this.#onCancel(HANG_UP_MS + GRACE_MS)
+    }
   }
 
   /** Gives the command's terminal another size. */
   resize(size: TerminalSize): void {
-    if (!this.#over) this.#channel.sendJson(FRAME.resize, this.id, clampSize(size))
+    this.#size = size
+    if (this.#begun && !this.#over) this.#channel.sendJson(FRAME.resize, this.id, clampSize(size))
   }
 
   #sendBytes(kind: number, data: Uint8Array): void {
@@ -197,6 +212,8 @@ export class SandboxdExecution {
   cancel(graceMs = GRACE_MS): void {
     if (this.#over) return
     const grace = Math.min(Math.max(Math.ceil(graceMs), 0), MAX_GRACE_MS)
+    this.#cancelled = Math.min(this.#cancelled ?? grace, grace)
+    if (!this.#begun) return
     this.#channel.send(FRAME.cancel, this.id, encodeNumber(grace))
     this.#onCancel(grace)
   }

@@ -52,6 +52,8 @@ export class SandboxdClient {
   readonly #ready = Promise.withResolvers<void>()
   readonly #closed = Promise.withResolvers<string>()
   readonly #timers = new Map<number, Timer>()
+  /** Begin the commands that were asked for while none may begin; null while any may. */
+  #held: (() => void)[] | null = null
   readonly #channel: FrameChannel
   readonly #calls: ClientCalls
   /** Resolves pending pings, in the order in which they were sent. */
@@ -130,10 +132,25 @@ export class SandboxdClient {
       this.#watch(id, graceMs + this.#overdueMs),
     )
     this.#executions.set(id, execution)
-    execution.begin()
-    if (command.timeoutMs !== null) this.#watch(id, command.timeoutMs + this.#overdueMs)
-    if (command.terminal !== undefined) this.#expectStart(execution)
+    const begin = (): void => {
+      if (execution.over) return
+      execution.begin()
+      if (command.timeoutMs !== null) this.#watch(id, command.timeoutMs + this.#overdueMs)
+      if (command.terminal !== undefined) this.#expectStart(execution)
+    }
+    if (this.#held === null) begin()
+    else this.#held.push(begin)
     return execution
+  }
+
+  /** Lets no further command begin until the returned function is called. */
+  hold(): () => void {
+    const held: (() => void)[] = []
+    this.#held = held
+    return () => {
+      if (this.#held === held) this.#held = null
+      for (const begin of held.splice(0)) begin()
+    }
   }
 
   /** Calls a service of sandboxd. Throws `ComputeError` when the connection is over. */

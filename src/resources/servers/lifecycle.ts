@@ -3,6 +3,7 @@ import type { Compute, Limits } from '../../compute/driver.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import { SandboxRegistry } from '../../compute/sandbox-registry.ts'
 import { BerthError, type ErrorCode } from '../../errors.ts'
+import { orAborted } from '../../runtime/abort.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
@@ -56,6 +57,10 @@ export class ServerLifecycle {
   readonly #idle: IdleWatch
   readonly #lastUse: LastUse
   readonly #turns = new KeyedMutex()
+  /** The turns in which work is under way. */
+  readonly #working = new Set<Promise<unknown>>()
+  /** Resolves when work may begin again in turns; null while it may. */
+  #stillness: Promise<void> | null = null
   #sweeping: Promise<void> = Promise.resolve()
   #reaped: Promise<void> | undefined
   #stopping = false
@@ -89,7 +94,7 @@ export class ServerLifecycle {
 
   /** Runs work in the server's turn, without any overlapping start or stop. */
   turn<T>(serverId: string, work: () => Promise<T>): Promise<T> {
-    return this.#turns.run(serverId, work)
+    return this.#turns.run(serverId, () => this.#work(work))
   }
 
   /** Returns the sandbox of a server, if it runs. */
@@ -194,7 +199,29 @@ export class ServerLifecycle {
     await Promise.all(Array.from({ length: RECOVERY_WIDTH }, next))
   }
 
-  /** Freezes every process of every server until the returned function is called. */
+  /**
+   * Lets no server be created, started, stopped or deleted until the returned function is called. Resolves when what was
+   * under way has ended.
+   *
+   * @throws the signal's reason if it aborts first
+   */
+  async standStill(signal: AbortSignal): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#stillness = promise
+    const goOn = (): void => {
+      this.#stillness = null
+      resolve()
+    }
+    try {
+      await orAborted(Promise.allSettled(this.#working), signal)
+      return goOn
+    } catch (error) {
+      goOn()
+      throw error
+    }
+  }
+
+  /** Freezes every process of every server that runs until the returned function is called. Until then no command begins. */
   pause(): Promise<() => void> {
     return this.#sandboxes.pause()
   }
@@ -213,6 +240,16 @@ export class ServerLifecycle {
     await this.#sandboxes.close()
     this.#metering.close()
     await this.#meter.stop()
+  }
+
+  /** Does a turn's work, as soon as it may begin. */
+  #work<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#stillness !== null) return this.#stillness.then(() => this.#work(work))
+    const done = work()
+    this.#working.add(done)
+    const forget = (): void => void this.#working.delete(done)
+    done.then(forget, forget)
+    return done
   }
 
   /** Records a use. What ends because berth stops is none. */
@@ -239,7 +276,7 @@ export class ServerLifecycle {
   }
 
   async #recoverOne(row: ServerRow): Promise<void> {
-    await this.#turns.run(row.id, async () => {
+    await this.turn(row.id, async () => {
       const now = this.#records.find(row.id)
       if (this.#stopping || !now || now.status === 'sleeping') return
       if (!now.announced) this.#records.announce(now)
@@ -256,7 +293,7 @@ export class ServerLifecycle {
 
   async #sleepWhenIdle(serverId: string): Promise<void> {
     try {
-      await this.#turns.run(serverId, async () => {
+      await this.turn(serverId, async () => {
         const row = this.#records.find(serverId)
         if (row && row.status !== 'sleeping') await this.stop(row)
       })

@@ -67,7 +67,7 @@ export class ServersService {
   /** The sandboxes, for code that works for no caller. */
   readonly lifecycle: Pick<
     ServerLifecycle,
-    'sandbox' | 'hold' | 'touch' | 'limits' | 'lastUsedAt' | 'pause' | 'swept'
+    'sandbox' | 'hold' | 'touch' | 'limits' | 'lastUsedAt' | 'standStill' | 'pause' | 'swept'
   >
   readonly #records: ServerRecords
   readonly #clock: Clock

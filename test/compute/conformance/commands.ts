@@ -142,6 +142,34 @@ export function commandTests(name: Subject): void {
       expect(await run(sandbox, untilReaped)).toMatchObject({ exitCode: 0, timedOut: false })
     })
 
+    test('that is asked for while its server is paused begins when that goes on', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const resume = await sandbox.pause()
+      const input = new TextEncoder().encode('in')
+      const commands = [input, new Blob([input]).stream()].map((stdin) => run(sandbox, 'cat', { stdin }))
+      const cancelled = sandbox.exec({ command: 'sleep 600', timeoutMs: 20_000, onOutput() {} })
+      cancelled.cancel()
+      let printed = ''
+      const terminal = sandbox.terminal({
+        command: 'read code; stty size; exit $code',
+        size: { columns: 80, rows: 24 },
+        timeoutMs: 20_000,
+        onOutput(data) {
+          printed += Buffer.from(data).toString()
+        },
+      })
+      terminal.resize({ columns: 91, rows: 31 })
+      terminal.write(new TextEncoder().encode('7\n'))
+      expect(await sandbox.processes()).toEqual([])
+      resume()
+      for (const result of await Promise.all(commands))
+        expect(result).toMatchObject({ exitCode: 0, stdout: 'in' })
+      expect((await cancelled.exit).exitCode).toBe(143)
+      expect((await terminal.exit).exitCode).toBe(7)
+      expect(printed).toContain('31 91')
+    })
+
     test('two hundred at once all end with their own result', async () => {
       await using bench = new Bench(name)
       const sandbox = await bench.start('srv_a', { processes: 1000 })

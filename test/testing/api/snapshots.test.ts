@@ -104,6 +104,17 @@ describe('a snapshot of everything, restored', () => {
   })
 })
 
+/** Returns a server with a program that does not end when it is asked to. */
+async function stubbornServer(berth: TestBerth): Promise<string> {
+  const id = await berth.server()
+  await berth.exec(
+    id,
+    'echo kept > file; (trap "" TERM; echo x > ready; sleep 600; sleep 600) > /dev/null 2>&1 &',
+  )
+  await until(async () => (await berth.exec(id, 'cat ready')).exitCode === 0, 'the command to ignore SIGTERM')
+  return id
+}
+
 describe('snapshots', () => {
   test('are kept under their names, listed newest first, replaced and removed', async () => {
     await using berth = await testBerth()
@@ -245,6 +256,78 @@ describe('snapshots', () => {
     const before = await now()
     await until(async () => (await now()) > before, 'the command to go on')
   })
+
+  test('hold the files of one moment of a server that wakes meanwhile', async () => {
+    await using berth = await testBerth()
+    const id = await berth.server()
+    const filler = 'for n in $(seq 300); do mkdir m$n; for k in $(seq 50); do echo x > m$n/$k; done; done'
+    await berth.exec(id, `${filler}; echo 0 > a; echo 0 > z`)
+    const count = 'n=$(cat a); while :; do n=$((n+1)); echo $n > a; echo $n > z; done'
+    for (let round = 0; round < 5; round += 1) {
+      await berth.call('POST', `/servers/${id}/actions`, { action: 'stop' })
+      const counting = berth.call('POST', `/servers/${id}/exec`, { command: count })
+      await Bun.sleep(4 * round)
+      expect((await berth.control('POST', '/snapshots', { name: 'moment' })).status).toBe(201)
+      const workspace = join(berth.dataDir, 'snapshots/moment/servers', id, 'workspace')
+      const [a, z] = ['a', 'z'].map((name) => Number(readFileSync(join(workspace, name), 'utf8')))
+      const apart = (a ?? 0) - (z ?? 0)
+      if (a !== 0 && z !== 0) expect({ apart, ok: apart === 0 || apart === 1 }).toMatchObject({ ok: true })
+      await berth.call('POST', `/servers/${id}/actions`, { action: 'stop' })
+      await counting
+    }
+  }, 60_000)
+
+  test('let requests in while they wait for a server to stop', async () => {
+    await using berth = await testBerth()
+    const id = await stubbornServer(berth)
+    const stop = berth.call('POST', `/servers/${id}/actions`, { action: 'stop' })
+    const isStopping = async () =>
+      (await berth.call('GET', `/servers/${id}`)).body.server.status === 'sleeping'
+    await until(isStopping, 'the stop to be under way')
+    let isSaved = false
+    const saving = berth.control('POST', '/snapshots', { name: 'later' }).finally(() => {
+      isSaved = true
+    })
+    for (let request = 0; request < 10; request += 1)
+      expect((await berth.call('GET', '/servers')).status).toBe(200)
+    expect(isSaved).toBe(false)
+    expect((await saving).status).toBe(201)
+    expect((await stop).status).toBe(200)
+  })
+
+  test('hold every server whole that they hold, whatever is deleted meanwhile', async () => {
+    await using berth = await testBerth()
+    const servers = [await stubbornServer(berth), await stubbornServer(berth)]
+    const large = await berth.server()
+    await berth.exec(
+      large,
+      'for n in $(seq 300); do mkdir m$n; for k in $(seq 50); do echo x > m$n/$k; done; done',
+    )
+    servers.push(await stubbornServer(berth), await stubbornServer(berth))
+    // A deletion waits for the stop before, which takes a second.
+    const ends = servers.flatMap((id) => [
+      berth.call('POST', `/servers/${id}/actions`, { action: 'stop' }),
+      berth.call('DELETE', `/servers/${id}`),
+    ])
+    let areDeleted = false
+    const deleted = Promise.all(ends).then((all) => {
+      areDeleted = true
+      return all.map(({ status }) => status)
+    })
+    const names: string[] = []
+    while (!areDeleted) {
+      names.push(`amid-${names.length}`)
+      expect((await berth.control('POST', '/snapshots', { name: names.at(-1) })).status).toBe(201)
+    }
+    expect(await deleted).toEqual(Array(8).fill(200))
+    for (const name of names) {
+      expect((await berth.control('POST', `/snapshots/${name}/restore`)).status).toBe(200)
+      const ids = (await berth.call('GET', '/servers')).body.servers.map(({ id }: { id: string }) => id)
+      expect(ids).toContain(large)
+      for (const id of servers.filter((one) => ids.includes(one)))
+        expect((await berth.exec(id, 'cat file')).stdout).toBe('kept\n')
+    }
+  }, 60_000)
 })
 
 describe('GET /_berth/snapshots/{name}/diff', () => {
