@@ -136,16 +136,14 @@ export class ProcessScanner {
 
   /**
    * Resolves to a function that returns the pids of a family. Calls before a scan begins share it, so no caller gets
-   * an older scan than its call.
+   * an older scan than its call. Rejects with the system's error, as while no file can be opened.
    */
   scan(): Promise<(family: ProcessFamily) => number[]> {
-    this.#pending ??= new Promise((resolve) => {
-      setImmediate(() => {
-        this.#pending = null
-        const processes = listProcesses()
-        const markers = new Map(processes.map(({ pid }) => [pid, readMarker(pid)]))
-        resolve((family) => membersOf(processes, (pid) => markers.get(pid) ?? null, family))
-      })
+    this.#pending ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+      this.#pending = null
+      const processes = listProcesses()
+      const markers = new Map(processes.map(({ pid }) => [pid, readMarker(pid)]))
+      return (family) => membersOf(processes, (pid) => markers.get(pid) ?? null, family)
     })
     return this.#pending
   }

@@ -46,6 +46,10 @@ const PAUSE_PATIENCE_MS = 250
 /** Milliseconds between two looks whether sandboxd was stopped. */
 const STOPPED_MS = 500
 
+/** Milliseconds between two looks for processes while the system lets none be read, and the most looks. */
+const LOOK_AGAIN_MS = 100
+const MOST_LOOKS = 100
+
 /** The options of `LocalSandbox.start`. */
 export interface SandboxStart {
   options: Pick<LocalDriverOptions, 'baseUrl' | 'provide' | 'path' | 'outbound' | 'machinePorts' | 'logger'>
@@ -310,6 +314,23 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     if (this.sandboxd.over) await this.#relayed.close()
   }
 
+  /**
+   * Returns the processes that carry the sandbox's marker, and their descendants. Looks again while no file can be opened;
+   * if that lasts, finds none: the next start of berth looks for them.
+   */
+  async #findMarked(): Promise<number[]> {
+    const { marker, scanner } = this.#start
+    const family = { roots: [], sessions: [], marker, except: [process.pid] }
+    for (let look = 1; ; look += 1) {
+      try {
+        return (await scanner.scan())(family)
+      } catch {
+        if (look === MOST_LOOKS) return []
+        await Bun.sleep(LOOK_AGAIN_MS)
+      }
+    }
+  }
+
   /** Waits for the sandbox's end, whatever causes it, then removes everything that is left. */
   async #waitForExit(): Promise<{ reason: string }> {
     const ended = this.#process.exited.then((code) => `Its process ended with status ${code}.`)
@@ -322,12 +343,11 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     const inside = findDescendants(this.#process.pid)
     signal(this.#process.pid, 'SIGKILL')
     await Promise.all([this.#process.exited, closed, this.#terminalsLimited])
-    const { marker, group, scanner, launch } = this.#start
-    const family = { roots: [], sessions: [], marker, except: [process.pid] }
+    const { group, launch } = this.#start
     // In a PID namespace too: the kernel ends its processes, but only after reporting its first process as ended.
     await killAll(async () => {
-      const find = await scanner.scan()
-      const left = [...find(family), ...group.pids(), ...inside.filter((pid) => readProcess(pid) !== null)]
+      const marked = await this.#findMarked()
+      const left = [...marked, ...group.pids(), ...inside.filter((pid) => readProcess(pid) !== null)]
       return [...new Set(left)]
     })
     launch.user?.release()
