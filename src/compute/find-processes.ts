@@ -35,6 +35,8 @@ export interface ProcessInfo {
   parent: number
   group: number
   session: number
+  /** When it started, in clock ticks since the start of the machine: no two processes of a number have the same. */
+  startTicks: string
 }
 
 /** Selects processes that belong together. */
@@ -67,19 +69,38 @@ export const isStopped = (pid: number): boolean => {
   return stat !== null && /^[Tt] /.test(stat.slice(stat.lastIndexOf(')') + 2))
 }
 
-/** The field of /proc/PID/stat with the number of threads, counted from the state (proc_pid_stat(5)). */
+/** The fields of /proc/PID/stat with the number of threads and the start, counted from the state (proc_pid_stat(5)). */
 const THREADS_FIELD = 17
+const START_FIELD = 19
 
 /** Returns a process, or null if it has ended. */
 export function readProcess(pid: number): ProcessInfo | null {
   const stat = readProc(pid, 'stat')
   if (stat === null) return null
   // The name is in parentheses and may contain any character, including parentheses.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ', THREADS_FIELD + 1)
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ', START_FIELD + 1)
   const [state, parent, group, session] = fields
   // One whose first thread alone has ended looks like one that waits to be reaped, and goes on.
   if (state === 'X' || (state === 'Z' && Number(fields[THREADS_FIELD]) <= 1)) return null
-  return { pid, parent: Number(parent), group: Number(group), session: Number(session) }
+  return {
+    pid,
+    parent: Number(parent),
+    group: Number(group),
+    session: Number(session),
+    startTicks: fields[START_FIELD] ?? '',
+  }
+}
+
+/**
+ * Returns a function that returns those of the processes that have not ended. The numbers of the others may be those of
+ * new processes, which have nothing to do with them.
+ */
+export function rememberProcesses(pids: readonly number[]): () => number[] {
+  const remembered = pids.flatMap((pid) => readProcess(pid) ?? [])
+  return () =>
+    remembered
+      .filter(({ pid, startTicks }) => readProcess(pid)?.startTicks === startTicks)
+      .map(({ pid }) => pid)
 }
 
 /** Finds the sandboxd of every berth, and the processes that start it in its sandbox, by their command lines. */

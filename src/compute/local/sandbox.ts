@@ -8,7 +8,7 @@ import {
   findDescendants,
   isStopped,
   type ProcessScanner,
-  readProcess,
+  rememberProcesses,
 } from '../find-processes.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
 import type { OutboundControl } from '../outbound-control.ts'
@@ -340,16 +340,12 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     this.#terminals?.close()
     const closed = this.#networkSetup?.stop()
     void this.#relayed?.close()
-    const inside = findDescendants(this.#process.pid)
+    const inside = rememberProcesses(findDescendants(this.#process.pid))
     signal(this.#process.pid, 'SIGKILL')
     await Promise.all([this.#process.exited, closed, this.#terminalsLimited])
     const { group, launch } = this.#start
     // In a PID namespace too: the kernel ends its processes, but only after reporting its first process as ended.
-    await killAll(async () => {
-      const marked = await this.#findMarked()
-      const left = [...marked, ...group.pids(), ...inside.filter((pid) => readProcess(pid) !== null)]
-      return [...new Set(left)]
-    })
+    await killAll(async () => [...new Set([...(await this.#findMarked()), ...group.pids(), ...inside()])])
     launch.user?.release()
     const outOfMemory = group.memoryKills() > 0 && !this.isStopping
     await group.close()
