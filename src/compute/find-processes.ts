@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { codeOf } from '../runtime/error-info.ts'
-import { readTextOrNull } from '../runtime/read-text.ts'
+import { Pace } from './local/pace.ts'
 
 /**
  * The environment variable by which berth finds what a command started. systemd uses the same name for the same
@@ -28,6 +28,20 @@ export function sandboxdArguments(serverMarker: string): string[] {
 export function commandMarker(serverMarker: string, commandId: number): string {
   return serverMarker + commandId.toString(16).padStart(8, '0')
 }
+
+/**
+ * Bytes that are read of a file of a process. Thousands of processes may share megabytes of environment and arguments,
+ * which would take seconds to read. A program that has more before its marker has as good as cleared its environment.
+ */
+const MAX_READ = {
+  stat: 4 * 1024,
+  comm: 4 * 1024,
+  cmdline: 16 * 1024,
+  environ: 256 * 1024,
+}
+
+/** Read into by one call at a time. */
+const BUFFER = Buffer.alloc(MAX_READ.environ)
 
 /** A process as shown in /proc. */
 export interface ProcessInfo {
@@ -151,7 +165,10 @@ export function readEnvironment(pid: number, name: string): string | null {
 /** Returns the living processes of a family. */
 export const findFamily = (family: ProcessFamily): number[] => membersOf(listProcesses(), readMarker, family)
 
-/** Scans all processes for several families at once: a scan takes milliseconds, and servers often end together. */
+/**
+ * Scans all processes for several families at once: a scan takes milliseconds, and servers often end together. If it takes
+ * longer, it leaves time for everything else.
+ */
 export class ProcessScanner {
   #pending: Promise<(family: ProcessFamily) => number[]> | null = null
 
@@ -162,11 +179,20 @@ export class ProcessScanner {
   scan(): Promise<(family: ProcessFamily) => number[]> {
     this.#pending ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
       this.#pending = null
-      const processes = listProcesses()
-      const markers = new Map(processes.map(({ pid }) => [pid, readMarker(pid)]))
-      return (family) => membersOf(processes, (pid) => markers.get(pid) ?? null, family)
+      return this.#scan()
     })
     return this.#pending
+  }
+
+  async #scan(): Promise<(family: ProcessFamily) => number[]> {
+    const processes = listProcesses()
+    const markers = new Map<number, string | null>()
+    const pace = new Pace()
+    for (const { pid } of processes) {
+      if (pace.due) await pace.rest()
+      markers.set(pid, readMarker(pid))
+    }
+    return (family) => membersOf(processes, (pid) => markers.get(pid) ?? null, family)
   }
 }
 
@@ -247,5 +273,20 @@ function addDescendants(processes: readonly ProcessInfo[], members: Set<number>)
   }
 }
 
-const readProc = (pid: number, file: 'stat' | 'environ' | 'cmdline' | 'comm'): string | null =>
-  readTextOrNull(`/proc/${pid}/${file}`)
+/** Reads the beginning of a file of a process in Latin-1, so any bytes have a text; null if it cannot be read. */
+function readProc(pid: number, file: keyof typeof MAX_READ): string | null {
+  let descriptor: number | null = null
+  try {
+    descriptor = openSync(`/proc/${pid}/${file}`, 'r')
+    let length = 0
+    for (let read = -1; read !== 0 && length < MAX_READ[file]; length += read) {
+      read = readSync(descriptor, BUFFER, length, MAX_READ[file] - length, null)
+    }
+    return BUFFER.toString('latin1', 0, length)
+  } catch {
+    // It has ended, or belongs to another user.
+    return null
+  } finally {
+    if (descriptor !== null) closeSync(descriptor)
+  }
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { rememberProcesses } from '../../src/compute/find-processes.ts'
+import { MARKER_NAME, readMarker, rememberProcesses } from '../../src/compute/find-processes.ts'
 
 /** The number of the process that was started last; who may write it chooses the next one's (pid_namespaces(7)). */
 const LAST_PID = '/proc/sys/kernel/ns_last_pid'
@@ -39,3 +39,13 @@ test.skipIf(!mayChoosePids())(
   },
   20_000,
 )
+
+test('a marker is found before a large environment, and no more than its beginning is read', async () => {
+  const large = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`LARGE_${n}`, 'x'.repeat(100_000)]))
+  const begin = (env: Record<string, string>) =>
+    Bun.spawn(['/bin/sleep', '600'], { env, stdio: ['ignore', 'ignore', 'ignore'] })
+  await using before = begin({ [MARKER_NAME]: 'ab'.repeat(16), ...large })
+  await using behind = begin({ ...large, [MARKER_NAME]: 'ab'.repeat(16) })
+  expect(readMarker(before.pid)).toBe('ab'.repeat(16))
+  expect(readMarker(behind.pid)).toBe(null)
+})

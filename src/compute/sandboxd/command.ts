@@ -199,12 +199,15 @@ export class Command {
     const { configuration, withOomScore } = this.#context
     const { cwd, env, terminal } = this.#request
     const type = terminal === null ? {} : { TERM: TERMINAL_TYPE }
+    const all: Record<string, string> = { ...configuration.env, ...type, ...env }
+    const { [MARKER_NAME]: _, ...given } = all
     const dir = cwd === '' ? configuration.workspace : `${configuration.workspace}/${cwd}`
     try {
       return withOomScore(() =>
         Bun.spawn(argv, {
           cwd: dir,
-          env: { ...configuration.env, ...type, ...env, [MARKER_NAME]: this.marker },
+          // The marker first: it is found however much follows.
+          env: { [MARKER_NAME]: this.marker, ...given },
           stdio: stdio as ['ignore', number, number],
           detached,
         }),
