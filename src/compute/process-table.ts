@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { ifPresent } from '../runtime/if-present.ts'
 import { readTextOrNull } from '../runtime/read-text.ts'
 import { readMarker } from './find-processes.ts'
-import { readTcpSockets, socketsOf } from './local/sockets.ts'
+import { readListeningSockets, socketsOf } from './local/sockets.ts'
 import type { ProcessState, ServerConsumption } from './server-process.ts'
 
 /** Clock ticks per second in /proc. The kernel shows this number to programs on every processor (USER_HZ). */
@@ -55,10 +55,8 @@ export interface ProcessTable {
  * @param networkOf pid of a process in the server's network
  */
 export function readProcessTable(pids: readonly number[], marker: string, networkOf: number): ProcessTable {
-  const listening = new Map<string, number>()
-  for (const { listens, inode, port } of readTcpSockets(networkOf) ?? []) {
-    if (listens) listening.set(inode, port)
-  }
+  const sockets = readListeningSockets(networkOf) ?? []
+  const listening = new Map(sockets.map(({ inode, port }) => [inode, port]))
   const at = uptimeMs()
   const found = pids.flatMap((pid) => readEntry(pid, marker, listening) ?? [])
   return { at, processes: withInheritedExecutions(found) }

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { MARKER_NAME, readMarker, rememberProcesses } from '../../src/compute/find-processes.ts'
+import { readListeningSockets } from '../../src/compute/local/sockets.ts'
 
 /** The number of the process that was started last; who may write it chooses the next one's (pid_namespaces(7)). */
 const LAST_PID = '/proc/sys/kernel/ns_last_pid'
@@ -48,4 +49,21 @@ test('a marker is found before a large environment, and no more than its beginni
   await using behind = begin({ ...large, [MARKER_NAME]: 'ab'.repeat(16) })
   expect(readMarker(before.pid)).toBe('ab'.repeat(16))
   expect(readMarker(behind.pid)).toBe(null)
+})
+
+test('listening sockets are found among very many others', async () => {
+  const open = { hostname: '127.0.0.1', port: 0, socket: { data() {} } }
+  using far = Bun.listen(open)
+  const connections = await Promise.all(
+    Array.from({ length: 2_000 }, () => Bun.connect({ ...open, port: far.port })),
+  )
+  const listeners = Array.from({ length: 50 }, () => Bun.listen(open))
+  try {
+    const found = readListeningSockets(process.pid) ?? []
+    expect(found.filter(({ listens }) => !listens)).toEqual([])
+    const ports = found.map(({ port }) => port)
+    for (const { port } of [far, ...listeners]) expect(ports).toContain(port)
+  } finally {
+    for (const one of [...connections, ...listeners]) 'stop' in one ? one.stop(true) : one.terminate()
+  }
 })

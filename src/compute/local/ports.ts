@@ -1,6 +1,7 @@
 import type { LoopbackAddress } from '../dialed-connection.ts'
 import { findDescendants, readMarker } from '../find-processes.ts'
-import { readTcpSockets, socketsOf, type TcpSocket } from './sockets.ts'
+import { Pace } from './pace.ts'
+import { findSocketsOf, readListeningSockets, socketsOf, type TcpSocket } from './sockets.ts'
 
 /**
  * The local addresses that receive connections to each loopback address, written as in /proc/net/tcp, with words in
@@ -27,27 +28,30 @@ const ANSWERING: Readonly<Record<LoopbackAddress['host'], readonly string[]>> = 
  * @param networkOf the host's pid of a process in that network
  * @returns null if sockets or their owners cannot be seen
  */
-export function listeningAddresses(
+export async function listeningAddresses(
   root: number,
   marker: string,
   networkOf: number,
-): LoopbackAddress[] | null {
-  const family = commandFamily(root, marker)
+): Promise<LoopbackAddress[] | null> {
+  // Programs may have thousands of processes, descriptors and sockets, which must not hold up everything else.
+  const pace = new Pace()
+  const family = await commandFamily(root, marker, pace)
   if (family.size === 0) return []
-  const all = readTcpSockets(networkOf)?.filter(({ listens }) => listens)
-  if (all === undefined) return null
+  const all = readListeningSockets(networkOf)
+  if (all === null) return null
   const owned = new Set<string>()
   let unseen = false
-  for (const pid of family) {
-    const sockets = socketsOf(pid)
+  for (const pid of all.length === 0 ? [] : family) {
+    const sockets = await findSocketsOf(pid, pace)
     if (sockets === null) unseen = true
     for (const inode of sockets ?? []) owned.add(inode)
   }
   const ports = new Set(all.filter(({ inode }) => owned.has(inode)).map(({ port }) => port))
+  const byPort = Map.groupBy(all, ({ port }) => port)
   const found = [...ports]
     .sort((a, b) => a - b)
     .flatMap((port) =>
-      HOSTS.filter((host) => answers(host, port, all, owned)).map(
+      HOSTS.filter((host) => answers(host, byPort.get(port) ?? [], owned)).map(
         (host): LoopbackAddress => ({ host, port }),
       ),
     )
@@ -56,14 +60,12 @@ export function listeningAddresses(
 
 const HOSTS = ['127.0.0.1', '::1'] as const
 
-/** Reports whether connections to this address and port go to one of the owned sockets. */
+/** Reports whether connections to this address and the port of these sockets go to one of the owned ones. */
 function answers(
   host: LoopbackAddress['host'],
-  port: number,
-  all: readonly TcpSocket[],
+  there: readonly TcpSocket[],
   owned: ReadonlySet<string>,
 ): boolean {
-  const there = all.filter((one) => one.port === port)
   for (const address of ANSWERING[host]) {
     const bound = there.filter((one) => one.address === address)
     if (bound.length > 0) return bound.every(({ inode }) => owned.has(inode))
@@ -74,14 +76,15 @@ function answers(
 /** Returns the TCP ports that a process listens on, ascending; none if they cannot be seen. */
 export function portsOf(pid: number): number[] {
   const owned = new Set(socketsOf(pid) ?? [])
-  const all = readTcpSockets(pid) ?? []
-  const ports = all.filter(({ listens, inode }) => listens && owned.has(inode)).map(({ port }) => port)
+  const all = readListeningSockets(pid) ?? []
+  const ports = all.filter(({ inode }) => owned.has(inode)).map(({ port }) => port)
   return [...new Set(ports)].sort((a, b) => a - b)
 }
 
-function commandFamily(root: number, marker: string): Set<number> {
+async function commandFamily(root: number, marker: string, pace: Pace): Promise<Set<number>> {
   const family = new Set<number>()
   for (const pid of findDescendants(root)) {
+    if (pace.due) await pace.rest()
     if (family.has(pid) || readMarker(pid) !== marker) continue
     family.add(pid)
     for (const descendant of findDescendants(pid)) family.add(descendant)

@@ -1,7 +1,6 @@
-import { readdirSync, readlinkSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { codeOf } from '../../runtime/error-info.ts'
-import { readTextOrNull } from '../../runtime/read-text.ts'
 import type { Pace } from './pace.ts'
 
 /**
@@ -21,13 +20,45 @@ export interface TcpSocket {
 /** The state of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A'
 
+/** Bytes of lines of other sockets after which no listening one is expected, and most bytes of a table that are read. */
+const MANY_OTHERS = 128 * 1024
+const MAX_TABLE = 4 * 1024 * 1024
+
+/** Read into by one call at a time. */
+const BUFFER = Buffer.alloc(64 * 1024)
+
 /** Their tables, below a process of the network; one is missing in a kernel without IPv6. */
 const TABLES = ['net/tcp', 'net/tcp6']
 
-/** Returns all TCP sockets of a process's network; null if the system does not show them. */
-export function readTcpSockets(pid: number): TcpSocket[] | null {
-  const texts = TABLES.map((table) => readTextOrNull(`/proc/${pid}/${table}`))
-  return socketsIn(texts, () => true)
+/**
+ * Returns the listening TCP sockets of a process's network; null if the system does not show them. The kernel lists them
+ * before all others, of which a server can have hundreds of thousands: those are not read.
+ */
+export function readListeningSockets(pid: number): TcpSocket[] | null {
+  const texts = TABLES.map((table) => readListening(`/proc/${pid}/${table}`))
+  const sockets = socketsIn(texts, (line) => line.includes(` ${LISTENING} `))
+  return sockets?.filter(({ listens }) => listens) ?? null
+}
+
+/** Reads the beginning of a table, until very many lines in a row are of other sockets. */
+function readListening(path: string): string | null {
+  let descriptor: number | null = null
+  try {
+    descriptor = openSync(path, 'r')
+    let text = ''
+    for (let others = 0; others < MANY_OTHERS && text.length < MAX_TABLE; ) {
+      const length = readSync(descriptor, BUFFER)
+      if (length === 0) break
+      const piece = BUFFER.toString('latin1', 0, length)
+      others = piece.includes(` ${LISTENING} `) ? 0 : others + length
+      text += piece
+    }
+    return text
+  } catch {
+    return null
+  } finally {
+    if (descriptor !== null) closeSync(descriptor)
+  }
 }
 
 /**
@@ -75,17 +106,29 @@ function socketOf(line: string): TcpSocket[] {
 }
 
 /** Returns the kernel's numbers of the sockets that a process has; null if its descriptors may not be looked into. */
-export function socketsOf(pid: number): string[] | null {
-  return (
-    descriptorsOf(pid)?.flatMap((fd) => {
-      try {
-        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []
-      } catch {
-        // Closed meanwhile.
-        return []
-      }
-    }) ?? null
-  )
+export const socketsOf = (pid: number): string[] | null =>
+  descriptorsOf(pid)?.flatMap((fd) => socketAt(pid, fd) ?? []) ?? null
+
+/** Does the same for a process that may have very many descriptors. */
+export async function findSocketsOf(pid: number, pace: Pace): Promise<string[] | null> {
+  const descriptors = descriptorsOf(pid)
+  if (descriptors === null) return null
+  const found: string[] = []
+  for (const fd of descriptors) {
+    if (pace.due) await pace.rest()
+    const inode = socketAt(pid, fd)
+    if (inode !== null) found.push(inode)
+  }
+  return found
+}
+
+function socketAt(pid: number, fd: string): string | null {
+  try {
+    return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? null
+  } catch {
+    // Closed meanwhile.
+    return null
+  }
 }
 
 /** Reports whether a process has a socket; false if its descriptors are not readable. */

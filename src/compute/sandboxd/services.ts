@@ -41,7 +41,7 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
 
   /** Answers with the loopback addresses on which the processes of the command `execution` listen; null if unknown. */
   async listening({ input, respond }, { marker, root }) {
-    respond(listeningAddresses(root, commandMarker(marker, Number(input.execution)), process.pid))
+    respond(await listeningAddresses(root, commandMarker(marker, Number(input.execution)), process.pid))
   },
 
   /** Answers whether any process that commands have started still runs. */
