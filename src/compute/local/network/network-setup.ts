@@ -47,6 +47,7 @@ export class NetworkLoader {
     let sockets: number[] = []
     try {
       sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length + NETLINK_SOCKETS.length)
+      for (const descriptor of sockets) this.#calls.neverWait(descriptor)
       const { blank, rules, ends } = checkSockets(this.#calls, sockets, this.#ownNetwork)
       return { network: new ServerNetwork(this.#calls, this.#projectPorts, blank, ends), rules }
     } catch (error) {

@@ -13,6 +13,7 @@ const SOL_SOCKET = 1
 const SO_REUSEADDR = 2
 const SO_TYPE = 3
 const SO_ERROR = 4
+const SO_LINGER = 13
 const SO_ACCEPTCONN = 30
 const SO_PROTOCOL = 38
 const SO_DOMAIN = 39
@@ -39,6 +40,7 @@ const SOCK_CLOEXEC = 0o2000000
 const SOCK_NONBLOCK = 0o4000
 const SHUT_RDWR = 2
 const FIONREAD = 0x541b
+const F_SETFL = 4
 const F_DUPFD_CLOEXEC = 1030
 
 /** Errors of connect(2) that are none: it goes on, or went through. */
@@ -92,6 +94,8 @@ export interface SocketCalls {
   /** Returns and clears a socket's pending error; 0 for none. */
   takeError(fd: number): number
   facts(fd: number): SocketFacts
+  /** Has no call wait for a socket that another process has made, not even its close (SO_LINGER of socket(7)). */
+  neverWait(fd: number): void
   /**
    * Sends a message to the kernel over a netlink socket. It names the kernel as the destination, so the kernel asks for
    * the rights of the caller only, and not of the socket's maker too. @returns whether it was sent
@@ -142,6 +146,7 @@ export function loadSocketCalls(): SocketCalls {
   const kernel = new Uint8Array(12)
   kernel[0] = AF_NETLINK
   const one = new Int32Array([1])
+  const nothing = new Int32Array(2)
   const errorOf = (result: number): number => {
     if (result === 0) return 0
     const place = calls.__errno_location()
@@ -195,6 +200,10 @@ export function loadSocketCalls(): SocketCalls {
       const listens = number(fd, SO_ACCEPTCONN) === 1
       const network = option(fd, SO_NETNS_COOKIE, 8) ? (value[0] ?? 0n) : 0n
       return { domain: domain ?? -1, type: type ?? -1, protocol: protocol ?? -1, listens, connected, network }
+    },
+    neverWait(fd) {
+      calls.fcntl(fd, F_SETFL, SOCK_NONBLOCK)
+      calls.setsockopt(fd, SOL_SOCKET, SO_LINGER, ptr(nothing), 8)
     },
     sendToKernel: (fd, bytes) =>
       Number(calls.sendto(fd, ptr(bytes), bytes.length, MSG_DONTWAIT, ptr(kernel), kernel.length)) ===
