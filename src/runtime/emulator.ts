@@ -6,6 +6,15 @@ const REPEATING_SEQUENCES = ['L', 'M', 'S', 'T', 'b', 'I', 'Z'] as const
 /** Steps that no program means: a sequence with more is ignored. */
 const MAX_REPETITIONS = 1_000
 
+/**
+ * Steps that the sequences of a program may take: these at first, and one for each byte that it prints. Further sequences
+ * are ignored. A step takes as long as a line end, and without a bound seven bytes would take a thousand.
+ */
+const MOST_STEPS = 20_000
+
+/** Bytes that are drawn before everything else has its turn, if they take long. */
+const PIECE_BYTES = 4 * 1024
+
 /** Combining characters that one cell takes; the others get cells of their own. A cell has no bound by itself. */
 const MAX_COMBINING = 16
 
@@ -44,16 +53,42 @@ export async function openEmulator({ columns, rows, scrollback }: EmulatorOption
   const unicode = { register: (version: IUnicodeVersionProvider) => useWidths(terminal, version) }
   // The addon uses nothing else of a terminal.
   new Unicode11Addon().activate({ unicode } as never)
-  // The handler that was registered last is asked first.
-  for (const final of REPEATING_SEQUENCES) {
-    terminal.parser.registerCsiHandler({ final }, ([count]) => parameterValue(count) > MAX_REPETITIONS)
-  }
+  boundSteps(terminal)
   for (const command of TITLES) {
     terminal.parser.registerOscHandler(command, (title) => title.length > MAX_TITLE)
   }
   // Nobody asks the emulator for links, and it would keep one for each cell, however long.
   terminal.parser.registerOscHandler(LINK, () => true)
   return terminal
+}
+
+/** Ignores sequences that take too many steps, and has what is written drawn in small pieces. */
+function boundSteps(terminal: Terminal): void {
+  let left = MOST_STEPS
+  // The handler that was registered last is asked first.
+  for (const final of REPEATING_SEQUENCES) {
+    terminal.parser.registerCsiHandler({ final }, ([count]) => {
+      const steps = Math.max(1, parameterValue(count))
+      if (steps > MAX_REPETITIONS || steps > left) return true
+      left -= steps
+      return false
+    })
+  }
+  const write = terminal.write.bind(terminal)
+  terminal.write = (data, callback) => {
+    const part = (from: number, to?: number) =>
+      typeof data === 'string' ? data.slice(from, to) : data.subarray(from, to)
+    let at = 0
+    for (; data.length - at > PIECE_BYTES; at += PIECE_BYTES)
+      write(part(at, at + PIECE_BYTES), () => gain(PIECE_BYTES))
+    write(part(at), () => {
+      gain(data.length - at)
+      callback?.()
+    })
+  }
+  const gain = (bytes: number): void => {
+    left = Math.min(MOST_STEPS, left + bytes)
+  }
 }
 
 /** Uses the widths of a version of Unicode, with the bound of combining characters. */

@@ -31,3 +31,24 @@ test('no program fills memory: not by combining characters, links or titles with
   expect(titles).toEqual(['short'.length])
   expect(process.memoryUsage().rss - before).toBeLessThan(100 * 2 ** 20)
 }, 120_000)
+
+test('no program holds up what runs beside the emulator, by sequences that a few bytes repeat', async () => {
+  const { terminal, write, row } = await opened()
+  let longest = 0
+  let last = performance.now()
+  const beside = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }, 1)
+  for (const sequence of ['\x1b[1000S', '\x1b[1000T', '\x1b[1000L', '\x1b[1000M', 'a\x1b[1000b', '\x1b[999I'])
+    await write(sequence.repeat(10_000))
+  await Bun.sleep(2)
+  clearInterval(beside)
+  expect(longest).toBeLessThan(1_000)
+  // It draws on, and such sequences too.
+  await write(`\x1bc${'\n'.repeat(1_000)}\x1b[Hgone\r\nkept\x1b[1S`)
+  const { baseY } = terminal.buffer.active
+  expect(row(baseY)).toBe('kept')
+  await write('\x1b[H\x1b[24MA\x1b[9b')
+  expect(row(baseY)).toBe('A'.repeat(10))
+}, 120_000)
