@@ -21,6 +21,9 @@ const UNREAD = 72
 /** Longest message; the kernel's have about 400 bytes. */
 const MAX_MESSAGE = 4096
 
+/** Most messages that are read at a look: programs may end connections faster than that. */
+const MOST_MESSAGES = 2_000
+
 /** Milliseconds in which a program has to close its end and the kernel to tell of it, and between two looks. */
 const PATIENCE_MS = 1_000
 const LOOK_MS = 1
@@ -81,11 +84,14 @@ export class EndedConnections {
     this.#socket = socket
   }
 
-  /** Begins to watch an open connection. Returns null if the kernel refuses that. */
+  /** Begins to watch an open connection. Returns null if the kernel refuses that, or reports too much. */
   watch(ends: NetworkEnds): WatchedEnd | null {
     if (this.#watched.size === 0 && !this.#subscribe(true)) return null
     // What was reported before is of an earlier connection with the same ports.
-    this.#readAll()
+    if (!this.#readAll()) {
+      if (this.#watched.size === 0) this.#subscribe(false)
+      return null
+    }
     const key = keyOf(ends.host, ends.port, ends.localPort)
     const watched: Watched = { read: null }
     this.#watched.set(key, watched)
@@ -120,16 +126,17 @@ export class EndedConnections {
     return errors[0] === 0
   }
 
-  /** Reads the reports that have come. If too many have, the kernel has dropped some. */
-  #readAll(): void {
+  /** Reads the reports that have come, and returns whether that is all. If too many have, the kernel has dropped some. */
+  #readAll(): boolean {
     const buffer = this.#buffer
-    while (!this.#closed) {
+    for (let messages = 0; messages < MOST_MESSAGES && !this.#closed; messages += 1) {
       const length = this.#calls.receive(this.#socket, buffer)
-      if (length <= 0) return
+      if (length <= 0) return true
       const report = reportIn(buffer.subarray(0, length))
       const watched = report === null ? undefined : this.#watched.get(report.key)
       if (report !== null && watched !== undefined) watched.read = report.read
     }
+    return false
   }
 }
 
