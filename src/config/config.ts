@@ -34,6 +34,8 @@ export interface Config extends AgentConfig {
   readonly isolation: 'auto' | Isolation
   /** The first account's key, given instead of generated. */
   readonly apiKey: string | null
+  /** What to say of settings when berth starts, each a sentence. */
+  readonly notes: readonly string[]
   /** The key that encrypts secrets, 32 bytes, instead of the data directory's `master.key`. */
   readonly masterKey: Uint8Array | null
   /** Ids and keys repeat from run to run. */

@@ -76,6 +76,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     } else file.use(name, (value) => (settings[setting] = check(value)))
   }
   file.end()
+  settings.notes = file.notes
   settings.dataDir = resolve(cwd, String(settings.dataDir))
   if (settings.snapshot !== null) settings.snapshot = resolve(cwd, String(settings.snapshot))
   for (const name of ['sourceFolders', 'fixtures'] as const) {
@@ -116,22 +117,10 @@ function masterKeyOf(text: string | undefined): Uint8Array | null {
 /** The settings that let servers do with this machine what its user may, by option. */
 const OPENING: Readonly<Record<string, unknown>> = { isolation: 'none', 'allow-unix-sockets': true }
 
-/**
- * Refuses such a setting of a file that nobody has named. It may have come with somebody's code, or with a copy from a server,
- * and would run that code outside of a sandbox.
- *
- * @throws ValidationError
- */
-function refuseOpening(option: string, value: unknown): void {
-  if (OPENING[option] !== value) return
-  throw new ValidationError(
-    [],
-    `${JSON.stringify(value)} opens this machine to servers, so it counts only as --${option}, as ${environmentName(option)}, or in a file that --config names.`,
-  )
-}
-
 /** The config file while its values are used. */
 interface ConfigFile {
+  /** What to say of the settings that were used, each a sentence. */
+  readonly notes: readonly string[]
   /**
    * Passes on the value of an option, if the file has one. A ValidationError is kept for `end`.
    *
@@ -145,7 +134,7 @@ interface ConfigFile {
 function readConfigFile(given: unknown, cwd: string): ConfigFile {
   const path = resolve(cwd, typeof given === 'string' ? given : DEFAULT_FILE)
   const isNamed = typeof given === 'string'
-  if (!isNamed && !existsSync(path)) return { use: () => {}, end: () => {} }
+  if (!isNamed && !existsSync(path)) return { notes: [], use: () => {}, end: () => {} }
   const document = readJson(path)
   const values = document.value
   if (typeof values !== 'object' || values === null || Array.isArray(values)) {
@@ -155,13 +144,16 @@ function readConfigFile(given: unknown, cwd: string): ConfigFile {
   const keys = Object.keys(values).filter((key) => key !== '$schema')
   const unknown = keys.filter((key) => !known.includes(optionOf(key)))
   const mistakes = unknown.map((key) => unknownField([key], known))
+  const notes: string[] = []
   return {
+    notes,
     use(option, read) {
       const key = keys.findLast((one) => optionOf(one) === option)
       if (key === undefined) return
       try {
         const setting = read((values as Record<string, unknown>)[key])
-        if (!isNamed) refuseOpening(option, setting)
+        // A file that was just found may have come with somebody's code, or with a copy from a server.
+        if (!isNamed && OPENING[option] === setting) notes.push(openingNote(path, key, setting))
       } catch (error) {
         if (!(error instanceof ValidationError)) throw error
         mistakes.push(...error.all.map((one) => one.below(key)))
@@ -177,6 +169,9 @@ function readConfigFile(given: unknown, cwd: string): ConfigFile {
     },
   }
 }
+
+const openingNote = (path: string, key: string, setting: unknown): string =>
+  `${path} was found here and sets "${key}" to ${JSON.stringify(setting)}, which opens this machine to servers. Remove that unless you trust who wrote it; a file that --config names is not told of.`
 
 /** Returns the option that a key of the file means: `idleTimeout` → `idle-timeout`. */
 const optionOf = (key: string): string => key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)

@@ -195,6 +195,7 @@ async function start(
   await instance.generation.recover()
   const selected = await selecting
   reportSelection(selected, logger)
+  for (const note of config.notes) logger.warn(note)
   if (isBlockedByBrowsers(config.port)) {
     logger.warn(
       `browsers refuse port ${config.port}, and with it the dashboard and sign-in; start berth with another --port.`,

@@ -187,6 +187,17 @@ test('a signal that was ignored at the start, as by nohup, stays ignored for the
   expect(await child.exited).toBe(0)
 })
 
+test('a config file that was just found and ends isolation is told of', async () => {
+  using here = place()
+  writeFileSync(join(here.path, 'berth.config.json'), JSON.stringify({ isolation: 'none' }))
+  const { exitCode, stderr } = await here.run(['--', 'true'])
+  expect(exitCode).toBe(0)
+  expect(stderr).toContain(
+    `${join(here.path, 'berth.config.json')} was found here and sets "isolation" to "none"`,
+  )
+  expect((await here.run(['--isolation', 'none', '--', 'true'])).stderr).toBe('')
+})
+
 test('instances side by side have ports of their own, whatever the environment and the config file say', async () => {
   using here = place()
   await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })

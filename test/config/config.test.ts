@@ -135,8 +135,7 @@ test.each(Object.entries(CASES))(
   (name, { setting, good: [text, value], other }) => {
     const variable = environmentName(name)
     if (other !== text) expect(load()[setting]).not.toEqual(value as never)
-    const flags = { config: 'berth.config.json' }
-    expect(load({ flags, file: { [name]: text } })[setting]).toEqual(value as never)
+    expect(load({ file: { [name]: text } })[setting]).toEqual(value as never)
     expect(load({ env: { [variable]: text }, file: { [name]: other } })[setting]).toEqual(value as never)
     expect(load({ flags: { [name]: text }, env: { [variable]: other } })[setting]).toEqual(value as never)
   },
@@ -276,27 +275,25 @@ test('the data folder is absolute, from the working directory', () => {
 })
 
 test.each([
-  ['isolation', 'none'],
-  ['allow-unix-sockets', true],
-])(
-  'a file that was just there cannot set %s to %s, which opens the machine; one that is named can',
-  (name, value) => {
-    const file = { [name]: value }
-    expect(() => load({ file })).toThrow(StartupError)
-    expect(() => load({ file })).toThrow(
-      `${JSON.stringify(value)} opens this machine to servers, so it counts only as --${name}, as ${environmentName(name)}, or in a file that --config names.`,
-    )
-    const setting = CASES[name]?.setting ?? 'host'
-    for (const one of [
-      { flags: { config: 'berth.config.json' } },
-      { env: { BERTH_CONFIG: 'berth.config.json' } },
-    ])
-      expect(load({ ...one, file })[setting]).toEqual(value as never)
-    // What a flag or a variable says counts anyway.
-    expect(load({ flags: { [name]: value }, file })[setting]).toEqual(value as never)
-    expect(load({ file: { isolation: 'landlock', 'allow-unix-sockets': false } }).isolation).toBe('landlock')
-  },
-)
+  ['isolation', 'none', 'landlock'],
+  ['allow-unix-sockets', true, false],
+])('a file that was just found is told of where it opens the machine: %s', (name, opening, other) => {
+  const setting = CASES[name]?.setting ?? 'host'
+  const found = load({ file: { [name]: opening } })
+  expect(found[setting]).toEqual(opening as never)
+  expect(found.notes).toEqual([
+    expect.stringContaining(
+      `berth.config.json was found here and sets "${name}" to ${JSON.stringify(opening)}, which opens this machine`,
+    ),
+  ])
+  for (const given of [
+    { flags: { config: 'berth.config.json' }, file: { [name]: opening } },
+    { env: { BERTH_CONFIG: 'berth.config.json' }, file: { [name]: opening } },
+    { flags: { [name]: opening }, file: { [name]: opening } },
+    { file: { [name]: other } },
+  ])
+    expect(load(given).notes).toEqual([])
+})
 
 test('a file that sets every option is taken as it stands', () => {
   const file = join(import.meta.dir, '../../fixtures/config/every-option.json')
@@ -314,6 +311,7 @@ test('a file that sets every option is taken as it stands', () => {
     isolation: 'none',
     apiKey: 'sk_live_every_option',
     masterKey: null,
+    notes: [],
     rngSeed: 7,
     freeze: Date.UTC(2030, 0, 1),
     exposeControl: true,

@@ -58,6 +58,7 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
   try {
     logPath = log.open(berth.info.data_dir).path
     if (berth.info.isolation === 'none' && config.isolation !== 'none') printLog(NOT_ISOLATED)
+    for (const note of config.notes) printLog(`berth: ${note}\n`)
     if (json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
     if (relay.received === null) {
       const child = startCommand({ program, command, env: commandEnvironment(berth, context.env), ignored })
