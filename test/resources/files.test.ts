@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { renameSync } from 'node:fs'
+import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 
@@ -214,5 +214,24 @@ describe('files', () => {
     expect(await remove('kept')).toMatchObject(gone)
     renameSync(`${workspace}-aside`, workspace)
     expect((await read('kept')).body.content).toBe('1')
+  })
+
+  test('a workspace that is a link, as in a data directory from elsewhere, leads nowhere', async () => {
+    await fresh()
+    const workspace = join(berth.dataDir, 'servers', server, 'workspace')
+    const elsewhere = `${workspace}-elsewhere`
+    mkdirSync(elsewhere)
+    writeFileSync(join(elsewhere, 'secret'), 'of the machine')
+    renameSync(workspace, `${workspace}-aside`)
+    symlinkSync(elsewhere, workspace)
+    const gone = { status: 502, body: { error: 'compute_backend_error' } }
+    expect(await berth.call('GET', `/servers/${server}/files`)).toMatchObject(gone)
+    expect(await read('secret')).toMatchObject(gone)
+    expect(await write('new', '2')).toMatchObject(gone)
+    expect(await remove('secret')).toMatchObject(gone)
+    expect(readdirSync(elsewhere)).toEqual(['secret'])
+    unlinkSync(workspace)
+    renameSync(`${workspace}-aside`, workspace)
+    rmSync(elsewhere, { recursive: true })
   })
 })

@@ -50,11 +50,16 @@ export class PinnedEntry implements Disposable {
 }
 
 /**
- * Pins the workspace's own directory. The directories above it are berth's and trusted. Throws the system's
- * error (`ENOENT`, `ENOTDIR`).
+ * Pins a directory of berth's own. Those above it are trusted.
+ *
+ * @param followsLink whether it may be a link to a directory
+ * @throws the system's error (`ENOENT`, `ENOTDIR`)
  */
-export function pinRoot(root: string, byDescriptor: boolean): PinnedEntry {
-  if (byDescriptor) return pin(root, constants.O_DIRECTORY)
+export function pinRoot(root: string, byDescriptor: boolean, followsLink = true): PinnedEntry {
+  if (byDescriptor) return pin(root, constants.O_DIRECTORY | (followsLink ? 0 : constants.O_NOFOLLOW))
+  if (!followsLink && lstatSync(root).isSymbolicLink()) {
+    throw Object.assign(new Error(`${root} is a link`), { code: 'ENOTDIR' })
+  }
   const path = realpathSync(root)
   return new PinnedEntry(path, lstatSync(path), null)
 }

@@ -28,13 +28,14 @@ export interface WorkspaceRoot {
 }
 
 /**
- * Pins a workspace's own directory. The caller disposes of it.
+ * Pins a workspace's own directory, which is no link: berth makes a directory, and a link in a data directory that came
+ * from elsewhere could lead to any other. The caller disposes of it.
  *
  * @throws ComputeError if there is none: berth makes it with the server, so someone else removed it
  */
 export function pinWorkspace({ path, byDescriptor }: WorkspaceRoot): PinnedEntry {
   try {
-    return pinRoot(path, byDescriptor)
+    return pinRoot(path, byDescriptor, false)
   } catch (error) {
     if (!['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) throw error
     throw workspaceGone(path, { cause: error })
