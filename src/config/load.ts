@@ -9,6 +9,7 @@ import { ValidationError } from '../runtime/validation/validation-error.ts'
 import { AGENT_DEFAULTS, checkAgent } from './agents.ts'
 import { checkValue, plainUrl } from './check-value.ts'
 import { CONFIG_OPTIONS, type Config, environmentName, SECRET_OPTIONS } from './config.ts'
+import { noteOnFound } from './found-file.ts'
 
 /** The sources of a configuration. */
 interface ConfigSources {
@@ -114,9 +115,6 @@ function masterKeyOf(text: string | undefined): Uint8Array | null {
   )
 }
 
-/** The settings that let servers do with this machine what its user may, by option. */
-const OPENING: Readonly<Record<string, unknown>> = { isolation: 'none', 'allow-unix-sockets': true }
-
 /** The config file while its values are used. */
 interface ConfigFile {
   /** What to say of the settings that were used, each a sentence. */
@@ -152,8 +150,8 @@ function readConfigFile(given: unknown, cwd: string): ConfigFile {
       if (key === undefined) return
       try {
         const setting = read((values as Record<string, unknown>)[key])
-        // A file that was just found may have come with somebody's code, or with a copy from a server.
-        if (!isNamed && OPENING[option] === setting) notes.push(openingNote(path, key, setting))
+        const note = isNamed ? null : noteOnFound(path, option, key, setting)
+        if (note !== null) notes.push(note)
       } catch (error) {
         if (!(error instanceof ValidationError)) throw error
         mistakes.push(...error.all.map((one) => one.below(key)))
@@ -169,9 +167,6 @@ function readConfigFile(given: unknown, cwd: string): ConfigFile {
     },
   }
 }
-
-const openingNote = (path: string, key: string, setting: unknown): string =>
-  `${path} was found here and sets "${key}" to ${JSON.stringify(setting)}, which opens this machine to servers. Remove that unless you trust who wrote it; a file that --config names is not told of.`
 
 /** Returns the option that a key of the file means: `idleTimeout` → `idle-timeout`. */
 const optionOf = (key: string): string => key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)

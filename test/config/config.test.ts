@@ -277,13 +277,16 @@ test('the data folder is absolute, from the working directory', () => {
 test.each([
   ['isolation', 'none', 'landlock'],
   ['allow-unix-sockets', true, false],
-])('a file that was just found is told of where it opens the machine: %s', (name, opening, other) => {
+  ['host', '0.0.0.0', 'localhost'],
+  ['openai-base-url', 'https://models.example/v1', 'http://127.0.0.1:11434/v1'],
+  ['anthropic-base-url', 'https://models.example', 'http://[::1]:8080'],
+])('a file that was just found is told of where it lets others in: %s', (name, opening, other) => {
   const setting = CASES[name]?.setting ?? 'host'
   const found = load({ file: { [name]: opening } })
   expect(found[setting]).toEqual(opening as never)
   expect(found.notes).toEqual([
     expect.stringContaining(
-      `berth.config.json was found here and sets "${name}" to ${JSON.stringify(opening)}, which opens this machine`,
+      `berth.config.json was found here and sets "${name}" to ${JSON.stringify(opening)}, which `,
     ),
   ])
   for (const given of [
