@@ -25,5 +25,5 @@ const MEANINGS: Readonly<Record<string, (setting: unknown) => string | null>> = 
 export function noteOnFound(path: string, option: string, key: string, setting: unknown): string | null {
   const meaning = MEANINGS[option]?.(setting) ?? null
   if (meaning === null) return null
-  return `${path} was found here and sets "${key}" to ${JSON.stringify(setting)}, which ${meaning}. Remove that unless you trust who wrote it; a file that --config names is not told of.`
+  return `${path} was found here and sets "${key}" to ${JSON.stringify(setting)}, which ${meaning}. Remove that unless you trust who wrote it. If you name the file with --config, nothing is said.`
 }

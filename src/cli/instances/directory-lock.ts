@@ -51,8 +51,9 @@ function isOpenIn(pid: number, { dev, ino }: BigIntStats): boolean {
 }
 
 /**
- * Reports whether a berth whose process cannot be looked at has locked a file, such as one in another container. A berth
- * writes nothing to it; SQLite would act on what a file and the journals beside it say, and remove files that they name.
+ * Reports whether a berth whose process cannot be looked at has locked a file, such as one in another container. `isInUse`
+ * takes what it cannot read for a lock, so that nothing is removed; this takes it for none, so that nothing is believed. A berth
+ * writes nothing to the file; SQLite would act on what a file and the journals beside it say, and remove files that they name.
  */
 function isLocked(path: string, { size }: BigIntStats): boolean {
   if (size > 0n || ['-journal', '-wal'].some((end) => existsSync(path + end))) return false
