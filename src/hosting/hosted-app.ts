@@ -195,7 +195,7 @@ export class HostedApp {
 
   /** Masks these values in the log from now on. */
   maskValues(environment: AppEnvironment): void {
-    this.log.masks.add(Object.values(environment))
+    this.log.masks.update(Object.values(environment))
   }
 
   /** Returns the last lines of the log as text, without those that only name a phase. */

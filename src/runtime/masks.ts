@@ -9,20 +9,58 @@ const SHORTEST_INNER = 8
 /** The replacement for a secret. */
 export const MASK = '***'
 
+/** Characters of replaced values that stay hidden: as many as the variables of a process have at most. */
+const MOST_REPLACED = 1024 * 1024
+
+/** What a replaced value counts besides its characters, so that short ones are not too many. */
+const VALUE_COST = 64
+
 /**
  * The values that a log must not show: each as it is, each of its lines, and as JSON, URLs and base64 encode it.
- * Values are only added: an old process may still print an old value.
+ * Replaced values stay hidden, because an old process may still print one.
  */
 export class Masks {
-  readonly #values = new Set<string>()
+  /** Values that are hidden for good. */
+  readonly #fixed = new Set<string>()
+  /** Values of variables, those of now and those that they have replaced, the oldest first. */
+  readonly #variables = new Set<string>()
   #patterns = new Patterns([])
 
-  /** Hides these values from now on. Ignores values of fewer than 4 characters. */
+  /** Hides these values for good. Ignores values of fewer than 4 characters. */
   add(values: Iterable<string>): void {
-    const before = this.#values.size
-    for (const value of values) this.#values.add(value)
-    if (this.#values.size === before) return
-    this.#patterns = new Patterns([...this.#values].flatMap(variantsOf))
+    const added = new Set(values).difference(this.#fixed)
+    for (const value of added) this.#fixed.add(value)
+    this.#patterns.add([...added].flatMap(variantsOf))
+  }
+
+  /**
+   * Hides the values that variables have now, and still those that they had before. Of these it forgets the oldest when
+   * they are over `MOST_REPLACED`: variables can be set again and again, and each value costs memory many times over.
+   */
+  update(values: Iterable<string>): void {
+    const current = new Set(values)
+    const added = current.difference(this.#variables)
+    if (added.size === 0) return
+    for (const value of current) {
+      this.#variables.delete(value)
+      this.#variables.add(value)
+    }
+    if (this.#forgetReplaced(current))
+      this.#patterns = new Patterns([...this.#fixed.union(this.#variables)].flatMap(variantsOf))
+    else this.#patterns.add([...added].flatMap(variantsOf))
+  }
+
+  /** Forgets the oldest replaced values if there are too many, and some more, since that costs. Returns whether it did. */
+  #forgetReplaced(current: ReadonlySet<string>): boolean {
+    const replaced = [...this.#variables.difference(current)]
+    let size = replaced.reduce((sum, { length }) => sum + length + VALUE_COST, 0)
+    if (size <= MOST_REPLACED) return false
+    for (const value of replaced) {
+      if (size <= MOST_REPLACED / 2) break
+      this.#variables.delete(value)
+      size -= value.length + VALUE_COST
+    }
+    return true
   }
 
   /** The texts that are hidden: values and their other forms. */
@@ -140,7 +178,7 @@ function merge(spans: Span[]): Span[] {
 function variantsOf(value: string): string[] {
   const lines = value.split(/\r\n|[\r\n]/).map((line) => line.trim())
   return (
-    [value, value.trim(), ...lines]
+    [...new Set([value, value.trim(), ...lines])]
       .filter((text) => text.length >= SHORTEST_MASKED)
       .flatMap((text) => [text, ...escapes(text), ...base64Forms(text)])
       // A mask that swallowed the end of a line would join it with the next.

@@ -17,35 +17,51 @@ export interface Span {
  * each. The alphabet is that of UTF-16, as strings are.
  */
 export class Patterns {
-  readonly #all: readonly string[]
+  readonly #all = new Set<string>()
   /** Patterns by their first three characters, the longest first. */
   readonly #byStart = new Map<number, string[]>()
   /** Whether any pattern may begin with the characters of a slot. Most texts need no further check. */
-  readonly #quick: Uint8Array
+  #quick = new Uint8Array(QUICK_LEAST)
   /** One less than its length, which is a power of two. */
-  readonly #mask: number
+  #mask = QUICK_LEAST - 1
   /** First characters, and first two. */
   readonly #firsts = new Set<string>()
-  readonly #longest: number
+  #longest = 0
 
   /** Ignores patterns of fewer than 4 characters. */
   constructor(patterns: Iterable<string>) {
-    this.#all = [...new Set(patterns)].filter(({ length }) => length >= SHORTEST_PATTERN)
-    const room = 2 ** Math.ceil(Math.log2(Math.max(QUICK_LEAST, this.#all.length * QUICK_ROOM)))
-    this.#quick = new Uint8Array(Math.min(room, QUICK_MOST))
-    this.#mask = this.#quick.length - 1
-    let longest = 0
-    for (const pattern of this.#all) {
+    this.add(patterns)
+  }
+
+  /** Finds these from now on, too. The time that this takes does not grow with those that are there. */
+  add(patterns: Iterable<string>): void {
+    const added = [...new Set(patterns)].filter(
+      (pattern) => pattern.length >= SHORTEST_PATTERN && !this.#all.has(pattern),
+    )
+    const changed = new Set<string[]>()
+    for (const pattern of added) {
+      this.#all.add(pattern)
       const key = startKey(pattern, 0)
-      const known = this.#byStart.get(key)
-      if (known) known.push(pattern)
-      else this.#byStart.set(key, [pattern])
-      this.#quick[this.#slot(pattern, 0)] = 1
+      const known = this.#byStart.get(key) ?? []
+      known.push(pattern)
+      this.#byStart.set(key, known)
+      changed.add(known)
       this.#firsts.add(pattern.slice(0, 1)).add(pattern.slice(0, 2))
-      longest = Math.max(longest, pattern.length)
+      this.#longest = Math.max(this.#longest, pattern.length)
     }
-    for (const known of this.#byStart.values()) known.sort((a, b) => b.length - a.length)
-    this.#longest = longest
+    for (const known of changed) known.sort((a, b) => b.length - a.length)
+    const isMoved = this.#makeRoom()
+    for (const pattern of isMoved ? this.#all : added) this.#quick[this.#slot(pattern, 0)] = 1
+  }
+
+  /** Makes the quick table large enough. Returns whether it is a new one, which is empty. */
+  #makeRoom(): boolean {
+    const room = 2 ** Math.ceil(Math.log2(Math.max(QUICK_LEAST, this.#all.size * QUICK_ROOM)))
+    const size = Math.min(room, QUICK_MOST)
+    if (size <= this.#quick.length) return false
+    this.#quick = new Uint8Array(size)
+    this.#mask = size - 1
+    return true
   }
 
   /** Returns all of them. */

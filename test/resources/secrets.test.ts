@@ -100,6 +100,32 @@ describe('at rest', () => {
     expect(JSON.stringify(answer.body)).not.toContain('hunter2')
   })
 
+  test('setting them again and again fills no memory: what was replaced long ago is forgotten', async () => {
+    const serverId = await berth.server()
+    const set = async (secrets: object): Promise<void> => {
+      expect((await berth.call('PUT', '/secrets', { server_id: serverId, secrets })).status).toBe(200)
+    }
+    const many = (round: number) =>
+      Object.fromEntries([1, 2, 3, 4, 5, 6, 7, 8].map((n) => [`V${n}`, `${round}-${n}`.padEnd(60_000, 'x')]))
+    /** What the journal shows of a command's output. */
+    const shown = async (text: string): Promise<string> => {
+      await berth.exec(serverId, `echo ${text}`)
+      const { requests } = (await berth.control('GET', '/requests?path=*/exec&limit=1')).body
+      return requests[0].response.body.stdout
+    }
+    await set({ A: 'replaced-long-ago', KEPT: 'never-replaced' })
+    await set({ A: 'soon-replaced' })
+    expect(await shown('replaced-long-ago')).toBe('***\n')
+    for (let round = 0; round < 8; round += 1) {
+      await set(many(round))
+      if (round % 2 === 1) await shown('what-the-journal-knows-meanwhile')
+    }
+    await set({ B: 'replaced-lately' })
+    await set({ B: 'current' })
+    expect(await shown('replaced-lately never-replaced')).toBe('*** ***\n')
+    expect(await shown('replaced-long-ago')).toBe('replaced-long-ago\n')
+  })
+
   test('no value stands in the database in clear', async () => {
     const serverId = await berth.server()
     await berth.call('PUT', '/secrets', { server_id: serverId, secrets: { A: SECRET } })

@@ -129,7 +129,7 @@ export class BuildQueue {
     const log = await logs.open(row)
     const environment = (): Readonly<Record<string, string>> => {
       const variables = secrets.environment(row.serverId)
-      log.masks.add(Object.values(variables))
+      log.masks.update(Object.values(variables))
       return variables
     }
     environment()

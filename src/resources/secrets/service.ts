@@ -21,6 +21,12 @@ interface SecretsDependencies {
 /** Called after a change of variables: those of a project or, with an empty id, those of a server. */
 type SecretsListener = (serverId: string, projectId: string) => void
 
+/**
+ * Characters of set values after which those that were known become the earlier ones, which are forgotten after as many
+ * again. Otherwise a program that sets variables again and again would fill the memory.
+ */
+const MOST_SET = 1024 * 1024
+
 /** The project id of a server's own variables. */
 const SERVER_WIDE = ''
 
@@ -34,9 +40,13 @@ export class SecretsService {
   readonly #servers: ServersService
   readonly #changes: Changes
   readonly #environments: ReadCache<Readonly<Record<string, string>>>
-  /** Values that were read or set since the start. No process received others. */
-  readonly #known = new Set<string>()
-  /** Whether these are all values in the database. */
+  /** Values that were read or set since the start, or since `#earlier`. No process received others. */
+  #known = new Set<string>()
+  /** Values that were known before that. */
+  #earlier: ReadonlySet<string> = new Set()
+  /** Characters of the values in `#known` that were set. */
+  #setLength = 0
+  /** Whether `#known` has all values in the database. */
   #allKnown = false
   readonly #listeners: SecretsListener[] = []
 
@@ -62,15 +72,15 @@ export class SecretsService {
   }
 
   /**
-   * Returns the values of all variables, including values that were replaced since the start. Use it to mask output:
-   * text that was printed earlier stays secret.
+   * Returns the values of all variables, including values that were replaced since the start, up to a limit. Use it to
+   * mask output: text that was printed earlier stays secret.
    */
   values(): ReadonlySet<string> {
     if (!this.#allKnown) {
       for (const row of this.#queries.select().from(secrets).all()) this.#open(row)
       this.#allKnown = true
     }
-    return this.#known
+    return this.#earlier.size === 0 ? this.#known : this.#known.union(this.#earlier)
   }
 
   /**
@@ -133,9 +143,20 @@ export class SecretsService {
     const which = and(this.#of(serverId, projectId), eq(secrets.name, name))
     this.#queries.delete(secrets).where(which).run()
     if (value === null) return
-    this.#known.add(value)
+    this.#keepKnown(value)
     const sealed = this.#cipher.seal(value, contextOf(serverId, projectId, name))
     this.#queries.insert(secrets).values({ serverId, projectId, name, value: sealed }).run()
+  }
+
+  #keepKnown(value: string): void {
+    if (this.#setLength > MOST_SET) {
+      this.#earlier = this.#known
+      this.#known = new Set()
+      this.#setLength = 0
+      this.#allKnown = false
+    }
+    this.#known.add(value)
+    this.#setLength += value.length
   }
 
   #read(serverId: string, projectId: string): Record<string, string> {

@@ -61,7 +61,7 @@ export class TaskRun {
     const { signal } = this
     const environment = (): Readonly<Record<string, string>> => {
       const variables = server.environment()
-      this.#masks.add(Object.values(variables))
+      this.#masks.update(Object.values(variables))
       return variables
     }
     environment()

@@ -61,7 +61,7 @@ function directory(): string {
 function masking(values: () => Iterable<string>): () => Masks {
   const masks = new Masks()
   return () => {
-    masks.add(values())
+    masks.update(values())
     return masks
   }
 }

@@ -49,9 +49,28 @@ describe('a secret is hidden', () => {
   })
 
   test('also when a newer value took its place', () => {
-    const masks = masksOf('old-value')
-    masks.add(['new-value'])
-    expect(masks.mask('old-value new-value')).toBe('*** ***')
+    const masks = new Masks()
+    masks.update(['old-value', 'other-value'])
+    masks.update(['new-value'])
+    expect(masks.mask('old-value other-value new-value')).toBe('*** *** ***')
+  })
+
+  test('if it was replaced lately; of variables that are set again and again, not all values are kept', () => {
+    const masks = masksOf('for-good')
+    const kept = (): number => [...masks.patterns].reduce((sum, { length }) => sum + length, 0)
+    const values = (round: number): string[] => [
+      'constant-value',
+      ...[1, 2, 3, 4].map((n) => `${round}-${n}-`.padEnd(60_000, 'x')),
+    ]
+    let largest = 0
+    for (let round = 0; round < 24; round += 1) {
+      masks.update(values(round))
+      largest = Math.max(largest, kept() / values(round).join('').length)
+    }
+    // Replaced values are as many as four rounds have, and each is there in some ten forms.
+    expect(largest).toBeLessThan(80)
+    expect(masks.mask(`for-good constant-value ${values(22)[1]} ${values(23)[1]}`)).toBe('*** *** *** ***')
+    expect(masks.mask(`${values(0)[1]}`)).toBe(`${values(0)[1]}`)
   })
 })
 

@@ -41,8 +41,12 @@ describe('patterns', () => {
         const kept = given.filter(({ length }) => length >= 4)
         const text = word(60)
         const slow = slowly(kept, text)
-        expect(patterns.find(text)).toEqual(slow.spans)
-        expect(patterns.beginning(text)).toBe(slow.beginning)
+        const grown = new Patterns(given.slice(0, 3))
+        for (const one of given.slice(3)) grown.add([one])
+        for (const found of [patterns, grown]) {
+          expect(found.find(text)).toEqual(slow.spans)
+          expect(found.beginning(text)).toBe(slow.beginning)
+        }
       }
     },
   )
