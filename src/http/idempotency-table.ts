@@ -9,7 +9,7 @@ export const idempotency = sqliteTable(
     key: text('key').notNull(),
     requestHash: blob('request_hash', { mode: 'buffer' }).notNull(),
     status: integer('status').notNull(),
-    /** Sealed, because responses may contain secrets; null for a streamed response. */
+    /** Sealed, because responses may contain secrets; null for one that is not kept. */
     body: blob('body', { mode: 'buffer' }),
     createdAt: integer('created_at').notNull(),
   },

@@ -7,6 +7,7 @@ import type { Queries } from '../storage/database.ts'
 import type { Callers, Uploads } from './authentication.ts'
 import type { Caller } from './caller.ts'
 import { idempotency } from './idempotency-table.ts'
+import { KeptResponses, MOST_KEPT_BYTES } from './kept-responses.ts'
 import { wantsEventStream } from './sse.ts'
 
 const KEPT_MS = 24 * 3_600_000
@@ -32,7 +33,8 @@ interface PendingPost {
 /**
  * Implements `Idempotency-Key` for POST. The same request with the same key gets the first success again within 24
  * hours, without being executed; another request with the key gets 400. A request that failed, or whose client
- * disconnected before the response, may be repeated. A streamed response is not stored, but its key is used up.
+ * disconnected before the response, may be repeated. A response that is streamed, large, or older than much that was
+ * stored since, is not stored, but its key is used up.
  *
  * Responses are stored separately for each API key, so a scoped key cannot receive the response of another key. They
  * are sealed, because some contain secrets. Of requests only a keyed hash is stored, which reveals nothing without the
@@ -49,6 +51,7 @@ export function idempotencyKeys(
   uploads: Uploads,
   accountExists: (accountId: string) => boolean,
 ) {
+  const kept = new KeptResponses(queries)
   const byName = new Map<string, PendingPost>()
   const byRequest = new WeakMap<Request, PendingPost>()
 
@@ -98,7 +101,9 @@ export function idempotencyKeys(
       throw badRequest('This Idempotency-Key was used with another request. Use a new key for a new request.')
     }
     if (first && first.body === null) {
-      throw badRequest('This Idempotency-Key was used for a stream, which cannot be repeated. Use a new key.')
+      throw badRequest(
+        'This Idempotency-Key was used, and the request was done. The response was not kept: it was a stream, or large, or much was kept since. Look at what the request did, and use a new key for another.',
+      )
     }
     if (first?.body) {
       set.status = first.status
@@ -119,19 +124,17 @@ export function idempotencyKeys(
     const { accountId, credentialId: apiKeyId } = caller
     // The account may have been deleted meanwhile.
     if (!accountExists(accountId)) return
-    const { status, body } = responseOf(responseValue, setStatus)
-    queries
-      .insert(idempotency)
-      .values({
-        accountId,
-        apiKeyId,
-        key: turn.key,
-        requestHash: turn.hash,
-        status,
-        body: body === null ? null : cipher.seal(body, sealContext(turn.name)),
-        createdAt: clock.now(),
-      })
-      .run()
+    const { status, body: text } = responseOf(responseValue, setStatus)
+    const isKept = text !== null && Buffer.byteLength(text) <= MOST_KEPT_BYTES
+    const body = isKept ? cipher.seal(text, sealContext(turn.name)) : null
+    const { key, hash: requestHash } = turn
+    queries.transaction(() => {
+      if (body !== null) kept.makeRoom(apiKeyId, body.length)
+      queries
+        .insert(idempotency)
+        .values({ accountId, apiKeyId, key, requestHash, status, body, createdAt: clock.now() })
+        .run()
+    })
   }
 
   /** Lets waiting requests with the same key continue. */

@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { testBerth } from '../support/berth.ts'
 import { MovedClock } from '../support/clock.ts'
@@ -15,4 +16,34 @@ test('an Idempotency-Key is remembered for 24 hours, and then free for another r
   const other = await berth.call('POST', '/servers', { task: 'other' }, headers)
   expect(other.status).toBe(201)
   expect(other.body.id).not.toBe(first.body.id)
+})
+
+test('the responses that are kept for a key have a limit; those beyond it are neither repeated nor executed again', async () => {
+  await using berth = await testBerth({ flags: { isolation: 'none' } })
+  const server = await berth.server()
+  const run = (key: string, command: string) =>
+    berth.call('POST', `/servers/${server}/exec`, { command }, { 'idempotency-key': key })
+  const small = 'echo small | tee -a small'
+  const large = 'echo >> large; head -c 9000000 /dev/zero | tr "\\0" x'
+  await run('small', small)
+  for (const key of ['1', '2', '3', '4', '5']) expect((await run(key, large)).status).toBe(200)
+  expect((await run('5', large)).headers.get('idempotent-replayed')).toBe('true')
+  for (const [key, command] of [
+    ['small', small],
+    ['1', large],
+  ] as const) {
+    const again = await run(key, command)
+    expect([again.status, again.body.message]).toEqual([400, expect.stringContaining('was not kept')])
+  }
+  // As JSON, each NUL has six characters.
+  const huge = 'echo >> huge; head -c 6000000 /dev/zero'
+  expect((await run('huge', huge)).status).toBe(200)
+  expect((await run('huge', huge)).status).toBe(400)
+  expect((await berth.exec(server, 'wc -l < small; wc -l < large; wc -l < huge')).stdout).toBe('1\n5\n1\n')
+  using database = new Database(`${berth.dataDir}/berth.db`, { readonly: true })
+  const { kept } = database.query('SELECT sum(length(body)) AS kept FROM idempotency').get() as {
+    kept: number
+  }
+  expect(kept).toBeGreaterThan(9_000_000)
+  expect(kept).toBeLessThanOrEqual(32 * 1024 * 1024)
 })
