@@ -152,7 +152,7 @@ export function createServices(dependencies: ServiceDependencies) {
       server: (accountId, id) => servers.owns(accountId, id),
       project: (accountId, id) => state.ownsProject(accountId, id),
     },
-    onChanged: (id) => signIn.notifyOfKey(id),
+    onChanged: (id, endsSessions) => signIn.keyChanged(id, endsSessions),
   })
   const signIn = new SignIn({
     ...common,

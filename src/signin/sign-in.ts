@@ -33,6 +33,8 @@ export class SignIn {
   readonly links: SignInLinks
   /** Returns the browser sessions, read on first use. */
   readonly sessions: () => Promise<BrowserSessions>
+  readonly #logger: Logger
+  readonly #dataDir: string
   /** The sessions, and what closes their database; null until they are read. */
   #opened: { sessions: BrowserSessions; close: () => void } | null = null
 
@@ -49,6 +51,8 @@ export class SignIn {
   }: SignInDependencies) {
     this.grants = new Grants({ database, clock, logger, credentialChanges, changes })
     this.links = links
+    this.#logger = logger
+    this.#dataDir = dataDir
     this.sessions = once(async () => {
       const { BrowserSessions } = await import('./session/sessions.ts')
       // These secrets are never reproducible, even in a deterministic run.
@@ -70,13 +74,41 @@ export class SignIn {
   /** Ends the access of every program and every browser to an account. */
   revokeAll(accountId: string): void {
     this.grants.revokeAll(accountId)
-    // Without its account no session counts. Those that were not read began nothing that goes on.
-    this.#opened?.sessions.endAll(accountId)
+    this.#changeSessions((sessions) => sessions.endAll(accountId))
   }
 
-  /** Notifies that a key was deleted or has another scope, which decides about the sessions that it began. */
-  notifyOfKey(keyId: string): void {
-    this.#opened?.sessions.notifyOfKey(keyId)
+  /**
+   * Follows the change of a key.
+   *
+   * @param endsSessions whether the sessions that it began end
+   */
+  keyChanged(keyId: string, endsSessions: boolean): void {
+    if (endsSessions) this.#changeSessions((sessions) => sessions.endOfKey(keyId))
+    else this.#opened?.sessions.notifyOfKey(keyId)
+  }
+
+  /**
+   * Ends sessions that do not count any more, for lack of their key or account. Their rows go as well: a restored
+   * snapshot, or a new scope, may bring back the key.
+   */
+  #changeSessions(change: (sessions: BrowserSessions) => void): void {
+    const failed = (error: unknown): void =>
+      this.#logger.error('sessions that have ended could not be removed', { error })
+    if (this.#opened === null) {
+      this.#changeUnread(change).catch(failed)
+      return
+    }
+    try {
+      change(this.#opened.sessions)
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+  /** Reads the sessions for a change, unless nobody ever signed in. */
+  async #changeUnread(change: (sessions: BrowserSessions) => void): Promise<void> {
+    const { hasSessionDatabase } = await import('../storage/session-database.ts')
+    if (hasSessionDatabase(this.#dataDir)) change(await this.sessions())
   }
 
   /** Writes pending changes and closes the database of sessions. */

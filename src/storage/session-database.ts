@@ -1,4 +1,5 @@
 import { Database as Sqlite } from 'bun:sqlite'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
@@ -19,6 +20,11 @@ export interface SessionDatabase {
   close(): void
 }
 
+const pathIn = (dataDir: string): string => join(dataDir, 'sessions.db')
+
+/** Reports whether somebody has signed in with a data directory. */
+export const hasSessionDatabase = (dataDir: string): boolean => existsSync(pathIn(dataDir))
+
 /**
  * Opens or creates `sessions.db` in a data directory. It lies beside the state: a reset and a restored snapshot keep
  * it. A file that cannot be read is replaced by an empty one, so that browsers have to sign in anew.
@@ -28,7 +34,7 @@ export interface SessionDatabase {
 export function openSessionDatabase(dataDir: string): SessionDatabase {
   // Earlier versions of berth kept sessions there.
   remove(join(dataDir, 'sessions.json'))
-  const path = join(dataDir, 'sessions.db')
+  const path = pathIn(dataDir)
   try {
     return open(path)
   } catch (error) {

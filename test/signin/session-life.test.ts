@@ -66,6 +66,47 @@ describe('a session survives', () => {
     expect(await isSignedIn(ended)).toBe(false)
   })
 
+  test.each([
+    [
+      'its key',
+      async (berth: TestBerth, id: string) => {
+        expect((await berth.call('DELETE', `/keys/${id}`)).status).toBe(200)
+        await berth.control('POST', '/snapshots/kept/restore')
+      },
+    ],
+    [
+      'the whole reach of its key',
+      async (berth: TestBerth, id: string) => {
+        const limited = { allowed_server_ids: [await berth.server()] }
+        expect((await berth.call('PATCH', `/keys/${id}`, limited)).status).toBe(200)
+        expect((await berth.call('PATCH', `/keys/${id}`, {})).status).toBe(200)
+      },
+    ],
+  ])('no loss of %s, although that comes back', async (_, loseAndRegain) => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'berth-signin-'))
+    try {
+      const port = freePort()
+      for (const isRead of [true, false]) {
+        const before = await testBerth({ dataDir, flags: { port } })
+        const { id, key } = (await before.call('POST', '/keys', { label: 'lost' })).body
+        const visitor = new Visitor(before.info.base_url)
+        await visitor.post('/signin', { api_key: key })
+        expect(await isSignedIn(visitor)).toBe(true)
+        await before.control('POST', '/snapshots', { name: 'kept' })
+        // A berth that has just started has read no session yet.
+        if (!isRead) await before.stop()
+        const berth = isRead ? before : await testBerth({ dataDir, flags: { port } })
+        await loseAndRegain(berth, id)
+        expect(await isSignedIn(visitor)).toBe(false)
+        await visitor.post('/signin', { api_key: key })
+        expect(await isSignedIn(visitor)).toBe(true)
+        await berth.stop()
+      }
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  })
+
   test('a file that cannot be read: browsers sign in anew', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'berth-signin-'))
     try {

@@ -30,8 +30,12 @@ interface KeysDependencies {
   credentialChanges: CredentialChanges
   changes: Changes
   owners: ScopeOwners
-  /** Called when a key is deleted or its scope changes. */
-  onChanged: (id: string) => void
+  /**
+   * Called when a key is deleted or has another scope.
+   *
+   * @param endsSessions whether the sessions that it began end: a key that is limited begins none
+   */
+  onChanged: (id: string, endsSessions: boolean) => void
 }
 
 /** The prefix of keys (specification, "Authentication" 1). */
@@ -48,7 +52,7 @@ export class KeysService {
   readonly #lastUse: LastUse
   readonly #credentialChanges: CredentialChanges
   readonly #changes: Changes
-  readonly #onChanged: (id: string) => void
+  readonly #onChanged: KeysDependencies['onChanged']
   readonly #authenticator: KeyAuthenticator
   /** The first account, which exists once the service has started. */
   readonly first: FirstAccount
@@ -126,18 +130,17 @@ export class KeysService {
    * @throws BerthError 404; 400 for ids that the account does not own, and if no account-wide key would remain
    */
   update(caller: Caller, id: string, wanted: ApiKeyScopeUpdate): ApiKeyScope {
-    return this.#queries.transaction(() => {
+    const scope = this.#queries.transaction(() => {
       const row = this.#row(caller, id)
       const scope = checkScope(caller, wanted, this.#owners)
       if (isLimited(scope)) this.#checkNotLast(row, 'limited')
       this.#queries.update(apiKeys).set(scope).where(eq(apiKeys.id, id)).run()
       // A stored response may contain data that the key can no longer reach.
       this.#queries.delete(idempotency).where(eq(idempotency.apiKeyId, id)).run()
-      this.#credentialChanges.notify(id)
-      this.#changes.notify('key', id, caller.accountId)
-      this.#onChanged(id)
-      return { id, allowed_server_ids: scope.allowedServerIds, allowed_project_ids: scope.allowedProjectIds }
+      return scope
     })
+    this.#notify(id, caller.accountId, isLimited(scope))
+    return { id, allowed_server_ids: scope.allowedServerIds, allowed_project_ids: scope.allowedProjectIds }
   }
 
   /**
@@ -249,9 +252,14 @@ export class KeysService {
 
   #onEnded(id: string, accountId: string): void {
     this.#lastUse.forget(id)
+    this.#notify(id, accountId, true)
+  }
+
+  /** Notifies that what a key began is to be checked again. Call it after the commit. */
+  #notify(id: string, accountId: string, endsSessions: boolean): void {
     this.#credentialChanges.notify(id)
     this.#changes.notify('key', id, accountId)
-    this.#onChanged(id)
+    this.#onChanged(id, endsSessions)
   }
 
   #toKey(row: ApiKeyRow): ApiKey {

@@ -222,6 +222,11 @@ export class BrowserSessions {
     this.#end(eq(sessions.accountId, accountId))
   }
 
+  /** Signs out every browser that a key signed in, also in case the key comes back. @throws as `end` does */
+  endOfKey(keyId: string): void {
+    this.#end(eq(sessions.keyId, keyId))
+  }
+
   /** Notifies of the sessions that a key began. */
   notifyOfKey(keyId: string): void {
     const begun = this.#queries.select(OWNED).from(sessions).where(eq(sessions.keyId, keyId)).all()
