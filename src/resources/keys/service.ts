@@ -31,7 +31,7 @@ interface KeysDependencies {
   changes: Changes
   owners: ScopeOwners
   /**
-   * Called when a key is deleted or has another scope.
+   * Called when a key is deleted, replaced, or has another scope.
    *
    * @param endsSessions whether the sessions that it began end: a key that is limited begins none
    */
@@ -210,12 +210,12 @@ export class KeysService {
   }
 
   /**
-   * Changes the label and plaintext of a key for the operator.
+   * Changes the label and plaintext of a key for the operator. With a new plaintext all that the earlier one began ends.
    *
    * @throws BerthError 400, 404
    */
   change(caller: Caller, id: string, { label, key }: { label: string; key?: string }): void {
-    this.#queries.transaction(() => {
+    const isReplaced = this.#queries.transaction(() => {
       this.#row(caller, id)
       const isNew = key !== undefined && this.plaintext(id) !== key
       if (isNew) this.#checkUnused(key)
@@ -225,8 +225,10 @@ export class KeysService {
         .set({ label, ...secret })
         .where(eq(apiKeys.id, id))
         .run()
-      this.#changes.notify('key', id, caller.accountId)
+      return isNew
     })
+    if (isReplaced) this.#notify(id, caller.accountId, true)
+    else this.#changes.notify('key', id, caller.accountId)
   }
 
   /** Returns a key's plaintext for the operator; null if no copy was kept. */

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { TestChanges } from '../../support/change-stream.ts'
+import { Visitor } from '../../support/visitor.ts'
 
 const EXAMPLE = join(import.meta.dir, '../../../fixtures/shop/fixtures.yaml')
 
@@ -33,6 +35,27 @@ describe('/_berth/fixtures', () => {
     const answer = await berth.call('GET', '/_berth/fixtures')
     expect([answer.status, answer.body.error]).toEqual([401, 'missing_or_invalid_api_key'])
     expect(JSON.stringify(answer.body)).not.toContain('sk_live_trial')
+  })
+
+  test('that replace the key of an account end what the earlier key has begun', async () => {
+    const apply = async (key: string): Promise<void> => {
+      const document = { accounts: { rotated: { key } } }
+      expect((await berth.control('POST', '/fixtures', document)).status).toBe(200)
+    }
+    const [earlier, later] = ['sk_live_rotated_earlier', 'sk_live_rotated_later']
+    await apply(earlier)
+    const visitor = new Visitor(berth.info.base_url)
+    await visitor.post('/signin', { api_key: earlier })
+    expect((await visitor.get('/access')).status).toBe(200)
+    using changes = await TestChanges.socket(berth, { authorization: `Bearer ${earlier}` })
+    await apply(earlier)
+    expect((await visitor.get('/access')).status).toBe(200)
+    await apply(later)
+    expect((await visitor.get('/access')).status).toBe(303)
+    expect((await changes.closed).code).toBe(4002)
+    const statusOf = async (key: string): Promise<number> =>
+      (await berth.call('GET', '/servers', undefined, { authorization: `Bearer ${key}` })).status
+    expect([await statusOf(earlier), await statusOf(later)]).toEqual([401, 200])
   })
 
   test('gives the schema of the files to everybody', async () => {
