@@ -116,10 +116,11 @@ export function createServices(dependencies: ServiceDependencies) {
     credentialChanges,
   }
 
-  // Ids of a repeatable run repeat at each start, and a new server must not get one that the scope of a credential names,
-  // even of a deleted one. Others are random, and need no look.
-  const isTaken = (id: string): boolean =>
-    servers.records.find(id) !== undefined || keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id)
+  // Ids of a repeatable run repeat at each start, and a new server or project must not get one that the scope of a
+  // credential names, even of a deleted one. Others are random, and need no look.
+  const isInScope = (id: string): boolean =>
+    repeatable && (keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id))
+  const isTaken = (id: string): boolean => servers.records.find(id) !== undefined || isInScope(id)
   const newId = (): string => ids.next('srv', repeatable ? isTaken : undefined)
   const spares = new SpareServers(dependencies.compute, {
     // Ids of a repeatable run follow from its requests only.
@@ -226,6 +227,7 @@ export function createServices(dependencies: ServiceDependencies) {
       hosting,
       random: randomFor('project_name'),
       sources: { sourceFolders, allowLocal, environment: dependencies.environment },
+      isInScope,
     })
     const deployments = new DeploymentsService({ ...common, servers, secrets, hosting })
     const listeners = new ServerLifecycleListeners([projects.apps, deployments, hosting])

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { testBerth } from '../support/berth.ts'
+import { type TestBerth, testBerth } from '../support/berth.ts'
 import { MovedClock } from '../support/clock.ts'
 
 test('last_used_at is kept to the minute: a busy key is written once a minute', async () => {
@@ -41,6 +41,26 @@ test('keys that a seed repeats after a restart are passed over', async () => {
   const { status, body } = await again.call('POST', '/keys', { label: 'y' })
   expect(status).toBe(201)
   expect(made).not.toContain(body.key)
+})
+
+test('a server or project that a key could reach before it was deleted has no successor of the same id', async () => {
+  const flags = { 'rng-seed': '7', freeze: '2030-01-01T00:00:00Z', isolation: 'none' }
+  await using berth = await testBerth({ flags })
+  const project = async (where: TestBerth, serverId: string): Promise<string> =>
+    (await where.call('POST', `/servers/${serverId}/projects`, { name: 'one' })).body.id
+  const [kept, lost] = [await berth.server(), await berth.server()]
+  const lostProject = await project(berth, kept)
+  const scope = { allowed_server_ids: [kept, lost], allowed_project_ids: [lostProject] }
+  const { key } = (await berth.call('POST', '/keys', { label: 'scoped', ...scope })).body
+  await berth.call('DELETE', `/projects/${lostProject}`)
+  await berth.call('DELETE', `/servers/${lost}`)
+  await berth.stop()
+  await using again = await testBerth({ flags, dataDir: berth.dataDir })
+  const [server, made] = [await again.server(), await project(again, kept)]
+  const reached = async (path: string): Promise<string> =>
+    JSON.stringify((await again.call('GET', path, undefined, { authorization: `Bearer ${key}` })).body)
+  expect(await reached('/servers')).not.toContain(server)
+  expect(await reached('/projects')).not.toContain(made)
 })
 
 test('a clock that was set back dates uses by what it says now', async () => {

@@ -156,9 +156,10 @@ export class KeysService {
     this.#onEnded(id, caller.accountId)
   }
 
-  /** Reports whether the scope of a key names a server, even if the server was deleted. */
-  hasScopeFor(serverId: string): boolean {
-    const named = sql`instr(${apiKeys.allowedServerIds}, ${JSON.stringify(serverId)}) > 0`
+  /** Reports whether the scope of a key names a server or a project, even if that was deleted. */
+  hasScopeFor(id: string): boolean {
+    const lists = sql`${apiKeys.allowedServerIds} || ${apiKeys.allowedProjectIds}`
+    const named = sql`instr(${lists}, ${JSON.stringify(id)}) > 0`
     return this.#queries.select({ id: apiKeys.id }).from(apiKeys).where(named).limit(1).get() !== undefined
   }
 

@@ -29,6 +29,8 @@ interface CreationDependencies {
   records: ProjectRecords
   code: ProjectCode
   apps: ProjectApps
+  /** Reports whether the scope of a credential names an id, so that no new project may have it. */
+  isInScope: (id: string) => boolean
 }
 
 /** Creates projects: within the plan's limit, with a slug and a port of their own. */
@@ -97,10 +99,10 @@ export class ProjectCreation {
     { source, defaults }: ResolvedSource,
     { port, directories }: { port: number; directories: ReadonlySet<string> },
   ): ProjectRow {
-    const { ids, clock, random, records, code } = this.#dependencies
+    const { ids, clock, random, records, code, isInScope } = this.#dependencies
     const hasCode = source.type !== 'blank'
     const title = name ?? defaults?.name ?? randomName(random)
-    const id = ids.next('prj', (taken) => records.find(taken) !== undefined)
+    const id = ids.next('prj', (one) => records.find(one) !== undefined || isInScope(one))
     const now = clock.now()
     const slugs = records.listSlugs()
     return records.add(

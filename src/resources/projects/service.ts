@@ -38,6 +38,8 @@ interface ProjectsDependencies extends RecordsDependencies {
   hosting: Hosting
   /** Options of the sources of code. */
   sources: SourcesOptions
+  /** Reports whether the scope of a credential names an id, so that no new project may have it. */
+  isInScope: (id: string) => boolean
 }
 
 /** Projects as callers see them. */

@@ -166,9 +166,10 @@ export class Grants {
     this.#delete(eq(oauthGrants.accountId, accountId))
   }
 
-  /** Reports whether the scope of a grant names a server, even if the server was deleted. */
-  hasScopeFor(serverId: string): boolean {
-    const named = sql`instr(${oauthGrants.allowedServerIds}, ${JSON.stringify(serverId)}) > 0`
+  /** Reports whether the scope of a grant names a server or a project, even if that was deleted. */
+  hasScopeFor(id: string): boolean {
+    const lists = sql`${oauthGrants.allowedServerIds} || ${oauthGrants.allowedProjectIds}`
+    const named = sql`instr(${lists}, ${JSON.stringify(id)}) > 0`
     const found = this.#queries.select({ id: oauthGrants.id }).from(oauthGrants).where(named)
     return found.limit(1).get() !== undefined
   }
