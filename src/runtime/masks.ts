@@ -6,6 +6,9 @@ const SHORTEST_MASKED = SHORTEST_PATTERN
 /** Shortest base64 of a value's inner part that is looked for: a shorter one occurs by chance. */
 const SHORTEST_INNER = 8
 
+/** Bytes of a value of which base64 may have so many. */
+const SHORTEST_INSIDE = 6
+
 /** The replacement for a secret. */
 export const MASK = '***'
 
@@ -186,7 +189,11 @@ function variantsOf(value: string): string[] {
   )
 }
 
+/** Matches a text that JSON, URLs and forms have as it is. Most lines of a long value are such, and need no more time. */
+const PLAIN = /^[\w.-]*$/
+
 function escapes(text: string): string[] {
+  if (PLAIN.test(text)) return []
   const json = JSON.stringify(text).slice(1, -1)
   const url = encodeUrl(text)
   const lower = url.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())
@@ -210,11 +217,17 @@ function encodeUrl(text: string): string {
 function base64Forms(text: string): string[] {
   const bytes = Buffer.from(text)
   const alone = bytes.toString('base64').replace(/=+$/, '')
-  const inner = [0, 1, 2].map((shift) => {
-    const padded = Buffer.concat([Buffer.alloc(shift), bytes])
-    const known = padded.subarray(0, padded.length - (padded.length % 3)).toString('base64')
-    return known.slice(shift === 0 ? 0 : shift + 1)
-  })
-  const forms = [alone, ...inner.filter((form) => form.length >= SHORTEST_INNER)]
-  return forms.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')])
+  const forms = [alone]
+  if (bytes.length >= SHORTEST_INSIDE) {
+    const padded = Buffer.concat([Buffer.alloc(2), bytes])
+    for (const shift of [0, 1, 2]) {
+      const length = shift + bytes.length
+      const known = padded.toString('base64', 2 - shift, 2 - shift + length - (length % 3))
+      const form = known.slice(shift === 0 ? 0 : shift + 1)
+      if (form.length >= SHORTEST_INNER) forms.push(form)
+    }
+  }
+  return forms.flatMap((form) =>
+    /[+/]/.test(form) ? [form, form.replaceAll('+', '-').replaceAll('/', '_')] : [form],
+  )
 }

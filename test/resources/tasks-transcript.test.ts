@@ -267,6 +267,21 @@ describe('secrets', () => {
     const { output } = (await own.events(id)).find(({ type }) => type === 'toolResult') as TaskEvent
     expect(output.stdout).toBe('***\n')
   })
+
+  test('that are many cost the tasks of a server once', async () => {
+    const lines = (from: number) =>
+      Array.from({ length: 12_000 }, (_, n) => (from + n).toString(36).padStart(4, '_')).join('\n')
+    const own = await secretive({ A: lines(0), B: lines(12_000), C: lines(24_000), D: lines(36_000) })
+    const beginning = async (count: number): Promise<number> => {
+      const begun = performance.now()
+      for (let n = 0; n < count; n += 1)
+        await own.reaches(await own.begin('ask: What now?'), 'awaiting_input')
+      return performance.now() - begun
+    }
+    const first = await beginning(1)
+    expect(await beginning(16)).toBeLessThan(8 * first)
+    await own.ends(await own.begin(`complete: it is ${(47_999).toString(36).padStart(4, '_')}`))
+  })
 })
 
 /** A connection to an event stream of which nothing is read before it is told so. */

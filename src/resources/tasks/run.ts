@@ -3,7 +3,7 @@ import { Workbench } from '../../agents/workbench/workbench.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { orAborted } from '../../runtime/abort.ts'
-import { Masks } from '../../runtime/masks.ts'
+import type { Masks } from '../../runtime/masks.ts'
 import type { StatusChange, TaskRecords } from './records.ts'
 import type { TaskRow } from './table.ts'
 import { Transcript, truncate } from './transcript.ts'
@@ -31,15 +31,17 @@ export class TaskRun {
   readonly #row: TaskRow
   readonly #records: TaskRecords
   readonly #abort = new AbortController()
-  readonly #masks = new Masks()
+  /** Hides the values of the server's variables. */
+  readonly masks: Masks
   #answer: ((answer: string) => void) | null = null
   #asking: Promise<unknown> = Promise.resolve()
   readonly #held: Array<() => void> = []
 
-  constructor(row: TaskRow, records: TaskRecords) {
+  constructor(row: TaskRow, records: TaskRecords, masks: Masks) {
     this.#row = row
     this.#records = records
-    this.transcript = new Transcript(row.id, records, this.#masks)
+    this.masks = masks
+    this.transcript = new Transcript(row.id, records, masks)
   }
 
   /** Fires when the work must end. Its reason is an `Ending`. */
@@ -61,11 +63,11 @@ export class TaskRun {
     const { signal } = this
     const environment = (): Readonly<Record<string, string>> => {
       const variables = server.environment()
-      this.#masks.update(Object.values(variables))
+      this.masks.update(Object.values(variables))
       return variables
     }
     environment()
-    this.#masks.add(agent.secrets ?? [])
+    this.masks.add(agent.secrets ?? [])
     const report: Assignment['report'] = (event) => {
       if (!signal.aborted) this.transcript.report(event)
     }
@@ -73,7 +75,7 @@ export class TaskRun {
       if (!signal.aborted) this.transcript.addDelta(delta)
     }
     const { sandbox, workspace, onChange } = server
-    const masks = this.#masks
+    const { masks } = this
     const owner = { kind: 'task', id: this.#row.id } as const
     const outcome = await agent.work({
       id: this.#row.id,
@@ -112,7 +114,7 @@ export class TaskRun {
 
   /** Masks secrets in a text, and limits its length to that of transcript events. */
   mask(text: string): string {
-    return truncate(this.#masks.mask(text))
+    return truncate(this.masks.mask(text))
   }
 
   /**

@@ -4,6 +4,7 @@ import { BerthError } from '../../errors.ts'
 import { accountCaller } from '../../http/caller.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { Masks } from '../../runtime/masks.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { TaskRecords } from './records.ts'
@@ -44,7 +45,9 @@ export class TaskRunner {
 
   /** Starts a task. Resolves when its server is awake, or the task has ended without it. */
   start(row: TaskRow): Promise<void> {
-    const run = new TaskRun(row, this.#dependencies.records)
+    // All tasks of a server hide the same values, which may be many: one `Masks` is enough.
+    const other = [...this.#runs.values()].find(({ serverId }) => serverId === row.serverId)
+    const run = new TaskRun(row, this.#dependencies.records, other?.run.masks ?? new Masks())
     const awake = Promise.withResolvers<void>()
     const done = this.#run(row, run, awake.resolve)
       .catch((error) =>
