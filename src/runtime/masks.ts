@@ -15,8 +15,8 @@ export const MASK = '***'
 /** Characters of replaced values that stay hidden: as many as the variables of a process have at most. */
 const MOST_REPLACED = 1024 * 1024
 
-/** What a replaced value counts besides its characters, so that short ones are not too many. */
-const VALUE_COST = 64
+/** What each line of a replaced value counts besides its characters, so that short ones are not too many. */
+const LINE_COST = 64
 
 /**
  * The values that a log must not show: each as it is, each of its lines, and as JSON, URLs and base64 encode it.
@@ -56,12 +56,12 @@ export class Masks {
   /** Forgets the oldest replaced values if there are too many, and some more, since that costs. Returns whether it did. */
   #forgetReplaced(current: ReadonlySet<string>): boolean {
     const replaced = [...this.#variables.difference(current)]
-    let size = replaced.reduce((sum, { length }) => sum + length + VALUE_COST, 0)
+    let size = replaced.reduce((sum, value) => sum + costOf(value), 0)
     if (size <= MOST_REPLACED) return false
     for (const value of replaced) {
       if (size <= MOST_REPLACED / 2) break
       this.#variables.delete(value)
-      size -= value.length + VALUE_COST
+      size -= costOf(value)
     }
     return true
   }
@@ -177,9 +177,14 @@ function merge(spans: Span[]): Span[] {
   return merged
 }
 
+/** Returns the lines of a value; itself if it has one. */
+const linesOf = (value: string): string[] => value.split(/\r\n|[\r\n]/)
+
+const costOf = (value: string): number => value.length + LINE_COST * linesOf(value).length
+
 /** Returns the forms in which a value shows up in output. */
 function variantsOf(value: string): string[] {
-  const lines = value.split(/\r\n|[\r\n]/).map((line) => line.trim())
+  const lines = linesOf(value).map((line) => line.trim())
   return (
     [...new Set([value, value.trim(), ...lines])]
       .filter((text) => text.length >= SHORTEST_MASKED)

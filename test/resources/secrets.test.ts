@@ -77,6 +77,9 @@ describe('PUT /secrets', () => {
     expect((await set(short(1_001))).body.message).toContain('at most 1000')
     expect((await set(short(989))).body.message).toContain('at most 1000')
     expect((await set(short(988))).status).toBe(200)
+    const lines = (count: number) => ({ V1: Array(count).fill('line').join('\n') })
+    expect((await set(lines(9_002))).body.message).toContain('at most 10000 lines')
+    expect((await set(lines(9_001))).status).toBe(200)
   })
 })
 

@@ -5,8 +5,12 @@ import { badRequest } from '../../errors.ts'
  */
 const ENVIRONMENT_LIMIT = 1024 * 1024
 
-/** Largest number of variables, more than any program has. Each adds to the cost of masking every log. */
+/**
+ * Largest number of variables, and of lines in all their values, more than any program has. Each adds to the cost of
+ * masking every log.
+ */
 const MAX_VARIABLES = 1_000
+const MAX_LINES = 10_000
 
 /**
  * Checks that a process can receive the variables. Their names were checked before.
@@ -18,6 +22,15 @@ export function checkEnvironment(field: string, variables: Readonly<Record<strin
   const count = Object.keys(variables).length
   if (count > MAX_VARIABLES) {
     throw badRequest(`"${field}" in the body: expected at most ${MAX_VARIABLES} in all, got ${count}.`)
+  }
+  const lines = Object.values(variables).reduce(
+    (sum, value) => sum + (value?.split(/\r\n|[\r\n]/).length ?? 0),
+    0,
+  )
+  if (lines > MAX_LINES) {
+    throw badRequest(
+      `"${field}" in the body: expected values of at most ${MAX_LINES} lines in all, got ${lines}. Put a longer text into a file.`,
+    )
   }
   const bytes = Buffer.byteLength(Object.entries(variables).flat().join('=\0'))
   if (bytes > ENVIRONMENT_LIMIT) {
