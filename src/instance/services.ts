@@ -97,7 +97,12 @@ export function createServices(dependencies: ServiceDependencies) {
   // Deliveries arrive between a test's requests at times that vary.
   const inboxIds = createIds(clock, (prefix) => randomFor(`inbox_${prefix}`))
   const requests = new RequestContext()
-  const outbox = new Outbox({ requests, queries, clock, ids })
+  const deleteOld = (): void => {
+    import('../resources/webhooks/old-events.ts')
+      .then(({ deleteOldEvents }) => (database.closed ? undefined : deleteOldEvents(queries)))
+      .catch((error) => logger.error('old events could not be deleted', { error }))
+  }
+  const outbox = new Outbox({ requests, queries, clock, ids, deleteOld })
   const changes: Changes = new ChangeNotifier<ChangeType>()
   const plans = new Plans(database, dependencies.plan)
   const metering = new Metering({ ...dependencies, queries, outbox, plans, changes })

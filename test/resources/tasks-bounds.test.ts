@@ -21,7 +21,7 @@ beforeEach(() => {
   const { clock, metering, changes } = world
   const { queries } = world.database
   const ids = createIds(clock, (prefix) => seededRandom(7, prefix))
-  const outbox = new Outbox({ requests: new RequestContext(), queries, clock, ids })
+  const outbox = new Outbox({ requests: new RequestContext(), queries, clock, ids, deleteOld: null })
   records = new TaskRecords({ queries, clock, ids, outbox, metering, changes })
   world.account('acct_a', 100)
   world.server('srv_a', 'acct_a', 'small')

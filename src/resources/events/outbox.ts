@@ -9,12 +9,17 @@ import type { EventData } from './data.ts'
 import type { EventName } from './names.ts'
 import { type EventRow, events } from './table.ts'
 
+/** Number of events after which old ones are deleted. */
+const DELETE_EVERY = 1_000
+
 /** Dependencies of the outbox. */
 interface OutboxDependencies {
   requests: RequestContext
   queries: Queries
   clock: Clock
   ids: Ids
+  /** Called after every 1,000 events; null to keep all. */
+  deleteOld: (() => void) | null
 }
 
 /**
@@ -25,14 +30,16 @@ export class Outbox {
   readonly #requests: RequestContext
   readonly #clock: Clock
   readonly #ids: Ids
+  readonly #deleteOld: (() => void) | null
   readonly #find
   readonly #insert
   readonly #emitted = new Notifier()
 
-  constructor({ requests, queries, clock, ids }: OutboxDependencies) {
+  constructor({ requests, queries, clock, ids, deleteOld }: OutboxDependencies) {
     this.#requests = requests
     this.#clock = clock
     this.#ids = ids
+    this.#deleteOld = deleteOld
     this.#find = once(() =>
       queries
         .select({ id: events.id })
@@ -63,6 +70,7 @@ export class Outbox {
     const createdAt = this.#clock.now()
     const row = this.#insert().get({ id, accountId, event, data: { ...data }, requestId, createdAt })
     this.#emitted.notify()
+    if (row.seq % DELETE_EVERY === 0) this.#deleteOld?.()
     return row
   }
 

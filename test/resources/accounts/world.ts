@@ -68,7 +68,7 @@ export class World implements Disposable {
     this.database = openDatabase(join(this.folder, 'berth.db'))
     const { queries } = this.database
     const ids = createIds(clock, (prefix) => seededRandom(1, `${prefix} ${clock.now()}`))
-    const outbox = new Outbox({ requests: new RequestContext(), queries, clock, ids })
+    const outbox = new Outbox({ requests: new RequestContext(), queries, clock, ids, deleteOld: null })
     const plans = new Plans(this.database, DEFAULT_PLAN)
     const { changes, heartbeat } = this
     this.metering = new Metering({ queries, clock, outbox, plans, logger, changes, heartbeat })
