@@ -47,6 +47,19 @@ describe('POST /servers', () => {
   })
 })
 
+test('a task has at most 10,000 characters, however it is set', async () => {
+  const id = await berth.server({ task: '🦊'.repeat(10_000) })
+  const body = { task: 'x'.repeat(10_001) }
+  for (const refused of [
+    await berth.call('POST', '/servers', body),
+    await berth.call('PATCH', `/servers/${id}`, body),
+  ]) {
+    expect(refused.status).toBe(400)
+    expect(refused.body.message).toContain('10000 characters')
+  }
+  await berth.call('DELETE', `/servers/${id}`)
+})
+
 describe('GET /servers', () => {
   test('lists with the exact fields, newest first', async () => {
     const older = await berth.server({ task: 'older' })

@@ -1,6 +1,6 @@
 import { type Static, t } from 'elysia'
 import type { OutboundMode } from '../../config/values.ts'
-import { oneOf } from '../../contract/schema.ts'
+import { oneOf, text } from '../../contract/schema.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
 
 /** The size of a server. */
@@ -15,7 +15,11 @@ export type Region = Static<typeof Region>
 export const ServerStatus = oneOf(['running', 'sleeping', 'building'])
 export type ServerStatus = Static<typeof ServerStatus>
 
+/** Most characters of a server's task: lists of servers contain it. */
+const MAX_TASK = 10_000
+
 const label = t.String({ description: 'Short label.' })
+const newLabel = text({ maxLength: MAX_TASK, description: 'Short label.' })
 
 /** A server, as every response shows it except the one to its creation. */
 export const Server = t.Object(
@@ -48,7 +52,7 @@ export type CreatedServer = Static<typeof CreatedServer>
 
 /** Parameters of a new server. */
 export const ServerCreate = t.Object(
-  { task: t.Optional(label), tier: t.Optional(Tier), region: t.Optional(Region) },
+  { task: t.Optional(newLabel), tier: t.Optional(Tier), region: t.Optional(Region) },
   { $id: 'ServerCreate', additionalProperties: false },
 )
 export type ServerCreate = Static<typeof ServerCreate>
@@ -56,7 +60,7 @@ export type ServerCreate = Static<typeof ServerCreate>
 /** Changes to a server. */
 export const ServerUpdate = unchangeable(
   t.Object(
-    { task: t.Optional(label), region: t.Optional(Region) },
+    { task: t.Optional(newLabel), region: t.Optional(Region) },
     { $id: 'ServerUpdate', additionalProperties: false },
   ),
   Object.keys(Server.properties),
