@@ -23,8 +23,9 @@ export const browserPath: string | null =
  * A headless browser with a fresh profile that asks nobody for anything by itself.
  *
  * @param hasScrollbars whether scrollbars take room, as with a mouse on Linux and Windows
+ * @param isolatesSites whether it spreads pages over processes, as it does for people
  */
-export async function launchBrowser(hasScrollbars = false): Promise<Browser> {
+export async function launchBrowser(hasScrollbars = false, isolatesSites = false): Promise<Browser> {
   if (browserPath === null) throw new Error('No Chromium is installed.')
   // A browser that is killed, as after a test that takes too long, leaves its own temporary files.
   const temporary = mkdtempSync(join(tmpdir(), 'berth-browser-'))
@@ -41,8 +42,7 @@ export async function launchBrowser(hasScrollbars = false): Promise<Browser> {
       '--disable-component-update',
       '--disable-sync',
       // One process for all pages of a test. Starting one for each costs a fifth of the browser's processor time.
-      '--process-per-site',
-      '--disable-site-isolation-trials',
+      ...(isolatesSites ? [] : ['--process-per-site', '--disable-site-isolation-trials']),
     ],
   })
   browser.on('disconnected', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 5 }))

@@ -68,6 +68,9 @@ const securityHeaders = (origin: string, nonce: string): Record<string, string> 
   ].join('; '),
   'x-frame-options': 'DENY',
   'cross-origin-opener-policy': 'same-origin',
+  // An app on another port is of the same site, whose pages share a process otherwise: one without a pause would stop this
+  // page, in whose memory the token is.
+  'origin-agent-cluster': '?1',
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',

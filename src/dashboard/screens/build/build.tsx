@@ -85,7 +85,7 @@ export default function Build({ params }: ScreenProps) {
       {tab === 'files' ? (
         <Artifacts build={build} />
       ) : tab === 'preview' && url !== null ? (
-        // The app is another origin: it may run its scripts, and has no way to this page.
+        // The app is another origin, in another process: it may run its scripts, and has no way to this page.
         <iframe
           class="preview"
           title="The app"
