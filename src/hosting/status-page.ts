@@ -2,7 +2,7 @@ import { type Html, html } from '../http/pages/html.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
 import { pageOf } from './sites/own-page.ts'
 import { HTML, type OwnResponse, ownHeaders, unavailable, wantsHtml } from './sites/own-response.ts'
-import type { FileResponse, ServeFiles } from './sites/upstream.ts'
+import type { FileRequest, FileResponse, ServeFiles } from './sites/upstream.ts'
 
 /** Number of log lines on the page. */
 const LOG_LINES = 20
@@ -39,31 +39,52 @@ export const serveStatus =
     const crash = app.crash()
     const response = { ...unavailable(reason), ...(crash && { message: `${crash} Its log tells why.` }) }
     const isPage = wantsHtml(request.header('accept'))
+    const isReader = isPage && (await mayReadLog(app, request))
     const content = isPage
-      ? await statusPage(app, response, reason === null, (name) => request.header(name))
+      ? await statusPage(app, response, reason === null, isReader)
       : JSON.stringify({ error: response.code, message: response.message })
     const body = Buffer.from(content)
     const type = isPage ? HTML : 'application/json'
     const headers = Object.fromEntries(
       ownHeaders(response, type, body.length).map(([name, value]) => [name.toLowerCase(), value]),
     )
+    if (isReader) headers['cross-origin-opener-policy'] = openerPolicy(request.header('user-agent'))
     return { status: response.status, headers, body }
   }
+
+/**
+ * Reports whether a page for a request may show an app's log. Scripts of the app are of the same origin as the page, and
+ * could read it. They cannot set these fields, by which browsers tell what they ask for.
+ */
+async function mayReadLog(app: PageApp, request: FileRequest): Promise<boolean> {
+  const isNavigation = request.header('sec-fetch-dest') === 'document'
+  // A service worker has asked for it, and gets it before the page does.
+  const isPreload = request.header('service-worker-navigation-preload') !== null
+  return isNavigation && !isPreload && (await app.mayReadLog(request.header('cookie') ?? ''))
+}
+
+/**
+ * Returns the policy that separates a page with the log from a page of the app that has opened it in a window: of the same
+ * origin, it could read it. Without an origin of its own (`sandbox`), a page that reloads itself would not send the app its
+ * strict cookies.
+ */
+function openerPolicy(userAgent: string | null): string {
+  // Firefox does not know the other value, and would separate nothing. This one does not separate pages that both have it.
+  return userAgent?.includes('Firefox/') ? 'same-origin' : 'noopener-allow-popups'
+}
 
 /** Returns the command that shows an app's log. */
 export const logCommand = ({ slug, serverId }: Pick<PageApp, 'slug' | 'serverId'>): string =>
   slug === null ? `berth deployments logs ${serverId}` : `berth projects logs ${slug}`
 
+/** @param isReader whether the page may show the log */
 async function statusPage(
   app: PageApp,
   response: OwnResponse,
   isStarting: boolean,
-  header: (name: string) => string | null,
+  isReader: boolean,
 ): Promise<string> {
   const name = app.slug ?? app.serverId
-  // A script of the app's own origin could read the page otherwise: browsers set this field, and scripts cannot.
-  const isNavigation = header('sec-fetch-dest') === 'document'
-  const isReader = isNavigation && (await app.mayReadLog(header('cookie') ?? ''))
   const body = html`<p>${response.message}</p>
 ${isReader ? await detailsOf(app) : null}
 ${nextSteps(app, isStarting && app.crash() === null)}

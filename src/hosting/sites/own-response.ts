@@ -32,14 +32,8 @@ const REASONS: Readonly<Record<OwnResponse['status'], string>> = {
 /** Type of berth's own pages. */
 export const HTML = 'text/html; charset=utf-8'
 
-/**
- * The headers of berth's own pages. A page of the app is of the same origin: it could open one in a window and read it
- * otherwise. Without an origin (`sandbox`), a page that reloads itself would not send the app its strict cookies.
- */
-const OF_PAGES: readonly [name: string, value: string][] = [
-  ['Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'; img-src data:"],
-  ['Cross-Origin-Opener-Policy', 'same-origin'],
-]
+/** What berth's own pages may load. */
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 /** Returns the response to a refused request. */
 export const refusalResponse = ({ status, message }: Refusal): OwnResponse => ({
@@ -148,7 +142,7 @@ export function ownHeaders(
     ['Content-Length', String(length)],
     ['Cache-Control', 'no-store'],
   ]
-  if (type === HTML) headers.push(...OF_PAGES)
+  if (type === HTML) headers.push(['Content-Security-Policy', POLICY])
   if (retryAfter !== undefined) headers.push(['Retry-After', String(retryAfter)])
   return headers
 }

@@ -53,11 +53,19 @@ test('the page of an app that failed names the app, what happened and the next s
 
 test('only a browser that is signed in to the account sees the command and the end of the log', async () => {
   const { url } = await broken('Seen')
-  const seen = (await open(url, { cookie: `a=b; ${signedIn}` })).page
+  const { page: seen, response } = await open(url, { cookie: `a=b; ${signedIn}` })
+  // It is apart from pages of the app that open it in a window, as far as the browser can keep it apart.
+  expect(response.headers.get('cross-origin-opener-policy')).toBe('noopener-allow-popups')
+  const firefox = {
+    cookie: signedIn,
+    'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0',
+  }
+  const other = await open(url, firefox)
+  expect(other.response.headers.get('cross-origin-opener-policy')).toBe('same-origin')
   expect(seen).toContain('Its command: <code>')
   expect(seen).toContain('broken &lt;on&gt; purpose ***')
-  const { body: other } = await berth.control('POST', '/accounts', { label: 'other' })
-  const others = (await signInBrowser(berth.info.base_url, other.api_key)).cookie
+  const { body: account } = await berth.control('POST', '/accounts', { label: 'other' })
+  const others = (await signInBrowser(berth.info.base_url, account.api_key)).cookie
   const refused: Record<string, string>[] = [
     {},
     { cookie: others },
