@@ -82,4 +82,23 @@ describe.skipIf(browserPath === null)('content of others on the dashboard (needs
     }
     expect(problems).toEqual([])
   })
+
+  test('a response of a receiver that is nested deeply breaks no screen, and is shown as a text', async () => {
+    const { berth } = tests
+    const nested = '['.repeat(500) + ']'.repeat(500)
+    using receiver = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(nested) })
+    const events = ['task.completed']
+    const { href: url } = receiver.url
+    await berth.call('POST', '/webhooks', { url, events })
+    const data = { task_id: 'task', server_id: 'server', status: 'completed', result: 'done' }
+    await berth.control('POST', '/events', { event: 'task.completed', data })
+    await using watched = await tests.open('/dashboard/webhooks')
+    const { page, problems } = watched
+    const delivery = page.locator('.deliveries > li', { hasText: url })
+    await delivery.getByText('delivered', { exact: true }).waitFor()
+    await delivery.locator('summary').first().click()
+    await delivery.getByText('Attempt 1').click()
+    await delivery.getByText(nested, { exact: true }).waitFor()
+    expect(problems).toEqual([])
+  })
 })

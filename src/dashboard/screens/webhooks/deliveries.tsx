@@ -1,3 +1,4 @@
+import { findTooDeep } from '../../../runtime/validation/json-depth.ts'
 import { Button } from '../../components/button.tsx'
 import { useClockMover } from '../../components/clock-move.tsx'
 import { CopyButton } from '../../components/copy.tsx'
@@ -143,10 +144,13 @@ function BodyText({ title, text }: { title: string; text: string }) {
   )
 }
 
-/** Parses JSON; returns undefined for a text that is none. */
+/**
+ * Parses JSON. Returns undefined for a text that is none, or is nested so deeply that the page could not draw it: a
+ * receiver responds with whatever it likes.
+ */
 function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return findTooDeep(text) === null ? JSON.parse(text) : undefined
   } catch {
     return undefined
   }
