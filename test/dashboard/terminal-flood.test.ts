@@ -38,4 +38,25 @@ describe.skipIf(browserPath === null)('a terminal on the dashboard that is flood
     expect(problems).toEqual([])
     await tests.berth.call('DELETE', `/servers/${serverId}/terminals/${body.terminal.id}`)
   }, 180_000)
+
+  test.each([
+    ['a sequence with two billion steps', '\x1b[2147483647S'],
+    ['many sequences with a thousand steps', '\x1b[1000S'.repeat(9_000)],
+    ['a character with marks without end', `x${'\u0301'.repeat(200_000)}`],
+  ])('a program does not hold the page up by a few bytes: %s', async (_, printed) => {
+    const { berth } = tests
+    const serverId = await berth.server()
+    await berth.call('PUT', `/servers/${serverId}/files`, { path: 'printed', content: printed })
+    const command = 'read -r go; cat printed; echo; echo end-$((6*7)); sleep 300'
+    const { body } = await berth.call('POST', `/servers/${serverId}/terminals`, { command })
+    const { id } = body.terminal
+    await using watched = await tests.open(`/dashboard/servers/${serverId}?terminal=${id}`)
+    const { page, problems } = watched
+    await page.locator('.xterm-helper-textarea').waitFor({ state: 'attached' })
+    await berth.call('POST', `/servers/${serverId}/terminals/${id}/input`, { keys: ['enter'] })
+    await page.locator('.xterm-accessibility-tree').getByText('end-42').waitFor()
+    await page.getByRole('link', { name: 'Files' }).click()
+    await page.getByText('printed', { exact: true }).waitFor()
+    expect(problems).toEqual([])
+  })
 })

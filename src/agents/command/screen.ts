@@ -1,5 +1,6 @@
 import type { IBufferLine, Terminal } from '@xterm/headless'
-import { openEmulator, parameterValue } from '../../runtime/emulator.ts'
+import { parameterValue } from '../../runtime/bounded-emulator.ts'
+import { openEmulator } from '../../runtime/emulator.ts'
 
 /** Rows above the screen that the emulator keeps. One would do: each is read as it leaves. */
 const SCROLLBACK = 10

@@ -3,6 +3,7 @@ import { Unicode11Addon } from '@xterm/addon-unicode11'
 import { WebglAddon } from '@xterm/addon-webgl'
 import { Terminal as Emulator, type ITheme } from '@xterm/xterm'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { boundEmulator } from '../../../../runtime/bounded-emulator.ts'
 import { allowStyles } from '../../../components/style-nonce.ts'
 import { useDashboard } from '../../../dashboard.ts'
 import type { Terminal } from '../../../store/store.ts'
@@ -10,6 +11,9 @@ import { Viewer } from './viewer.ts'
 
 /** Milliseconds for which a size has to stay before the terminal takes it: each one makes its program draw anew. */
 const SETTLE_MS = 80
+
+/** Characters that the emulator keeps for screen readers to say, about as many as a screen has. */
+const MOST_SAID = 2_000
 
 /** Properties of a terminal's screen. */
 export interface ScreenViewProps {
@@ -28,9 +32,9 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
     const emulator = newEmulator()
     const fit = new FitAddon()
     emulator.loadAddon(fit)
-    emulator.loadAddon(new Unicode11Addon())
-    emulator.unicode.activeVersion = '11'
+    boundEmulator(emulator, new Unicode11Addon())
     emulator.open(place.current)
+    const stopBounding = boundSaid(place.current)
     // The terminal takes all other keys, also the one that leads to the next control (WCAG 2.1.2).
     emulator.textarea?.setAttribute('aria-description', 'Ctrl+F6 leaves the terminal.')
     emulator.attachCustomKeyEventHandler(({ type, key, ctrlKey }) => {
@@ -53,6 +57,7 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
     return () => {
       scheme.removeEventListener('change', recolour)
       stopFitting()
+      stopBounding()
       viewer.close()
       emulator.dispose()
     }
@@ -95,6 +100,23 @@ function whenSettled(element: Element, fit: () => void): () => void {
     sizes.disconnect()
     stop()
   }
+}
+
+/**
+ * Keeps what screen readers are to say short. The emulator adds all that is printed until twenty lines have ended or a key is
+ * typed: programs that end no line, such as those that redraw the screen, would make it so long that its layout takes seconds.
+ *
+ * @returns a function that ends it
+ */
+function boundSaid(screen: Element): () => void {
+  const said = screen.querySelector('.live-region')
+  const bound = (): void => {
+    const text = said?.textContent ?? ''
+    if (said && text.length > MOST_SAID) said.textContent = text.slice(-MOST_SAID)
+  }
+  const changes = new MutationObserver(bound)
+  if (said) changes.observe(said, { childList: true })
+  return () => changes.disconnect()
 }
 
 /** Moves the focus from a terminal to the tabs above it. */
