@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath } from '../support/browser.ts'
-import { dashboardTests } from '../support/dashboard.ts'
+import { dashboardTests, showScreen } from '../support/dashboard.ts'
 import { accessToken, registerClient } from '../support/oauth.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
@@ -8,6 +8,10 @@ if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get
 /** Markup that would load something, run a script and link to one, if a page took it as markup. */
 const MARKUP =
   '<img src=x onerror="document.title=1"><script>document.title=2</script><a href="javascript:1">'
+
+/** Counts the marks in an element, once it is laid out. */
+const COUNT_MARKS = (element: { offsetHeight: number; textContent: string | null }): number =>
+  element.offsetHeight > 0 ? [...(element.textContent ?? '').matchAll(/\u0301/g)].length : 0
 
 /** A label has 40 characters at most. */
 const SHORT = '<img src=x onerror=document.title=1>'
@@ -99,6 +103,32 @@ describe.skipIf(browserPath === null)('content of others on the dashboard (needs
     await delivery.locator('summary').first().click()
     await delivery.getByText('Attempt 1').click()
     await delivery.getByText(nested, { exact: true }).waitFor()
+    expect(problems).toEqual([])
+  })
+
+  test('a character with marks without end holds up no screen: transcript, output of a command, inbox', async () => {
+    const { berth } = tests
+    const piled = `x${'\u0301'.repeat(150_000)}`
+    const server = await berth.server()
+    await berth.call('PUT', `/servers/${server}/files`, { path: 'piled', content: piled })
+    const { body } = await berth.call('POST', `/servers/${server}/tasks`, {
+      goal: 'run: cat piled\ncomplete: Read.',
+    })
+    await berth.fetch('/_berth/inbox/piled', { method: 'POST', body: piled })
+    await using watched = await tests.open(`/dashboard/tasks/${body.task_id}`)
+    const { page, problems } = watched
+    await page.getByText('Read.', { exact: true }).waitFor()
+    await page.getByText('$ cat piled').click()
+    const marks = (place: string): Promise<number> => page.locator(place).evaluate(COUNT_MARKS)
+    expect(await marks('.tool pre')).toBeWithin(16, 100)
+    await showScreen(page, `/dashboard/servers/${server}/commands`)
+    await page.locator('.command-line input').fill('cat piled')
+    await page.keyboard.press('Enter')
+    await page.getByRole('article', { name: 'Command cat piled' }).getByText('exit 0').waitFor()
+    expect(await marks('.run pre')).toBe(16)
+    await showScreen(page, '/dashboard/inboxes?inbox=piled')
+    await page.getByText('a request').click()
+    expect(await marks('.deliveries pre')).toBe(16)
     expect(problems).toEqual([])
   })
 })

@@ -9,6 +9,7 @@ import { Headers } from '../../components/headers.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { Failure, Loaded, Loading } from '../../components/loaded.tsx'
 import { Page } from '../../components/page.tsx'
+import { drawable } from '../../components/plain-text.ts'
 import { State } from '../../components/state.tsx'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
@@ -113,7 +114,7 @@ const EntryView = ({ entry }: { entry: InboxEntry }) => (
       {!entry.verified && <p class={entry.verified === false ? 'struck' : 'quiet'}>{entry.reason}</p>}
       <Headers title="Headers" headers={entry.headers} />
       <h3>Body</h3>
-      {entry.json === undefined ? <pre>{entry.body}</pre> : <JsonView value={entry.json} />}
+      {entry.json === undefined ? <pre>{drawable(entry.body)}</pre> : <JsonView value={entry.json} />}
     </details>
   </li>
 )

@@ -1,6 +1,7 @@
 import { formatBytes } from '../../components/bytes.ts'
 import { Diff } from '../../components/diff.tsx'
 import { Icon } from '../../components/icon.tsx'
+import { drawable } from '../../components/plain-text.ts'
 import type { Entry, Said, ToolUse } from './transcript.ts'
 
 /** An entry of the conversation. */
@@ -20,7 +21,7 @@ export const SPEAKERS: Readonly<Record<Said['kind'], string>> = {
 const SaidView = ({ said }: { said: Said }) => (
   <div class={`said ${said.kind}`}>
     <p class="speaker">{SPEAKERS[said.kind]}</p>
-    <p class="words">{said.text}</p>
+    <p class="words">{drawable(said.text)}</p>
   </div>
 )
 
@@ -48,8 +49,8 @@ function Output({ use }: { use: ToolUse }) {
   const diff = textOf(output.diff)
   if (diff !== '') return <Diff text={diff} />
   if (use.tool === 'write') return <pre class="diff added">{textOf(use.input.content)}</pre>
-  const stdout = textOf(output.stdout) || use.stdout
-  const stderr = textOf(output.stderr) || use.stderr
+  const stdout = textOf(output.stdout) || drawable(use.stdout)
+  const stderr = textOf(output.stderr) || drawable(use.stderr)
   const content = textOf(output.content)
   if (stdout === '' && stderr === '' && content === '') return <p class="quiet">No output.</p>
   return (
@@ -79,4 +80,4 @@ export function outcome({ tool, result }: ToolUse): string {
   return typeof output.matches === 'number' ? `${output.matches} matches` : ''
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+const textOf = (value: unknown): string => (typeof value === 'string' ? drawable(value) : '')
