@@ -131,4 +131,21 @@ describe.skipIf(browserPath === null)('content of others on the dashboard (needs
     expect(await marks('.deliveries pre')).toBe(16)
     expect(problems).toEqual([])
   })
+
+  test('a file of Markdown whose paragraph has no end holds up no screen', async () => {
+    const { berth } = tests
+    const server = await berth.server()
+    for (const [path, content] of [
+      ['endless.md', '*a'.repeat(250_000)],
+      ['short.md', '# Short'],
+    ])
+      await berth.call('PUT', `/servers/${server}/files`, { path, content })
+    await using watched = await tests.open(`/dashboard/servers/${server}/files?file=endless.md`)
+    const { page, problems } = watched
+    await page.locator('.cm-line').first().waitFor()
+    await page.getByRole('button', { name: 'short.md' }).click()
+    // It is coloured after the other one was to be.
+    await page.locator('.cm-line span', { hasText: 'Short' }).waitFor()
+    expect(problems).toEqual([])
+  })
 })

@@ -84,7 +84,9 @@ export function Editor({
       }),
     })
     shown.current = view
-    void languageOf(path).then((extension) => view.dispatch({ effects: language.reconfigure(extension) }))
+    void languageOf(path, text).then((extension) =>
+      view.dispatch({ effects: language.reconfigure(extension) }),
+    )
     return () => view.destroy()
   }, [context, path])
   useEffect(() => {

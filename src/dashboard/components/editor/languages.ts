@@ -19,13 +19,23 @@ const LANGUAGES: readonly (readonly [RegExp, () => Promise<Extension>])[] = [
   [/\.toml$/, async () => legacy((await import('@codemirror/legacy-modes/mode/toml')).toml)],
 ]
 
+/**
+ * Characters of a paragraph of Markdown up to which it is coloured. The parser takes a paragraph at once, and may take a
+ * hundred times as long for ten times as many.
+ */
+const MOST_IN_PARAGRAPH = 10_000
+
 type LegacyMode = Parameters<typeof import('@codemirror/language').StreamLanguage.define>[0]
 
 const legacy = async (mode: LegacyMode): Promise<Extension> =>
   (await import('@codemirror/language')).StreamLanguage.define(mode)
 
-/** Returns what colours a file by its name; nothing for one of no known language. */
-export async function languageOf(path: string): Promise<Extension> {
+/** Returns what colours a text by the name of its file; nothing if its language is not known, or it would take long. */
+export async function languageOf(path: string, text: string): Promise<Extension> {
+  if (path.endsWith('.md') && hasLongParagraph(text)) return []
   const load = LANGUAGES.find(([pattern]) => pattern.test(path))?.[1]
   return load ? load() : []
 }
+
+const hasLongParagraph = (text: string): boolean =>
+  text.split(/\n\s*\n/).some(({ length }) => length > MOST_IN_PARAGRAPH)
