@@ -1,4 +1,5 @@
 import type { Workspace } from '../../compute/workspace.ts'
+import { beginningOf } from '../../hosting/app-runtime/detect/package-json.ts'
 import { AppError, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { accountCaller } from '../../http/caller.ts'
@@ -286,13 +287,15 @@ const SCRIPT = /\b(?:bun|npm|pnpm|yarn)(?: --bun)? run ([\w:.-]+)/
 
 /** Reports whether an app that runs takes changes of its files by itself: berth serves them, or its command watches. */
 async function watchesItself({ start }: AppPlan, workspace: Workspace, directory: string): Promise<boolean> {
-  if (start.kind === 'files' || WATCHING.test(start.command)) return true
-  const script = SCRIPT.exec(start.command)?.[1]
+  if (start.kind === 'files') return true
+  const command = beginningOf(start.command)
+  if (WATCHING.test(command)) return true
+  const script = SCRIPT.exec(command)?.[1]
   if (script === undefined) return false
   try {
     const text = Buffer.from(await workspace.read(`${directory}/package.json`, MAX_PACKAGE_BYTES)).toString()
     const { scripts } = fieldsOf(JSON.parse(text))
-    return WATCHING.test(String(fieldsOf(scripts)[script] ?? ''))
+    return WATCHING.test(beginningOf(String(fieldsOf(scripts)[script] ?? '')))
   } catch {
     // No package.json, or a damaged one: the script cannot watch.
     return false

@@ -155,6 +155,25 @@ describe('POST /projects/{projectId}/push', () => {
     expect(await push(dev.id, { ...hot, 'index.ts': server('two') })).toMatchObject({ began: null })
   })
 
+  test('keeps no request waiting, whatever the script is by which the app starts', async () => {
+    const files = { 'package.json': '{"scripts":{"start":"bun index.ts"}}', 'index.ts': server('one') }
+    const { id, slug } = await ready(berth, serverId, { source: await archiveOf(files) })
+    const changed = {
+      ...files,
+      'package.json': JSON.stringify({ scripts: { start: 'flask '.repeat(60_000) } }),
+    }
+    await berth.call('PUT', `/servers/${serverId}/files`, {
+      path: `projects/${slug}/package.json`,
+      content: changed['package.json'],
+    })
+    const begun = performance.now()
+    // The push finds out whether the app takes its changes by itself.
+    const { body } = await pushWith(id, { ...changed, 'new.txt': 'new' }, { 'new.txt': 'new' })
+    expect(body).toMatchObject({ written: 1, began: 'start' })
+    expect(performance.now() - begun).toBeLessThan(5_000)
+    await settled(berth, id)
+  }, 300_000)
+
   test('an app that was broken is mended by the next push, and the old one answers meanwhile', async () => {
     const { id, url } = await ready(berth, serverId, { visibility: 'public', source: await archiveOf(APP) })
     await push(id, { ...APP, 'src/index.ts': 'throw new Error("broken on purpose")' })

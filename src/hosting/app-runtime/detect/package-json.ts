@@ -65,13 +65,14 @@ export function resolveScript(pkg: PackageJson, name: string): string | null {
   return null
 }
 
-/** Characters of a script that say what it runs. Patterns that look for that take long for a script of megabytes. */
+/** Characters of a command that say what it runs. */
 const LOOKED_AT = 5_000
 
+/** Returns the part of a command that says what it runs. Patterns that look for that take hours for a command of megabytes. */
+export const beginningOf = (command: string): string => command.slice(0, LOOKED_AT)
+
 const scriptsOf = (value: unknown): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(strings(value)).map(([name, script]) => [name, script.slice(0, LOOKED_AT)]),
-  )
+  Object.fromEntries(Object.entries(strings(value)).map(([name, script]) => [name, beginningOf(script)]))
 
 function patterns(value: unknown): string[] {
   const list = isObject(value) ? value.packages : value
