@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { LocalWorkspace } from '../../../src/compute/local/workspace.ts'
@@ -390,6 +390,40 @@ describe('a broken file of the app', () => {
     using folder = new Folder({ 'index.html': '' })
     Bun.spawnSync(['ln', '-s', '/etc/passwd', join(folder.path, 'app/package.json')])
     expect((await folder.plan()).kind).toBe('static files')
+  })
+})
+
+describe('an app of any size is understood', () => {
+  const long = '-bun '.repeat(1_000)
+  const scripts = Object.fromEntries(Array.from({ length: 800 }, (_, n) => [`s${n}`, long]))
+  const several = { dev: 'concurrently "vite" "run"', ...scripts }
+
+  // Each took tens of seconds, in which berth did nothing else.
+  test.each([
+    ['scripts of many runtimes and options', { scripts: several, devDependencies: { vite: '1' } }],
+    ['a range of versions', { scripts: { start: 'node .' }, engines: { node: '<1 '.repeat(1_300_000) } }],
+  ])(
+    'in a bounded time, whatever its %s',
+    async (_, manifest) => {
+      using folder = new Folder({ 'package.json': JSON.stringify(manifest), 'index.html': '' })
+      const begun = performance.now()
+      expect((await folder.plan()).start).toBeDefined()
+      expect(performance.now() - begun).toBeLessThan(3_000)
+    },
+    300_000,
+  )
+
+  test('without its files of code in memory', async () => {
+    using folder = new Folder({ 'go.mod': 'module x', 'main.go': 'package main' })
+    const paths = Array.from({ length: 150 }, (_, n) => join(folder.path, 'app', `f${n}.go`))
+    for (const path of paths) {
+      writeFileSync(path, '')
+      truncateSync(path, 4 * 2 ** 20)
+    }
+    Bun.gc(true)
+    const before = process.memoryUsage.rss()
+    expect((await folder.plan()).start).toEqual({ kind: 'command', command: './bin/app', port: null })
+    expect(process.memoryUsage.rss() - before).toBeLessThan(200 * 2 ** 20)
   })
 })
 

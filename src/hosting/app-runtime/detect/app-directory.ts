@@ -7,6 +7,9 @@ import { AppError } from '../plan.ts'
 /** Largest file that detection reads, in bytes. */
 const MAX_BYTES = 4 * 2 ** 20
 
+/** Bytes of a source file that say what it is: an app may have thousands of files of megabytes that take no disk. */
+const CODE_BYTES = 256 * 1024
+
 /** An app's directory in a workspace, read through the workspace only. Paths are relative to the directory. */
 export class AppDirectory {
   readonly #workspace: Workspace
@@ -44,6 +47,18 @@ export class AppDirectory {
     const text = this.#read(path)
     this.#texts.set(path, text)
     return text
+  }
+
+  /** Returns the beginning of a source file, as far as it says what the file is; null if there is none. Keeps nothing of it. */
+  async code(path: string): Promise<string | null> {
+    if (!(await this.has(path))) return null
+    try {
+      using file = await this.#workspace.open(this.#at(path))
+      return new TextDecoder().decode(await file.read(0, CODE_BYTES))
+    } catch (error) {
+      if (error instanceof WorkspaceError) return null
+      throw error
+    }
   }
 
   /** Returns the text of the first of these files that exists; empty if none does. */

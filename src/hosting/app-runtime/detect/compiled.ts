@@ -11,7 +11,7 @@ export const detectGo: Detector = async (app) => {
     const texts = files.filter((path) => /^(?:[^/]+|cmd\/[^/]+\/[^/]+)$/.test(path))
     const programs = new Set<string>()
     for (const path of texts) {
-      if (/^package main\b/m.test((await app.text(path)) ?? ''))
+      if (/^package main\b/m.test((await app.code(path)) ?? ''))
         programs.add(path.split('/').slice(0, -1).join('/'))
     }
     const name = /^module[ \t]+(\S+)\s*$/m.exec(module)?.[1]?.split('/').at(-1)

@@ -43,7 +43,7 @@ export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<st
   if (ofDev !== null) return ofDev
   const pages = (await app.first(['index.html', 'public/index.html', 'src/index.html'])) !== null
   for (const path of commonEntries(COMMON_NAMES)) {
-    const text = await app.text(path)
+    const text = await app.code(path)
     // If there are pages, it may be code for browsers.
     if (text !== null && (!pages || SERVES.test(text) || dependsOn(pkg, ...SERVERS))) return path
   }
@@ -54,7 +54,7 @@ export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<st
 export async function findLooseEntry(app: AppDirectory): Promise<string | null> {
   const page = await app.has('index.html')
   for (const path of commonEntries(['main', 'index', 'server', 'app'])) {
-    const text = await app.text(path)
+    const text = await app.code(path)
     if (text === null) continue
     if (!page || path.startsWith('server.') || SERVES.test(text)) return path
   }
@@ -66,7 +66,7 @@ export async function findLooseEntry(app: AppDirectory): Promise<string | null> 
  * Node.js.
  */
 export async function runFile(app: AppDirectory, path: string, preferBun: boolean): Promise<string> {
-  const text = (await app.text(path)) ?? ''
+  const text = (await app.code(path)) ?? ''
   const exported = /\bexport default\b/.test(text) && !/\.listen\(|\bserve\(/.test(text)
   const forBun = preferBun || !/\.[cm]?js$/.test(path) || usesBun(text) || exported
   return `${forBun ? 'bun' : 'node'} ${/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`}`

@@ -86,13 +86,25 @@ function frameworkApp(framework: Framework, pkg: PackageJson): DetectedApp['star
   )
 }
 
+/** Matches the end of a word that runs a file, such as `node`. */
+const RUNTIME = /(?:^|\W)(?:node|nodemon|tsx|ts-node|ts-node-dev|bun)$/
+
+/** Matches what may stand between the runtime and its file. */
+const OPTION = /^(?:-.*|watch|run)$/
+
+const SCRIPT_FILE = /^[\w./-]+\.[cm]?[jt]s\b/
+
 /** Reports whether a script runs a server of the package. */
-function runsServer(pkg: PackageJson): boolean {
-  return Object.values(pkg.scripts).some((script) =>
-    /\b(?:node|nodemon|tsx|ts-node|ts-node-dev|bun)\s+(?:-\S+\s+|watch\s+|run\s+)*[\w./-]+\.[cm]?[jt]s\b/.test(
-      script,
-    ),
-  )
+const runsServer = (pkg: PackageJson): boolean => Object.values(pkg.scripts).some(runsFile)
+
+/** Word by word: a pattern for the whole would look at each word again for each runtime before it. */
+function runsFile(script: string): boolean {
+  let isAfterRuntime = false
+  for (const word of script.split(/\s+/)) {
+    if (isAfterRuntime && SCRIPT_FILE.test(word)) return true
+    isAfterRuntime = RUNTIME.test(word) || (isAfterRuntime && OPTION.test(word))
+  }
+  return false
 }
 
 /** Determines how a package without a framework starts, and whether it needs development dependencies for that. */
@@ -147,12 +159,18 @@ function withYarn(found: DetectedApp): DetectedApp {
 /** Number of major versions after the machine's to test against a range. */
 const NEWER = 30
 
+/** Most ranges that are tested, and most characters of one: each test reads all of it, and an app may have megabytes. */
+const MAX_RANGES = 200
+const MAX_RANGE_LENGTH = 200
+
 /**
  * Reports whether the machine's Node.js is older than the package or one of its dependencies requires. Ignores a
  * range that no newer version satisfies: packages often keep such a range for older versions.
  */
 async function isNodeTooOld(app: AppDirectory, pkg: PackageJson, tools: Tools): Promise<boolean> {
-  const ranges = [...(pkg.node === null ? [] : [pkg.node]), ...(await rangesOfDependencies(app, pkg))]
+  const all = [...(pkg.node === null ? [] : [pkg.node]), ...(await rangesOfDependencies(app, pkg))]
+  // Most packages have one of a few ranges.
+  const ranges = [...new Set(all)].filter(({ length }) => length <= MAX_RANGE_LENGTH).slice(0, MAX_RANGES)
   if (ranges.length === 0) return false
   const version = await tools.nodeVersion()
   return version !== null && ranges.some((range) => isBelow(version, range))

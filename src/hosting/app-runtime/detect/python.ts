@@ -73,7 +73,7 @@ async function findModules(app: AppDirectory): Promise<Module[]> {
   for (const directory of DIRECTORIES) {
     for (const name of MODULES) {
       const path = `${directory}${name}.py`
-      const text = await app.text(path)
+      const text = await app.code(path)
       if (text === null) continue
       // A package is imported by its directory's name. Imports are relative to any other directory.
       const isPackage = directory !== '' && (await app.has(`${directory}__init__.py`))
