@@ -86,7 +86,7 @@ const linkOut = (path: string): SourceError =>
 
 /** Number of links that Linux follows in one path. */
 const MAX_LINKS = 40
-/** Limits the cost of following all links of a tree. */
+/** Most names of all paths and targets that are walked. It bounds the time that the links of a tree take. */
 const MAX_STEPS = 1_000_000
 
 /**
@@ -97,33 +97,69 @@ const MAX_STEPS = 1_000_000
  * @throws SourceError if following the links takes too long
  */
 function findLinkOut(links: ReadonlyMap<string, string>): string | null {
-  const budget = { steps: MAX_STEPS }
-  for (const path of links.keys()) if (leadsOut(path, links, budget)) return path
+  const tree = new LinkTree(links)
+  for (const path of links.keys()) if (tree.leadsOut(path)) return path
   return null
 }
 
-function leadsOut(path: string, links: ReadonlyMap<string, string>, budget: { steps: number }): boolean {
-  const walked: string[] = []
-  // Last first: the next name is taken off the end.
-  const ahead = path.split('/').reverse()
-  let followed = 0
-  for (let name = ahead.pop(); name !== undefined; name = ahead.pop()) {
-    budget.steps -= 1
-    if (budget.steps < 0)
-      throw new SourceError('Its symbolic links are too many and too tangled to be checked.')
-    if (name === '' || name === '.') continue
-    if (name === '..') {
-      if (walked.pop() === undefined) return true
-      continue
+/** Number of the tree's own directory, and of all paths that lead to no link. */
+const TOP = 0
+const ELSEWHERE = -1
+
+/**
+ * The links of a tree by their paths. To find one takes the same time at any depth: a path has a number, which is found by that
+ * of the path above and the name.
+ */
+class LinkTree {
+  readonly #numbers = new Map<string, number>()
+  readonly #targets = new Map<number, string>()
+  #stepsLeft = MAX_STEPS
+
+  constructor(links: ReadonlyMap<string, string>) {
+    for (const [path, target] of links) {
+      let at = TOP
+      for (const name of this.#split(path)) {
+        const key = `${at}/${name}`
+        at = this.#numbers.get(key) ?? this.#numbers.size + 1
+        this.#numbers.set(key, at)
+      }
+      this.#targets.set(at, target)
     }
-    walked.push(name)
-    const target = links.get(walked.join('/'))
-    if (target === undefined) continue
-    if (target.startsWith('/')) return true
-    followed += 1
-    if (followed > MAX_LINKS) return false
-    walked.pop()
-    for (const part of target.split('/').reverse()) ahead.push(part)
   }
-  return false
+
+  /** Reports whether a path leads out of the tree. */
+  leadsOut(path: string): boolean {
+    const walked = [TOP]
+    // Last first: the next name is taken off the end.
+    const ahead = this.#split(path).reverse()
+    let followed = 0
+    for (let name = ahead.pop(); name !== undefined; name = ahead.pop()) {
+      if (name === '' || name === '.') continue
+      if (name === '..') {
+        if (walked.length === 1) return true
+        walked.pop()
+        continue
+      }
+      const next = this.#numbers.get(`${walked.at(-1)}/${name}`) ?? ELSEWHERE
+      const target = this.#targets.get(next)
+      if (target === undefined) {
+        walked.push(next)
+        continue
+      }
+      if (target.startsWith('/')) return true
+      followed += 1
+      if (followed > MAX_LINKS) return false
+      for (const part of this.#split(target).reverse()) ahead.push(part)
+    }
+    return false
+  }
+
+  /** Returns the names of a path, each of which is a step. */
+  #split(path: string): string[] {
+    const names = path.split('/')
+    this.#stepsLeft -= names.length
+    if (this.#stepsLeft < 0)
+      throw new SourceError('Its symbolic links are too many and too tangled to be checked.')
+    return names
+  }
 }

@@ -346,6 +346,24 @@ describe('limits', () => {
     expect(performance.now() - started).toBeLessThan(30_000)
     await Bun.$`rm -rf ${join(world.folder, 'workspace')}`
   })
+
+  test('links deep below are checked without holding up all else', async () => {
+    await using world = new World()
+    const below = 'a/'.repeat(480)
+    const entries = [...Array(120).keys()].map((n) =>
+      zipLink(`${below}l${n}`, `${'../a/'.repeat(120)}l${(n + 1) % 120}`),
+    )
+    let longest = 0
+    let last = performance.now()
+    const timer = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last)
+      last = performance.now()
+    }, 5)
+    expect(await badRequestOf(world.unpack(zip({ name: 'b' }, ...entries)))).toContain('too tangled')
+    clearInterval(timer)
+    expect(longest).toBeLessThan(2_000)
+    await Bun.$`rm -rf ${join(world.folder, 'workspace')}`
+  }, 60_000)
 })
 
 test('thousands of files are unpacked', async () => {
