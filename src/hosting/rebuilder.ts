@@ -5,7 +5,7 @@ import type { AppVersion } from './app-responder.ts'
 import { AppFailure } from './app-runtime/plan.ts'
 import type { FailedChange } from './app-runtime/supervision.ts'
 import type { AppWorkspace, Preparation } from './preparation.ts'
-import { PausableWatch } from './source-watch.ts'
+import { MAX_PATHS, PausableWatch } from './source-watch.ts'
 
 /** The options of a `Rebuilder`. */
 interface RebuilderOptions {
@@ -87,7 +87,7 @@ export class Rebuilder {
     const sandbox = app.sandbox()
     if (changed === null || sandbox === undefined) return
     const [first, ...others] = paths
-    log.append('berth', `Changed: ${first}${others.length > 0 ? ` and ${others.length} more` : ''}.`)
+    log.append('berth', `Changed: ${first}${othersInWords(others.length)}.`)
     let isBuilt = false
     try {
       const location = { ...app, sandbox, workspace: app.workspace() }
@@ -109,4 +109,9 @@ export class Rebuilder {
       onFailed()
     }
   }
+}
+
+const othersInWords = (count: number): string => {
+  if (count === 0) return ''
+  return count < MAX_PATHS - 1 ? ` and ${count} more` : ` and at least ${count} more`
 }

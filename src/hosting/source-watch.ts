@@ -4,6 +4,9 @@ import type { AppPlan } from './app-runtime/plan.ts'
 /** Milliseconds without a change after which changes are reported together. */
 const QUIET_MS = 100
 
+/** Most paths that are reported together: a build takes up to 15 minutes, and files of any number change meanwhile. */
+export const MAX_PATHS = 1_000
+
 /** Directories that tools write and people do not: packages, builds, caches, the app's data. */
 const IGNORED_NAMES = [
   ...['node_modules', '.git', '.venv', 'venv', '__pycache__', 'target', 'vendor'],
@@ -33,7 +36,8 @@ interface SourceWatchOptions {
   directory: string
   plan: AppPlan
   /**
-   * Called when files have changed and no change followed for `QUIET_MS`. The next call waits until it has resolved.
+   * Called with paths of changed files, at most `MAX_PATHS`, when no change followed for `QUIET_MS`. The next call waits
+   * until it has resolved.
    */
   onChange: (paths: ReadonlySet<string>) => Promise<void>
   /** Called once if the system's limit of watched files is reached: some changes are not noticed. */
@@ -101,7 +105,7 @@ class SourceWatch {
     const watch = await workspace.watch(directory, {
       ignored: { names: IGNORED_NAMES, files: IGNORED_FILES, kept: served === '' ? null : served },
       onChange: (path) => {
-        this.#changed.add(path)
+        if (this.#changed.size < MAX_PATHS) this.#changed.add(path)
         this.#scheduleNotify()
       },
       onLimit: this.#options.onLimit,

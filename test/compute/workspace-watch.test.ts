@@ -1,3 +1,4 @@
+import { heapStats } from 'bun:jsc'
 import { afterEach, expect, test } from 'bun:test'
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { WorkspaceWatch } from '../../src/compute/workspace.ts'
@@ -129,6 +130,39 @@ test.skipIf(!LINUX)(
     expect(told.filter((path) => path.includes('outside'))).toEqual([])
     exchange.stdin.end()
     expect(await exchange.exited).toBe(0)
+  },
+)
+
+/** Makes files with long paths and removes them, more than are looked at, but fewer than 10,000 a second. */
+const MANY_FILES = `
+  import { closeSync, openSync, unlinkSync } from 'node:fs'
+  process.chdir(process.argv.at(-1))
+  for (let n = 0; n < 6_500; n += 1) {
+    closeSync(openSync('x'.repeat(200) + n, 'w'))
+    if (n >= 200) unlinkSync('x'.repeat(200) + (n - 200))
+    if (n % 100 === 99) await Bun.sleep(30)
+  }
+`
+
+test.skipIf(!LINUX)(
+  'changes that come faster than they can be looked at take no memory until they are',
+  async () => {
+    await open('by descriptor')
+    const deep = at(`app${`/${'y'.repeat(200)}`.repeat(15)}`)
+    mkdirSync(deep, { recursive: true })
+    await begin()
+    const heapMiB = (): number => {
+      Bun.gc(true)
+      return heapStats().heapSize / 2 ** 20
+    }
+    const before = heapMiB()
+    await using many = Bun.spawn([process.execPath, '-e', MANY_FILES, deep], { stderr: 'inherit' })
+    expect(await many.exited).toBe(0)
+    told = []
+    await until(() => heapMiB() - before < 30, 'what waits to be looked at to be dropped', 10_000)
+    await until(() => told.length > 0, 'a change to be reported in its place')
+    writeFileSync(at('app/later.ts'), '1')
+    await heard('later.ts')
   },
 )
 

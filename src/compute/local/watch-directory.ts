@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs'
-import { relative } from 'node:path'
+import { join, relative } from 'node:path'
 import type { FSWatcher } from 'chokidar'
 import { codeOf } from '../../runtime/error-info.ts'
 import type { WatchFilter, WatchOptions, WorkspaceWatch } from '../workspace.ts'
@@ -17,11 +17,17 @@ export interface WatchedDirectory {
   has(path: string): boolean
 }
 
-/** Most changes in a second; a program that makes more would keep berth from everything else. */
+/**
+ * Changes that may come at once, and how many a second may come for long. A program that makes more would keep berth from
+ * everything else. Chokidar looks at about 75 files a second that are made and removed again; those that wait take memory, with
+ * long paths 16 KiB each.
+ */
 const MAX_CHANGES = 10_000
+const MAX_PER_SECOND = 100
 
-/** Milliseconds after which a directory is watched again that had more. */
+/** Milliseconds after which a directory is watched again that had more; at most, if it has more each time. */
 const PAUSE_MS = 2_000
+const MAX_PAUSE_MS = 60_000
 
 /**
  * Reports changes below an existing directory of a workspace. Links are not followed, so nothing the server plants
@@ -63,6 +69,7 @@ export async function watchDirectory(
     {
       onChange: (path) => report(path === '' ? '' : relative(root, path)),
       onLimit,
+      isIgnored: (path) => isIgnored(ignored, relative(root, path)),
     },
   )
   await watching.start()
@@ -73,11 +80,15 @@ export async function watchDirectory(
 const LIMIT_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EMFILE', 'ENFILE'])
 
 /** Handlers of a `PacedWatch`, with paths as chokidar has them. */
-type WatchHandlers = Pick<WatchOptions, 'onChange' | 'onLimit'>
+interface WatchHandlers extends Pick<WatchOptions, 'onChange' | 'onLimit'> {
+  /** Reports whether changes of a path are not looked at, so that any number may come. */
+  isIgnored(path: string): boolean
+}
 
 /**
  * A watch that pauses when there are too many changes: the system reports each, and as long as more come than berth takes,
- * nothing else gets a turn. Afterwards one change is reported in place of those that were missed.
+ * nothing else gets a turn. Afterwards one change is reported in place of those that were missed. Each pause is longer than the
+ * one before, until the program makes less.
  */
 class PacedWatch {
   readonly #open: () => FSWatcher
@@ -86,8 +97,11 @@ class PacedWatch {
   #watcher: FSWatcher | null = null
   #timer: Timer | undefined
   #isClosed = false
-  #since = 0
+  /** Changes of late: each adds one, each second takes some off. */
   #changes = 0
+  #countedAt = performance.now()
+  #startedAt = 0
+  #pauseMs = PAUSE_MS / 2
 
   constructor(open: () => FSWatcher, handlers: WatchHandlers) {
     this.#open = open
@@ -98,6 +112,8 @@ class PacedWatch {
   async start(): Promise<void> {
     const watcher = this.#open()
     this.#watcher = watcher
+    this.#changes = 0
+    this.#startedAt = performance.now()
     const ready = Promise.withResolvers<void>()
     watcher.on('ready', ready.resolve)
     watcher.on('error', (error) => {
@@ -105,7 +121,9 @@ class PacedWatch {
       if (LIMIT_CODES.has(codeOf(error) ?? '')) this.#reportLimit()
       ready.resolve()
     })
-    watcher.on('raw', () => {
+    watcher.on('raw', (_event, path, details) => {
+      const { watchedPath } = details as { watchedPath: string }
+      if (path !== null && this.#handlers.isIgnored(join(watchedPath, path))) return
       if (!this.#isTooMuch()) return
       this.#pause()
       ready.resolve()
@@ -128,11 +146,9 @@ class PacedWatch {
 
   #isTooMuch(): boolean {
     const now = performance.now()
-    if (now - this.#since > 1_000) {
-      this.#since = now
-      this.#changes = 0
-    }
-    this.#changes += 1
+    const passed = (now - this.#countedAt) / 1_000
+    this.#countedAt = now
+    this.#changes = Math.max(0, this.#changes - passed * MAX_PER_SECOND) + 1
     return this.#changes > MAX_CHANGES
   }
 
@@ -142,12 +158,14 @@ class PacedWatch {
     this.#watcher = null
     // What it still reports after that is one change more.
     void watcher.close().catch(() => {})
+    const hasRested = performance.now() - this.#startedAt > MAX_PAUSE_MS
+    this.#pauseMs = hasRested ? PAUSE_MS : Math.min(this.#pauseMs * 2, MAX_PAUSE_MS)
     this.#timer = setTimeout(() => {
       if (this.#isClosed) return
       this.#handlers.onChange('')
       // Chokidar reports what it cannot watch as an event.
       void this.start()
-    }, PAUSE_MS)
+    }, this.#pauseMs)
     this.#timer.unref()
   }
 }
