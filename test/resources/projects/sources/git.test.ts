@@ -115,6 +115,16 @@ test('no hook, filter, file system monitor or setting of the machine or the repo
   expect(traces).toEqual([])
 })
 
+test('of attributes only the beginning is looked at, and a directory of their name is fetched as any other', async () => {
+  await using world = new World()
+  const long = world.repo('long', { '.gitattributes': `${'#\n'.repeat(2 ** 20)}*.bin filter=lfs` })
+  await world.fetch({ type: 'git', url: long.path })
+  expect(world.lines.filter((line) => line.includes('Git LFS'))).toEqual([])
+  const directory = world.repo('directory', { '.gitattributes/file': 'text' })
+  await world.fetch({ type: 'git', url: directory.path })
+  expect(world.text('.gitattributes/file')).toBe('text')
+})
+
 test('submodules are named and not fetched', async () => {
   await using world = new World()
   const inner = world.repo('inner')

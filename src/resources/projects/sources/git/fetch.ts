@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { lstatSync, mkdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { orAborted } from '../../../../runtime/abort.ts'
@@ -59,7 +59,7 @@ export async function fetchRepository(job: GitJob, dependencies: GitDependencies
   await checkOut(git, code, target, commit, job)
   rmSync(join(code, '.git/FETCH_HEAD'), { force: true })
   await checkTree(code, limits)
-  if (usesLfs(code))
+  if (await usesLfs(code))
     log('Files that are kept in Git LFS are not fetched: their pointers stand in their place.')
   return code
 }
@@ -209,9 +209,14 @@ async function checkOut(git: Git, code: string, target: Target, commit: string, 
   )
 }
 
-function usesLfs(code: string): boolean {
+/** Most bytes of `.gitattributes` that are looked at: a repository may have one of any size. */
+const MAX_ATTRIBUTES = 1024 * 1024
+
+async function usesLfs(code: string): Promise<boolean> {
   const attributes = join(code, '.gitattributes')
-  return existsSync(attributes) && readFileSync(attributes, 'utf8').includes('filter=lfs')
+  // Git takes no attributes from a link or a directory of this name either.
+  if (lstatSync(attributes, { throwIfNoEntry: false })?.isFile() !== true) return false
+  return (await Bun.file(attributes).slice(0, MAX_ATTRIBUTES).text()).includes('filter=lfs')
 }
 
 /** Milliseconds between measurements of a growing directory. */
