@@ -15,6 +15,9 @@ const PIECE_BYTES = 64 * 1024
 /** Most bytes of responses under way to a server. Package managers read what they asked for, so none of them waits. */
 const UNDER_WAY_BYTES = 64 * 2 ** 20
 
+/** Characters from which a document takes long enough to be rewritten or parsed that everything else gets a turn before. */
+const LARGE_DOCUMENT = 2 ** 20
+
 /** Options of a mirror. */
 interface MirrorOptions {
   /** Absolute path of the cache's directory. */
@@ -43,6 +46,8 @@ export class NpmMirror {
   readonly #documents: Documents
   readonly #tarballs: Tarballs
   readonly #underWay = new Budget(UNDER_WAY_BYTES)
+  /** The large documents that are made a response of, one at a time for each server. */
+  readonly #inWork = new Budget(1)
   #server: Bun.Server<undefined> | null = null
 
   constructor(options: MirrorOptions) {
@@ -120,7 +125,7 @@ export class NpmMirror {
     const document = await this.#documents.get(parsed.name, form)
     const release = this.#underWay.tryAcquire(serverId, document.length)
     if (release === null) return this.#serveLater(serverId, parsed, request, document.length)
-    return this.#sendPart(document, parsed, request, release)
+    return await this.#sendPart(serverId, document, parsed, request, release)
   }
 
   /** Waits until the server has read earlier responses, and has nothing in memory meanwhile. */
@@ -134,7 +139,7 @@ export class NpmMirror {
     try {
       request.signal.throwIfAborted()
       const document = await this.#documents.get(parsed.name, formOf(parsed, request))
-      return this.#sendPart(document, parsed, request, release)
+      return await this.#sendPart(serverId, document, parsed, request, release)
     } catch (error) {
       release()
       throw error
@@ -142,8 +147,16 @@ export class NpmMirror {
   }
 
   /** Returns a response with a document or a part of it, in the client's form. */
-  #sendPart(document: string, parsed: DocumentRequest, request: Request, release: Release): Response {
+  async #sendPart(
+    serverId: string,
+    document: string,
+    parsed: DocumentRequest,
+    request: Request,
+    release: Release,
+  ): Promise<Response> {
+    const done = document.length < LARGE_DOCUMENT ? null : await this.#inWork.acquire(serverId, 1)
     try {
+      if (done !== null) await new Promise<void>((resolve) => setImmediate(resolve))
       const part = parsed.kind === 'packument' ? document : partOf(document, parsed)
       const text = rewriteTarballUrls(part, tarballUrlFor(request.headers.get('user-agent'), this.origin))
       const type = formOf(parsed, request) === 'abbreviated' ? ABBREVIATED : 'application/json'
@@ -151,6 +164,8 @@ export class NpmMirror {
     } catch (error) {
       release()
       throw error
+    } finally {
+      done?.()
     }
   }
 

@@ -217,6 +217,32 @@ describe('a server', () => {
 })
 
 describe('a document', () => {
+  test('that is large holds up nothing else for long, however many parts of it are asked for at once', async () => {
+    await using world = new World(TINY)
+    const { versions, ...rest } = documentOf(world, 'large') as { versions: Record<string, object> }
+    const [version] = Object.values(versions)
+    const many = Object.fromEntries(Array.from({ length: 26_000 }, (_, n) => [`1.0.${n}`, version]))
+    const document = { ...rest, versions: { ...versions, ...many } }
+    world.registry.intercept = (path) => (path === '/large' ? Response.json(document) : null)
+    const tags = () => world.ask('-/package/large/dist-tags').then((response) => response.text())
+    const text = await world.ask('large').then((response) => response.text())
+    expect(text.length).toBeGreaterThan(2 ** 20)
+    const begun = performance.now()
+    JSON.parse(text)
+    const oneMs = performance.now() - begun
+    let longest = 0
+    let last = performance.now()
+    const look = (): void => {
+      longest = Math.max(longest, performance.now() - last)
+      last = performance.now()
+    }
+    const timer = setInterval(look, 1)
+    await Promise.all(Array.from({ length: 30 }, tags))
+    clearInterval(timer)
+    look()
+    expect(longest).toBeLessThan(12 * oneMs)
+  })
+
   test('that is large waits while two others are loaded, and holds up no small one', async () => {
     await using world = new World(TINY)
     const rest = Promise.withResolvers<void>()
