@@ -15,10 +15,13 @@ export interface SocketListener {
 /** A WebSocket of the main port. */
 export type Socket = Bun.ServerWebSocket<SocketListener>
 
+/** Largest message of a WebSocket, in bytes. A larger one closes the socket with 1009. It is in memory until it is whole. */
+export const MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+
 /** The handlers of all WebSockets of the main port. Each socket's own listener has the rules. */
 export const SOCKET_HANDLERS: Bun.WebSocketHandler<SocketListener> = {
-  // Larger messages close the socket with 1009. So does a client that does not read.
-  maxPayloadLength: 128 * 1024 * 1024,
+  maxPayloadLength: MAX_MESSAGE_BYTES,
+  // A client that does not read loses its connection.
   backpressureLimit: 128 * 1024 * 1024,
   closeOnBackpressureLimit: true,
   idleTimeout: 0,

@@ -66,6 +66,12 @@ export interface SiteClient {
   terminate(): void
 }
 
+/** A WebSocket of the main port that is bridged to the app. */
+export interface BridgedSocket {
+  /** Bytes that wait for a side that does not read. */
+  readonly waiting: number
+}
+
 /** A request that waits for the site's upstream. */
 export interface WaitingRequest {
   /** Sends the request to the site's current upstream. */
@@ -86,6 +92,8 @@ export class SiteState {
   readonly clients = new Set<SiteClient>()
   /** Requests that wait for an upstream. */
   readonly waiting = new Set<WaitingRequest>()
+  /** WebSockets of the main port. Those of the site's own port pass as bytes, and count as clients. */
+  readonly webSockets = new Set<BridgedSocket>()
   /** Whether no further request is accepted. */
   closing = false
   #upstream: Upstream = { kind: 'starting' }

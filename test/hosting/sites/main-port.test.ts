@@ -1,40 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { dialLoopback } from '../../../src/compute/local/dial.ts'
 import type { Dialer } from '../../../src/compute/sandbox.ts'
-import { SlugHosts, slugOf } from '../../../src/hosting/sites/main-port/slug-hosts.ts'
-import type { ServeFiles, Upstream } from '../../../src/hosting/sites/upstream.ts'
-import { type Listener, listen } from '../../../src/http/listener.ts'
+import { slugOf } from '../../../src/hosting/sites/main-port/slug-hosts.ts'
+import type { ServeFiles } from '../../../src/hosting/sites/upstream.ts'
+import type { Listener } from '../../../src/http/listener.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
-import { app, appOn, openSockets, Raw, rawApp, SERVER, type TestSite, testSite } from './support.ts'
+import { app, appOn, mainPort, Raw, rawApp, SERVER } from './support.ts'
 
 const MB = 1024 * 1024
-
-/** A site named `demo`, and a main port that it answers on beside an API. */
-async function mainPort(upstream?: Upstream, times = {}) {
-  const before = openSockets()
-  const site = await testSite({ slug: 'demo', times, ...(upstream && { upstream }) })
-  const listener = listen('127.0.0.1', 0, (request) => new Response(`API ${request.headers.get('host')}`))
-  const host = `demo.localhost:${listener.port}`
-  listener.route(new SlugHosts(site.gateway))
-  return {
-    site,
-    listener,
-    host,
-    fetch: (path: string, init: RequestInit = {}) =>
-      fetch(`http://127.0.0.1:${listener.port}${path}`, {
-        redirect: 'manual',
-        decompress: false,
-        ...init,
-        headers: { host, ...(init.headers as object) },
-      }),
-    async [Symbol.asyncDispose]() {
-      await listener.close()
-      await site[Symbol.asyncDispose]()
-      await until(() => openSockets() <= before, 'all sockets are closed')
-    },
-  } satisfies { site: TestSite; listener: Listener } & Record<PropertyKey, unknown>
-}
 
 test.each([
   ['http://demo.localhost/', 'demo'],

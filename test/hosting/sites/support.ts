@@ -4,9 +4,11 @@ import type { LoopbackHost } from '../../../src/compute/dialed-connection.ts'
 import { dialLoopback } from '../../../src/compute/local/dial.ts'
 import type { Dialer } from '../../../src/compute/sandbox.ts'
 import { Gateway } from '../../../src/hosting/sites/gateway.ts'
+import { SlugHosts } from '../../../src/hosting/sites/main-port/slug-hosts.ts'
 import type { PortSite } from '../../../src/hosting/sites/site.ts'
 import type { GatewayTimes } from '../../../src/hosting/sites/site-state.ts'
 import type { Site, Upstream } from '../../../src/hosting/sites/upstream.ts'
+import { type Listener, listen } from '../../../src/http/listener.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { freePort, projectPorts } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
@@ -207,6 +209,32 @@ export async function rawWay(): Promise<RawWay> {
   const client = parts.use(await Raw.to(site.port))
   const started = parts.move()
   return { client, site, backend, [Symbol.asyncDispose]: () => started.disposeAsync() }
+}
+
+/** A site named `demo`, and a main port that it answers on beside an API. */
+export async function mainPort(upstream?: Upstream, times = {}) {
+  const before = openSockets()
+  const site = await testSite({ slug: 'demo', times, ...(upstream && { upstream }) })
+  const listener = listen('127.0.0.1', 0, (request) => new Response(`API ${request.headers.get('host')}`))
+  const host = `demo.localhost:${listener.port}`
+  listener.route(new SlugHosts(site.gateway))
+  return {
+    site,
+    listener,
+    host,
+    fetch: (path: string, init: RequestInit = {}) =>
+      fetch(`http://127.0.0.1:${listener.port}${path}`, {
+        redirect: 'manual',
+        decompress: false,
+        ...init,
+        headers: { host, ...(init.headers as object) },
+      }),
+    async [Symbol.asyncDispose]() {
+      await listener.close()
+      await site[Symbol.asyncDispose]()
+      await until(() => openSockets() <= before, 'all sockets are closed')
+    },
+  } satisfies { site: TestSite; listener: Listener } & Record<PropertyKey, unknown>
 }
 
 /** An app made with `Bun.serve`. */

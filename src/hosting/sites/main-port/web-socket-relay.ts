@@ -1,9 +1,11 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import type { DialedConnection, DialHandlers } from '../../../compute/dialed-connection.ts'
+import { MAX_MESSAGE_BYTES } from '../../../http/web-socket.ts'
 import { makeTemporary, removeTemporary } from '../../../storage/ephemeral.ts'
 import type { AppPort } from '../app-port.ts'
 import { BufferedWriter } from '../buffered-writer.ts'
+import { MessageSizes } from './message-sizes.ts'
 
 /**
  * A Unix socket that accepts one connection and joins it to one with an app's port. Bun's `WebSocket` opens its
@@ -11,14 +13,22 @@ import { BufferedWriter } from '../buffered-writer.ts'
  */
 export class WebSocketRelay implements DialHandlers {
   readonly #port: AppPort
+  readonly #onTooLarge: () => void
   readonly #path: string
+  readonly #sizes = new MessageSizes(MAX_MESSAGE_BYTES)
   #unlisten: (() => void) | null
   #client: End | null = null
   #app: End | null = null
 
-  /** Begins to listen. @throws StartupError if the socket cannot be created */
-  constructor(port: AppPort) {
+  /**
+   * Begins to listen.
+   *
+   * @param onTooLarge called when the app begins a message that is too large, of which nothing is passed on
+   * @throws StartupError if the socket cannot be created
+   */
+  constructor(port: AppPort, onTooLarge: () => void) {
     this.#port = port
+    this.#onTooLarge = onTooLarge
     const directory = makeTemporary(tmpdir(), 'berth-websocket-')
     // A path by descriptor is short and contains no colons, unlike that of the directory.
     const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY)
@@ -54,7 +64,12 @@ export class WebSocketRelay implements DialHandlers {
   }
 
   data(chunk: Buffer): void {
-    forward(chunk, this.#app, this.#client)
+    if (!this.#sizes.exceeds(chunk)) {
+      forward(chunk, this.#app, this.#client)
+      return
+    }
+    this.#app?.connection.terminate()
+    this.#onTooLarge()
   }
 
   drain(): void {

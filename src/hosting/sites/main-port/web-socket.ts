@@ -1,15 +1,25 @@
 import { withoutSession } from '../../../http/session-cookie.ts'
-import type { Socket, SocketListener } from '../../../http/web-socket.ts'
+import { MAX_MESSAGE_BYTES, type Socket, type SocketListener } from '../../../http/web-socket.ts'
 import type { AppPort } from '../app-port.ts'
-import type { SiteState } from '../site-state.ts'
+import type { BridgedSocket, SiteState } from '../site-state.ts'
 import { respondTo } from './request-client.ts'
 import { WebSocketRelay } from './web-socket-relay.ts'
 
 /** Bun's WebSocket, which takes headers, unlike that of browsers. */
 const ClientSocket = WebSocket as unknown as new (url: string, options: Bun.WebSocketOptions) => Bun.WebSocket
 
-/** Bytes buffered for an app that does not read before the WebSocket is closed. */
-const WAITING_LIMIT = 128 * 1024 * 1024
+/** WebSockets of an app at a time. Each may have an incomplete message in memory, so that it is not any number. */
+const MAX_SOCKETS = 100
+
+/**
+ * Bytes that may wait for a side that does not read, or more slowly than the other sends: of a WebSocket, and of all of an app
+ * together. Bun cannot make the sender wait.
+ */
+const WAITING_LIMIT = 64 * 1024 * 1024
+const ALL_WAITING_LIMIT = 128 * 1024 * 1024
+
+/** Bytes that wait for a side that does read, so that the others are not added up. */
+const USUAL_WAITING = 1024 * 1024
 
 /** Close codes that are never sent in a frame (RFC 6455, section 7.4.1). */
 const NO_CODE = 1005
@@ -36,6 +46,13 @@ export async function bridgeWebSocket(
   const refusal = () => respondTo(request, address, state, { upgrade: true })
   const port = await state.appPort()
   if (port === null) return refusal()
+  if (state.webSockets.size >= MAX_SOCKETS) {
+    const message = `At SLUG.localhost an app has at most ${MAX_SOCKETS} WebSockets at a time. Its own port has as many as it takes.`
+    return Response.json(
+      { error: 'service_unavailable', message },
+      { status: 503, headers: { 'retry-after': '1' } },
+    )
+  }
   let bridge: Bridge
   try {
     bridge = new Bridge(request, address, port, state)
@@ -52,8 +69,9 @@ export async function bridgeWebSocket(
   return new Response(null, { status: 400 })
 }
 
-class Bridge implements SocketListener {
+class Bridge implements SocketListener, BridgedSocket {
   readonly #app: Bun.WebSocket
+  readonly #state: SiteState
   readonly #release: (() => void)[]
   readonly #queued: (string | Buffer)[] = []
   #client: Socket | null = null
@@ -70,17 +88,24 @@ class Bridge implements SocketListener {
       .get('sec-websocket-protocol')
       ?.split(',')
       .map((one) => one.trim())
-    const relay = new WebSocketRelay(port)
+    const relay = new WebSocketRelay(port, () =>
+      this.#refuse(`a message of the app is larger than ${MAX_MESSAGE_BYTES / 2 ** 20} MiB`),
+    )
     try {
-      this.#app = new ClientSocket(relay.url(target), { headers, ...(protocols && { protocols }) })
+      // A few bytes that an app has compressed could take any memory.
+      const options = { headers, perMessageDeflate: false, ...(protocols && { protocols }) }
+      this.#app = new ClientSocket(relay.url(target), options)
     } catch (error) {
       relay.close()
       throw error
     }
     this.#app.binaryType = 'nodebuffer'
+    this.#state = state
+    state.webSockets.add(this)
     state.beginUse()
     this.#release = [
       () => state.endUse(),
+      () => void state.webSockets.delete(this),
       port.hold(),
       state.onClose(() => this.#terminate()),
       () => relay.close(),
@@ -112,9 +137,13 @@ class Bridge implements SocketListener {
     if (this.#appClose !== null) closeSocket(socket, this.#appClose.code, this.#appClose.reason)
   }
 
+  get waiting(): number {
+    return this.#app.bufferedAmount + (this.#client?.getBufferedAmount() ?? 0)
+  }
+
   message(message: string | Buffer): void {
     this.#app.send(message)
-    if (this.#app.bufferedAmount > WAITING_LIMIT) this.#client?.close(TOO_BIG, 'the app does not read')
+    if (this.#isTooMuchWaiting()) this.#refuse('the app does not read')
   }
 
   closed(code: number, reason: string): void {
@@ -126,9 +155,28 @@ class Bridge implements SocketListener {
   #fromApp(message: string | Buffer): void {
     if (this.#client === null) this.#queued.push(message)
     else this.#client.send(message)
+    if (this.#isTooMuchWaiting()) this.#terminate()
   }
 
-  /** Ends both sockets, because the site closes. */
+  #isTooMuchWaiting(): boolean {
+    const own = this.waiting
+    if (own <= USUAL_WAITING) return false
+    const all = this.#state.webSockets.values().reduce((sum, socket) => sum + socket.waiting, 0)
+    return own > WAITING_LIMIT || all > ALL_WAITING_LIMIT
+  }
+
+  /** Closes the client's socket with a reason, and cuts the app's off, whatever waits there. */
+  #refuse(reason: string): void {
+    const client = this.#client
+    this.#client = null
+    // The client's socket may not be open yet.
+    this.#appClose ??= { code: TOO_BIG, reason }
+    client?.close(TOO_BIG, reason)
+    this.#app.terminate()
+    this.#releaseAll()
+  }
+
+  /** Ends both sockets, because the site closes, or because the client does not read. */
   #terminate(): void {
     this.#app.terminate()
     this.#client?.terminate()
