@@ -23,12 +23,13 @@ const SLOWEST = 12
 
 /**
  * What a whole run may take before it fails on a machine without other work on which a process takes a millisecond, far
- * above the goals of 6 minutes for scripts/test and 2 for scripts/check on two processors. Other work makes a run longer,
- * and hardly its processor time.
+ * above the goals of 6 minutes for scripts/test and 2 for scripts/check on two processors. Other work makes a run longer.
+ * Its processor time grows, too, by half and more, where the other work is that of virtual machines which share the cores:
+ * 14 and 24 minutes were measured for the same tests.
  */
 const BUDGET = {
-  test: { minutes: 16, processorMinutes: 24 },
-  check: { minutes: 5, processorMinutes: 4 },
+  test: { minutes: 24, processorMinutes: 36 },
+  check: { minutes: 8, processorMinutes: 6 },
 }
 
 /** Milliseconds that a process takes to start and to end on the machine that the budgets are for. */
