@@ -148,4 +148,24 @@ describe.skipIf(browserPath === null)('content of others on the dashboard (needs
     await page.locator('.cm-line span', { hasText: 'Short' }).waitFor()
     expect(problems).toEqual([])
   })
+
+  test('a screen that cannot draw what a response contains says so, and the others stay usable', async () => {
+    const { berth } = tests
+    const { body: fault } = await berth.control('POST', '/faults', {
+      match: { operation: 'webhooks.list', client: 'dashboard' },
+      effect: {
+        respond: { status: 200, content_type: 'application/json', body: '{"webhooks":[{"id":"wh_1"}]}' },
+      },
+    })
+    await using watched = await tests.open('/dashboard/webhooks')
+    const { page } = watched
+    await page.getByRole('alert').getByText('This screen could not be drawn').waitFor()
+    await page.getByRole('link', { name: 'Usage' }).click()
+    await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
+    await page.goBack()
+    await berth.control('DELETE', `/faults/${fault.id}`)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor()
+    expect(await page.getByRole('alert').count()).toBe(0)
+  })
 })

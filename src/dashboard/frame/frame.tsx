@@ -1,6 +1,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button, NEW_KEY } from '../components/button.tsx'
+import { ErrorBoundary } from '../components/error-boundary.tsx'
 import { Icon } from '../components/icon.tsx'
 import { listKeys, selectedAddress } from '../components/list-keys.ts'
 import { useDashboard } from '../dashboard.ts'
@@ -120,7 +121,13 @@ function LazyDrawer() {
   useEffect(() => {
     void import('./drawer/drawer.tsx').then(({ DrawerSheet }) => setSheet(() => DrawerSheet))
   }, [])
-  return Sheet && <Sheet />
+  return (
+    Sheet && (
+      <ErrorBoundary name="The drawer">
+        <Sheet />
+      </ErrorBoundary>
+    )
+  )
 }
 
 const searchField = (place: HTMLElement | null): HTMLInputElement | null =>

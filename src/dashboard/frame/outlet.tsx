@@ -1,6 +1,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Empty } from '../components/empty.tsx'
+import { ErrorBoundary } from '../components/error-boundary.tsx'
 import { Failure } from '../components/loaded.tsx'
 import { Page } from '../components/page.tsx'
 import { useDashboard } from '../dashboard.ts'
@@ -36,7 +37,11 @@ export function Outlet() {
   if (failure)
     return <Failure error={new Error('This screen could not be loaded.')} retry={() => location.reload()} />
   if (loaded?.route !== match.route) return null
-  return <loaded.Screen key={JSON.stringify(match.params)} params={match.params} />
+  return (
+    <ErrorBoundary key={`${match.route.path} ${JSON.stringify(match.params)}`} name="This screen">
+      <loaded.Screen params={match.params} />
+    </ErrorBoundary>
+  )
 }
 
 /** The screen of an address that names nothing. */
