@@ -28,7 +28,9 @@ export class KeptResponses {
    * @param bytes of the other response
    */
   makeRoom(credentialId: string, bytes: number): void {
-    let size = this.#sizes.get(credentialId) ?? this.#measure(credentialId)
+    let size = this.#sizes.get(credentialId) ?? MOST_KEPT_BYTES
+    // Measures what is not known, and again what seems too much: responses that have expired may be included.
+    if (size + bytes > MOST_KEPT_BYTES) size = this.#measure(credentialId)
     if (size + bytes > MOST_KEPT_BYTES) {
       // More than needed, so that this is not done for every response.
       this.#forgetOldest(credentialId, Math.min(MOST_KEPT_BYTES / 2, MOST_KEPT_BYTES - bytes))

@@ -47,3 +47,24 @@ test('the responses that are kept for a key have a limit; those beyond it are ne
   expect(kept).toBeGreaterThan(9_000_000)
   expect(kept).toBeLessThanOrEqual(32 * 1024 * 1024)
 })
+
+test('responses that have expired leave room for as many others', async () => {
+  const clock = new MovedClock()
+  await using berth = await testBerth({ flags: { isolation: 'none' }, dependencies: { clock } })
+  const server = await berth.server()
+  const run = (key: string, megabytes: number) =>
+    berth.call(
+      'POST',
+      `/servers/${server}/exec`,
+      { command: `head -c ${megabytes}000000 /dev/zero | tr "\\0" x` },
+      { 'idempotency-key': key },
+    )
+  await run('old', 9)
+  await clock.advance(20 * 3_600_000)
+  await run('a', 9)
+  await run('b', 9)
+  await clock.advance(5 * 3_600_000)
+  await run('c', 5)
+  await run('d', 5)
+  for (const key of ['a', 'b']) expect((await run(key, 9)).headers.get('idempotent-replayed')).toBe('true')
+})
