@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import * as v2 from '@modelcontextprotocol/client'
 import * as v1 from '@modelcontextprotocol/sdk/client/auth.js'
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import * as oauth from 'oauth4webapi'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { McpHost } from '../support/mcp-host.ts'
@@ -19,6 +21,15 @@ afterAll(() => berth[Symbol.asyncDispose]())
 
 const reach = async (token: string): Promise<number> =>
   (await fetch(`${origin}/servers`, { headers: { authorization: `Bearer ${token}` } })).status
+
+/** The part of both versions' clients that the tests use. */
+interface McpSession {
+  callTool(call: {
+    name: string
+    arguments: Record<string, unknown>
+  }): Promise<{ structuredContent?: unknown }>
+  close(): Promise<void>
+}
 
 /** Has the person let a client in, at the address that the client opened. */
 const visit = (url: string | URL): Promise<URL> => {
@@ -109,6 +120,58 @@ describe('the MCP clients', () => {
         ...(given && { authorizationCode: given.authorizationCode }),
       }),
   }
+
+  /** Takes a host through the flow until it has tokens. */
+  const signIn = async (step: (typeof steps)[string], host: McpHost): Promise<void> => {
+    expect(await step(host)).toBe('REDIRECT')
+    const back = await visit(host.opened ?? '')
+    const authorizationCode = back.searchParams.get('code') ?? ''
+    const given = { authorizationCode, iss: back.searchParams.get('iss') ?? '' }
+    expect(await step(host, given)).toBe('AUTHORIZED')
+    host.opened = undefined
+  }
+
+  /** Connects a client that signs in by a host. */
+  const connect: Record<string, (host: McpHost) => Promise<McpSession>> = {
+    'version 2': async (host) => {
+      const client = new v2.Client({ name: 'host', version: '1' })
+      const options = { authProvider: host }
+      await client.connect(new v2.StreamableHTTPClientTransport(new URL(`${origin}/mcp`), options))
+      return client as McpSession
+    },
+    'version 1': async (host) => {
+      const client = new ClientV1({ name: 'host', version: '1' })
+      const options = { authProvider: host as unknown as v1.OAuthClientProvider }
+      await client.connect(new TransportV1(new URL(`${origin}/mcp`), options) as never)
+      return client as McpSession
+    },
+  }
+
+  test.each(Object.keys(steps))(
+    'of %s stay signed in when six calls find the token expired at once',
+    async (version) => {
+      const [step, open] = [steps[version], connect[version]]
+      if (!step || !open) throw new Error('no such version')
+      const host = new McpHost()
+      await signIn(step, host)
+      const client = await open(host)
+      try {
+        const call = () => client.callTool({ name: 'servers_list', arguments: {} })
+        for (let hour = 0; hour < 2; hour += 1) {
+          await berth.control('POST', '/clock', { advance: '61m' })
+          const results = await Promise.all(Array.from({ length: 6 }, call))
+          expect(results.map(({ structuredContent }) => structuredContent)).toEqual(
+            Array.from({ length: 6 }, () => ({ servers: [] })),
+          )
+        }
+        expect([host.forgotten, host.opened]).toEqual([[], undefined])
+        expect(await reach(host.tokens()?.access_token ?? '')).toBe(200)
+        expect(await step(host)).toBe('AUTHORIZED')
+      } finally {
+        await client.close()
+      }
+    },
+  )
 
   test.each(Object.keys(steps))('of %s get in from nothing, and refresh by themselves', async (version) => {
     const step = steps[version] ?? (() => Promise.reject(new Error('no such version')))

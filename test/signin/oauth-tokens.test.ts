@@ -64,14 +64,32 @@ describe('an exchange of a code', () => {
     }
   })
 
-  test('a code that comes twice is refused, and what it gave ends', async () => {
+  test.each<[string, string | null, (waiting: WaitingCode) => Promise<Response>]>([
+    ['after ten seconds', '11s', (waiting) => exchangeCode(waiting)],
+    ['with another verifier', null, (waiting) => exchangeCode(waiting, { code_verifier: 'a'.repeat(43) })],
+    ['without a verifier', null, (waiting) => exchangeCode(waiting, { code_verifier: '' })],
+    [
+      'by another client',
+      null,
+      async (waiting) => exchangeCode({ ...waiting, client: await registerClient(origin) }),
+    ],
+  ])('a second exchange of a code %s is refused, and what the first gave ends', async (_how, wait, again) => {
     const waiting = await authorizationCode(berth)
     const tokens = await read(await exchangeCode(waiting))
-    expect(await refusal(await exchangeCode(waiting))).toBe('400 invalid_grant')
+    if (wait) await pass(wait)
+    expect(await refusal(await again(waiting))).toBe('400 invalid_grant')
     expect(await reach(tokens.access_token)).toBe(401)
     expect(await refusal(await refreshTokens(origin, waiting.client, tokens.refresh_token))).toBe(
       '400 invalid_grant',
     )
+  })
+
+  test('a second exchange by the same client within ten seconds is refused, and the access stays', async () => {
+    const waiting = await authorizationCode(berth)
+    const tokens = await read(await exchangeCode(waiting))
+    expect(await refusal(await exchangeCode(waiting))).toBe('400 invalid_grant')
+    expect(await reach(tokens.access_token)).toBe(200)
+    expect((await refreshTokens(origin, waiting.client, tokens.refresh_token)).status).toBe(200)
   })
 
   test('of twelve exchanges at once exactly one succeeds', async () => {
@@ -81,6 +99,8 @@ describe('an exchange of a code', () => {
       200,
       ...Array.from({ length: 11 }, () => 400),
     ])
+    const first = answers.find(({ status }) => status === 200) ?? new Response()
+    expect(await reach((await read(first)).access_token)).toBe(200)
   })
 
   test('the code of another client is refused, and stays good for its own', async () => {
@@ -228,7 +248,7 @@ describe('a client that has a secret', () => {
 })
 
 describe('a refresh', () => {
-  test('gives new tokens, and the old refresh token no more', async () => {
+  test('gives new tokens, which can be refreshed in turn', async () => {
     const { client, tokens } = await grantedTokens(berth)
     const next = await read(await refreshTokens(origin, client, tokens.refresh_token))
     expect(next.refresh_token).not.toBe(tokens.refresh_token)
@@ -245,28 +265,77 @@ describe('a refresh', () => {
     expect(await refusal(await refreshTokens(origin, client, next.refresh_token))).toBe('400 invalid_grant')
   })
 
-  test('again and again fills no disk: of the used ones the last hundred are remembered', async () => {
+  /** Refreshes one token several times at once. */
+  const inParallel = async (client: RegisteredClient, token: string, times: number) => {
+    const refreshing = Array.from({ length: times }, () => refreshTokens(origin, client, token))
+    const answers = await Promise.all(refreshing)
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
+    return Promise.all(answers.map(read))
+  }
+
+  /** The number of tokens of each kind that the latest grant keeps. */
+  const kept = () => {
+    const { oauth_grants: grants, oauth_tokens: tokens } = dumpTables(berth.dataDir)
+    const rows = tokens?.filter((row) => row.grant_id === grants?.at(-1)?.id) ?? []
+    const refresh = rows.filter((row) => row.kind === 'refresh')
+    const unused = refresh.filter((row) => row.replaced_at === null).length
+    return { used: refresh.length - unused, unused, access: rows.length - refresh.length }
+  }
+
+  test('again and again keeps the last hundred tokens of each kind', async () => {
     const { client, tokens } = await grantedTokens(berth)
-    const grant = dumpTables(berth.dataDir).oauth_grants?.at(-1)?.id
     let last = tokens
     for (let turn = 0; turn < 110; turn += 1) {
       last = await read(await refreshTokens(origin, client, last.refresh_token))
     }
-    const kept = dumpTables(berth.dataDir).oauth_tokens?.filter((row) => row.grant_id === grant)
-    expect(kept?.filter((row) => row.kind === 'refresh')).toHaveLength(101)
+    expect(kept()).toEqual({ used: 100, unused: 1, access: 100 })
     expect(await reach(last.access_token)).toBe(200)
   })
 
-  test('twice at a time gives tokens once, and the access stays', async () => {
+  test('of one token in parallel keeps the last hundred tokens of each kind', async () => {
     const { client, tokens } = await grantedTokens(berth)
-    const answers = await Promise.all(
-      Array.from({ length: 6 }, () => refreshTokens(origin, client, tokens.refresh_token)),
-    )
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400, 400, 400])
-    const first = answers.find(({ status }) => status === 200) ?? new Response()
-    const next = await read(first)
-    expect(await reach(next.access_token)).toBe(200)
-    expect((await refreshTokens(origin, client, next.refresh_token)).status).toBe(200)
+    await inParallel(client, tokens.refresh_token, 110)
+    expect(kept()).toEqual({ used: 1, unused: 100, access: 100 })
+    const last = await read(await refreshTokens(origin, client, tokens.refresh_token))
+    expect(await reach(last.access_token)).toBe(200)
+    expect((await refreshTokens(origin, client, last.refresh_token)).status).toBe(200)
+  })
+
+  test('of one token in parallel gives each its own pair, and each pair can be refreshed on', async () => {
+    const { client, tokens } = await grantedTokens(berth)
+    const pairs = await inParallel(client, tokens.refresh_token, 3)
+    expect(new Set(pairs.flatMap((pair) => [pair.access_token, pair.refresh_token])).size).toBe(6)
+    await pass('30m')
+    for (const pair of pairs) {
+      expect(await reach(pair.access_token)).toBe(200)
+      const next = await read(await refreshTokens(origin, client, pair.refresh_token))
+      expect(await reach(next.access_token)).toBe(200)
+    }
+  })
+
+  test('whose response was lost can be repeated until ten seconds after the first use', async () => {
+    const { client, tokens } = await grantedTokens(berth)
+    const frozen = await berth.control('POST', '/clock', { freeze: true })
+    try {
+      expect(frozen.status).toBe(200)
+      const pairs = await inParallel(client, tokens.refresh_token, 1)
+      await pass('6s')
+      pairs.push(...(await inParallel(client, tokens.refresh_token, 1)))
+      await pass('4s')
+      pairs.push(...(await inParallel(client, tokens.refresh_token, 1)))
+      await pass('1ms')
+      // The ten seconds count from the first use, not from the last.
+      const late = await refreshTokens(origin, client, tokens.refresh_token)
+      expect(await refusal(late)).toBe('400 invalid_grant')
+      for (const pair of pairs) {
+        expect(await reach(pair.access_token)).toBe(401)
+        expect(await refusal(await refreshTokens(origin, client, pair.refresh_token))).toBe(
+          '400 invalid_grant',
+        )
+      }
+    } finally {
+      await berth.control('POST', '/clock', { freeze: false })
+    }
   })
 
   test('by another client, or with an access token, is refused and ends nothing', async () => {
@@ -360,6 +429,17 @@ describe('a revocation', () => {
     expect((await revoke(client, tokens[kind])).status).toBe(200)
     expect(await reach(tokens.access_token)).toBe(401)
     expect(await refusal(await refreshTokens(origin, client, tokens.refresh_token))).toBe('400 invalid_grant')
+  })
+
+  test('ends every pair that parallel refreshes gave', async () => {
+    const { client, tokens } = await grantedTokens(berth)
+    const refreshing = [1, 2, 3].map(() => refreshTokens(origin, client, tokens.refresh_token))
+    const pairs = await Promise.all((await Promise.all(refreshing)).map(read))
+    expect((await revoke(client, pairs[1]?.refresh_token ?? '')).status).toBe(200)
+    for (const pair of [tokens, ...pairs]) {
+      expect(await reach(pair.access_token)).toBe(401)
+      expect(await refusal(await refreshTokens(origin, client, pair.refresh_token))).toBe('400 invalid_grant')
+    }
   })
 
   test('of an unknown token, or of one that ended before, is done already', async () => {

@@ -19,6 +19,8 @@ export class McpHost implements client.OAuthClientProvider {
   #verifier = ''
   /** Where it would have opened a browser. */
   opened: URL | undefined
+  /** What a client had it forget. */
+  readonly forgotten: string[] = []
 
   state = () => this.#state
   clientInformation = () => this.#client
@@ -35,6 +37,13 @@ export class McpHost implements client.OAuthClientProvider {
   codeVerifier = () => this.#verifier
   saveCodeVerifier(verifier: string) {
     this.#verifier = verifier
+  }
+  invalidateCredentials(scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery') {
+    this.forgotten.push(scope)
+    if (scope === 'all' || scope === 'client') this.#client = undefined
+    if (scope === 'all' || scope === 'tokens') this.#tokens = undefined
+    if (scope === 'all' || scope === 'verifier') this.#verifier = ''
+    if (scope === 'all' || scope === 'discovery') this.#discovered = undefined
   }
   discoveryState = () => this.#discovered
   saveDiscoveryState(discovered: client.OAuthDiscoveryState) {

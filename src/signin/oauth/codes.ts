@@ -13,7 +13,7 @@ import type { Grants } from './grants.ts'
 import { OAuthProblem } from './problem.ts'
 import { checkResources, originOfResource } from './resource.ts'
 import { oauthClients, oauthCodes, oauthGrants } from './table.ts'
-import type { IssuedTokens, Tokens } from './tokens.ts'
+import { type IssuedTokens, isParallel, type Tokens } from './tokens.ts'
 
 /** Milliseconds that a code is valid (RFC 6749, 4.1.2). */
 const CODE_MS = 5 * 60_000
@@ -106,8 +106,8 @@ export class Codes {
   }
 
   /**
-   * Exchanges a code for tokens, once. A second use or a wrong verifier revokes the grant, because the code may be
-   * stolen. The new grant replaces the client's earlier ones.
+   * Exchanges a code for tokens, once. A wrong verifier revokes the grant, because the code may be stolen. So does a
+   * second use, unless the client itself repeats it within seconds. The new grant replaces the client's earlier ones.
    *
    * @throws OAuthProblem `invalid_grant`, `invalid_target`
    */
@@ -127,10 +127,14 @@ export class Codes {
       .innerJoin(oauthGrants, eq(oauthGrants.id, oauthCodes.grantId))
       .where(eq(oauthCodes.hash, hash))
       .get()
-    if (found?.grant.clientId !== client.id)
+    const isOwn = found?.grant.clientId === client.id
+    if (!found || (!isOwn && found.code.usedAt === null))
       return invalid('The code is not known for this client, or it has expired.')
     const { grant } = found
+    const isVerified = verifier !== null && isVerifierOf(verifier, found.code.challenge)
     if (found.code.usedAt !== null) {
+      if (isOwn && isVerified && isParallel(found.code.usedAt, now))
+        return invalid('The code was used a moment ago. Use the tokens that it gave.')
       this.#grants.end(grant.id)
       return invalid('The code was used before. All that came of it has ended.')
     }
@@ -147,7 +151,7 @@ export class Codes {
       this.#grants.end(grant.id)
       return invalid('redirect_uri is not the one that the code was sent to.')
     }
-    if (verifier === null || !isVerifierOf(verifier, found.code.challenge)) {
+    if (!isVerified) {
       this.#grants.end(grant.id)
       return invalid(verifierFault(verifier))
     }

@@ -1,4 +1,4 @@
-import { and, desc, eq, isNotNull, notInArray } from 'drizzle-orm'
+import { and, type Column, desc, eq, isNotNull, isNull, notInArray, type SQL } from 'drizzle-orm'
 import type { Clock } from '../../runtime/clock.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
@@ -17,15 +17,19 @@ const ACCESS_MS = 3_600_000
 const REFRESH_MS = 30 * 24 * 3_600_000
 
 /**
- * A program that refreshes twice in parallel uses one token twice within this time in milliseconds. That is no theft.
+ * Milliseconds after the first use of a code or a refresh token in which its client may present it again. A program
+ * that refreshes several times in parallel, or whose response was lost, does so. That is no theft.
  */
 const PARALLEL_MS = 10_000
 
+/** Reports whether a repeated use follows the first one closely. A clock that was set back in between does not count. */
+export const isParallel = (firstUse: number, now: number): boolean => Math.abs(now - firstUse) <= PARALLEL_MS
+
 /**
- * Number of used refresh tokens to remember for a grant. Without a limit, a program that refreshes in a loop would
- * fill the disk.
+ * Number of tokens of each kind to keep for a grant: used refresh tokens, unused ones and access tokens. Without a
+ * limit, a program that refreshes in a loop would fill the disk.
  */
-const MAX_REPLACED = 100
+const MAX_KEPT = 100
 
 /** A pair of tokens for a client. */
 export interface IssuedTokens {
@@ -80,8 +84,9 @@ export class Tokens {
   }
 
   /**
-   * Exchanges a refresh token for new tokens, once. A second use revokes the grant, because the token may be stolen,
-   * unless it follows the first within seconds (RFC 9700, 4.14.2).
+   * Exchanges a refresh token for new tokens. Repeated uses within seconds of the first give further pairs of the same
+   * grant, and each pair can be refreshed on. A later use revokes the grant, because the token may be stolen
+   * (RFC 9700, 4.14.2).
    *
    * @throws OAuthProblem `invalid_grant`, `invalid_target`
    */
@@ -103,38 +108,41 @@ export class Tokens {
       return invalid('The refresh token is not known for this client, has expired or was revoked.')
     }
     const { token, grant } = found
-    if (token.replacedAt !== null) {
-      if (Math.abs(now - token.replacedAt) < PARALLEL_MS) {
-        return invalid('The refresh token was used a moment ago. Use the tokens that it gave.')
-      }
+    if (token.replacedAt !== null && !isParallel(token.replacedAt, now)) {
       this.#grants.end(grant.id)
       return invalid('The refresh token was used before. The access has ended; ask for it again.')
     }
     const issuer = originOfResource(grant.resource)
     if (issuer !== origin) return invalid(`The refresh token was issued at ${issuer}. Use it there.`)
     checkResources(resources, origin)
-    this.#queries.update(oauthTokens).set({ replacedAt: now }).where(eq(oauthTokens.hash, token.hash)).run()
-    this.#forgetReplaced(grant.id)
+    if (token.replacedAt === null) {
+      this.#queries.update(oauthTokens).set({ replacedAt: now }).where(eq(oauthTokens.hash, token.hash)).run()
+    }
+    this.#forgetOldest(grant.id)
     return this.issue(grant.id)
   }
 
-  /** Deletes all used refresh tokens of a grant except the latest. */
-  #forgetReplaced(grantId: string): void {
-    const replaced = and(
-      eq(oauthTokens.grantId, grantId),
-      eq(oauthTokens.kind, 'refresh'),
-      isNotNull(oauthTokens.replacedAt),
-    )
-    const kept = this.#queries
-      .select({ hash: oauthTokens.hash })
-      .from(oauthTokens)
-      .where(replaced)
-      .orderBy(desc(oauthTokens.replacedAt))
-      .limit(MAX_REPLACED)
-    this.#queries
-      .delete(oauthTokens)
-      .where(and(replaced, notInArray(oauthTokens.hash, kept)))
-      .run()
+  /** Deletes the oldest tokens of a grant, so that a limited number remains of each kind after another pair. */
+  #forgetOldest(grantId: string): void {
+    const refresh = eq(oauthTokens.kind, 'refresh')
+    const kinds: [SQL | undefined, Column, number][] = [
+      [and(refresh, isNotNull(oauthTokens.replacedAt)), oauthTokens.replacedAt, MAX_KEPT],
+      [and(refresh, isNull(oauthTokens.replacedAt)), oauthTokens.expiresAt, MAX_KEPT - 1],
+      [eq(oauthTokens.kind, 'access'), oauthTokens.expiresAt, MAX_KEPT - 1],
+    ]
+    for (const [kind, age, limit] of kinds) {
+      const ofKind = and(eq(oauthTokens.grantId, grantId), kind)
+      const kept = this.#queries
+        .select({ hash: oauthTokens.hash })
+        .from(oauthTokens)
+        .where(ofKind)
+        .orderBy(desc(age))
+        .limit(limit)
+      this.#queries
+        .delete(oauthTokens)
+        .where(and(ofKind, notInArray(oauthTokens.hash, kept)))
+        .run()
+    }
   }
 
   /**
