@@ -1,22 +1,18 @@
 import { expect, test } from 'bun:test'
 import { chmodSync, chownSync } from 'node:fs'
 import { join } from 'node:path'
+import { asUser, whyNoOrdinaryUser } from '../support/ordinary-user.ts'
 import { command } from '../support/serve.ts'
 import { temporaryFolder } from './command.ts'
 
-const ROOT = process.getuid?.() === 0
-
-/** A number that no user has, and one that is everywhere a user's. */
+/** A number that no user has. */
 const UNKNOWN = 54_321
-const NOBODY = 65_534
 
-const AS = (uid: number): string[] => ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
 const works = (argv: string[]): boolean =>
   Bun.which(argv[0] ?? '') !== null && Bun.spawnSync(argv, { stderr: 'ignore' }).success
 
-const canBeOthers = ROOT && works([...AS(UNKNOWN), ...command, '--version'])
-if (!canBeOthers)
-  console.error('SKIP a user without a name: needs root, setpriv, and sources that others can read')
+const noOther = process.getuid?.() === 0 ? whyNoOrdinaryUser() : 'only root can be another user'
+if (noOther !== null) console.error(`SKIP a user without a name: ${noOther}`)
 
 const nesting = [
   'setpriv',
@@ -24,12 +20,18 @@ const nesting = [
   process.execPath,
   join(import.meta.dir, '../support/without-isolation.ts'),
 ]
-const canNest = works([...nesting, 'true'])
+const nested = (command: string[]): string[] => [...nesting, ...command]
+const canNest = works(nested(['true']))
 if (!canNest) console.error('SKIP a machine without isolation: needs setpriv, and Landlock of Linux 5.19')
 
-/** Runs `berth run --json -- true` behind a prefix; tells the ready line's isolation, and the rest of the error output. */
-async function runBehind(prefix: string[], path: string, env: Record<string, string>, more: string[] = []) {
-  const child = Bun.spawn([...prefix, ...command, 'run', '--json', ...more, '--', 'true'], {
+/** Runs `berth run --json -- true` behind another command; tells the ready line's isolation, and the rest of the error output. */
+async function runBehind(
+  behind: (command: string[]) => string[],
+  path: string,
+  env: Record<string, string>,
+  more: string[] = [],
+) {
+  const child = Bun.spawn(behind([...command, 'run', '--json', ...more, '--', 'true']), {
     cwd: path,
     env: { PATH: process.env.PATH ?? '', TMPDIR: path, XDG_STATE_HOME: join(path, 'state'), ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -41,14 +43,14 @@ async function runBehind(prefix: string[], path: string, env: Record<string, str
   return { exitCode, isolation: (JSON.parse(ready) as { isolation?: string }).isolation, rest }
 }
 
-test.skipIf(!canBeOthers)(
+test.skipIf(noOther !== null)(
   'a user without a name and without a home has the isolation that all have',
   async () => {
     using here = temporaryFolder()
     chmodSync(here.path, 0o777)
     chownSync(here.path, UNKNOWN, UNKNOWN)
-    const usual = await runBehind(AS(NOBODY), here.path, { HOME: here.path })
-    expect(await runBehind(AS(UNKNOWN), here.path, {})).toEqual(usual)
+    const usual = await runBehind((one) => asUser(one), here.path, { HOME: here.path })
+    expect(await runBehind((one) => asUser(one, UNKNOWN), here.path, {})).toEqual(usual)
     expect(usual.rest).toBe('')
   },
 )
@@ -57,11 +59,11 @@ test.skipIf(!canNest)(
   'berth run says that servers have no isolation, unless that was asked for',
   async () => {
     using here = temporaryFolder()
-    const lost = await runBehind(nesting, here.path, {})
+    const lost = await runBehind(nested, here.path, {})
     expect(lost).toMatchObject({ exitCode: 0, isolation: 'none' })
     expect(lost.rest).toContain('NOT isolated')
     expect(lost.rest).toContain('berth doctor')
-    const meant = await runBehind(nesting, here.path, {}, ['--isolation', 'none'])
+    const meant = await runBehind(nested, here.path, {}, ['--isolation', 'none'])
     expect(meant).toEqual({ exitCode: 0, isolation: 'none', rest: '' })
   },
 )

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { fileURLToPath } from 'node:url'
+import { asUser, whyNoOrdinaryUser } from '../support/ordinary-user.ts'
 import { WAYS } from './workspace-fixture.ts'
 
 const ROOT = process.geteuid?.() === 0
@@ -7,17 +8,8 @@ const script = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const works = (command: string[]) =>
   Bun.which(command[0] ?? '') !== null && Bun.spawnSync(command, { stderr: 'ignore' }).success
 
-const asUser = ROOT ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] : []
-const canBeUser = works([
-  ...asUser,
-  process.execPath,
-  '-e',
-  `await Bun.file(${JSON.stringify(script('workspace-user.ts'))}).text()`,
-])
-if (!canBeUser)
-  console.error(
-    'SKIP: what modes do, since no ordinary user can run this code here (setpriv, or a folder closed to others)',
-  )
+const noUser = whyNoOrdinaryUser()
+if (noUser !== null) console.error(`SKIP what modes do: ${noUser}`)
 
 const inSmallDisk = ['unshare', '--mount', ...(ROOT ? [] : ['--map-root-user'])]
 const canMount = works([...inSmallDisk, 'mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', '/mnt'])
@@ -34,15 +26,12 @@ async function report(command: string[]): Promise<unknown> {
   return JSON.parse(text)
 }
 
-test.skipIf(!canBeUser).each(WAYS)(
+test.skipIf(noUser !== null).each(WAYS)(
   'an ordinary user, %s: closed folders are counted, removed and replaced, modes decide the rest',
   async (kind) => {
-    const { uid, ...seen } = (await report([
-      ...asUser,
-      process.execPath,
-      script('workspace-user.ts'),
-      kind,
-    ])) as Record<string, unknown>
+    const { uid, ...seen } = (await report(
+      asUser([process.execPath, script('workspace-user.ts'), kind]),
+    )) as Record<string, unknown>
     expect(uid).not.toBe(0)
     expect(seen).toEqual({
       list: ['open/file', 'readonly/file', 'secret'],

@@ -2,18 +2,16 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { asUser, whyNoOrdinaryUser } from '../support/ordinary-user.ts'
 
 const SCRIPT = join(import.meta.dir, 'closed-files.ts')
-const asUser =
-  process.geteuid?.() === 0 ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] : []
-const look = [...asUser, process.execPath, '-e', `await Bun.file(${JSON.stringify(SCRIPT)}).text()`]
-const canBeUser = Bun.which(look[0] ?? '') !== null && Bun.spawnSync(look, { stderr: 'ignore' }).success
-if (!canBeUser) console.error('SKIP: no ordinary user can run this code here (setpriv, or a closed folder)')
+const noUser = whyNoOrdinaryUser()
+if (noUser !== null) console.error(`SKIP what may not be read: ${noUser}`)
 
-test.skipIf(!canBeUser)(
+test.skipIf(noUser !== null)(
   'an ordinary user: what may not be read is kept with its modes, and is no obstacle to what is removed',
   async () => {
-    const child = Bun.spawn([...asUser, process.execPath, SCRIPT], {
+    const child = Bun.spawn(asUser([process.execPath, SCRIPT]), {
       stdout: 'pipe',
       stderr: 'inherit',
       env: { ...process.env, TMPDIR: '/tmp' },
@@ -24,11 +22,11 @@ test.skipIf(!canBeUser)(
   },
 )
 
-test.skipIf(!canBeUser)(
+test.skipIf(noUser !== null)(
   'an ordinary user: what goes away while closed files are opened for a copy is no obstacle',
   async () => {
     const script = join(import.meta.dir, 'changing-copy.ts')
-    const child = Bun.spawn([...asUser, process.execPath, script], {
+    const child = Bun.spawn(asUser([process.execPath, script]), {
       stdout: 'pipe',
       stderr: 'inherit',
       env: { ...process.env, TMPDIR: '/tmp' },

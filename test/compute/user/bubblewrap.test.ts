@@ -6,7 +6,6 @@ holdForOrdinaryUser([
   {
     file: 'compute/bubblewrap.test.ts',
     tests: everyCombination ? '' : '^bubblewrap (?!output |a command without a timeout )',
-    least: 16,
     skips: 'SKIP bubblewrap:',
   },
 ])

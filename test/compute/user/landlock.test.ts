@@ -7,7 +7,6 @@ holdForOrdinaryUser([
   {
     file: 'compute/landlock.test.ts',
     tests: everyCombination ? '' : '^landlock (a command|isolation|the end by kill -9 with sandboxd) ',
-    least: 18,
     skips: 'SKIP landlock:',
   },
 ])

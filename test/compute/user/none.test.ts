@@ -7,7 +7,6 @@ holdForOrdinaryUser([
   {
     file: 'compute/none.test.ts',
     tests: everyCombination ? '' : '^none (a command|a terminal works where setsid is missing)',
-    least: 16,
     skips: 'SKIP none:',
   },
 ])
