@@ -10,6 +10,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { readProcess } from '../../src/compute/find-processes.ts'
 import { codeOf } from '../../src/runtime/error-info.ts'
 
 /** A bwrap that halts when it has started its inner process, which waits for it. */
@@ -39,12 +40,14 @@ export function haltedBwrap(parent: string): HaltedBwrap {
   fill(full)
   return {
     dir,
-    processes: () =>
-      numbersIn('/proc')
-        .filter(
-          (pid) => pid !== process.pid && numbersIn(`/proc/${pid}/fd`).some((fd) => leadsTo(pid, fd, fifo)),
-        )
-        .sort((one, other) => one - other),
+    processes() {
+      const found = numbersIn('/proc').filter(
+        (pid) => pid !== process.pid && numbersIn(`/proc/${pid}/fd`).some((fd) => leadsTo(pid, fd, fifo)),
+      )
+      // Numbers wrap, so a child may have a lower one than its parent.
+      const inner = found.filter((pid) => found.includes(readProcess(pid)?.parent ?? 0))
+      return [...found.filter((pid) => !inner.includes(pid)), ...inner]
+    },
     [Symbol.dispose]: () => closeSync(full),
   }
 }
