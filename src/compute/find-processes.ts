@@ -1,6 +1,6 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { codeOf } from '../runtime/error-info.ts'
-import { Pace } from './local/pace.ts'
+import { Pace } from '../runtime/pace.ts'
 
 /**
  * The environment variable by which berth finds what a command started. systemd uses the same name for the same

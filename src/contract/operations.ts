@@ -95,6 +95,7 @@ export const CONTROL_OPERATIONS = {
   'control.changes.stream': 'GET /_berth/changes',
   'control.requests.list': 'GET /_berth/requests',
   'control.requests.errors': 'GET /_berth/requests/errors',
+  'control.requests.get': 'GET /_berth/requests/{requestId}',
   'control.requests.clear': 'DELETE /_berth/requests',
   'control.events.list': 'GET /_berth/events',
   'control.events.emit': 'POST /_berth/events',

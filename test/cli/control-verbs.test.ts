@@ -51,6 +51,7 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.fixtures.schema': { none: '"berth fixtures schema" prints it without an instance' },
   'control.changes.stream': 'changes',
   'control.requests.list': 'logs',
+  'control.requests.get': 'logs',
   'control.requests.errors': 'logs',
   'control.requests.clear': 'logs',
   'control.reset': 'reset',

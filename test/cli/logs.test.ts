@@ -53,6 +53,27 @@ test('faults that struck stand below, and headers when asked for, credentials ma
   expect(stdout).not.toContain('  200  ')
 })
 
+test('the id of a request prints it with its headers and bodies', async () => {
+  const { headers } = await fetch(`${berth.info.base_url}/servers/srv_none`, {
+    headers: { authorization: `Bearer ${berth.info.api_key}`, 'x-note': 'mine' },
+  })
+  const id = headers.get('x-request-id') ?? ''
+  const shown = await berth.run(['logs', id])
+  expect(shown.stdout).toContain('404')
+  expect(shown.stdout).toContain('→ x-note: mine\n')
+  expect(shown.stdout).toContain('"error": "not_found"')
+  expect(JSON.parse((await berth.run(['logs', id, '--json'])).stdout)).toMatchObject({
+    id,
+    request: null,
+    response: { body: { error: 'not_found' } },
+  })
+  const unknown = await berth.run(['logs', 'req_none'])
+  expect([unknown.exitCode, unknown.stderr]).toEqual([
+    1,
+    expect.stringContaining('"req_none" does not exist'),
+  ])
+})
+
 test("the requests of berth's own commands are left out unless they are asked for", async () => {
   await berth.run(['logs', '--clear'])
   await berth.run(['servers'])

@@ -1,4 +1,5 @@
 import type { ResponseOf } from '../../client/client.ts'
+import { UsageError } from '../../errors.ts'
 import { action, jsonLines, rows } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, text, wholeNumber } from '../options.ts'
@@ -7,6 +8,9 @@ import { connectionReporter } from '../reconnect.ts'
 import { followRequests, hasSeveralAccounts, type JournalEntry } from '../requests/follow.ts'
 import { requestText } from '../requests/text.ts'
 import type { Column } from '../table.ts'
+
+/** The prefix of the ids of requests. */
+const REQUEST_PREFIX = 'req_'
 
 /** Default number of requests to list. */
 const DEFAULT_LIMIT = 100
@@ -25,17 +29,14 @@ const ERROR_COLUMNS: readonly Column<ResponseOf<'control.requests.errors'>['erro
 
 /** `berth logs` */
 export const logs = action({
-  usage: 'logs',
-  operations: ['control.requests.list', 'control.requests.errors'],
+  usage: 'logs [REQUEST]',
+  operations: ['control.requests.list', 'control.requests.get', 'control.requests.errors'],
   summary: 'the requests to the API, and what nearly was right',
   description:
-    'Prints the requests to the API, the latest last, with fields that nothing read and paths that lead nowhere below them. Secrets are masked.',
+    'Prints the requests to the API, the latest last, with fields that nothing read and paths that lead nowhere below them. Prints one of them with its headers and bodies if its id is given. Secrets are masked.',
+  arguments: { REQUEST: { description: 'the id of one request, such as the x-request-id of its response' } },
   access: 'control',
   json: jsonLines('request'),
-  hints: {
-    'too many arguments':
-      'They are the requests to the API. What an app prints: berth projects logs PROJECT, berth deployments logs SERVER\n',
-  },
   options: {
     follow: flag('continue with new ones, until Ctrl-C', { short: 'f' }),
     bodies: flag('with the bodies of requests and responses'),
@@ -60,9 +61,20 @@ Examples:
   berth logs --near-misses               what a client sent that nothing read
   berth logs --path '/servers/*' --json  for programs, one line each
   berth logs --errors                    what fails, how often, and when last
+  berth logs req_…                       one request, with headers and bodies
 `,
-  async run({ session: { context }, options, connect, reconnect, idOf, print }) {
+  async run({ session: { context }, args: [requestId], options, connect, reconnect, idOf, print }) {
     const { bodies = false, headers = false, limit } = options
+    if (requestId !== undefined) {
+      if (!requestId.startsWith(REQUEST_PREFIX))
+        throw new UsageError(
+          `${JSON.stringify(requestId)} is not the id of a request, which begins with ${REQUEST_PREFIX}. "berth logs" prints the requests to the API. What an app prints: berth projects logs PROJECT, berth deployments logs SERVER`,
+        )
+      const client = await connect()
+      const entry = await client.call('control.requests.get', { params: { requestId } })
+      const accounts = options.json ? false : await hasSeveralAccounts(client)
+      return print(entry, (_, { out }) => requestText(out, entry, { bodies: true, headers: true, accounts }))
+    }
     if (options.clear) {
       const client = await connect()
       const response = await client.call('control.requests.clear')
@@ -87,6 +99,7 @@ Examples:
       account_id: await idOf('ACCOUNT', options.account),
       own: options.all ? undefined : ('false' as const),
       near_misses: nearMisses ? ('true' as const) : undefined,
+      bodies: bodies || options.json ? undefined : ('false' as const),
     }
     const accounts = options.json ? false : await hasSeveralAccounts(await connect())
     const show = (entry: JournalEntry): Promise<number> =>

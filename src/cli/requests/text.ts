@@ -72,7 +72,7 @@ const headerText = (sign: string, headers: Readonly<Record<string, string>>): st
     .join('')
 
 function bodyText(sign: string, body: JournalEntry['request'], type: string | null = null): string {
-  if (body === null) {
+  if (!body) {
     const isJson = type === null || type.startsWith('application/json')
     return isJson ? '' : indentLine(`${sign} (${printable(type)})`)
   }

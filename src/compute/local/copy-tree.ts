@@ -18,11 +18,11 @@ import {
 import { copyFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
+import { Pace } from '../../runtime/pace.ts'
 import { openLibc } from '../sandboxd/libc.ts'
 import { readInto, writeAll } from './descriptor-io.ts'
 import { DirectoryChain } from './directories.ts'
 import { Listing } from './listing.ts'
-import { Pace } from './pace.ts'
 import {
   addPermissions,
   childPath,

@@ -1,9 +1,9 @@
 import { closeSync, readlinkSync, readSync } from 'node:fs'
+import { Pace } from '../../runtime/pace.ts'
 import { type ManifestEntry, WorkspaceError } from '../workspace.ts'
 import { readInto } from './descriptor-io.ts'
 import { canSkip, DirectoryChain } from './directories.ts'
 import { identityOf } from './file.ts'
-import { Pace } from './pace.ts'
 import { childPath, openForReading, type PinnedEntry, pinChild } from './pinned.ts'
 
 /** Bytes that are read at a time. Smaller files are read by one call, which takes less time than the thread pool. */

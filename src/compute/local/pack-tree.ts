@@ -1,10 +1,10 @@
 import { chmodSync, closeSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import { type Header, type Pack, pack } from 'tar-stream'
+import { Pace } from '../../runtime/pace.ts'
 import { tarBytes } from '../../runtime/tar-bytes.ts'
 import { readInto } from './descriptor-io.ts'
 import { canSkip, DirectoryChain } from './directories.ts'
 import { Listing } from './listing.ts'
-import { Pace } from './pace.ts'
 import {
   addPermissions,
   childPath,

@@ -1,6 +1,6 @@
+import { Pace } from '../../runtime/pace.ts'
 import type { LoopbackAddress } from '../dialed-connection.ts'
 import { findDescendants, readMarker } from '../find-processes.ts'
-import { Pace } from './pace.ts'
 import { findSocketsOf, readListeningSockets, socketsOf, type TcpSocket } from './sockets.ts'
 
 /**

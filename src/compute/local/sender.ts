@@ -2,6 +2,7 @@ import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import type { Connection } from '../../runtime/connection.ts'
 import { once } from '../../runtime/once.ts'
+import { Pace } from '../../runtime/pace.ts'
 import {
   descendantsAmong,
   findSandboxds,
@@ -11,7 +12,6 @@ import {
   readProcess,
 } from '../find-processes.ts'
 import { type ConnectedSocket, loadFindConnectedSocket, type SocketOwner } from './connected-socket.ts'
-import { Pace } from './pace.ts'
 import { findTcpSockets, hasSocket } from './sockets.ts'
 
 /** Number of recent senders to remember, because a browser sends many requests. */

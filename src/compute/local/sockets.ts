@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { codeOf } from '../../runtime/error-info.ts'
-import type { Pace } from './pace.ts'
+import type { Pace } from '../../runtime/pace.ts'
 
 /**
  * A TCP socket of this machine. Addresses are as /proc/net/tcp writes them, with words in the machine's byte order.

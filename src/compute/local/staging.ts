@@ -2,8 +2,8 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:f
 import { join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
+import { Pace } from '../../runtime/pace.ts'
 import type { MergeOptions, Staging, StagingOptions } from '../workspace.ts'
-import { Pace } from './pace.ts'
 import { addPermissions, childPath, pinRoot } from './pinned.ts'
 import { resolvePath, toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
 import {

@@ -5,10 +5,10 @@
 
 import { chmodSync, lstatSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
+import { Pace } from '../../runtime/pace.ts'
 import { WorkspaceError } from '../workspace.ts'
 import { canSkip, DirectoryChain } from './directories.ts'
 import { type ListedEntry, Listing } from './listing.ts'
-import { Pace } from './pace.ts'
 import { addPermissions, childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 import { isStale, isTemporary, temporaryName } from './temporary-file.ts'
 import { MAX_PATH_BYTES } from './workspace-path.ts'

@@ -2,9 +2,9 @@ import { realpathSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { FSWatcher } from 'chokidar'
 import { codeOf } from '../../runtime/error-info.ts'
+import { Pace } from '../../runtime/pace.ts'
 import type { WatchFilter, WatchOptions, WorkspaceWatch } from '../workspace.ts'
 import { canSkip, DirectoryChain } from './directories.ts'
-import { Pace } from './pace.ts'
 import type { PinnedEntry } from './pinned.ts'
 
 /** Most paths whose removal is reported as such; that of others is reported as a change of their directory. */

@@ -1,6 +1,6 @@
 import { fieldsOf } from '../../runtime/is-object.ts'
+import { Pace } from '../../runtime/pace.ts'
 import { ComputeError } from '../compute-error.ts'
-import { Pace } from '../local/pace.ts'
 import type { ProcessTable, TableEntry } from '../process-table.ts'
 import {
   type CommandOwner,

@@ -25,7 +25,7 @@ export type Browser = ResponseOf<'browsers.list'>['browsers'][number]
 /** A webhook, as the API shows it. */
 export type Webhook = ResponseOf<'webhooks.list'>['webhooks'][number]
 /** A request with its response, as the journal shows it. */
-export type JournalRequest = ResponseOf<'control.requests.list'>['requests'][number]
+export type JournalRequest = ResponseOf<'control.requests.get'>
 /** An event that was emitted. */
 export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 /** A delivery of an event to a webhook, with its attempts. */
@@ -135,7 +135,9 @@ export class Store {
       type: 'request',
       idOf,
       most: MOST,
-      load: async (limit) => (await api.call('control.requests.list', { query: { limit } })).requests,
+      load: async (limit) =>
+        // With bodies, since none are left out.
+        (await api.call('control.requests.list', { query: { limit } })).requests as JournalRequest[],
     })
     this.events = new History(changes, {
       type: 'event',

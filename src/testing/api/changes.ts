@@ -32,6 +32,7 @@ import type { ControlAccess } from './control-access.ts'
 import type { Delivery } from './deliveries.ts'
 import { type EmittedEvent, shownEvent } from './events.ts'
 import { type Fault, shownFault } from './faults.ts'
+import { BODIES } from './list-query.ts'
 import { ALL_REQUESTS } from './requests.ts'
 import { type Scenarios, shownScenarios } from './scenarios.ts'
 import { type ShownFault, shownServerFaults } from './server-faults.ts'
@@ -107,31 +108,46 @@ export const controlChangesRoutes = (access: ControlAccess, options: ControlChan
     const stop = (): void => streams.stop()
     if (options.stopping.aborted) stop()
     options.stopping.addEventListener('abort', stop)
-    return { streams, source: sourceOf(options, streams) }
+    return {
+      streams,
+      sources: { true: sourceOf(options, streams, true), false: sourceOf(options, streams, false) },
+    }
   })
   return new Elysia({ prefix: '/_berth/changes' }).use(access).get(
     '',
-    ({ request, set, stream, whileValid }) => {
-      const { streams, source } = open()
+    ({ query: { bodies = 'true' }, request, set, stream, whileValid }) => {
+      const { streams, sources } = open()
       const endOfCredential = SHARED_ENDS.sessionEnded
-      return streams.respond(source, { request, set, stream, whileValid, endOfCredential })
+      return streams.respond(sources[bodies], { request, set, stream, whileValid, endOfCredential })
     },
-    operation('control.changes.stream', {
-      access: 'admin',
-      summary: 'Follow everything that happens',
-      description:
-        'A WebSocket with a JSON text for each message, or an event stream with the same JSON, as with `changes.stream` of the API: first `{"type": "ready"}`, then `{"type", "id", "value"}` for each request that got its response, each event, delivery, fault, the faults inside a server, each snapshot, inbox and account that is added, has changed or was removed, the clock when it is moved, whether webhooks may lead to this machine, and the list of scenarios. `{"type": "reset"}` is the last message before the state is replaced by a reset or a snapshot: connect again, then load again.',
-      gives: 'text/event-stream',
-      success: { 101: t.Void(), 200: ControlChange },
-      errors: [426, 503],
-    }),
+    operation(
+      'control.changes.stream',
+      {
+        access: 'admin',
+        summary: 'Follow everything that happens',
+        description:
+          'A WebSocket with a JSON text for each message, or an event stream with the same JSON, as with `changes.stream` of the API: first `{"type": "ready"}`, then `{"type", "id", "value"}` for each request that got its response, each event, delivery, fault, the faults inside a server, each snapshot, inbox and account that is added, has changed or was removed, the clock when it is moved, whether webhooks may lead to this machine, and the list of scenarios. `{"type": "reset"}` is the last message before the state is replaced by a reset or a snapshot: connect again, then load again.',
+        gives: 'text/event-stream',
+        success: { 101: t.Void(), 200: ControlChange },
+        errors: [426, 503],
+      },
+      { query: t.Object({ bodies: BODIES }, { additionalProperties: false }) },
+    ),
   )
 }
 
-/** Returns everything that happens in the instance. */
-function sourceOf(options: ControlChangesOptions, streams: ChangeStreams): ChangeSource<ControlType> {
+/**
+ * Returns everything that happens in the instance.
+ *
+ * @param bodies whether requests have those of themselves and of their responses
+ */
+function sourceOf(
+  options: ControlChangesOptions,
+  streams: ChangeStreams,
+  bodies: boolean,
+): ChangeSource<ControlType> {
   const { changes, journal, outbox, queries } = options
-  const readers = readersOf(options)
+  const readers = readersOf(options, bodies)
   return {
     watch(watcher) {
       const ends = [
@@ -198,7 +214,7 @@ type Readers = {
   ) => ControlObjects[Type] | undefined | Promise<ControlObjects[Type] | undefined>
 }
 
-function readersOf(options: ControlChangesOptions): Readers {
+function readersOf(options: ControlChangesOptions, bodies: boolean): Readers {
   const { queries, journal, faults, compute, clock, scenarios } = options
   const { states, inbox, localWebhooks, accounts, operations, masks } = options
   return {
@@ -206,7 +222,7 @@ function readersOf(options: ControlChangesOptions): Readers {
       const [numbered] = journal.after(Number(id) - 1, 1)
       if (numbered?.seq !== Number(id)) return undefined
       const [{ shownEntry }, index] = await Promise.all([import('../journal/shown.ts'), operations()])
-      return shownEntry(numbered.entry, index, masks())
+      return shownEntry(numbered.entry, { operations: index, known: masks(), bodies })
     },
     event(id) {
       const row = queries.select().from(events).where(eq(events.id, id)).get()

@@ -20,6 +20,13 @@ export const streamFields = (limit: { default: number; most: number }) => ({
   ),
 })
 
+/** Whether requests are shown with their bodies. */
+export const BODIES = t.Optional(
+  oneOf(['true', 'false'], {
+    description: '`false` leaves the bodies of requests and of their responses out.',
+  }),
+)
+
 /** How many are read at a time for a stream. */
 const PAGE_SIZE = 100
 

@@ -5,6 +5,7 @@ import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
+import { Pace } from '../../runtime/pace.ts'
 import { addressOf, type JournalEntry, jsonOf, textOf } from '../journal/entry.ts'
 import type { RequestJournal } from '../journal/journal.ts'
 
@@ -47,14 +48,16 @@ export const RequestErrorsQuery = t.Object(
 type RequestErrorsQuery = Static<typeof RequestErrorsQuery>
 
 /** Groups the failures of the journal by operation, method, status and code; the group with the latest first. */
-export function groupErrors(
+export async function groupErrors(
   journal: RequestJournal,
   operations: OperationIndex<DescribedOperation>,
   { account_id, own, operation: wanted, status: wantedStatus }: RequestErrorsQuery,
-): RequestErrors[] {
+): Promise<RequestErrors[]> {
   const [from, to] = wantedStatus === undefined ? [FIRST_FAILURE, 1_000] : statusRange(wantedStatus)
   const groups = new Map<string, RequestErrors>()
+  const pace = new Pace()
   for (const { entry } of journal.newest()) {
+    if (pace.due) await pace.rest()
     if (entry.status < Math.max(FIRST_FAILURE, from) || entry.status > to) continue
     if (own !== undefined && (entry.client !== null) !== (own === 'true')) continue
     if (account_id !== undefined && entry.caller?.accountId !== account_id) continue

@@ -3,19 +3,20 @@ import type { DescribedOperation } from '../../contract/operation.ts'
 import { operation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
-import { badRequest } from '../../errors.ts'
+import { badRequest, notFound } from '../../errors.ts'
 import { OWN_CLIENTS } from '../../http/own-client.ts'
 import { type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import type { Changes } from '../../resources/changes/types.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
+import { Pace } from '../../runtime/pace.ts'
 import { FaultEffect } from '../faults/fault.ts'
 import { globMatcher } from '../faults/glob.ts'
 import { addressOf } from '../journal/entry.ts'
 import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { ControlAccess } from './control-access.ts'
-import { START, streamFields, streamItems } from './list-query.ts'
+import { BODIES, START, streamFields, streamItems } from './list-query.ts'
 import { groupErrors, RequestErrors, RequestErrorsQuery, statusRange } from './request-errors.ts'
 
 /** Number of listed items: by default and at most. */
@@ -28,42 +29,48 @@ const Body = t.Nullable(
   }),
 )
 
+/** The fields of an entry besides its bodies. */
+const ENTRY_FIELDS = {
+  id: t.String({ description: 'The `x-request-id` of the response.' }),
+  at: t.String({ format: 'date-time' }),
+  method: t.String(),
+  path: t.String({ description: 'With its query.' }),
+  status: integer(),
+  ms: t.Number({ description: 'Until the response; of a stream, until it began.' }),
+  operation: t.Nullable(t.String()),
+  account_id: t.Nullable(t.String()),
+  api_key_id: t.Nullable(t.String()),
+  client: t.Nullable(oneOf([...OWN_CLIENTS], { description: "Which of berth's own clients sent it." })),
+  aborted: t.Boolean({ description: 'Whether the client closed the connection before the response.' }),
+  request_headers: t.Record(t.String(), t.String(), {
+    description:
+      'By their names in lower case. Of credentials only the scheme and the names of cookies are shown.',
+  }),
+  response_headers: t.Record(t.String(), t.String(), {
+    description: 'Without `date` and those that frame the body, which are added when it is sent.',
+  }),
+  response_type: t.Nullable(t.String()),
+  faults: t.Array(t.Object({ fault_id: t.String(), effect: FaultEffect }), {
+    description: 'The faults that struck it, also those that were removed since.',
+  }),
+  near_misses: t.Array(
+    t.Object({
+      kind: oneOf(['field', 'query', 'path', 'method', 'id']),
+      at: t.String(),
+      message: t.String(),
+      suggestions: t.Array(t.String()),
+    }),
+  ),
+}
+
 const JournalEntry = t.Object(
-  {
-    id: t.String({ description: 'The `x-request-id` of the response.' }),
-    at: t.String({ format: 'date-time' }),
-    method: t.String(),
-    path: t.String({ description: 'With its query.' }),
-    status: integer(),
-    ms: t.Number({ description: 'Until the response; of a stream, until it began.' }),
-    operation: t.Nullable(t.String()),
-    account_id: t.Nullable(t.String()),
-    api_key_id: t.Nullable(t.String()),
-    client: t.Nullable(oneOf([...OWN_CLIENTS], { description: "Which of berth's own clients sent it." })),
-    aborted: t.Boolean({ description: 'Whether the client closed the connection before the response.' }),
-    request: Body,
-    response: Body,
-    request_headers: t.Record(t.String(), t.String(), {
-      description:
-        'By their names in lower case. Of credentials only the scheme and the names of cookies are shown.',
-    }),
-    response_headers: t.Record(t.String(), t.String(), {
-      description: 'Without `date` and those that frame the body, which are added when it is sent.',
-    }),
-    response_type: t.Nullable(t.String()),
-    faults: t.Array(t.Object({ fault_id: t.String(), effect: FaultEffect }), {
-      description: 'The faults that struck it, also those that were removed since.',
-    }),
-    near_misses: t.Array(
-      t.Object({
-        kind: oneOf(['field', 'query', 'path', 'method', 'id']),
-        at: t.String(),
-        message: t.String(),
-        suggestions: t.Array(t.String()),
-      }),
-    ),
-  },
+  { ...ENTRY_FIELDS, request: t.Optional(Body), response: t.Optional(Body) },
   { $id: 'JournalEntry' },
+)
+
+const WholeJournalEntry = t.Object(
+  { ...ENTRY_FIELDS, request: Body, response: Body },
+  { $id: 'WholeJournalEntry' },
 )
 
 const RequestsQuery = t.Object(
@@ -82,6 +89,7 @@ const RequestsQuery = t.Object(
     ),
     fault_id: t.Optional(t.String({ description: 'Only those that this fault struck.' })),
     near_misses: t.Optional(oneOf(['true', 'false'], { description: 'Only those with near misses.' })),
+    bodies: BODIES,
     after: t.Optional(
       t.String({
         description: 'Only what came after the request of this id; `start` for all that are kept.',
@@ -125,10 +133,10 @@ export const requestsRoutes = (
       )
     }
     const matches = filterOf(query)
-    const known = masks()
+    const style = { operations: index, known: masks(), bodies: query.bodies !== 'false' }
     return (numbered: NumberedEntry): ShownEntry | null => {
       if (!matches(numbered)) return null
-      const shown = shownEntry(numbered.entry, index, known)
+      const shown = shownEntry(numbered.entry, style)
       if (query.operation !== undefined && shown.operation !== query.operation) return null
       return query.near_misses === 'true' && shown.near_misses.length === 0 ? null : shown
     }
@@ -141,8 +149,8 @@ export const requestsRoutes = (
         const after = query.after === undefined ? undefined : positionOf(journal, query.after)
         const opening = openFilter(query)
         if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
-          return opening.then<{ requests: ShownEntry[] }>((show) => ({
-            requests: newest(journal, show, after ?? 0, query.limit ?? LIMIT.default),
+          return opening.then<{ requests: ShownEntry[] }>(async (show) => ({
+            requests: await newest(journal, show, after ?? 0, query.limit ?? LIMIT.default),
           }))
         }
         const from = after ?? journal.last
@@ -167,7 +175,7 @@ export const requestsRoutes = (
     )
     .get(
       '/errors',
-      async ({ query }) => ({ errors: groupErrors(journal, await operations(), query) }),
+      async ({ query }) => ({ errors: await groupErrors(journal, await operations(), query) }),
       operation(
         'control.requests.errors',
         {
@@ -179,6 +187,23 @@ export const requestsRoutes = (
         },
         { query: RequestErrorsQuery },
       ),
+    )
+    .get(
+      '/:requestId',
+      async ({ params: { requestId } }) => {
+        const { shownEntry, index } = await reader()
+        const seq = journal.find(requestId)
+        const [numbered] = seq === 0 ? [] : journal.after(seq - 1, 1)
+        if (!numbered) throw notFound(`The request ${JSON.stringify(requestId)}`)
+        return shownEntry(numbered.entry, { operations: index, known: masks(), bodies: true })
+      },
+      operation('control.requests.get', {
+        access: 'admin',
+        summary: 'One request with its response',
+        description: 'With headers and bodies. The journal keeps the latest requests only.',
+        success: { 200: WholeJournalEntry },
+        errors: [404],
+      }),
     )
     .delete(
       '',
@@ -207,12 +232,20 @@ function positionOf(journal: RequestJournal, id: string): number {
 
 type Show = (numbered: NumberedEntry) => ShownEntry | null
 
-function newest(journal: RequestJournal, show: Show, after: number, limit: number): ShownEntry[] {
+/** Returns the newest entries that match. Other requests are served between slices of the work. */
+async function newest(
+  journal: RequestJournal,
+  show: Show,
+  after: number,
+  limit: number,
+): Promise<ShownEntry[]> {
   const found: ShownEntry[] = []
+  const pace = new Pace()
   for (const numbered of journal.newest(after)) {
     const shown = show(numbered)
     if (shown) found.push(shown)
     if (found.length === limit) break
+    if (pace.due) await pace.rest()
   }
   return found
 }

@@ -35,8 +35,9 @@ export interface ShownEntry {
   client: OwnClient | null
   /** Whether the client disconnected before the response. */
   aborted: boolean
-  request: ShownBodyPart | null
-  response: ShownBodyPart | null
+  /** Missing if bodies are left out; null without a body. */
+  request?: ShownBodyPart | null
+  response?: ShownBodyPart | null
   /** By their names in lower case. */
   request_headers: Record<string, string>
   response_headers: Record<string, string>
@@ -47,16 +48,22 @@ export interface ShownEntry {
   near_misses: NearMiss[]
 }
 
-/**
- * Converts an entry to the journal's output: it masks secrets, names the operation, and adds near misses.
- *
- * @param known secret values, such as those of variables
- */
-export function shownEntry(
-  entry: JournalEntry,
-  operations: OperationIndex<DescribedOperation>,
-  known: Masks,
-): ShownEntry {
+/** A request in the journal's output with its bodies. */
+export type WholeEntry = ShownEntry & Required<Pick<ShownEntry, 'request' | 'response'>>
+
+/** How entries are shown. */
+export interface EntryStyle {
+  operations: OperationIndex<DescribedOperation>
+  /** Secret values, such as those of variables. */
+  known: Masks
+  /** Whether the bodies of request and response are shown. */
+  bodies: boolean
+}
+
+/** Converts an entry to the journal's output: it masks secrets, names the operation, and adds near misses. */
+export function shownEntry(entry: JournalEntry, style: EntryStyle & { bodies: true }): WholeEntry
+export function shownEntry(entry: JournalEntry, style: EntryStyle): ShownEntry
+export function shownEntry(entry: JournalEntry, { operations, known, bodies }: EntryStyle): ShownEntry {
   const { path, query } = addressOf(entry)
   // The operation of a HEAD is that of GET.
   const operation = operations.match(entry.method === 'HEAD' ? 'GET' : entry.method, path)
@@ -79,6 +86,7 @@ export function shownEntry(
   const requestHeaders = masking.headers(headerFields(entry.requestHeaders))
   const shownQuery = masking.query(query)
   const request = bodyOf(sent, new BodySchema(operation?.body ?? {}))
+  const shownBodies = bodies ? { request, response: bodyOf(entry.response, null) } : {}
   return {
     id: entry.id,
     at: toIso(entry.at),
@@ -91,8 +99,7 @@ export function shownEntry(
     api_key_id: caller?.credentialId ?? null,
     client: entry.client,
     aborted: entry.aborted,
-    request,
-    response: bodyOf(entry.response, null),
+    ...shownBodies,
     request_headers: requestHeaders,
     response_headers: masking.headers(responseFields(entry)),
     faults: entry.faults.map(({ id, effect }) => ({ fault_id: id, effect })),

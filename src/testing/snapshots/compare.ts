@@ -3,11 +3,11 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { DirectoryChain } from '../../compute/local/directories.ts'
 import { Listing } from '../../compute/local/listing.ts'
-import { Pace } from '../../compute/local/pace.ts'
 import { childPath, pinRoot } from '../../compute/local/pinned.ts'
 import { isTemporary } from '../../compute/local/temporary-file.ts'
 import { MAX_PATH_BYTES } from '../../compute/local/workspace-path.ts'
 import { codeOf } from '../../runtime/error-info.ts'
+import { Pace } from '../../runtime/pace.ts'
 
 /** A state to compare: where its database is, and the directory with the files of its servers. */
 export interface ComparedState {

@@ -32,6 +32,17 @@ test('each request is sent as the list shows it when its response is made, by so
   })
 })
 
+test('requests are sent without bodies if asked so, by socket and as event', async () => {
+  const path = `${PATH}?bodies=false`
+  using bySocket = await TestChanges.socket(berth, admin(), path)
+  using byEvents = await TestChanges.events(berth, admin(), path)
+  await berth.server({ task: 'without bodies' })
+  const query = '?operation=servers.create&bodies=false'
+  const [created] = (await berth.control('GET', `/requests${query}`)).body.requests
+  expect(created).not.toContainAnyKeys(['request', 'response'])
+  for (const changes of [bySocket, byEvents]) expect((await changes.next('request')).value).toEqual(created)
+})
+
 test('events, deliveries and inboxes are sent as they come and change', async () => {
   using changes = await socket()
   const url = `${berth.info.base_url}/_berth/inbox/live?respond=500,200`

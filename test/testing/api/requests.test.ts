@@ -103,6 +103,38 @@ describe('an entry', () => {
     expect(read.response.truncated).toBe(true)
   })
 
+  test('is listed without bodies if asked so, and shown with them by its id', async () => {
+    const env = { TOKEN: 'correct-horse-battery' }
+    await berth.call('POST', `/servers/${server}/exec`, { command: 'echo hi', env, enw: 1 })
+    const [whole] = await journal()
+    const { request, response, ...rest } = whole
+    expect(request.body).toEqual({ command: 'echo hi', env: { TOKEN: '***' }, enw: 1 })
+    expect(response.body.stdout).toBe('hi\n')
+    expect(rest.near_misses).toHaveLength(1)
+    expect(await journal('?bodies=false')).toEqual([rest])
+    expect((await berth.control('GET', `/requests/${whole.id}`)).body).toEqual(whole)
+    const followed = await fetch(
+      `${berth.info.base_url}/_berth/requests?bodies=false&after=start&follow=true`,
+      {
+        headers: { authorization: `Bearer ${berth.info.admin_token}` },
+      },
+    )
+    for await (const { data } of readEvents(followed)) {
+      expect(data).toEqual(rest)
+      break
+    }
+  })
+
+  test('that the journal does not keep is not found', async () => {
+    for (const id of ['req_none', 'errors2', '*']) {
+      const { status, body } = await berth.control('GET', `/requests/${id}`)
+      expect([status, body]).toEqual([
+        404,
+        { error: 'not_found', message: `The request "${id}" does not exist.` },
+      ])
+    }
+  })
+
   test('stands neither for the control API nor for documents', async () => {
     await berth.control('GET', '/clock')
     await berth.fetch('/openapi.json')
@@ -130,6 +162,24 @@ async function sendRaw(request: string): Promise<string> {
   await promise
   return answer
 }
+
+test('other requests are served while a long list is made', async () => {
+  const body = JSON.stringify({ task: 'https://x/?a=b '.repeat(4_000) })
+  const headers = { 'content-type': 'application/json' }
+  const send = () => berth.fetch('/nowhere', { method: 'POST', headers, body })
+  expect(new Set((await Promise.all(Array.from({ length: 200 }, send))).map(({ status }) => status))).toEqual(
+    new Set([404]),
+  )
+  // What the first list loads is loaded.
+  await journal('?limit=1')
+  const order: string[] = []
+  const note = (name: string) => () => void order.push(name)
+  const listed = journal('?bodies=false').then(note('list'))
+  // It is sent when the list has been asked for, and has much less to do.
+  await berth.control('GET', '/clock').then(note('clock'))
+  await listed
+  expect(order).toEqual(['clock', 'list'])
+})
 
 describe('no request keeps the journal from being read', () => {
   test.each(['[', 'a b', 'x:99999', '%'])('be its Host header %j', async (host) => {

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { Pace } from '../../../compute/local/pace.ts'
+import { Pace } from '../../../runtime/pace.ts'
 import { quoted, SourceError } from './errors.ts'
 import { formatBytes, type SourceLimits } from './limits.ts'
 

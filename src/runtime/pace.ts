@@ -1,10 +1,10 @@
-/** How long a slice of synchronous work may hold the event loop, ms. */
+/** Milliseconds for which a slice of synchronous work may hold the event loop. */
 const SLICE_MS = 4
 
 /**
- * Cuts long synchronous work into slices. File system calls on metadata take 2–5 µs each and about
- * 100 µs through the thread pool: a walk of 100,000 files takes 0.7 s in slices and 4–12 s in
- * asynchronous calls, and neither holds other requests up for longer than a slice.
+ * Cuts long synchronous work into slices, so that it holds other requests up for no longer than one. File system calls
+ * on metadata take 2–5 µs each and about 100 µs through the thread pool: a walk of 100,000 files takes 0.7 s in slices
+ * and 4–12 s in asynchronous calls.
  */
 export class Pace {
   #sliceEnd = performance.now() + SLICE_MS
