@@ -47,6 +47,27 @@ export interface TerminalCommand
   onOutput(data: Uint8Array): void | Promise<void>
 }
 
+/** What the processes of a command do at one time. */
+export interface CommandActivity {
+  /**
+   * The loopback addresses, by ascending port, at which they accept connections. 127.0.0.1 and ::1 are listed
+   * separately, because another program may have the same port on the other one. Empty after the command has ended,
+   * null if sockets cannot be seen.
+   */
+  readonly listening: readonly ListeningAddress[] | null
+  /** Milliseconds that they and their ended children have been on a processor; 0 if that is not known. */
+  readonly cpuMs: number
+}
+
+/** An address at which a process accepts connections. */
+export interface ListeningAddress extends LoopbackAddress {
+  /** Whether it is for a debugger, as the command lines and variables of the processes say. */
+  readonly isDebugger?: true
+}
+
+/** The activity of a command that has ended. */
+export const NO_ACTIVITY: CommandActivity = { listening: [], cpuMs: 0 }
+
 /** A command under way. */
 export interface Execution {
   /** Resolves when the command's process has exited and its output is delivered; rejects with `ComputeError`. */
@@ -57,12 +78,9 @@ export interface Execution {
    */
   cancel(graceMs?: number): void
   /**
-   * Returns the loopback addresses, by ascending port, at which the command's processes accept connections. 127.0.0.1
-   * and ::1 are listed separately, because another program may have the same port on the other one. The driver
-   * inspects the system; it does not ask the sandbox. Returns an empty list after the command has ended, null if
-   * sockets cannot be seen. Never throws.
+   * Returns what the command's processes do. The driver inspects the system; it does not ask the sandbox. Never throws.
    */
-  listening(): Promise<readonly LoopbackAddress[] | null>
+  activity(): Promise<CommandActivity>
 }
 
 /** A running command on a terminal. After it has ended, writing and resizing have no effect. */

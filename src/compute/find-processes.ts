@@ -162,6 +162,10 @@ export function readEnvironment(pid: number, name: string): string | null {
   return environ === null ? null : readVariable(environ, name)
 }
 
+/** Returns the beginning of a process's command line; an empty list if it has ended or is not readable. */
+export const readArguments = (pid: number): string[] =>
+  readProc(pid, 'cmdline')?.split('\0').filter(Boolean) ?? []
+
 /** Returns the living processes of a family. */
 export const findFamily = (family: ProcessFamily): number[] => membersOf(listProcesses(), readMarker, family)
 

@@ -24,6 +24,9 @@ const FIELD = {
   startTicks: 19,
 }
 
+/** The fields that count time on a processor, that of ended children included. */
+const CPU_FIELDS = [FIELD.userTicks, FIELD.systemTicks, FIELD.childUserTicks, FIELD.childSystemTicks]
+
 /** What /proc says of one process. */
 export interface TableEntry {
   readonly pid: number
@@ -100,6 +103,12 @@ export function readStat(
   }
 }
 
+/** Returns the milliseconds that a process and its ended children have been on a processor; 0 if it has ended. */
+export function readCpuMs(pid: number): number {
+  const fields = statFields(pid)
+  return fields === null ? 0 : CPU_FIELDS.reduce((sum, field) => sum + ticksOf(fields, field), 0)
+}
+
 /** Returns the fields of /proc/PID/stat from the state on; null if the process has ended. */
 function statFields(pid: number): string[] | null {
   const stat = readTextOrNull(`/proc/${pid}/stat`)
@@ -123,9 +132,7 @@ export function measureConsumption(started: readonly number[], own: readonly num
   for (const pid of [...own, ...started]) {
     const fields = statFields(pid)
     if (fields === null) continue
-    for (const field of [FIELD.userTicks, FIELD.systemTicks, FIELD.childUserTicks, FIELD.childSystemTicks]) {
-      cpuMs += ticksOf(fields, field)
-    }
+    for (const field of CPU_FIELDS) cpuMs += ticksOf(fields, field)
     if (own.includes(pid)) continue
     const status = readTextOrNull(`/proc/${pid}/status`) ?? ''
     for (const name of ['RssAnon', 'RssShmem']) {

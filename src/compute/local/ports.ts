@@ -1,6 +1,9 @@
 import { Pace } from '../../runtime/pace.ts'
 import type { LoopbackAddress } from '../dialed-connection.ts'
+import { type CommandActivity, type ListeningAddress, NO_ACTIVITY } from '../execution.ts'
 import { findDescendants, readMarker } from '../find-processes.ts'
+import { readCpuMs } from '../process-table.ts'
+import { readDebugPorts } from './debug-ports.ts'
 import { findSocketsOf, readListeningSockets, socketsOf, type TcpSocket } from './sockets.ts'
 
 /**
@@ -20,23 +23,31 @@ const ANSWERING: Readonly<Record<LoopbackAddress['host'], readonly string[]>> = 
 }
 
 /**
- * Returns the loopback addresses on which a command's processes listen: the processes below `root` that carry the
- * command's marker, and all their descendants. Looks sockets up in one network namespace, so a process in another one
- * cannot claim them. Leaves an address out if another program receives its connections.
+ * Returns what a command's processes do: the processes below `root` that carry the command's marker, and all their
+ * descendants. Looks sockets up in one network namespace, so a process in another one cannot claim them. Leaves an
+ * address out if another program receives its connections.
  *
  * @param root the host's pid of the sandbox's first process
  * @param networkOf the host's pid of a process in that network
- * @returns null if sockets or their owners cannot be seen
  */
-export async function listeningAddresses(
+export async function readActivity(
   root: number,
   marker: string,
   networkOf: number,
-): Promise<LoopbackAddress[] | null> {
+): Promise<CommandActivity> {
   // Programs may have thousands of processes, descriptors and sockets, which must not hold up everything else.
   const pace = new Pace()
   const family = await commandFamily(root, marker, pace)
-  if (family.size === 0) return []
+  if (family.size === 0) return NO_ACTIVITY
+  const cpuMs = [...family].reduce((sum, pid) => sum + readCpuMs(pid), 0)
+  return { listening: await listeningAddresses(family, networkOf, pace), cpuMs }
+}
+
+async function listeningAddresses(
+  family: ReadonlySet<number>,
+  networkOf: number,
+  pace: Pace,
+): Promise<ListeningAddress[] | null> {
   const all = readListeningSockets(networkOf)
   if (all === null) return null
   const owned = new Set<string>()
@@ -48,11 +59,12 @@ export async function listeningAddresses(
   }
   const ports = new Set(all.filter(({ inode }) => owned.has(inode)).map(({ port }) => port))
   const byPort = Map.groupBy(all, ({ port }) => port)
+  const debugPorts = ports.size === 0 ? new Set() : new Set([...family].flatMap(readDebugPorts))
   const found = [...ports]
     .sort((a, b) => a - b)
     .flatMap((port) =>
       HOSTS.filter((host) => answers(host, byPort.get(port) ?? [], owned)).map(
-        (host): LoopbackAddress => ({ host, port }),
+        (host): ListeningAddress => ({ host, port, ...(debugPorts.has(port) && { isDebugger: true }) }),
       ),
     )
   return found.length === 0 && unseen ? null : found

@@ -2,7 +2,7 @@ import { messageOf } from '../../runtime/error-info.ts'
 import { ComputeError } from '../compute-error.ts'
 import type { DialedConnection, DialHandlers, LoopbackHost } from '../dialed-connection.ts'
 import type { Limits } from '../driver.ts'
-import type { Execution } from '../execution.ts'
+import type { CommandActivity } from '../execution.ts'
 import {
   commandMarker,
   findDescendants,
@@ -28,7 +28,7 @@ import type { NetworkLoader, NetworkSetup } from './network/network-setup.ts'
 import type { OutboundRelay, RelayedOutbound } from './network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from './network/rules.ts'
 import type { ServerNetwork } from './network/server-network.ts'
-import { listeningAddresses } from './ports.ts'
+import { readActivity } from './ports.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
 
 /** Milliseconds in which sandboxd has to be ready. */
@@ -179,8 +179,8 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     return execution
   }
 
-  protected async listening({ id }: SandboxdExecution): ReturnType<Execution['listening']> {
-    return listeningAddresses(this.#process.pid, commandMarker(this.#start.marker, id), this.#networkOf)
+  protected activity({ id }: SandboxdExecution): Promise<CommandActivity> {
+    return readActivity(this.#process.pid, commandMarker(this.#start.marker, id), this.#networkOf)
   }
 
   protected killStarted(): Promise<void> {

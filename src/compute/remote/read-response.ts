@@ -1,7 +1,7 @@
 import { utf8Text } from '../../runtime/decode.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { ComputeError } from '../compute-error.ts'
-import type { LoopbackAddress } from '../dialed-connection.ts'
+import type { CommandActivity, ListeningAddress } from '../execution.ts'
 import type { ServerConsumption } from '../server-process.ts'
 import type { DirectoryEntry, ManifestEntry, WorkspaceEntry, WorkspaceFile } from '../workspace.ts'
 
@@ -17,15 +17,20 @@ const SHA256 = /^[0-9a-f]{64}$/
 
 const KINDS = { f: 'file', d: 'directory', o: 'other' } as const
 
-/** Reads a response of `listening`. Throws `ComputeError` if it is none. */
-export function readAddresses(value: unknown): LoopbackAddress[] | null {
-  if (value === null) return null
-  if (!Array.isArray(value) || value.length > MAX_ADDRESSES) throw wrongResponse('listening')
+/** Reads a response of `activity`. Throws `ComputeError` if it is none. */
+export function readActivity(value: unknown): CommandActivity {
+  const { listening, cpuMs } = fieldsOf(value)
+  if (!isTime(cpuMs) || cpuMs < 0) throw wrongResponse('activity')
+  return { listening: listening === null ? null : readAddresses(listening), cpuMs }
+}
+
+function readAddresses(value: unknown): ListeningAddress[] {
+  if (!Array.isArray(value) || value.length > MAX_ADDRESSES) throw wrongResponse('activity')
   return value.map((entry: unknown) => {
-    const { host, port } = fieldsOf(entry)
+    const { host, port, isDebugger } = fieldsOf(entry)
     const isAddress = host === '127.0.0.1' || host === '::1'
-    if (!isAddress || !isCount(port) || port < 1 || port > 65_535) throw wrongResponse('listening')
-    return { host, port }
+    if (!isAddress || !isCount(port) || port < 1 || port > 65_535) throw wrongResponse('activity')
+    return { host, port, ...(isDebugger === true && { isDebugger }) }
   })
 }
 

@@ -1,7 +1,7 @@
 import { ComputeError } from '../compute-error.ts'
 import type { DialedConnection, DialHandlers, LoopbackHost } from '../dialed-connection.ts'
 import type { Limits } from '../driver.ts'
-import type { Execution } from '../execution.ts'
+import type { CommandActivity } from '../execution.ts'
 import type { FaultInjection, Sandbox } from '../sandbox.ts'
 import { type KeepAlive, SandboxdClient } from '../sandboxd/client.ts'
 import type { ClientCall } from '../sandboxd/client-calls.ts'
@@ -11,7 +11,7 @@ import { SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
 import type { Transport } from '../sandboxd/transport.ts'
 import type { ServerConsumption } from '../server-process.ts'
 import { dialThrough } from './dial.ts'
-import { readAddresses, readBoolean, readConsumption } from './read-response.ts'
+import { readActivity, readBoolean, readConsumption } from './read-response.ts'
 
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
 const STOP_MARGIN_MS = 2_000
@@ -95,14 +95,14 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
   }
 
   /** A lie can only lead to the server's own ports: its addresses are dialed inside. */
-  protected async listening({ id: execution }: SandboxdExecution): ReturnType<Execution['listening']> {
+  protected async activity({ id: execution }: SandboxdExecution): Promise<CommandActivity> {
     try {
-      const call = this.call('listening', { execution })
+      const call = this.call('activity', { execution })
       call.stream.end()
-      return readAddresses(await call.result)
+      return readActivity(await call.result)
     } catch {
       // The sandbox is gone or answers nonsense: nothing is known of its sockets.
-      return null
+      return { listening: null, cpuMs: 0 }
     }
   }
 

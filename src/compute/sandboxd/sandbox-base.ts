@@ -1,6 +1,13 @@
 import { ComputeError } from '../compute-error.ts'
 import type { Limits } from '../driver.ts'
-import type { ExecCommand, Execution, TerminalCommand, TerminalExecution } from '../execution.ts'
+import {
+  type CommandActivity,
+  type ExecCommand,
+  type Execution,
+  NO_ACTIVITY,
+  type TerminalCommand,
+  type TerminalExecution,
+} from '../execution.ts'
 import type { FaultInjection, Sandbox } from '../sandbox.ts'
 import type { ProcessSignal, ServerProcess, SignalOutcome } from '../server-process.ts'
 import { GRACE_MS } from '../terminate.ts'
@@ -76,8 +83,8 @@ export abstract class SandboxBase
     return this.sandboxd.exec(command)
   }
 
-  /** See `Execution.listening`, of a command that runs. */
-  protected abstract listening(execution: SandboxdExecution): ReturnType<Execution['listening']>
+  /** See `Execution.activity`, of a command that runs. */
+  protected abstract activity(execution: SandboxdExecution): Promise<CommandActivity>
 
   /** Ends every process that commands have started until now. */
   protected abstract killStarted(): Promise<void>
@@ -107,7 +114,7 @@ export abstract class SandboxBase
     return {
       exit: execution.exit,
       cancel: (graceMs) => execution.cancel(graceMs),
-      listening: async () => (execution.over ? [] : this.listening(execution)),
+      activity: async () => (execution.over ? NO_ACTIVITY : this.activity(execution)),
       started: execution.started,
       get unread() {
         return execution.unread

@@ -1,7 +1,7 @@
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import type { LoopbackHost } from '../dialed-connection.ts'
 import { commandMarker, isStopped } from '../find-processes.ts'
-import { listeningAddresses } from '../local/ports.ts'
+import { readActivity } from '../local/ports.ts'
 import { killPresent, signal, stopAll } from '../terminate.ts'
 import type { CallStream, ServedCall } from './call-stream.ts'
 import type { CallName, FileCallName } from './protocol.ts'
@@ -39,9 +39,9 @@ type Service = (call: ServedCall, context: ServiceContext) => Promise<void>
 export const SERVICES: Readonly<Record<CallName, Service>> = {
   dial,
 
-  /** Answers with the loopback addresses on which the processes of the command `execution` listen; null if unknown. */
-  async listening({ input, respond }, { marker, root }) {
-    respond(await listeningAddresses(root, commandMarker(marker, Number(input.execution)), process.pid))
+  /** Answers what the processes of the command `execution` do. */
+  async activity({ input, respond }, { marker, root }) {
+    respond(await readActivity(root, commandMarker(marker, Number(input.execution)), process.pid))
   },
 
   /** Answers whether any process that commands have started still runs. */

@@ -1,5 +1,8 @@
+import type { CommandActivity } from '../../compute/execution.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { type AppAddress, type HealthResult, HOSTS } from './health.ts'
+import { OtherPorts } from './other-ports.ts'
+import { RetryDelays } from './retry-delays.ts'
 
 type Hosts = readonly AppAddress['host'][]
 
@@ -7,50 +10,62 @@ type Hosts = readonly AppAddress['host'][]
 export interface HealthTiming {
   /** For the first successful response. */
   readonly limitMs: number
-  /** Before ports other than the one in PORT are searched. */
-  readonly portGraceMs: number
-  /** For which an app must respond elsewhere, without listening on PORT, before the search takes that port. */
+  /** For which an app must have printed nothing and hardly used a processor before a port other than PORT counts. */
+  readonly quietMs: number
+  /** After its start when such a port counts in any case. */
   readonly otherPortMs: number
+  /** Between requests to PORT while the app responds elsewhere. */
+  readonly followMs: number
 }
 
 /** Default time limits. */
-export const HEALTH_TIMING: HealthTiming = { limitMs: 60_000, portGraceMs: 400, otherPortMs: 600 }
-
-/** Delays between checks, in milliseconds. The first are short, for apps that start at once. */
-const FIRST_DELAYS_MS = [5, 10, 10, 20, 20, 40, 40, 80]
-const PAUSE_MS = 100
+export const HEALTH_TIMING: HealthTiming = {
+  limitMs: 60_000,
+  quietMs: 2000,
+  otherPortMs: 15_000,
+  followMs: 500,
+}
 
 /** Time limit of a response, in milliseconds. Development servers build at the first request. */
 const RESPONSE_MS = 30_000
 
 /** Milliseconds between look-ups of the app's ports. */
-const PORT_POLL_MS = 200
+const LOOK_MS = 200
 
-/** Factor by which `otherPortMs` grows if the only response is a 404. */
-const NO_PAGE_FACTOR = 5
+/** Responses with a status of 500 and above after which that is reported. */
+const REPORTED_AFTER = 3
 
 /** The options of a `HealthSearch`. */
 interface HealthSearchOptions {
   /** The port assigned to the app. */
   assignedPort: number
-  /** Returns the addresses on which its processes listen; null if they cannot be seen. */
-  listening(): Promise<readonly AppAddress[] | null>
+  /** Whether the app can respond on no other port. */
+  isOnlyPort: boolean
+  /** Returns what the app's processes do. */
+  activity(): Promise<CommandActivity>
+  /** Returns the milliseconds since the app printed something last, or since its start. */
+  sinceOutput(): number
   check(port: number, hosts: Hosts, timeoutMs: number, signal: AbortSignal): Promise<HealthResult>
   path: string
   timing: HealthTiming
   /** Called once, as soon as the app is seen to listen. */
   onListening(): void
+  /** Called once for each status of 500 and above that the app responds with repeatedly. */
+  onUnhealthy(status: number, port: number): void
 }
 
-/** Finds the port on which an app responds: the assigned one, or one that it listens on instead. */
+/**
+ * Finds the port on which an app responds: the assigned one, whenever it opens, or one that it listens on instead if
+ * nothing better is to be expected.
+ */
 export class HealthSearch {
   readonly #options: HealthSearchOptions
   readonly #began = performance.now()
-  /** Time of the first response by port, for ports other than the assigned one. */
-  readonly #others = new Map<number, number>()
-  #lookedAt = 0
   #hasListened = false
+  #hasDebugger = false
   #last: { port: number; result: HealthResult } | null = null
+  #unhealthy = 0
+  readonly #reported = new Set<number>()
 
   constructor(options: HealthSearchOptions) {
     this.#options = options
@@ -61,17 +76,54 @@ export class HealthSearch {
    * the signal aborts.
    */
   async run(signal: AbortSignal): Promise<AppAddress | string> {
-    const { assignedPort, timing } = this.#options
-    for (let round = 0; !signal.aborted; round += 1) {
-      const result = await this.#checkAssignedPort(signal)
-      const found = this.#addressIfHealthy(assignedPort, result)
-      if (found !== null) return found
-      const other = result.kind === 'refused' ? await this.#checkOtherPorts(signal) : null
-      if (other !== null) return other
-      if (this.#elapsed() >= timing.limitMs) break
-      await pause(FIRST_DELAYS_MS[round] ?? PAUSE_MS, signal)
+    const { assignedPort, isOnlyPort, timing } = this.#options
+    const delays = new RetryDelays()
+    const ended = new AbortController()
+    const others = this.#otherPorts(AbortSignal.any([signal, ended.signal]))
+    let lookedAt = 0
+    try {
+      while (!signal.aborted) {
+        const timeoutMs = Math.max(1, Math.min(timing.limitMs - this.#elapsed(), RESPONSE_MS))
+        const result = this.#record(assignedPort, await this.#checkAssignedPort(timeoutMs, signal))
+        if (isHealthy(result)) return { host: result.host, port: assignedPort }
+        if (result.kind === 'refused' && !isOnlyPort && this.#elapsed() - lookedAt >= LOOK_MS) {
+          lookedAt = this.#elapsed()
+          const activity = await this.#options.activity()
+          this.#hasDebugger = activity.listening?.some(({ isDebugger }) => isDebugger) ?? false
+          const other = others.look(activity, assignedPort)
+          if (other !== null) return other
+        }
+        if (this.#elapsed() >= timing.limitMs) break
+        const left = Math.max(0, timing.limitMs - this.#elapsed())
+        await pause(Math.min(delays.next(result.kind !== 'refused'), left), signal)
+      }
+      return this.#explain()
+    } finally {
+      ended.abort()
     }
-    return this.#explain()
+  }
+
+  /** Resolves with the assigned port's address as soon as the app responds there too; null if the signal aborts. */
+  async follow(signal: AbortSignal): Promise<AppAddress | null> {
+    const { assignedPort, timing } = this.#options
+    const delays = new RetryDelays()
+    while (!signal.aborted) {
+      const result = await this.#checkAssignedPort(RESPONSE_MS, signal)
+      if (isHealthy(result)) return { host: result.host, port: assignedPort }
+      await pause(result.kind === 'refused' ? timing.followMs : delays.next(true), signal)
+    }
+    return null
+  }
+
+  #otherPorts(signal: AbortSignal): OtherPorts {
+    const { timing, sinceOutput } = this.#options
+    return new OtherPorts({
+      quietMs: timing.quietMs,
+      latestMs: timing.otherPortMs,
+      check: async (port, hosts, timeoutMs) =>
+        this.#record(port, await this.#options.check(port, hosts, timeoutMs, signal)),
+      times: () => ({ sinceStart: this.#elapsed(), sinceOutput: sinceOutput() }),
+    })
   }
 
   #elapsed(): number {
@@ -82,30 +134,28 @@ export class HealthSearch {
    * Checks the assigned port. Ignores another program's response: the port may be the app's on one address and that
    * program's on the other. Accepts any response if sockets cannot be seen.
    */
-  async #checkAssignedPort(signal: AbortSignal): Promise<HealthResult> {
-    const { assignedPort } = this.#options
-    const result = await this.#check(assignedPort, HOSTS, signal)
-    const listening = result.kind === 'refused' ? null : await this.#options.listening()
-    if (result.kind === 'refused' || listening === null) return this.#record(assignedPort, result)
-    const hosts = hostsOf(listening, assignedPort)
+  async #checkAssignedPort(timeoutMs: number, signal: AbortSignal): Promise<HealthResult> {
+    const { assignedPort, check } = this.#options
+    const result = await check(assignedPort, HOSTS, timeoutMs, signal)
+    if (result.kind === 'refused') return result
+    const { listening } = await this.#options.activity()
+    if (listening === null) return result
+    const hosts = listening.filter(({ port }) => port === assignedPort).map(({ host }) => host)
     // One that ends during the check listens no more.
     if (result.kind === 'silent') this.#noteListening()
-    if (hosts.length === 0) return this.#record(assignedPort, { kind: 'refused' })
-    if (result.kind === 'silent' || hosts.includes(result.host)) return this.#record(assignedPort, result)
-    return this.#record(assignedPort, await this.#check(assignedPort, hosts, signal))
-  }
-
-  #check(port: number, hosts: Hosts, signal: AbortSignal): Promise<HealthResult> {
-    const left = Math.max(1, this.#options.timing.limitMs - this.#elapsed())
-    return this.#options.check(port, hosts, Math.min(left, RESPONSE_MS), signal)
+    if (hosts.length === 0) return { kind: 'refused' }
+    if (result.kind === 'silent' || hosts.includes(result.host)) return result
+    return check(assignedPort, hosts, timeoutMs, signal)
   }
 
   #record(port: number, result: HealthResult): HealthResult {
-    if (result.kind !== 'refused') this.#noteListening()
+    if (result.kind === 'responded' && result.isInspector) this.#hasDebugger = true
+    if (result.kind === 'refused' || (result.kind === 'responded' && result.isInspector)) return result
+    this.#noteListening()
     // The time limit cuts the last check short, so an earlier response is more informative than its silence.
-    const isInformative =
-      result.kind === 'responded' || (result.kind === 'silent' && this.#last?.result.kind !== 'responded')
-    if (isInformative || this.#last === null) this.#last = { port, result }
+    const isInformative = result.kind === 'responded' || this.#last?.result.kind !== 'responded'
+    if (isInformative) this.#last = { port, result }
+    if (result.kind === 'responded' && result.status >= 500) this.#noteUnhealthy(result.status, port)
     return result
   }
 
@@ -114,46 +164,34 @@ export class HealthSearch {
     this.#hasListened = true
   }
 
-  #addressIfHealthy(port: number, result: HealthResult): AppAddress | null {
-    return result.kind === 'responded' && result.status < 500 ? { host: result.host, port } : null
-  }
-
-  async #checkOtherPorts(signal: AbortSignal): Promise<AppAddress | null> {
-    const { assignedPort, timing } = this.#options
-    const now = this.#elapsed()
-    if (now < timing.portGraceMs || now - this.#lookedAt < PORT_POLL_MS) return null
-    this.#lookedAt = now
-    const listening = (await this.#options.listening()) ?? []
-    const ports = [...new Set(listening.map(({ port }) => port))].filter((port) => port !== assignedPort)
-    for (const port of this.#others.keys()) if (!ports.includes(port)) this.#others.delete(port)
-    for (const port of ports) {
-      const result = this.#record(port, await this.#check(port, hostsOf(listening, port), signal))
-      const found = this.#addressIfHealthy(port, result)
-      if (found === null || result.kind !== 'responded') continue
-      const since = this.#others.get(port) ?? now
-      this.#others.set(port, since)
-      const wait = result.status < 400 ? timing.otherPortMs : timing.otherPortMs * NO_PAGE_FACTOR
-      if (now - since >= wait) return found
-    }
-    return null
+  #noteUnhealthy(status: number, port: number): void {
+    this.#unhealthy += 1
+    if (this.#unhealthy < REPORTED_AFTER || this.#reported.has(status)) return
+    this.#reported.add(status)
+    this.#options.onUnhealthy(status, port)
   }
 
   #explain(): string {
     const { assignedPort, path, timing } = this.#options
     const limit = `within ${timing.limitMs / 1000} s`
-    const { port, result } = this.#last ?? { port: assignedPort, result: { kind: 'refused' as const } }
-    if (result.kind === 'refused') {
-      return `The app did not listen on a port ${limit}. It must listen on the port in the variable PORT (here ${assignedPort}) on 127.0.0.1.`
+    if (this.#last === null) {
+      const besides = this.#hasDebugger ? ', except one for a debugger' : ''
+      return `The app did not listen on a port ${limit}${besides}. It must listen on the port in the variable PORT (here ${assignedPort}) on 127.0.0.1. ${WORKER}`
     }
-    if (result.kind === 'silent') {
+    const { port, result } = this.#last
+    if (result.kind !== 'responded') {
       return `The app listens on port ${port} but sent no HTTP response to GET ${path} ${limit}.`
     }
     return `The app answered GET ${path} with status ${result.status}; it must be under 500 ${limit}. Set "health" in berth.json to a path that is.`
   }
 }
 
-const hostsOf = (addresses: readonly AppAddress[], port: number): Hosts =>
-  addresses.filter((address) => address.port === port).map(({ host }) => host)
+/** What helps a program that has no port on purpose. */
+const WORKER =
+  'A worker, which answers no requests, can run beside an app that does: "start": "node worker.js & exec node server.js" in berth.json. Or let it listen on that port and answer anything.'
+
+const isHealthy = (result: HealthResult): result is Extract<HealthResult, { kind: 'responded' }> =>
+  result.kind === 'responded' && result.status < 500
 
 /** Resolves after `ms` milliseconds, or when the signal aborts. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -3,7 +3,9 @@ import type { Execution } from '../../compute/execution.ts'
 import type { RefusalCollector } from '../../compute/outbound-control.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
+import { type Clock, toIso } from '../../runtime/clock.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
+import { once } from '../../runtime/once.ts'
 import { type AppAddress, checkHealth } from './health.ts'
 import { HealthSearch, type HealthTiming } from './health-search.ts'
 import type { AppLog } from './log/log.ts'
@@ -58,6 +60,7 @@ export interface ProcessOptions {
   program: AppProgram
   port: AppPort
   log: AppLog
+  clock: Clock
   timing: HealthTiming
 }
 
@@ -68,6 +71,10 @@ export class AppProcess {
   readonly #refusals: RefusalCollector
   readonly #execution: Execution
   readonly #ended = new AbortController()
+  readonly #search: HealthSearch
+  #printedAt = performance.now()
+  #hasListened = false
+  #onChecked = (): void => {}
   /** Resolves when the process and everything it started have ended and the output is logged. Never rejects. */
   readonly exited: Promise<ProcessEnd>
 
@@ -90,8 +97,12 @@ export class AppProcess {
       timeoutMs: null,
       owner,
       background: 'ends',
-      onOutput: (stream, data) => this.#output.write(stream, data),
+      onOutput: (stream, data) => {
+        this.#printedAt = performance.now()
+        return this.#output.write(stream, data)
+      },
     })
+    this.#search = this.#newSearch()
     this.#refusals = noteRefusals(sandbox, log)
     this.exited = this.#waitForExit()
   }
@@ -114,40 +125,61 @@ export class AppProcess {
    * reason
    */
   async waitUntilHealthy(signal: AbortSignal, onChecked: () => void = () => {}): Promise<AppAddress> {
-    const { sandbox, program, timing } = this.#options
-    let hasListened = false
-    let isReported = false
-    const report = (): void => {
-      if (!isReported) onChecked()
-      isReported = true
-    }
-    const soon = setTimeout(() => this.whenEnded || report(), STARTED_MS)
-    const search = new HealthSearch({
-      assignedPort: this.port,
-      listening: () => this.#execution.listening(),
-      check: (port, hosts, timeoutMs, signal) =>
-        checkHealth(sandbox, port, hosts, program.health, timeoutMs, signal),
-      path: program.health,
-      timing,
-      onListening() {
-        hasListened = true
-        report()
-      },
-    })
-    const found = await search
+    this.#onChecked = once(onChecked)
+    const soon = setTimeout(() => this.whenEnded || this.#onChecked(), STARTED_MS)
+    const found = await this.#search
       .run(AbortSignal.any([signal, this.#ended.signal]))
       .finally(() => clearTimeout(soon))
     signal.throwIfAborted()
     if (typeof found === 'object') return found
     if (!this.whenEnded) throw new AppFailure(found, this.#output.last)
     const end = await this.exited
-    throw new AppFailure(`The app did not start: ${end.reason}`, this.#output.last, end, !hasListened)
+    throw new AppFailure(`The app did not start: ${end.reason}`, this.#output.last, end, !this.#hasListened)
+  }
+
+  /**
+   * Resolves with the address of the assigned port as soon as an app that responds on another one responds there too;
+   * null if it ends before.
+   */
+  waitForAssignedPort(): Promise<AppAddress | null> {
+    return this.#search.follow(this.#ended.signal)
+  }
+
+  /** Reports whether its processes listen on other ports than the assigned one. */
+  async hasOtherPorts(): Promise<boolean> {
+    const { listening } = await this.#execution.activity()
+    return listening?.some(({ port }) => port !== this.port) ?? true
   }
 
   /** Sends SIGTERM, and SIGKILL after `graceMs` milliseconds. Resolves when the process has ended. */
   async end(graceMs: number): Promise<void> {
     this.#execution.cancel(graceMs)
     await this.exited
+  }
+
+  #newSearch(): HealthSearch {
+    const { sandbox, program, timing, log, clock } = this.#options
+    const { health: path } = program
+    return new HealthSearch({
+      assignedPort: this.port,
+      isOnlyPort: program.port !== null,
+      activity: () => this.#execution.activity(),
+      sinceOutput: () => performance.now() - this.#printedAt,
+      check: (port, hosts, timeoutMs, signal) => checkHealth(sandbox, port, hosts, path, timeoutMs, signal),
+      path,
+      timing,
+      onListening: () => {
+        this.#hasListened = true
+        this.#onChecked()
+      },
+      onUnhealthy(status, port) {
+        const since = toIso(clock.now())
+        log.append(
+          'berth',
+          `The app answers GET ${path} on port ${port} with status ${status} since ${since}. It is up when that is under 500, within ${timing.limitMs / 1000} s of its start. berth asks less often from now on.`,
+        )
+      },
+    })
   }
 
   /** Resolves to why the process ended, when it has and nothing of it is kept any more. */

@@ -14,7 +14,8 @@ const IGNORES_PORT =
 export interface RunningProcess {
   readonly process: AppProcess
   readonly program: AppProgram
-  readonly address: AppAddress
+  /** Another one if an app that ignored PORT responds there after all. */
+  address: AppAddress
 }
 
 /** Starts and ends the processes of one app, and tracks each until it is gone. */
@@ -70,9 +71,12 @@ export class AppProcesses {
   }
 
   async #start(program: AppProgram, signal: AbortSignal): Promise<AppProcess> {
-    const { owner, sandbox, cwd, ports, log } = this.#options
+    const { owner, sandbox, cwd, ports, log, clock } = this.#options
     const port = await (program.port === null ? ports.reserve(sandbox) : ports.claim(sandbox, program.port))
-    const options: ProcessOptions = { owner, sandbox, cwd, program, port, log, timing: this.#timing }
+    const options: ProcessOptions = {
+      ...{ owner, sandbox, cwd, program, port, log, clock },
+      timing: this.#timing,
+    }
     try {
       signal.throwIfAborted()
       const process = new AppProcess(options)

@@ -72,9 +72,9 @@ export class AppSupervisor {
 
   /**
    * Replaces the running version. The new one starts beside it and takes over when it responds; then the old one is
-   * ended, once `drained` has resolved or after 10 s. If the new one does not respond, the old one stays. An app with
-   * a fixed port cannot run twice: the old one is ended first, and started again if the new one fails. So is an old one
-   * that turns out to hold the port that the new one wants in place of PORT.
+   * ended, once `drained` has resolved or after 10 s. If the new one does not respond, the old one stays. An app that
+   * responds on a port of its own cannot run twice: the old one is ended first, and started again if the new one fails.
+   * So is an old one that turns out to hold another port that the new one needs.
    *
    * @param beforeFallback called before the old one is started again
    * @param withdrawn ends the new one if aborted before it responds. The old one goes on as after a failure
@@ -123,19 +123,17 @@ export class AppSupervisor {
     // A version that is tried a second time has been reported.
     const reportOnce = once(() => onChecked?.())
     const old = this.#running
-    let inTheWay = old !== null && program.port !== null && old.process.port === program.port
+    let inTheWay = old !== null && holdsPortOf(old, program)
     if (old === null || inTheWay) this.#setState({ kind: 'starting' })
     if (old !== null && inTheWay) await this.#endFirst(old)
     this.#replaced = inTheWay ? null : old
     try {
       const ends = withdrawn === undefined ? signal : AbortSignal.any([signal, withdrawn])
       const next = await this.#processes.launch(program, ends, reportOnce).catch(async (error: unknown) => {
-        if (old === null || inTheWay || ends.aborted || !holdsPortOf(old, error)) throw error
+        if (old === null || inTheWay || ends.aborted || !(await holdsPortWanted(old, error))) throw error
         inTheWay = true
         this.#replaced = null
-        this.#log(
-          `Port ${old.address.port} is held by the version before, so that is ended first. An app that listens on the port in the variable PORT is replaced without a gap.`,
-        )
+        this.#log('The version before holds a port that this one needs too, so that is ended first.')
         this.#setState({ kind: 'starting' })
         await this.#endFirst(old)
         return this.#processes.launch(program, ends, reportOnce)
@@ -158,7 +156,13 @@ export class AppSupervisor {
   /** Ends the version that runs, before another one starts. */
   async #endFirst(old: RunningProcess): Promise<void> {
     this.#running = null
-    await old.process.end(this.#timing.graceMs)
+    const { process, address } = old
+    if (address.port !== process.port) {
+      this.#log(
+        `Port ${address.port} is held by the version before, so that is ended first. An app that listens on the port in the variable PORT is replaced without a gap.`,
+      )
+    }
+    await process.end(this.#timing.graceMs)
   }
 
   /** After a failed start, keeps or restarts the version that ran before. */
@@ -193,6 +197,16 @@ export class AppSupervisor {
     this.#crash = null
     this.#setState({ kind: 'healthy', ...next.address })
     void next.process.exited.then((end) => this.#handleCrash(next, end))
+    if (next.address.port !== next.process.port) void this.#follow(next)
+  }
+
+  /** Passes requests to the port in PORT as soon as an app that responds on another one responds there too. */
+  async #follow(running: RunningProcess): Promise<void> {
+    const address = await running.process.waitForAssignedPort()
+    if (address === null || this.#running !== running) return
+    this.#log(`Answers on port ${address.port} now, the one in the variable PORT.`)
+    running.address = address
+    this.#setState({ kind: 'healthy', ...address })
   }
 
   #handleCrash(running: RunningProcess, end: ProcessEnd): void {
@@ -304,14 +318,21 @@ export class AppSupervisor {
 const summaryOf = (error: unknown): string => (error instanceof AppFailure ? error.summary : messageOf(error))
 
 /** Matches what programs print whose port is taken. */
-const PORT_TAKEN = /EADDRINUSE|address (?:is )?already in use/i
+const PORT_TAKEN = /EADDRINUSE|address (?:is )?already in use|port \d+ (?:is |was )?(?:already )?in use/i
 
-/** Reports whether a version failed because the one that runs holds its port: both ignore PORT. */
-const holdsPortOf = ({ process, address }: RunningProcess, error: unknown): boolean =>
-  address.port !== process.port &&
+/**
+ * Reports whether a running version has a port that another one needs: a fixed one, or one that it listens on in place of
+ * the one in PORT.
+ */
+const holdsPortOf = ({ process, address }: RunningProcess, next: AppProgram): boolean =>
+  process.port === next.port || address.port !== process.port
+
+/** Reports whether a version failed because the one that runs holds a port besides the one in PORT, as for metrics. */
+const holdsPortWanted = async ({ process }: RunningProcess, error: unknown): Promise<boolean> =>
   error instanceof AppFailure &&
   error.end !== null &&
-  error.log.some((line) => PORT_TAKEN.test(line))
+  error.log.some((line) => PORT_TAKEN.test(line)) &&
+  (await process.hasOtherPorts())
 
 /** Returns how the process of a failed start ended, or what failed instead. */
 const endOf = (error: unknown): ProcessEnd =>

@@ -10,6 +10,7 @@ import type { Execution } from '../../../src/compute/execution.ts'
 import type { Sandbox } from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { BufferedWriter } from '../../../src/hosting/sites/buffered-writer.ts'
+import { freePort } from '../../support/ports.ts'
 import { Bench, run, SELF, type Subject, until } from '../bench.ts'
 import { sharedServer } from './shared-server.ts'
 
@@ -88,10 +89,12 @@ export function portTests(name: Subject): void {
       ['::', ['127.0.0.1', '::1']],
     ])('of a server on %s are found', async (hostname, hosts) => {
       const { execution, port } = await listen(name, server(), hostname)
-      expect(await execution.listening()).toEqual(hosts.map((host) => ({ host, port }) as LoopbackAddress))
+      expect((await execution.activity()).listening).toEqual(
+        hosts.map((host) => ({ host, port }) as LoopbackAddress),
+      )
       execution.cancel(0)
       await execution.exit
-      expect(await execution.listening()).toEqual([])
+      expect((await execution.activity()).listening).toEqual([])
     })
 
     test('are those of the command’s own processes, children in other sessions too', async () => {
@@ -99,9 +102,11 @@ export function portTests(name: Subject): void {
       const first = await listen(name, sandbox, '127.0.0.1', 'setsid -w')
       const second = await listen(name, sandbox, '127.0.0.1')
       const idle = begin(sandbox, 'sleep 300').execution
-      expect(await first.execution.listening()).toEqual([{ host: '127.0.0.1', port: first.port }])
-      expect(await second.execution.listening()).toEqual([{ host: '127.0.0.1', port: second.port }])
-      expect(await idle.listening()).toEqual([])
+      expect((await first.execution.activity()).listening).toEqual([{ host: '127.0.0.1', port: first.port }])
+      expect((await second.execution.activity()).listening).toEqual([
+        { host: '127.0.0.1', port: second.port },
+      ])
+      expect((await idle.activity()).listening).toEqual([])
     })
 
     test('are dialed: bytes pass both ways, whatever the size, until either side closes', async () => {
@@ -149,9 +154,39 @@ while True:
       await expect(dialed(sandbox, port)).rejects.toBeInstanceOf(ComputeError)
     })
 
+    test('that are for a debugger, as the variables of a process say, are marked', async () => {
+      const port = freePort()
+      const script = `import socket, time
+sockets = [socket.create_server(("127.0.0.1", port)) for port in (${port}, 0)]
+print(sockets[1].getsockname()[1], flush=True); time.sleep(300)`
+      const { execution, output } = begin(
+        server(),
+        `JAVA_TOOL_OPTIONS=-agentlib:jdwp=transport=dt_socket,server=y,address=*:${port} python3 -c '${script}'`,
+      )
+      await until('it listens', () => output.text.endsWith('\n'))
+      const { listening } = await execution.activity()
+      expect(listening).toContainEqual({ host: '127.0.0.1', port, isDebugger: true })
+      expect(listening).toContainEqual({ host: '127.0.0.1', port: Number(output.text) })
+      execution.cancel(0)
+      await execution.exit
+    })
+
+    test('are listed with the processor time of the processes and of their ended children', async () => {
+      const work = 'n=0; while [ $n -lt 50000 ]; do n=$((n+1)); done'
+      const { execution, output } = begin(server(), `sh -c '${work}'; echo done; sleep 300`)
+      await until('the work', () => output.text === 'done\n')
+      const { cpuMs } = await execution.activity()
+      expect(cpuMs).toBeGreaterThan(10)
+      await Bun.sleep(100)
+      expect((await execution.activity()).cpuMs - cpuMs).toBeLessThan(50)
+      execution.cancel(0)
+      await execution.exit
+      expect(await execution.activity()).toEqual({ listening: [], cpuMs: 0 })
+    })
+
     test('that cannot be reached on 127.0.0.1 are left out', async () => {
       const { execution } = await listen(name, server(), '127.0.0.2')
-      expect(await execution.listening()).toEqual([])
+      expect((await execution.activity()).listening).toEqual([])
     })
   })
 }
@@ -171,7 +206,7 @@ export function machinePortTests(name: Isolation): void {
       const script = `import socket, time; s = socket.socket(socket.AF_INET6); s.setsockopt(41, 26, 1); s.bind(("::", ${port})); s.listen(); print("up", flush=True); time.sleep(300)`
       const { execution, output } = begin(sandbox, `python3 -c '${script}'`)
       await until('it listens', () => output.text === 'up\n')
-      expect(await execution.listening()).toEqual([{ host: '::1', port }])
+      expect((await execution.activity()).listening).toEqual([{ host: '::1', port }])
     })
   })
 }

@@ -20,7 +20,12 @@ import { MovedClock } from '../../support/clock.ts'
 const TIER = await strongest()
 
 /** Real time, cut short where a test waits for a limit. */
-export const QUICK: Partial<SupervisorTiming> = { limitMs: 10_000, portGraceMs: 50, otherPortMs: 100 }
+export const QUICK: Partial<SupervisorTiming> = {
+  limitMs: 10_000,
+  quietMs: 200,
+  otherPortMs: 5000,
+  followMs: 50,
+}
 
 /** A server with a workspace, and all that apps on it need; leaves nothing behind. */
 export class World implements AsyncDisposable {

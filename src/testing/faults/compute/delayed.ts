@@ -1,5 +1,11 @@
-import type { LoopbackAddress } from '../../../compute/dialed-connection.ts'
-import type { ExecExit, Execution, TerminalExecution, TerminalSize } from '../../../compute/execution.ts'
+import {
+  type CommandActivity,
+  type ExecExit,
+  type Execution,
+  NO_ACTIVITY,
+  type TerminalExecution,
+  type TerminalSize,
+} from '../../../compute/execution.ts'
 
 /** How a command ends that was cancelled before it began: as by SIGTERM. */
 const CANCELLED: ExecExit = { exitCode: 143, timedOut: false, truncated: false }
@@ -41,8 +47,8 @@ export class DelayedExecution<Begun extends Execution = Execution> implements Ex
     this.#cancelled.resolve(CANCELLED)
   }
 
-  async listening(): Promise<readonly LoopbackAddress[] | null> {
-    return this.#begun === null ? [] : this.#begun.listening()
+  async activity(): Promise<CommandActivity> {
+    return this.#begun === null ? NO_ACTIVITY : this.#begun.activity()
   }
 }
 
