@@ -20,6 +20,8 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
   const hasApps = (): boolean => state.hasApps()
   const hasUnfinishedBuilds = (): boolean => state.hasUnfinishedBuilds()
   return [
+    // First, while the compute driver is selected: their callers wait from the ready line on.
+    apps.service('ports of sites', ports, { recover: hasApps }),
     { name: 'the compute driver', recover: () => boundary.driverSelected.then(() => {}) },
     { name: 'metering', recover: async () => metering.recover() },
     { name: 'signing in', stop: () => signIn.stop() },
@@ -28,7 +30,7 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
     apps.service('unfinished pushes', unfinishedPushes, { recover: () => state.hasUnfinishedPushes() }),
     // Services above this line stop only after open requests have ended.
     { name: 'open requests', stop: boundary.requestsEnded },
-    apps.service('sites', sites, { start: hasApps }),
+    apps.service('sites', sites),
     builds.service('build logs', (service) => ({ stop: () => service.close() })),
     { name: 'servers', start: () => servers.recover(), stop: () => servers.shutDown() },
     terminals.service('terminals', (service) => service),
@@ -56,12 +58,16 @@ const unfinishedPushes = ({ projects, deployments }: Apps): Lifecycle => ({
 type Apps = Awaited<ReturnType<Services['lazy']['apps']['get']>>
 
 /** Opens the sites, at which callers wait until the apps run again. */
-const sites = ({ hosting, projects, deployments, route }: Apps): Lifecycle => ({
-  async start() {
+const ports = ({ hosting, projects, deployments }: Apps): Lifecycle => ({
+  async recover() {
     hosting.claimPorts()
     await Promise.all([projects.apps.exposeAll(), deployments.open()])
     await hosting.removeStaleLogs()
   },
+})
+
+/** Closes the sites when nothing runs anymore that a caller could wait for. */
+const sites = ({ hosting, route }: Apps): Lifecycle => ({
   async stop() {
     await hosting.close()
     route(null)

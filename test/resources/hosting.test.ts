@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { archiveOf, created, logged, ready, settled, shown } from '../support/projects.ts'
@@ -189,4 +192,54 @@ test('code that comes does not replace a folder that somebody else has made', as
   expect(body.content).toBe('precious')
   // A blank project takes the code that lies there.
   expect((await created(berth, serverId, { name: 'mine' })).slug).toBe('mine')
+})
+
+test('at the ports of projects and deployments callers wait for the apps, from the ready line on', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'berth-ports-'))
+  try {
+    const first = await testBerth({ dataDir })
+    const serverId = await first.server()
+    const urls: string[] = []
+    for (const name of ['one', 'two', 'three']) {
+      const source = await archiveOf({ 'index.ts': app() })
+      const project = await ready(first, serverId, { name, visibility: 'public', source, env: { V: name } })
+      urls.push(String(project.url))
+    }
+    await first.call('PUT', `/servers/${serverId}/files`, { path: 'index.html', content: 'page' })
+    urls.push((await first.call('POST', `/servers/${serverId}/deployments`)).body.url)
+    await first.stop()
+    await using again = await testBerth({ dataDir })
+    expect(await Promise.all(urls.map(textOf))).toEqual(['v=one', 'v=two', 'v=three', 'page'])
+    expect((await again.call('GET', '/projects')).body.projects).toHaveLength(3)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
+
+test('connections to a project that send nothing, or half a head, are closed within seconds', async () => {
+  const source = await archiveOf({ 'index.html': 'page' })
+  const { url } = await ready(berth, await berth.server(), { visibility: 'public', source })
+  const { port } = new URL(String(url))
+  const closed = async (sent: string): Promise<string> => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let text = ''
+    await Bun.connect({
+      hostname: '127.0.0.1',
+      port: Number(port),
+      socket: {
+        open: (socket) => void socket.write(sent),
+        data: (_, chunk) => {
+          text += chunk.toString('latin1')
+        },
+        close: () => resolve(),
+      },
+    })
+    await promise
+    return text.split('\r\n', 1)[0] ?? ''
+  }
+  const whole = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  const began = performance.now()
+  const lines = await Promise.all([closed(''), closed('GET / HT'), closed(whole)])
+  expect(lines).toEqual(['', 'HTTP/1.1 408 Request Timeout', 'HTTP/1.1 200 OK'])
+  expect(performance.now() - began).toBeLessThan(30_000)
 })

@@ -32,7 +32,7 @@ export interface GatewayTimes {
 export const TIMES: GatewayTimes = {
   waitMs: 5_000,
   retryMs: 50,
-  headMs: 60_000,
+  headMs: 10_000,
   crowdedMs: 1_000,
   idleMs: 1_000,
   reservedMs: 500,
