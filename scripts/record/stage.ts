@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Terminal } from '@xterm/headless'
-import { shellQuote } from '../../src/cli/quote.ts'
+import { shellQuote } from '../../src/runtime/shell-quote.ts'
 
 /** What the shell's prompt begins with: a mark that no terminal shows (OSC 133, as shells mark prompts). */
 const PROMPT_MARK = '\u001b]133;A\u0007'

@@ -1,9 +1,9 @@
 import type { Isolation } from '../config/config.ts'
 import type { ReadyInfo } from '../instance/start.ts'
+import { shellQuote } from '../runtime/shell-quote.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { facts, paint } from './output.ts'
 import type { ProcessContext } from './process-context.ts'
-import { shellQuote } from './quote.ts'
 
 /** Says what an isolation does; of bubblewrap without the network, which differs between machines. */
 const ISOLATION_MEANS: Record<Isolation, string> = {
@@ -31,9 +31,15 @@ function isolationMeans({ isolation }: ReadyInfo, { network }: BannerParts): str
   return network === 'own' ? `${means}, and its own network` : `${means}; the network is the machine's`
 }
 
+/** Most ids of kept directories that the banner names. */
+const MOST_KEPT = 3
+
+const keptMeans = (kept: readonly string[]): string =>
+  `${kept.slice(0, MOST_KEPT).join(', ')}${kept.length > MOST_KEPT ? ` and ${kept.length - MOST_KEPT} more` : ''}: directories of servers that the database does not name; see "berth doctor --leaks"`
+
 /** Returns what a person sees when an instance is ready. */
 export function banner(ready: ReadyInfo, { stdout, env, cwd }: ProcessContext, parts: BannerParts): string {
-  const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation } = ready
+  const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation, kept } = ready
   const { stop, log } = parts
   // Commands find it by the working directory.
   const isFound = findDataDirectory(undefined, env, cwd) === data_dir
@@ -47,6 +53,7 @@ export function banner(ready: ReadyInfo, { stdout, env, cwd }: ProcessContext, p
     ['Data', data_dir],
     ['Isolation', `${isolation}: ${isolationMeans(ready, parts)}`],
     ...(log === undefined ? [] : [['Log', log] as const]),
+    ...(kept.length === 0 ? [] : [['Kept', keptMeans(kept)] as const]),
   ])
   return [
     `${paint(stdout, 'bold', `berth ${version}`)} is ready after ${Math.round(ready.started_in_ms)} ms.\n\n`,

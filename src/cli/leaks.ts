@@ -25,6 +25,7 @@ import { killAll } from '../compute/terminate.ts'
 import { machineNow } from '../runtime/clock.ts'
 import { namesIn } from '../runtime/names-in.ts'
 import { readTextOrNull } from '../runtime/read-text.ts'
+import { shellQuote } from '../runtime/shell-quote.ts'
 import { isInUse } from '../storage/data-directory.ts'
 import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
 import { findAbandonedHeartbeats } from '../storage/heartbeat.ts'
@@ -32,9 +33,9 @@ import type { Print } from './command.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { directoriesHeldBy, realPath } from './instances/directory-lock.ts'
 import { registeredDirectories, removeEntry, staleEntries } from './instances/registry.ts'
+import { findKept, type KeptDirectory, removeKept } from './kept-directories.ts'
 import { count, paint, printable } from './output.ts'
 import type { OutputStream, ProcessContext } from './process-context.ts'
-import { shellQuote } from './quote.ts'
 
 /** Something that an instance has left behind after its end. */
 export interface Leak {
@@ -59,6 +60,10 @@ interface LeakScope extends Pick<ProcessContext, 'env' | 'cwd'> {
 interface LeakOptions {
   data?: string | undefined
   fix: boolean
+  /** The id of the kept directory to remove. */
+  fixKept?: string | undefined
+  /** Asks nobody before it is removed. */
+  yes: boolean
 }
 
 /** The known data directories of this machine. */
@@ -86,22 +91,43 @@ const NOUNS: Record<Leak['kind'], string> = {
   file: 'file',
 }
 
-/** Prints the leaks of ended instances, and removes them with `fix`. Resolves to the exit code. */
+/**
+ * Prints the leaks of ended instances, and removes them with `fix`. Also prints the directories of servers that starts keep,
+ * which are no leaks, and removes the one that `fixKept` names. Resolves to the exit code.
+ */
 export async function reportLeaks(
-  { env, cwd }: ProcessContext,
+  context: ProcessContext,
   print: Print,
-  { data, fix }: LeakOptions,
+  { data, fix, fixKept, yes }: LeakOptions,
 ): Promise<number> {
+  const { env, cwd } = context
   const scope = { data, env, cwd }
+  const lookForKept = (): KeptDirectory[] => findKept(knownDirectories(scope).directories)
+  if (fixKept !== undefined) {
+    const removed = await removeKept(lookForKept(), fixKept, context, { yes })
+    const kept = lookForKept()
+    await print(
+      {
+        ok: true,
+        leaks: [],
+        removed: [{ kind: 'directory', id: removed.path, detail: removed.detail }],
+        kept,
+      },
+      (_, { out }) => `${paint(out, 'green', '✓ removed')} directory ${printable(removed.path)}\n`,
+    )
+    return 0
+  }
   const leaks = findLeaks(scope)
+  const kept = lookForKept()
   const left = fix && leaks.length > 0 ? await removeLeaks(scope) : leaks
   const removed = leaks.filter((leak) => !left.some(({ id }) => id === leak.id))
-  await print({ ok: left.length === 0, leaks: left, removed }, (_, { out }) => {
-    if (leaks.length + left.length === 0) return 'Nothing is left behind.\n'
+  await print({ ok: left.length === 0, leaks: left, removed, kept }, (_, { out }) => {
     return [
+      leaks.length + left.length === 0 ? 'Nothing is left behind.\n' : '',
       ...removed.map((leak) => leakText(out, 'removed', leak)),
       ...left.map((leak) => leakText(out, 'left', leak)),
       left.length > 0 ? summaryText(left.length, fix) : '',
+      ...kept.map((directory) => keptText(out, directory)),
     ].join('')
   })
   return left.length === 0 ? 0 : 1
@@ -112,6 +138,9 @@ function leakText(out: OutputStream, state: 'removed' | 'left', { kind, id, deta
   const remark = state === 'removed' ? '' : `  ${paint(out, 'dim', printable(remedy))}\n`
   return `${sign} ${NOUNS[kind]} ${printable(id)}: ${printable(detail)}\n${remark}`
 }
+
+const keptText = (out: OutputStream, { id, path, detail }: KeptDirectory): string =>
+  `${paint(out, 'yellow', '–')} directory ${printable(path)}: kept, not a leak: ${printable(detail)}\n  ${paint(out, 'dim', `berth doctor --leaks --fix-kept ${printable(id)}`)}\n`
 
 const summaryText = (number: number, tried: boolean): string =>
   tried

@@ -1,10 +1,10 @@
 import { reachLoopbackDirectly } from '../runtime/process-environment.ts'
+import { shellQuote } from '../runtime/shell-quote.ts'
 import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
 import type { ApiKind, ConnectionOptions, InstanceConnection } from './find-instance.ts'
 import type { NameSources } from './names.ts'
 import type { ProcessContext } from './process-context.ts'
-import { shellQuote } from './quote.ts'
 
 /** State that the commands of one invocation share. */
 export interface CliSession {

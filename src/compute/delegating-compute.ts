@@ -1,5 +1,5 @@
 import type { Connection } from '../runtime/connection.ts'
-import type { Compute, Handle, Limits } from './driver.ts'
+import type { Compute, Handle, Limits, Remains } from './driver.ts'
 import type { Sandbox } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
 
@@ -11,6 +11,10 @@ export abstract class DelegatingCompute implements Compute {
     return this.inner.create(serverId)
   }
 
+  keep(handle: Handle): void {
+    this.inner.keep(handle)
+  }
+
   start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
     return this.inner.start(serverId, handle, limits)
   }
@@ -19,16 +23,12 @@ export abstract class DelegatingCompute implements Compute {
     return this.inner.workspace(handle)
   }
 
-  reap(handles: Handle[]): Promise<void> {
-    return this.inner.reap(handles)
+  takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains {
+    return this.inner.takeStock(servers, deleted)
   }
 
   destroy(handle: Handle): Promise<void> {
     return this.inner.destroy(handle)
-  }
-
-  sweep(known: Handle[]): Promise<void> {
-    return this.inner.sweep(known)
   }
 
   isSentFromServer(connection: Connection): Promise<boolean> {

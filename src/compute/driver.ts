@@ -58,10 +58,31 @@ export type Probe =
  */
 export type Handle = { readonly kind: string; readonly [key: string]: unknown }
 
+/**
+ * What earlier berths left, as it was at one moment. Nothing that is made after that moment belongs to it, so a request
+ * can make something while the rest is being removed.
+ */
+export interface Remains {
+  /**
+   * Ids of directories that no server owns and that may hold somebody's files, as after the loss of the database. They
+   * stay.
+   */
+  readonly kept: readonly string[]
+
+  /** Ends all processes that earlier berths left running. */
+  readonly end: () => Promise<void>
+
+  /** Removes the empty directories of servers whose creation a kill interrupted, and unfinished work in those of servers. */
+  readonly remove: () => Promise<void>
+}
+
 /** Runs servers' code and keeps their files. */
 export interface Compute {
-  /** Makes an empty workspace for a new server. */
+  /** Makes an empty workspace for a new server. Until `keep`, it is removed by the next start if it is still empty. */
   create(serverId: string): Promise<Handle>
+
+  /** Makes the files somebody's: from now on only `destroy` removes them. To be called before a caller gets the server. */
+  keep(handle: Handle): void
 
   /** Starts the server's sandbox; resolves when it takes commands. Throws `ComputeError`. */
   start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox>
@@ -69,19 +90,19 @@ export interface Compute {
   /** Returns the server's files, whether it runs or not. */
   workspace(handle: Handle): Workspace
 
-  /** Ends all processes that an earlier berth left running for these servers, or for some that have no record. */
-  reap(handles: Handle[]): Promise<void>
+  /**
+   * Lists what earlier berths left. To be called before anything is made.
+   *
+   * @param servers those that have a record
+   * @param deleted those whose record was deleted, and which may not have been destroyed
+   */
+  takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains
 
   /**
    * Removes everything that belongs to the server, whose sandbox must be stopped. Does nothing if it is already
    * removed.
    */
   destroy(handle: Handle): Promise<void>
-
-  /**
-   * Removes everything that belongs to none of these servers, such as directories whose deletion a crash interrupted.
-   */
-  sweep(known: Handle[]): Promise<void>
 
   /**
    * Reports whether a process on a server, or one that hides who it is, has the other end of a connection to this

@@ -5,6 +5,7 @@ import { sentToken } from '../http/authentication.ts'
 import { pathForLogs } from '../http/secret-path.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Database } from '../storage/database.ts'
+import { isDiskFull, MAKE_ROOM } from '../storage/disk-full.ts'
 
 /**
  * Returns a page in place of a failure's JSON body; null for the body.
@@ -110,7 +111,7 @@ function toBerthError(error: unknown, stateReplaced: boolean): BerthError {
   const temporary = temporaryFailure(error, stateReplaced)
   if (temporary !== null) return new BerthError('service_unavailable', temporary, { cause: error })
   const message = isDiskFull(error)
-    ? "The disk that holds berth's data directory is full. Free space there, then try again."
+    ? `The disk that holds berth's data directory is full. ${MAKE_ROOM} Then try again.`
     : 'An unforeseen fault; the log tells more under this x-request-id.'
   return new BerthError('internal_error', message, { cause: error })
 }
@@ -122,10 +123,4 @@ function temporaryFailure(error: unknown, stateReplaced: boolean): string | null
     return "Another program holds berth's database, berth.db of the data directory, to write. End that, or wait until it is done, then try again."
   }
   return stateReplaced ? 'The state was replaced while this request was under way. Send it again.' : null
-}
-
-/** Reports whether an error of SQLite, the system or a workspace means that the disk is full. */
-function isDiskFull(error: unknown): boolean {
-  const { code, fault } = error as { code?: unknown; fault?: unknown }
-  return code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT' || fault === 'disk_full'
 }

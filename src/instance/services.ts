@@ -125,7 +125,8 @@ export function createServices(dependencies: ServiceDependencies) {
   // credential names, even of a deleted one. Others are random, and need no look.
   const isInScope = (id: string): boolean =>
     repeatable && (keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id))
-  const isTaken = (id: string): boolean => servers.records.find(id) !== undefined || isInScope(id)
+  const isTaken = (id: string): boolean =>
+    servers.records.find(id) !== undefined || servers.lifecycle.kept.includes(id) || isInScope(id)
   const newId = (): string => ids.next('srv', repeatable ? isTaken : undefined)
   const spares = new SpareServers(dependencies.compute, {
     // Ids of a repeatable run follow from its requests only.

@@ -32,7 +32,12 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
     { name: 'open requests', stop: boundary.requestsEnded },
     apps.service('sites', sites),
     builds.service('build logs', (service) => ({ stop: () => service.close() })),
-    { name: 'servers', start: () => servers.recover(), stop: () => servers.shutDown() },
+    {
+      name: 'servers',
+      recover: () => servers.takeStock(),
+      start: () => servers.recover(),
+      stop: () => servers.shutDown(),
+    },
     terminals.service('terminals', (service) => service),
     apps.service('projects and deployments', bringUps, { start: hasApps }),
     builds.service('builds', (service) => service, {

@@ -18,7 +18,9 @@ import type { DataDirectory } from '../storage/data-directory.ts'
 import { SCHEMA, schemaOf } from '../storage/migrate.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import { controlMaker } from './control.ts'
+import { refuseLostDatabase } from './lost-database.ts'
 import { MainPort } from './main-port.ts'
+import { startFailure } from './start-failure.ts'
 import type { InstanceState } from './state.ts'
 import { takeData } from './take-data.ts'
 
@@ -69,6 +71,8 @@ export interface ReadyInfo {
   admin_token: string
   data_dir: string
   isolation: Isolation
+  /** Ids of directories below `servers` that no server of the database owns. They stay until a person removes them. */
+  kept: readonly string[]
   started_in_ms: number
   /** Signs a browser in, once and within the hour: as the keys, a credential. */
   sign_in_url: string
@@ -113,7 +117,7 @@ export async function startBerth(config: Config, dependencies: StartDependencies
     return await start(config, dependencies, onRelease, () => acquired.disposeAsync())
   } catch (error) {
     await acquired.disposeAsync()
-    throw error
+    throw await startFailure(error, config.dataDir)
   }
 }
 
@@ -129,6 +133,7 @@ async function start(
   const plan = await planOf(config)
   const data = await takeData(config, dependencies, onRelease)
   const { dataDirectory } = data
+  await refuseLostDatabase(dataDirectory)
   if (data.clock && config.freeze === null) await clock.begin(data.clock)
 
   // Before most of the modules are loaded: Bun collects garbage when it begins to listen, and there is little yet.
@@ -194,6 +199,12 @@ async function start(
   // While the probe runs, and before a request gets in.
   await instance.generation.recover()
   const selected = await selecting
+  const { kept } = instance.generation.services.servers.lifecycle
+  for (const id of kept) {
+    logger.warn(
+      `no server of the database owns ${dataDirectory.path}/servers/${id}, which is kept; "berth doctor --leaks --fix-kept ${id}" removes it`,
+    )
+  }
   reportSelection(selected, logger)
   for (const note of config.notes) logger.warn(note)
   if (isBlockedByBrowsers(config.port)) {
@@ -201,6 +212,7 @@ async function start(
       `browsers refuse port ${config.port}, and with it the dashboard and sign-in; start berth with another --port.`,
     )
   }
+  instance.sweep()
   openCold(mainPort, responder(instance, config, dependencies))
   onRelease(async () => {
     // Refuses new requests while the commands of open ones are ended, so these get their responses.
@@ -215,10 +227,7 @@ async function start(
   // Fixtures are complete before the ready line.
   if (fixtures) await orStopRequested(opening, dependencies.stopRequested)
   const recovered = opening
-    .then(() => {
-      instance.sweep()
-      return data.removeAbandoned()
-    })
+    .then(() => data.removeAbandoned())
     .catch((error) => logger.error('servers of before could not be brought up again', { error }))
 
   data.keep()
@@ -238,6 +247,7 @@ async function start(
       ...instance.generation.credentials,
       data_dir: dataDirectory.path,
       isolation,
+      kept,
       started_in_ms: Math.round(dependencies.sinceStartMs()),
       sign_in_url: `${baseUrl}${links.issue({ accountId: null }, START_LINK_MS).path}`,
     },

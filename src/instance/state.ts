@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { BerthError, badRequest, StartupError } from '../errors.ts'
 import type { FirstIds } from '../resources/keys/first-account.ts'
 import { type ClockState, toIso } from '../runtime/clock.ts'
@@ -5,7 +7,9 @@ import { messageOf } from '../runtime/error-info.ts'
 import { KeyedMutex } from '../runtime/mutex.ts'
 import { checkState } from '../storage/master-key.ts'
 import { SCHEMA } from '../storage/migrate.ts'
-import { StateSwap } from '../storage/state.ts'
+import { serversIn } from '../storage/owned-servers.ts'
+import { removeTreeAside } from '../storage/remove-tree.ts'
+import { SERVERS, StateSwap } from '../storage/state.ts'
 import type { StateOperations, StateReplacement } from '../testing/api/states.ts'
 import type { StateDiff } from '../testing/snapshots/compare.ts'
 import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'
@@ -111,6 +115,7 @@ export class InstanceState implements StateOperations {
       await this.#replace(async (staging) => {
         const { clock } = await this.#snapshots.copyTo(name, staging, this.#stopping.signal)
         this.#check(staging)
+        await this.#spareKept(name, staging)
         return clock
       })
       // As at a start, requests that need a server wait for it. Fixtures are not applied to a restored state.
@@ -178,9 +183,13 @@ export class InstanceState implements StateOperations {
     return this.#exclusively(() => this.#snapshots.remove(name))
   }
 
-  /** Removes incomplete snapshots of a killed process. */
+  /** Removes incomplete snapshots of a killed process. What is done to snapshots afterwards waits for it. */
   sweep(): void {
-    this.#snapshots.sweep()
+    this.#turns
+      .run(TURN, () => this.#snapshots.sweep())
+      .catch((error) =>
+        this.#dependencies.logger.error('incomplete snapshots could not be removed', { error }),
+      )
   }
 
   /** Ends the generation. @param drained resolves when no request is open any more */
@@ -221,7 +230,7 @@ export class InstanceState implements StateOperations {
     let state: ClockState | undefined
     try {
       state = await fill(swap.staging)
-      swap.ready()
+      swap.ready(this.#kept.map((id) => join(SERVERS, id)))
     } catch (error) {
       await this.#clear(swap)
       throw error
@@ -247,6 +256,33 @@ export class InstanceState implements StateOperations {
       }
     })
     this.#clearing = this.#clear(swap)
+  }
+
+  /** Ids of the directories that no server owns and that stay: they are of no state. */
+  get #kept(): string[] {
+    const { path } = this.#dependencies.dataDirectory
+    return this.#generation.services.servers.lifecycle.kept.filter((id) =>
+      existsSync(join(path, SERVERS, id)),
+    )
+  }
+
+  /**
+   * Removes copies of kept directories from a state that is about to be restored, since the directories themselves stay.
+   *
+   * @throws BerthError 400 if one of them is a server's in that state
+   */
+  async #spareKept(name: string, staging: string): Promise<void> {
+    const kept = this.#kept
+    if (kept.length === 0) return
+    const { path } = this.#dependencies.dataDirectory
+    const owned = serversIn(join(staging, 'berth.db'))
+    const both = kept.find((id) => owned.includes(id))
+    if (both !== undefined) {
+      throw badRequest(
+        `The snapshot "${name}" has the server ${both}, whose directory here no server owns and berth keeps. Move ${join(path, SERVERS, both)} away, or remove it with "berth doctor --leaks --fix-kept ${both}", then restore again.`,
+      )
+    }
+    for (const id of kept) await removeTreeAside(join(staging, SERVERS, id))
   }
 
   /**

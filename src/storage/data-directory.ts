@@ -232,6 +232,7 @@ function notWritable(path: string, error: unknown): StartupError {
   const cause = messageOf(error)
   return new StartupError(
     `The data directory ${path} cannot be written: ${cause}. Mend its permissions or free its disk, or choose another with --data.`,
+    { cause: error },
   )
 }
 

@@ -4,9 +4,10 @@ import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { BUSY_MS, databaseBusy, isBusy } from './busy.ts'
+import { isDiskFull } from './disk-full.ts'
 import { emptyDatabase } from './migrate.ts' with { type: 'macro' }
 import { migrate } from './migrate.ts'
-import { writePrivate } from './private-file.ts'
+import { remove, writePrivate } from './private-file.ts'
 
 /** Made when berth is compiled. */
 const EMPTY_DATABASE = emptyDatabase()
@@ -52,7 +53,7 @@ export function openDatabase(path: string, isEphemeral = false): Database {
     const changes = sqlite.query<{ n: number }, []>('SELECT total_changes() AS n')
     let closed = false
     return {
-      queries: waiting(drizzle(sqlite)),
+      queries: waiting(drizzle(sqlite), sqlite),
       get closed() {
         return closed
       },
@@ -77,22 +78,45 @@ export function openDatabase(path: string, isEphemeral = false): Database {
     const cause = messageOf(error)
     throw new StartupError(
       `The database ${path} cannot be used: ${cause}. See that its directory is writable and its disk has room, or choose another directory with --data.`,
+      { cause: error },
     )
   }
 }
 
 /**
  * Makes transactions lock the file when they begin. One that begins by reading could not wait: if another program
- * writes before it does, its data are old and SQLite aborts it.
+ * writes before it does, its data are old and SQLite aborts it. On a full disk they are tried again with the room of the
+ * write-ahead log; what a transaction does beside queries must bear that.
  */
-function waiting(queries: Queries): Queries {
+function waiting(queries: Queries, sqlite: Sqlite): Queries {
   const begin = queries.transaction.bind(queries)
-  queries.transaction = (work, config) => begin(work, { behavior: 'immediate', ...config })
+  queries.transaction = (work, config) => {
+    const immediate = { behavior: 'immediate', ...config } as const
+    try {
+      return begin(work, immediate)
+    } catch (error) {
+      // What the write-ahead log holds can be moved to the file, which has the room already: the log then begins anew.
+      if (!isDiskFull(error) || sqlite.inTransaction || !movesLog(sqlite)) throw error
+      return begin(work, immediate)
+    }
+  }
   return queries
+}
+
+/** Moves the write-ahead log to the file. Reports whether all of it is there. */
+function movesLog(sqlite: Sqlite): boolean {
+  try {
+    const moved = sqlite.query<{ busy: number; log: number }, []>('PRAGMA wal_checkpoint(RESTART)').get()
+    return moved !== null && moved.busy === 0 && moved.log > 0
+  } catch {
+    return false
+  }
 }
 
 /** Creates an empty database if there is no file or an empty one; atomically, with mode 0600. */
 function makeWhereMissing(path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return
+  // Those of a database that is gone would be applied to this one.
+  for (const suffix of ['-wal', '-shm']) remove(`${path}${suffix}`)
   writePrivate(path, Bun.zstdDecompressSync(Buffer.from(EMPTY_DATABASE, 'base64')))
 }

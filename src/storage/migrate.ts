@@ -21,6 +21,7 @@ import initPhases from './migrations/0015_init_phases.sql' with { type: 'text' }
 import attemptHeaders from './migrations/0016_attempt_headers.sql' with { type: 'text' }
 import serverLastUse from './migrations/0017_server_last_use.sql' with { type: 'text' }
 import unfinishedPushes from './migrations/0018_unfinished_pushes.sql' with { type: 'text' }
+import deletedServers from './migrations/0019_deleted_servers.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -45,6 +46,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   attemptHeaders,
   serverLastUse,
   unfinishedPushes,
+  deletedServers,
 ]
 
 /** The number of the state's schema that this berth writes. */

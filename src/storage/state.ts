@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { writePrivate } from './private-file.ts'
 import { removeTree, removeTreeAside } from './remove-tree.ts'
 
@@ -27,6 +27,9 @@ const BESIDE_STATE: readonly RegExp[] = [
   /^snapshots$/,
   /^swap$/,
 ]
+
+/** The directory of the servers' directories. */
+export const SERVERS = 'servers'
 
 /** Returns the names in a data directory that make up its state. */
 export const stateEntries = (path: string): string[] =>
@@ -61,11 +64,16 @@ export class StateSwap {
     mkdirSync(next, { recursive: true, mode: 0o700 })
   }
 
-  /** Notes that the next state is complete: nothing is put into `staging` any more. */
-  ready(): void {
+  /**
+   * Notes that the next state is complete: nothing is put into `staging` any more.
+   *
+   * @param kept directories below the state, as `servers/ID`, that are of no state: they stay where they are
+   */
+  ready(kept: readonly string[] = []): void {
     const { ready, past } = swapPaths(this.#path)
     mkdirSync(past, { mode: 0o700 })
-    writePrivate(ready, JSON.stringify({ entries: readdirSync(this.staging) }))
+    for (const path of kept) mkdirSync(dirname(join(this.staging, path)), { recursive: true, mode: 0o700 })
+    writePrivate(ready, JSON.stringify({ entries: readdirSync(this.staging), kept }))
   }
 
   /** Swaps the states, once the next is ready. */
@@ -92,7 +100,8 @@ export function finishSwap(path: string): void {
 /** Renames entry by entry; continues an interrupted swap. */
 function swapEntries(path: string): void {
   const { next, past, decided } = swapPaths(path)
-  const { entries } = JSON.parse(readFileSync(decided, 'utf8')) as { entries: string[] }
+  const decision = JSON.parse(readFileSync(decided, 'utf8')) as { entries: string[]; kept?: string[] }
+  const { entries, kept = [] } = decision
   mkdirSync(past, { recursive: true, mode: 0o700 })
   for (const name of stateEntries(path)) {
     // A committed entry that is not waiting has already been moved.
@@ -101,6 +110,9 @@ function swapEntries(path: string): void {
   }
   for (const name of entries) {
     if (existsSync(join(next, name))) renameSync(join(next, name), join(path, name))
+  }
+  for (const name of kept) {
+    if (existsSync(join(past, name))) renameSync(join(past, name), join(path, name))
   }
   rmSync(decided)
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { shellQuote } from '../../src/cli/quote.ts'
+import { shellQuote } from '../../src/runtime/shell-quote.ts'
 import { command as berthCommand } from '../support/serve.ts'
 import { run, type Served, serve, temporaryFolder } from './command.ts'
 import { onTerminal, type Typed } from './terminal.ts'

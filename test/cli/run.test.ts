@@ -9,9 +9,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { shellQuote } from '../../src/cli/quote.ts'
 import { readName, readProcess } from '../../src/compute/find-processes.ts'
 import { markText, ownMark } from '../../src/runtime/process-mark.ts'
+import { shellQuote } from '../../src/runtime/shell-quote.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
 import { type Outcome, run, start, temporaryFolder } from './command.ts'

@@ -92,7 +92,12 @@ export class Bench implements AsyncDisposable {
     // Groups of servers that a killed host ran.
     const others = serversIn(this.dataDir).filter((id) => !this.#ids.has(id))
     if (others.length > 0)
-      await this.driver.reap(others.map((id) => ({ kind: 'local', folder: `servers/${id}` })))
+      await this.driver
+        .takeStock(
+          others.map((id) => ({ kind: 'local', folder: `servers/${id}` })),
+          [],
+        )
+        .end()
     closeSync(this.#lock)
     rmSync(this.dataDir, { recursive: true, force: true })
     if (left.length > 0) throw new Error(`processes left behind: ${left.map(describeProcess).join(', ')}`)

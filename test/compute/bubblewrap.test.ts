@@ -228,6 +228,7 @@ await conformance('bubblewrap', () => {
       for (let round = 0; round < 5; round++) {
         await using bench = new Bench('bubblewrap')
         const { driver } = bench
+        const remains = driver.takeStock([], [])
         const probe = await driver.probe()
         if (!probe.available) throw new Error(probe.reason)
         let isOver = false
@@ -236,7 +237,7 @@ await conformance('bubblewrap', () => {
         })
         looking.catch(() => {})
         while (!isOver) {
-          await Promise.all([driver.reap([]), driver.sweep([])])
+          await Promise.all([remains.end(), remains.remove()])
           await Bun.sleep(0)
         }
         expect(await looking).toMatchObject({ isolation: 'bubblewrap' })

@@ -132,7 +132,7 @@ export function outliveTests(): void {
     expect(halted.processes()).toEqual([])
   })
 
-  test('an inner bwrap whose berth was killed before it was set up is ended by `reap`', async () => {
+  test('an inner bwrap whose berth was killed before it was set up is ended by the next start', async () => {
     await using bench = new Bench('bubblewrap')
     using halted = haltedBwrap(bench.dataDir)
     const args = ['bubblewrap', bench.dataDir, 'true', `${halted.dir}:${TEST_PATH}`]
@@ -145,18 +145,20 @@ export function outliveTests(): void {
     await host.exited
     await until('the outer process to be gone', () => readProcess(outer) === null)
     expect(halted.processes()).toEqual([inner])
-    await driverOn('bubblewrap', bench.dataDir).reap([{ kind: 'local', folder: 'servers/srv_host' }])
+    await driverOn('bubblewrap', bench.dataDir)
+      .takeStock([{ kind: 'local', folder: 'servers/srv_host' }], [])
+      .end()
     expect(halted.processes()).toEqual([])
   })
 
-  test('what outlived its berth without a marker is ended by `reap`, with its sandbox', async () => {
+  test('what outlived its berth without a marker is ended by the next start, with its sandbox', async () => {
     await using bench = new Bench('bubblewrap')
     const handle = await bench.driver.create('srv_a')
     const workspace = join(bench.dataDir, 'servers/srv_a/workspace')
     const survivor = startSurvivor(workspace)
     try {
       await until('both processes inside to run', () => processesIn(bench.dataDir).length === 2)
-      await driverOn('bubblewrap', bench.dataDir).reap([handle])
+      await driverOn('bubblewrap', bench.dataDir).takeStock([handle], []).end()
       expect(processesIn(bench.dataDir)).toEqual([])
     } finally {
       survivor.kill('SIGKILL')

@@ -100,16 +100,16 @@ export class PipedDriver implements ComputeDriver {
     return new RemoteWorkspace({ connect: async () => sandbox, staging: join(dir, 'staging') })
   }
 
-  reap(handles: Handle[]): Promise<void> {
-    return this.local.reap(handles)
+  keep(handle: Handle): void {
+    this.local.keep(handle)
+  }
+
+  takeStock(...stock: Parameters<ComputeDriver['takeStock']>): ReturnType<ComputeDriver['takeStock']> {
+    return this.local.takeStock(...stock)
   }
 
   destroy(handle: Handle): Promise<void> {
     return this.local.destroy(handle)
-  }
-
-  sweep(known: Handle[]): Promise<void> {
-    return this.local.sweep(known)
   }
 
   isSentFromServer(...args: Parameters<ComputeDriver['isSentFromServer']>): Promise<boolean> {

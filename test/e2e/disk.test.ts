@@ -2,7 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { KeyedInfo } from '../support/berth.ts'
 import { call, serve } from '../support/serve.ts'
+
+const control = (info: KeyedInfo, method: string, path: string, body?: object) =>
+  call({ ...info, api_key: info.admin_token }, method, `/_berth${path}`, body)
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-disk-'))
 const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder]).exitCode === 0
@@ -40,6 +44,15 @@ test.skipIf(!mounted)(
       const present = (await call(info, 'GET', '/servers')).body.servers.length
       expect(readdirSync(join(folder, 'data/servers')).length).toBe(present)
 
+      // What is only read needs no room, even when use is due to be charged, and a deletion makes some.
+      await exec('head -c 50000000 /dev/zero >> filler 2>/dev/null')
+      await control(info, 'POST', '/clock', { advance: '1m' })
+      for (const path of ['/servers', `/servers/${server.id}`, '/usage', '/tasks'])
+        expect(await call(info, 'GET', path)).toMatchObject({ status: 200 })
+      const { servers } = (await call(info, 'GET', '/servers')).body
+      const other = servers.find(({ id }: { id: string }) => id !== server.id)
+      if (other) expect(await call(info, 'DELETE', `/servers/${other.id}`)).toMatchObject({ status: 200 })
+
       await exec('rm filler')
       expect((await call(info, 'POST', '/servers')).status).toBe(201)
       expect(
@@ -49,5 +62,21 @@ test.skipIf(!mounted)(
       child.kill('SIGTERM')
       expect(await child.exited).toBe(0)
     }
+  },
+)
+
+test.skipIf(!mounted)(
+  `a start on a full disk says so in one sentence, and how to make room${reason}`,
+  async () => {
+    const filler = join(folder, 'filler')
+    await Bun.spawn([
+      'sh',
+      '-c',
+      `head -c 50000000 /dev/zero > ${filler} 2>/dev/null; truncate -s -16384 ${filler}`,
+    ]).exited
+    const { child, ready } = serve(['--port', '0', '--data', join(folder, 'fresh')])
+    await expect(ready).rejects.toThrow(/^berth: The disk that holds the data directory \S+ is full\. .*\n$/)
+    expect(await child.exited).toBe(1)
+    rmSync(filler)
   },
 )

@@ -1,6 +1,6 @@
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { shellQuote } from '../../src/cli/quote.ts'
+import { shellQuote } from '../../src/runtime/shell-quote.ts'
 import { temporaryFolder } from '../cli/command.ts'
 import { installedPackages } from '../support/packages.ts'
 import { command as berth, cleanEnvironment } from '../support/serve.ts'

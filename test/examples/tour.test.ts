@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { shellQuote } from '../../src/cli/quote.ts'
+import { shellQuote } from '../../src/runtime/shell-quote.ts'
 import { serve, temporaryFolder } from '../cli/command.ts'
 import { page } from '../docs/pages.ts'
 import { cleanEnvironment, command } from '../support/serve.ts'

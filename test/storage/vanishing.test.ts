@@ -61,7 +61,7 @@ describe('what another process removes meanwhile is passed over:', () => {
     const folders = new ServerDirectories(folder)
     const handle = await folders.create('srv_a')
     const left = '.berth-1-0123456789abcdef.tmp'
-    await amidChurn(at('servers/srv_a/staging'), [`${left}/`], () => folders.sweep([handle]))
+    await amidChurn(at('servers/srv_a/staging'), [`${left}/`], () => folders.takeStock([handle]).remove())
   })
 
   test('the folder of snapshots', async () => {

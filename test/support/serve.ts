@@ -15,6 +15,7 @@ export const READY_KEYS = [
   'admin_token',
   'data_dir',
   'isolation',
+  'kept',
   'started_in_ms',
   'sign_in_url',
 ]

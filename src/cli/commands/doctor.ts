@@ -22,16 +22,22 @@ export const doctor = action({
     data: text('DIR', 'data directory to look at [BERTH_DATA]'),
     leaks: flag('look for what instances that were killed have left: processes, ports, directories'),
     fix: flag('with --leaks: remove it'),
+    fixKept: text('ID', 'with --leaks: remove the files of a server that the database does not name'),
+    yes: flag('with --fix-kept: ask nothing', { short: 'y' }),
   },
   help: `
 Exits with 1 only where berth cannot run as it is configured; with --leaks, where something is left behind.
+Files of servers that the database does not name, as after it was lost, are kept: no start and no --fix removes them.
 What belongs to an instance that runs is never reported, and neither is anything of other users.
 `,
-  async run({ session: { context }, options: { data, leaks, fix, json }, print }) {
+  async run({ session: { context }, options, print }) {
+    const { data, leaks, fix, fixKept, yes, json } = options
+    if (fixKept !== undefined && !leaks)
+      throw new UsageError('--fix-kept belongs to --leaks: berth doctor --leaks --fix-kept ID')
     if (fix && !leaks) throw new UsageError('--fix belongs to --leaks: berth doctor --leaks --fix')
     if (leaks) {
       const { reportLeaks } = await import('../leaks.ts')
-      return reportLeaks(context, print, { data, fix: fix ?? false })
+      return reportLeaks(context, print, { data, fix: fix ?? false, fixKept, yes: yes ?? false })
     }
     const { examine } = await import('../doctor.ts')
     const report = await examine(data, context)

@@ -3,6 +3,7 @@ import { describeRefusal } from '../../compute/outbound-control.ts'
 import { UsageError } from '../../errors.ts'
 import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frames.ts'
 import { parseDuration } from '../../runtime/duration.ts'
+import { shellQuote } from '../../runtime/shell-quote.ts'
 import type { Client, ErrorBody } from '../client.ts'
 import { action, type Invocation } from '../command.ts'
 import { CommandError } from '../errors.ts'
@@ -10,7 +11,6 @@ import { untilInterrupted } from '../interrupt.ts'
 import type { ServerPlace } from '../names.ts'
 import { flag, type OptionsOf, repeated, text } from '../options.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
-import { shellQuote } from '../quote.ts'
 
 type ExecRequest = PartsOf<'exec.run'>['body']
 type StreamQuery = PartsOf<'exec.stream'>['query']

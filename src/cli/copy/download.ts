@@ -3,9 +3,9 @@ import { chmod, lstat, mkdir, mkdtemp, open, readdir, rename, rm, stat } from 'n
 import { basename, dirname, join } from 'node:path'
 import type { UnpackListener } from '../../compute/local/unpack-tree.ts'
 import { isGone } from '../../runtime/if-present.ts'
+import { shellQuote } from '../../runtime/shell-quote.ts'
 import { CommandError } from '../errors.ts'
 import type { OutputStream } from '../process-context.ts'
-import { shellQuote } from '../quote.ts'
 import { lastName, meansContent, remotePath } from './place.ts'
 import { lookAt, quotePath, type RemoteEntry, type RemoteShell, runRemote } from './remote.ts'
 

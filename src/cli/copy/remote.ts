@@ -1,9 +1,9 @@
 import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frames.ts'
+import { shellQuote } from '../../runtime/shell-quote.ts'
 import type { Client, ErrorBody } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { printable } from '../output.ts'
 import { readUpTo } from '../process-context.ts'
-import { shellQuote } from '../quote.ts'
 
 /** A server's shell, for a copy. */
 export class RemoteShell {

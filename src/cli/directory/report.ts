@@ -1,5 +1,5 @@
+import { shellQuote } from '../../runtime/shell-quote.ts'
 import { count, formatBytes, printable } from '../output.ts'
-import { shellQuote } from '../quote.ts'
 import type { DirectorySurvey } from './survey.ts'
 
 /** Largest number of paths to name. Only the count of the others is shown. */

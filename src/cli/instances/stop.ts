@@ -1,9 +1,9 @@
 import { signal } from '../../compute/terminate.ts'
 import { isAlive, markOf, type ProcessMark } from '../../runtime/process-mark.ts'
+import { shellQuote } from '../../runtime/shell-quote.ts'
 import { isInUse, readInstance } from '../../storage/data-directory.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { shellQuote } from '../quote.ts'
 import { checkAccessible, holdsDirectory } from './directory-lock.ts'
 import { listInstances } from './registry.ts'
 

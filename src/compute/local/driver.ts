@@ -7,7 +7,7 @@ import { isGone } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
 import { base62, systemRandom } from '../../runtime/random.ts'
 import { ComputeError } from '../compute-error.ts'
-import type { ComputeDriver, Handle, Limits, Probe } from '../driver.ts'
+import type { ComputeDriver, Handle, Limits, Probe, Remains } from '../driver.ts'
 import { findMarked, findSandboxds, ProcessScanner } from '../find-processes.ts'
 import { chooseLimiter } from '../limits/choose.ts'
 import type { Limiter } from '../limits/limiter.ts'
@@ -70,8 +70,6 @@ export class LocalDriver implements ComputeDriver {
   readonly #maxOpenFiles = once(maxOpenFiles)
   #limiter: Promise<Limiter> | null = null
   #seen: Promise<SeenSandbox> | null = null
-  /** The directory of a trial under way. It belongs to no server, and is not left by an earlier berth. */
-  #trial: Handle | null = null
 
   constructor(isolation: LocalIsolation, options: LocalDriverOptions) {
     this.#isolation = isolation
@@ -116,6 +114,10 @@ export class LocalDriver implements ComputeDriver {
     return this.#directories.create(serverId)
   }
 
+  keep(handle: Handle): void {
+    this.#directories.keep(handle)
+  }
+
   async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
     const { logger } = this.#options
     checkOpenFiles(this.#maxOpenFiles())
@@ -136,13 +138,13 @@ export class LocalDriver implements ComputeDriver {
     return this.#options.workspace(this.#directories.workspace(handle))
   }
 
-  async reap(handles: Handle[]): Promise<void> {
-    // A directory without a record is that of a spare server, or of one that was being created or removed.
-    const names = new Set([
-      ...handles.map((handle) => this.#directories.name(handle)),
-      ...this.#directories.names(),
-    ])
-    if (this.#trial !== null) names.delete(this.#directories.name(this.#trial))
+  takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains {
+    const { ids, kept, remove } = this.#directories.takeStock(servers, deleted)
+    return { kept, end: () => this.#endProcesses(new Set(ids)), remove }
+  }
+
+  /** Ends the processes that an earlier berth left running for these servers. */
+  async #endProcesses(names: ReadonlySet<string>): Promise<void> {
     if (names.size === 0) return
     const markers = new Set([...names].map((name) => serverMarkerOf(this.#directories.dataMarker(), name)))
     const find = () => [...new Set([...findMarked(markers), ...this.#occupantsOf(names)])]
@@ -168,10 +170,6 @@ export class LocalDriver implements ComputeDriver {
 
   destroy(handle: Handle): Promise<void> {
     return this.#directories.destroy(handle)
-  }
-
-  sweep(known: Handle[]): Promise<void> {
-    return this.#directories.sweep(this.#trial === null ? known : [...known, this.#trial])
   }
 
   async isSentFromServer(connection: Connection): Promise<boolean> {
@@ -211,14 +209,12 @@ export class LocalDriver implements ComputeDriver {
     // A name of its own: what ends the trial of a killed berth does not end this one.
     const id = `srv_trial${base62(systemRandom, 8)}`
     const handle = await this.create(id)
-    this.#trial = handle
     try {
       const sandbox = await this.#launch(id, handle, TRIAL_LIMITS)
       await sandbox.stop()
       return seenAt(sandbox)
     } finally {
       await this.destroy(handle)
-      this.#trial = null
     }
   }
 

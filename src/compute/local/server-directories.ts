@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { ComputeError } from '../compute-error.ts'
@@ -16,6 +16,24 @@ interface LocalHandle extends Handle {
 /** A server's id, which is also a directory's name: nothing that leads elsewhere. */
 const SERVER_ID = /^[A-Za-z0-9_-]{1,64}$/
 
+/** Beginning of the name of a server's directory that is being made, before it has its id. */
+const NEW = '.new-'
+
+/** The file in a server's directory that says that nobody has been given the server: its creation is not complete. */
+const MARK = 'unclaimed'
+
+const WORKSPACE = 'workspace'
+
+/** The directories of servers, as they were when stock was taken. */
+interface DirectoryStock {
+  /** The ids of all. */
+  readonly ids: readonly string[]
+  /** Ids of those that no server owns and that stay. */
+  readonly kept: readonly string[]
+  /** Removes the others that no server owns, and what killed berths were preparing in those of servers. */
+  remove(): Promise<void>
+}
+
 /**
  * The directories of one data directory's servers: `servers/<id>/workspace`. All isolations share them, so a server
  * can change its isolation.
@@ -30,16 +48,31 @@ export class ServerDirectories {
     this.#dataDir = dataDir
   }
 
-  /** Makes an empty workspace. Throws if the server has one already. */
+  /** Makes an empty workspace, with the mark that nobody has been given it. Throws if there is such a directory already. */
   async create(serverId: string): Promise<LocalHandle> {
     const removal = this.#removeDoomed()
     if (this.#doomed.has(serverId)) await removal
     if (!SERVER_ID.test(serverId)) throw new ComputeError(`"${serverId}" cannot name a server's directory.`)
-    const folder = `servers/${serverId}`
+    const place = join(this.#servers, serverId)
+    if (existsSync(place)) throw new ComputeError(`The directory ${place} exists already, and is kept.`)
+    // Renamed when it is complete: a directory without the mark is never removed.
+    const fresh = join(this.#servers, `${NEW}${serverId}`)
     mkdirSync(this.#servers, { recursive: true, mode: 0o700 })
-    mkdirSync(join(this.#dataDir, folder), { mode: 0o700 })
-    mkdirSync(join(this.#dataDir, folder, 'workspace'), { mode: 0o755 })
-    return { kind: 'local', folder }
+    try {
+      mkdirSync(fresh, { mode: 0o700 })
+      writeFileSync(join(fresh, MARK), '', { mode: 0o600 })
+      mkdirSync(join(fresh, WORKSPACE), { mode: 0o755 })
+      renameSync(fresh, place)
+    } catch (error) {
+      rmSync(fresh, { recursive: true, force: true })
+      throw error
+    }
+    return { kind: 'local', folder: `servers/${serverId}` }
+  }
+
+  /** Removes the mark that nobody has been given the server. */
+  keep(handle: Handle): void {
+    rmSync(join(this.dir(handle), MARK), { force: true })
   }
 
   /** Returns the server's id. Throws `ComputeError` for a handle of another driver. */
@@ -54,7 +87,7 @@ export class ServerDirectories {
 
   /** Returns absolute path of the server's workspace. */
   workspace(handle: Handle): string {
-    return join(this.dir(handle), 'workspace')
+    return join(this.dir(handle), WORKSPACE)
   }
 
   /**
@@ -84,14 +117,58 @@ export class ServerDirectories {
   }
 
   /**
-   * Removes the directories of all other servers, and what a killed berth was preparing in these servers'
-   * directories.
+   * Lists the directories. Those of servers stay, and so do those that may hold somebody's files: all without the mark, and
+   * with the mark if they are not empty.
+   *
+   * @param servers those that have a record
+   * @param deleted those that are removed elsewhere
    */
-  async sweep(known: readonly Handle[]): Promise<void> {
-    const kept = new Set(known.map(nameOf))
-    for (const name of this.names()) {
-      if (!kept.has(name)) await this.#remove(name)
-      else await new StagingArea(join(this.#servers, name, STAGING), process.platform === 'linux').sweep()
+  takeStock(servers: readonly Handle[], deleted: readonly Handle[] = []): DirectoryStock {
+    // Servers of other drivers have no directory here.
+    const idsOf = (handles: readonly Handle[]): Set<string> =>
+      new Set(handles.flatMap((handle) => (isLocal(handle) ? [basename(handle.folder)] : [])))
+    const owned = idsOf(servers)
+    const doomed = idsOf(deleted)
+    const names = this.names()
+    const ids = names.filter((name) => !name.startsWith('.'))
+    const ownerless = ids.filter((id) => !owned.has(id) && !doomed.has(id))
+    const blank = new Set(ownerless.filter((id) => this.#isBlank(id)))
+    const kept = ownerless.filter((id) => !blank.has(id))
+    const removed = [...names.filter((name) => name.startsWith(NEW)), ...blank]
+    const present = ids.filter((id) => owned.has(id))
+    return {
+      ids: [...new Set([...owned, ...doomed, ...ids])],
+      kept,
+      remove: async () => {
+        for (const name of removed) await this.#remove(name)
+        for (const id of present) {
+          rmSync(join(this.#servers, id, MARK), { force: true })
+          await new StagingArea(join(this.#servers, id, STAGING), process.platform === 'linux').sweep()
+        }
+      },
+    }
+  }
+
+  /** Returns the ids of all directories without the mark: somebody was given these servers. */
+  claimed(): string[] {
+    return this.names().filter(
+      (name) => !name.startsWith('.') && !existsSync(join(this.#servers, name, MARK)),
+    )
+  }
+
+  /** Returns the ids of all directories that may hold somebody's files: all without the mark, and those that are not empty. */
+  holding(): string[] {
+    return this.names().filter((name) => !name.startsWith('.') && !this.#isBlank(name))
+  }
+
+  /** Reports whether a directory has the mark and an empty workspace: nobody has a file there. */
+  #isBlank(id: string): boolean {
+    try {
+      const dir = join(this.#servers, id)
+      return existsSync(join(dir, MARK)) && readdirSync(join(dir, WORKSPACE)).length === 0
+    } catch {
+      // What cannot be looked into may hold files.
+      return false
     }
   }
 
@@ -112,7 +189,8 @@ export class ServerDirectories {
 
   /** Returns the names of all directories: of servers, and of what a killed berth was creating or removing. */
   names(): string[] {
-    return ifPresent(() => readdirSync(this.#servers)) ?? []
+    const entries = ifPresent(() => readdirSync(this.#servers, { withFileTypes: true })) ?? []
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
   }
 
   async #remove(name: string): Promise<void> {
@@ -127,12 +205,15 @@ export class ServerDirectories {
   }
 }
 
-function nameOf({ kind, folder }: Handle): string {
-  if (kind !== 'local' || typeof folder !== 'string' || !SERVER_ID.test(basename(folder))) {
+function nameOf(handle: Handle): string {
+  if (!isLocal(handle)) {
     throw new ComputeError('The server was made by another compute driver, which this berth does not have.')
   }
-  return basename(folder)
+  return basename(handle.folder)
 }
+
+const isLocal = (handle: Handle): handle is LocalHandle =>
+  handle.kind === 'local' && typeof handle.folder === 'string' && SERVER_ID.test(basename(handle.folder))
 
 /** Returns first 12 hex digits of the marker of every process of a data directory. @param dataDir its real path */
 export const dataMarkerOf = (dataDir: string): string => digest(dataDir)

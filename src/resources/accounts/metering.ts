@@ -2,6 +2,7 @@ import { BerthError, type ErrorCode } from '../../errors.ts'
 import { type Clock, type Timer, toIso } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Queries } from '../../storage/database.ts'
+import { isDiskFull } from '../../storage/disk-full.ts'
 import type { Heartbeat } from '../../storage/heartbeat.ts'
 import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
@@ -156,10 +157,20 @@ export class Metering {
     this.#apply(account, charged)
   }
 
+  /** As `accrue`, for what is only read: on a full disk the last charge stays the current one. */
+  accrueIfPossible(accountId: string): void {
+    try {
+      this.accrue(accountId)
+    } catch (error) {
+      if (!isDiskFull(error)) throw error
+    }
+  }
+
   /** Charges an account if its last charge is older than a heartbeat, as after a move of the clock. */
   accrueIfStale(accountId: string): void {
     const account = this.#accounts.get(accountId)
-    if (account && this.#clock.elapsed() - account.chargedUntil >= HEARTBEAT_MS) this.accrue(accountId)
+    if (account && this.#clock.elapsed() - account.chargedUntil >= HEARTBEAT_MS)
+      this.accrueIfPossible(accountId)
   }
 
   /** Charges a task or a build. Call `checkBudget` before. */
@@ -204,14 +215,14 @@ export class Metering {
 
   /** Returns an account's use in the current month and its cap, in credits. */
   budget(accountId: string): { month: string; used: number; cap: number } {
-    this.accrue(accountId)
+    this.accrueIfPossible(accountId)
     const { month, used } = this.#usageNow(accountId)
     return { month, used: toCredits(used), cap: toCredits(this.#plans.of(accountId).cap) }
   }
 
   /** Reports whether an account's budget is used up. */
   isCapped(accountId: string): boolean {
-    this.accrue(accountId)
+    this.accrueIfPossible(accountId)
     return this.#usageNow(accountId).used >= this.#plans.of(accountId).cap
   }
 

@@ -1,5 +1,5 @@
 import { ComputeError } from '../../compute/compute-error.ts'
-import type { Compute, Limits } from '../../compute/driver.ts'
+import type { Compute, Limits, Remains } from '../../compute/driver.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import { SandboxRegistry } from '../../compute/sandbox-registry.ts'
 import { BerthError, type ErrorCode } from '../../errors.ts'
@@ -39,6 +39,9 @@ interface LifecycleDependencies {
   idleTimeoutMs: number | null
 }
 
+/** What earlier berths left, with the servers that they had deleted. */
+type Stock = Remains & { readonly deleted: readonly Pick<ServerRow, 'id' | 'handle'>[] }
+
 /**
  * Starts and stops the sandboxes of servers, on behalf of callers, idleness, the budget, the sandbox itself, and the
  * start and end of berth. Each server has one queue, so a stop and a start never overlap.
@@ -61,6 +64,7 @@ export class ServerLifecycle {
   readonly #working = new Set<Promise<unknown>>()
   /** Resolves when work may begin again in turns; null while it may. */
   #stillness: Promise<void> | null = null
+  #remains: Stock | undefined
   #sweeping: Promise<void> = Promise.resolve()
   #reaped: Promise<void> | undefined
   #stopping = false
@@ -184,9 +188,21 @@ export class ServerLifecycle {
     this.#meter.forget(serverId)
   }
 
+  /** Lists what earlier berths left, before a request can make something that is not of that. */
+  takeStock(): void {
+    const deleted = this.#records.deleted()
+    const handles = deleted.map(({ handle }) => handle)
+    this.#remains = { ...this.#compute.takeStock(this.#records.handles(), handles), deleted }
+  }
+
+  /** Ids of the directories that no server owned when stock was taken, and that stay. */
+  get kept(): readonly string[] {
+    return this.#remains?.kept ?? []
+  }
+
   /**
-   * Ends the remains of an earlier berth, removes files that no server owns, and starts every server that ran when
-   * berth ended, a few at a time. No server starts before the remains have ended.
+   * Ends the remains of an earlier berth, removes empty directories that no server owns, and starts every server that ran
+   * when berth ended, a few at a time. No server starts before the remains have ended.
    */
   async recover(): Promise<void> {
     // A stop may precede the notification of the start.
@@ -266,13 +282,21 @@ export class ServerLifecycle {
   }
 
   async #reap(): Promise<void> {
-    const handles = this.#records.handles()
-    // Both list the directories now, so those of new servers are excluded. The removal may take long and is not awaited.
-    const reaping = this.#compute.reap(handles)
-    this.#sweeping = this.#compute
-      .sweep(handles)
-      .catch((error) => this.#logger.error('directories without a server could not be removed', { error }))
-    await reaping
+    const remains = this.#remains
+    if (remains === undefined) return
+    // The removal may take long and is not awaited.
+    this.#sweeping = this.#sweep(remains).catch((error) =>
+      this.#logger.error('directories without a server could not be removed', { error }),
+    )
+    await remains.end()
+  }
+
+  async #sweep({ remove, deleted }: Stock): Promise<void> {
+    await remove()
+    for (const { id, handle } of deleted) {
+      await this.#compute.destroy(handle)
+      this.#records.forgetDeleted(id)
+    }
   }
 
   async #recoverOne(row: ServerRow): Promise<void> {

@@ -6,7 +6,7 @@ import type { Changes, ChangeType } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type { ServerUpdate } from './model.ts'
-import { type ServerRow, servers } from './table.ts'
+import { deletedServers, type ServerRow, servers } from './table.ts'
 
 /** Dependencies of the records. */
 interface RecordsDependencies {
@@ -143,6 +143,17 @@ export class ServerRecords {
     return this.#queries.select().from(servers).where(ne(servers.status, 'sleeping')).all()
   }
 
+  /** Returns the deleted servers whose files may not be removed yet. */
+  deleted(): Pick<ServerRow, 'id' | 'handle'>[] {
+    const hasNoRecord = sql`${deletedServers.id} NOT IN (SELECT id FROM servers)`
+    return this.#queries.select().from(deletedServers).where(hasNoRecord).all()
+  }
+
+  /** Records that the files of a deleted server are removed. */
+  forgetDeleted(id: string): void {
+    this.#queries.run(sql`DELETE FROM deleted_servers WHERE id = ${id}`)
+  }
+
   /** Returns the handles of all servers. */
   handles(): ServerRow['handle'][] {
     const known = this.#queries.select({ handle: servers.handle }).from(servers).all()
@@ -204,12 +215,15 @@ export class ServerRecords {
     charged?.()
   }
 
-  /** Deletes the record of a server and emits the event. */
+  /** Deletes the record of a server and emits the event. Its files are to be removed, which `forgetDeleted` records. */
   remove(row: ServerRow): void {
-    const { id, accountId, tier, region } = row
+    const { id, accountId, tier, region, handle } = row
     const charged = this.#queries.transaction(() => {
       this.#listeners.serverDeleting(row)
       const ended = this.#delete(row)
+      this.#queries.run(
+        sql`INSERT OR REPLACE INTO deleted_servers (id, handle) VALUES (${id}, ${JSON.stringify(handle)})`,
+      )
       this.#outbox.emit(accountId, 'server.deleted', { server_id: id, tier, region })
       return ended
     })

@@ -67,7 +67,7 @@ export class ServersService {
   /** The sandboxes, for code that works for no caller. */
   readonly lifecycle: Pick<
     ServerLifecycle,
-    'sandbox' | 'hold' | 'touch' | 'limits' | 'lastUsedAt' | 'standStill' | 'pause' | 'swept'
+    'sandbox' | 'hold' | 'touch' | 'limits' | 'lastUsedAt' | 'standStill' | 'pause' | 'swept' | 'kept'
   >
   readonly #records: ServerRecords
   readonly #clock: Clock
@@ -177,7 +177,7 @@ export class ServersService {
   async get(caller: Caller, id: string): Promise<Server> {
     const row = this.getRow(caller, id)
     await (this.#repeatable ? this.meter.exact(row) : this.meter.refresh(row, MEASURE_TIMEOUT_MS))
-    this.#metering.accrue(caller.accountId)
+    this.#metering.accrueIfPossible(caller.accountId)
     return toServer(this.getRow(caller, id))
   }
 
@@ -210,6 +210,7 @@ export class ServersService {
           counted()
           await this.#lifecycle.start(row, 'plan_limit')
           this.#records.announce(row)
+          this.#compute.keep(handle)
         } catch (error) {
           this.#records.drop(id)
           await this.#destroy(id, handle)
@@ -314,6 +315,11 @@ export class ServersService {
     )
   }
 
+  /** Lists what earlier berths left. Nothing of this berth may be made before. */
+  takeStock(): void {
+    this.#lifecycle.takeStock()
+  }
+
   /** Ends the remains of an earlier berth, and starts the servers that ran when it ended. */
   async recover(): Promise<void> {
     await this.#lifecycle.recover()
@@ -335,13 +341,22 @@ export class ServersService {
     if (!row) return
     this.#records.remove(row)
     await this.#lifecycle.end(row.id)
-    await this.#destroy(row.id, row.handle)
+    if (await this.#destroy(row.id, row.handle)) this.#records.forgetDeleted(row.id)
   }
 
-  /** The record is deleted already. A directory that cannot be removed now is removed at the next start. */
-  async #destroy(id: string, handle: Handle): Promise<void> {
-    await this.#compute
-      .destroy(handle)
-      .catch((error) => this.#logger.error('a directory could not be removed', { serverId: id, error }))
+  /**
+   * Removes the files of a server whose record is deleted already. Those that cannot be removed now are removed at the next
+   * start.
+   *
+   * @returns whether they are removed
+   */
+  async #destroy(id: string, handle: Handle): Promise<boolean> {
+    try {
+      await this.#compute.destroy(handle)
+      return true
+    } catch (error) {
+      this.#logger.error('a directory could not be removed', { serverId: id, error })
+      return false
+    }
   }
 }

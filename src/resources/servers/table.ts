@@ -30,6 +30,12 @@ export const servers = sqliteTable('servers', {
   createdAt: integer('created_at').notNull(),
 })
 
+/** Servers whose record is deleted, until their files are removed. */
+export const deletedServers = sqliteTable('deleted_servers', {
+  id: text('id').primaryKey(),
+  handle: text('handle', { mode: 'json' }).$type<Handle>().notNull(),
+})
+
 /** A server as it is stored. */
 export type ServerRow = typeof servers.$inferSelect
 

@@ -21,7 +21,7 @@ import { findDamage } from '../../storage/find-damage.ts'
 import { SCHEMA } from '../../storage/migrate.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { removeTree, removeTreeAside } from '../../storage/remove-tree.ts'
-import { stateEntries } from '../../storage/state.ts'
+import { SERVERS, stateEntries } from '../../storage/state.ts'
 import type { ComparedState, StateDiff } from './compare.ts'
 
 /** The metadata of a snapshot. */
@@ -42,9 +42,6 @@ export type Snapshot = Omit<SnapshotFile, 'clock'>
 
 /** The database's files, which the database copies itself. */
 const DATABASE = /^berth\.db(?:-.+)?$/
-
-/** The directory of the servers' files, which their programs can change at any time. */
-const SERVERS = 'servers'
 
 /** Most bytes of a snapshot's `snapshot.json`. */
 const FILE_LIMIT = 64 * 1024
@@ -206,8 +203,11 @@ export class Snapshots {
     await removeTreeAside(gone)
   }
 
-  /** Removes what a killed process left while it saved, replaced or removed snapshots. */
-  sweep(): void {
+  /**
+   * Removes what a killed process left while it saved, replaced or removed snapshots. Nothing else may be done to snapshots
+   * until this resolves.
+   */
+  async sweep(): Promise<void> {
     if (!existsSync(this.#dir)) return
     const left = readdirSync(this.#dir)
     for (const name of left.flatMap((entry) => (entry.startsWith('.old-') ? [entry.slice(5)] : []))) {
@@ -215,7 +215,7 @@ export class Snapshots {
       if (!left.includes(name)) renameSync(join(this.#dir, `.old-${name}`), join(this.#dir, name))
     }
     for (const name of readdirSync(this.#dir)) {
-      if (name.startsWith('.')) removeTree(join(this.#dir, name))
+      if (name.startsWith('.')) await removeTreeAside(join(this.#dir, name))
     }
   }
 

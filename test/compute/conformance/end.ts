@@ -155,7 +155,7 @@ export function killedBerthTests(name: Isolation): void {
       await until('all to be gone', () => processesOf(bench).then(({ length }) => length === 0))
     })
 
-    test('by kill -9 with sandboxd stopped leaves what `reap` ends, which ends nothing of other data directories', async () => {
+    test('by kill -9 with sandboxd stopped leaves what the next start ends, which ends nothing of other data directories', async () => {
       await using bench = new Bench(name)
       await using elsewhere = new Bench(name)
       const other = await elsewhere.start()
@@ -170,7 +170,7 @@ export function killedBerthTests(name: Isolation): void {
       host.kill('SIGKILL')
       await host.exited
       const handle = { kind: 'local', folder: 'servers/srv_host' }
-      await driverOn(name, bench.dataDir).reap([handle])
+      await driverOn(name, bench.dataDir).takeStock([handle], []).end()
       const marker = new ServerDirectories(bench.dataDir).serverMarker(handle)
       const family = { roots: [], sessions: [], marker, except: [] }
       await until('all to be gone', () => findFamily(family).length === 0)

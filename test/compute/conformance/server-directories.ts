@@ -30,12 +30,24 @@ export function folderTests(name: Isolation): void {
       await bench.driver.destroy(handle)
     })
 
-    test('of servers that nobody knows are swept, others stay', async () => {
+    test('without a record are removed by a start if nobody was given them and they are empty, others stay', async () => {
       await using bench = new Bench(name)
-      const kept = await bench.driver.create('srv_kept')
-      await bench.driver.create('srv_lost')
-      await bench.driver.sweep([kept])
-      expect(readdirSync(join(bench.dataDir, 'servers'))).toEqual(['srv_kept'])
+      const { driver } = bench
+      const servers = join(bench.dataDir, 'servers')
+      const owned = await driver.create('srv_owned')
+      await driver.create('srv_blank')
+      await driver.create('srv_written')
+      writeFileSync(join(servers, 'srv_written/workspace/file'), '')
+      driver.keep(await driver.create('srv_given'))
+      const deleted = await driver.create('srv_deleted')
+      mkdirSync(join(servers, '.new-srv_half'))
+      const { kept, remove } = driver.takeStock([owned], [deleted])
+      await driver.create('srv_later')
+      await remove()
+      expect([...kept].sort()).toEqual(['srv_given', 'srv_written'])
+      const left = ['srv_deleted', 'srv_given', 'srv_later', 'srv_owned', 'srv_written']
+      expect(readdirSync(servers).sort()).toEqual(left)
+      await expect(driver.create('srv_given')).rejects.toBeInstanceOf(ComputeError)
     })
 
     test('that berth places belong to the server: its commands change all of it, and see nothing of the preparation', async () => {
@@ -61,7 +73,7 @@ export function folderTests(name: Isolation): void {
       await using staging = await bench.driver.workspace(handle).staging()
       const area = join(bench.dataDir, 'servers/srv_a/staging')
       mkdirSync(join(area, '.berth-abandoned-0123456789abcdef.tmp/code'), { recursive: true })
-      await bench.driver.sweep([handle])
+      await bench.driver.takeStock([handle], []).remove()
       expect(readdirSync(area)).toEqual([basename(staging.path)])
     })
 

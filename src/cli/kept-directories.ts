@@ -1,0 +1,79 @@
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { ServerDirectories } from '../compute/local/server-directories.ts'
+import { messageOf } from '../runtime/error-info.ts'
+import { serversIn } from '../storage/owned-servers.ts'
+import { removeTreeAside } from '../storage/remove-tree.ts'
+import { askYes } from './confirm.ts'
+import { CommandError } from './errors.ts'
+import { isInteractive, type ProcessContext } from './process-context.ts'
+
+/** A directory with files of a server that the database of its data directory does not name. */
+export interface KeptDirectory {
+  /** The id of the server. */
+  id: string
+  path: string
+  detail: string
+}
+
+/** Finds the directories of servers that starts keep although no server of the database owns them. */
+export function findKept(dataDirectories: readonly string[]): KeptDirectory[] {
+  return dataDirectories.flatMap((dataDir) => {
+    // Before the database is read: a server has its record before its directory loses the mark.
+    const ids = new ServerDirectories(dataDir).holding()
+    if (ids.length === 0) return []
+    const database = join(dataDir, 'berth.db')
+    if ((statSync(database, { throwIfNoEntry: false })?.size ?? 0) === 0)
+      return ids.map((id) => describe(dataDir, id, 'there is no database that names its server'))
+    try {
+      const owned = new Set(serversIn(database))
+      return ids
+        .filter((id) => !owned.has(id) && existsSync(pathOf(dataDir, id)))
+        .map((id) => describe(dataDir, id, 'no server of the database owns it'))
+    } catch {
+      // Nobody can say whom they belong to. A start reports what is wrong with the database.
+      return []
+    }
+  })
+}
+
+const pathOf = (dataDir: string, id: string): string => join(dataDir, 'servers', id)
+
+const describe = (dataDir: string, id: string, detail: string): KeptDirectory => ({
+  id,
+  path: pathOf(dataDir, id),
+  detail,
+})
+
+/**
+ * Removes a kept directory, after a question to the person at the terminal.
+ *
+ * @param id of its server
+ * @param options `yes`: asks nobody
+ * @throws CommandError if no such directory is kept, the person does not say yes, or it cannot be removed
+ */
+export async function removeKept(
+  kept: readonly KeptDirectory[],
+  id: string,
+  context: ProcessContext,
+  { yes }: { yes: boolean },
+): Promise<KeptDirectory> {
+  const [found, ...others] = kept.filter((directory) => directory.id === id)
+  if (found === undefined) {
+    const known = kept.length === 0 ? 'None is kept.' : `Kept are: ${kept.map((one) => one.id).join(', ')}.`
+    throw new CommandError(`No directory of the id "${id}" is kept. ${known}`)
+  }
+  if (others.length > 0)
+    throw new CommandError(
+      `Several data directories keep one of the id "${id}". Name the data directory with --data.`,
+    )
+  const question = `${found.path} is removed with all files in it, for good. Go on?`
+  if (!yes && isInteractive(context) && !(await askYes(question, context)))
+    throw new CommandError('Nothing was changed.')
+  try {
+    await removeTreeAside(found.path)
+  } catch (error) {
+    throw new CommandError(`${found.path} could not be removed: ${messageOf(error)}`)
+  }
+  return found
+}
