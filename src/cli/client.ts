@@ -116,13 +116,14 @@ export class Client {
 
   /** Sends a request with the instance's credential. Returns a successful response. @throws CommandError */
   private async send(request: HttpRequest, accept: string): Promise<Response> {
-    const { method, path, form, bytes, signal } = request
+    const { method, path, form, bytes, lastEventId, signal } = request
     const { credential } = this.instance
     const headers: Record<string, string> = { accept, 'x-berth-client': 'cli' }
     if (credential !== null) headers.authorization = `Bearer ${credential}`
     // fetch sets the type of a form, which contains its boundary.
     if (form === undefined && request.body !== undefined) headers['content-type'] = 'application/json'
     if (bytes !== undefined) headers['content-type'] = 'application/octet-stream'
+    if (lastEventId !== undefined) headers['last-event-id'] = lastEventId
     const body = form ?? bytes ?? (request.body === undefined ? undefined : JSON.stringify(request.body))
     let response: Response
     try {

@@ -89,6 +89,8 @@ interface Sending {
   form?: FormData
   /** Sent as it is in place of a body, for operations that take bytes. */
   bytes?: ReadableStream<Uint8Array> | Uint8Array | undefined
+  /** The id of the last event that was received of a stream, which goes on after it. */
+  lastEventId?: string | undefined
   /** Ends the request, and with it what it started. */
   signal?: AbortSignal | undefined
 }
@@ -157,18 +159,20 @@ export interface HttpRequest {
   readonly body: unknown
   readonly form: FormData | undefined
   readonly bytes: Sending['bytes']
+  readonly lastEventId?: string | undefined
   readonly signal: AbortSignal | undefined
 }
 
 /** Returns the HTTP request of a call: parameters are encoded, and parts of the query that are undefined left out. */
 export function requestOf<Id extends CallId>(id: Id, ...[parts]: ArgumentsOf<Id>): HttpRequest {
-  const { params, query, body, form, bytes, signal } = (parts ?? {}) as UntypedParts
+  const { params, query, body, form, bytes, lastEventId, signal } = (parts ?? {}) as UntypedParts
   const [method = '', pattern = ''] = CALLS[id].split(' ')
   const path = pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params?.[name] ?? ''))
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query ?? {}))
     if (value !== undefined) search.append(name, String(value))
-  return { method, path: search.size === 0 ? path : `${path}?${search}`, body, form, bytes, signal }
+  const target = search.size === 0 ? path : `${path}?${search}`
+  return { method, path: target, body, form, bytes, lastEventId, signal }
 }
 
 /** The parts of any call, as they are read at run time. */

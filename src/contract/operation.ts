@@ -58,6 +58,9 @@ export const ERROR_MEANINGS = {
 /** Key in a route's `detail`: the description of its event stream, for documents. */
 export const EVENT_STREAM = 'x-event-stream'
 
+/** Key in a route's `detail`, for documents: its event stream goes on for a client that reconnects. */
+export const RESUMABLE = 'x-resumable'
+
 /** Key in a route's `detail`: the form that it accepts in addition to JSON, for documents. */
 export const FORM = 'x-form'
 
@@ -105,6 +108,8 @@ interface OperationFacts<Needed extends OperationAccess, Success> {
   gives?: string
   /** Events and data of the event stream, for callers that accept one. */
   events?: string
+  /** Whether the entries of the event stream have ids, so a client that reconnects misses none (`Last-Event-ID`). */
+  resumable?: true
   /** Whether the response contains a credential, so caches must not store it. */
   secret?: true
   /** Shapes of successes by status. */
@@ -137,6 +142,7 @@ type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = A
     /** Empty if no credential is needed. */
     security?: []
     [EVENT_STREAM]?: string
+    [RESUMABLE]?: true
     [FORM]?: FormShape
     [TAKES]?: ByteBody
     [GIVES]?: string
@@ -164,7 +170,8 @@ export function operation<
   facts: OperationFacts<Needed, Success>,
   { body, query }: Given = {} as Given,
 ): Declared<Needed, Success, Given> {
-  const { access, form, takes, gives, summary, description, events, secret, success, errors = [] } = facts
+  const { access, form, takes, gives, summary, description, events, resumable } = facts
+  const { secret, success, errors = [] } = facts
   // Elysia infers the types of a route from `Declared`, whose fields this value has if they were given.
   return {
     ...(body ? { body: checkedBody(body) } : {}),
@@ -177,6 +184,7 @@ export function operation<
       summary,
       description,
       ...(events ? { [EVENT_STREAM]: events } : {}),
+      ...(resumable ? { [RESUMABLE]: true } : {}),
       ...(form ? { [FORM]: form } : {}),
       ...(takes ? { [TAKES]: takes } : {}),
       ...(gives ? { [GIVES]: gives } : {}),

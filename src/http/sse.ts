@@ -95,6 +95,38 @@ function eventText(event: string, data: unknown, id?: string): string {
   return `${head}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
+/** Where a stream of kept entries begins. */
+export interface StreamStart {
+  /** The position behind which it begins. */
+  readonly from: number
+  /** Whether the last entry that the client received is no longer kept, so that others may be missing. */
+  readonly hasGap: boolean
+}
+
+/**
+ * Returns where a stream goes on for a client that reconnects with `Last-Event-ID` (HTML standard, 9.2.3); null for any
+ * other. The client requests the same URL again, so the query still asks for the first beginning.
+ *
+ * @param find returns the position of an entry by the id of its event; undefined if it is not kept
+ */
+export async function resumedStart(
+  request: Request,
+  find: (id: string) => number | undefined | Promise<number | undefined>,
+): Promise<StreamStart | null> {
+  const id = request.headers.get('last-event-id')
+  if (!id) return null
+  const position = await find(id)
+  return { from: position ?? 0, hasGap: position === undefined }
+}
+
+/** Returns a stream that begins with the event `gap` if entries may be missing before its first one. */
+export const afterGap =
+  ({ hasGap }: StreamStart, run: StreamRun): StreamRun =>
+  async (send, gone) => {
+    if (hasGap) await send('gap', {})
+    await run(send, gone)
+  }
+
 /** Reports whether the client asks for an event stream. */
 export const wantsEventStream = (accept: string | undefined | null): boolean =>
   accept

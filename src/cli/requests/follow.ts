@@ -1,6 +1,5 @@
 import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import type { Client } from '../client.ts'
-import { CommandError } from '../errors.ts'
 import { followStream } from '../reconnect.ts'
 
 /** A request in the journal. */
@@ -29,45 +28,32 @@ export async function* followRequests({
   onConnectionChange,
 }: FollowOptions): AsyncGenerator<JournalEntry, void> {
   const connection = await connect()
-  let last = await newestRequestId(connection, signal)
+  let lastEventId = await newestRequestId(connection, signal)
   const followed = followStream({
     connection,
-    async reconnect() {
-      const client = await connect()
-      // A start and a reset clear the journal.
-      if (!(await hasRequest(client, last, signal))) last = 'start'
-      return client
-    },
+    reconnect: connect,
     stream: (client) => {
-      const followQuery = { ...query, follow: 'true', after: last } as const
-      return client.stream('control.requests.list', { query: followQuery, signal })
+      const followQuery = { ...query, follow: 'true', after: 'start' } as const
+      return client.stream('control.requests.list', { query: followQuery, lastEventId, signal })
     },
     signal,
   })
   for await (const one of followed) {
     if (one.type === 'item') {
-      last = one.item.data.id
+      // A start and a reset clear the journal: what follows the gap is new.
+      if (one.item.event === 'gap') continue
+      lastEventId = one.item.data.id
       yield one.item.data
     } else if (one.type === 'lost') await onConnectionChange(one.reason)
     else if (one.wasLost) await onConnectionChange(null)
   }
 }
 
-/** Returns the id of the last request; `start` if there is none. */
-async function newestRequestId(client: Client, signal: AbortSignal): Promise<string> {
-  const query = { limit: 1 }
+/** Returns the id of the last request; undefined if there is none. */
+async function newestRequestId(client: Client, signal: AbortSignal): Promise<string | undefined> {
+  const query = { limit: 1, bodies: 'false' } as const
   const { requests } = await client.call('control.requests.list', { query, signal })
-  return requests[0]?.id ?? 'start'
-}
-
-async function hasRequest(client: Client, id: string, signal: AbortSignal): Promise<boolean> {
-  try {
-    await client.call('control.requests.list', { query: { after: id, limit: 1 }, signal })
-    return true
-  } catch (error) {
-    if (error instanceof CommandError && error.code === 'bad_request') return false
-    throw error
-  }
+  return requests[0]?.id
 }
 
 /** Reports whether the instance has more than one account. */

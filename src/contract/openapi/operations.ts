@@ -8,6 +8,7 @@ import {
   FAILURES,
   FORM,
   GIVES,
+  RESUMABLE,
   SECRET,
   TAKES,
 } from '../operation.ts'
@@ -28,6 +29,7 @@ export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
   responses?: OperationObject['responses']
   requestBody?: OperationObject['requestBody'] & { description?: string }
   [EVENT_STREAM]?: string
+  [RESUMABLE]?: true
   [FORM]?: FormShape
   [TAKES]?: ByteBody
   [GIVES]?: string
@@ -52,6 +54,7 @@ export function completeOperation(
 ): OperationObject {
   const {
     [EVENT_STREAM]: events,
+    [RESUMABLE]: isResumable = false,
     [FORM]: form,
     [TAKES]: takes,
     [GIVES]: gives,
@@ -69,7 +72,10 @@ export function completeOperation(
     streamedBody: takes !== undefined,
     input: requestBody !== undefined || parameters.some((one) => 'in' in one && one.in === 'query'),
   })
-  const stream = events === undefined ? undefined : [STREAMED, events, facts.streams].join(' ').trim()
+  const stream =
+    events === undefined
+      ? undefined
+      : [STREAMED, events, isResumable ? RESUMED : '', facts.streams ?? ''].filter(Boolean).join(' ')
   const responses = Object.fromEntries(
     Object.entries(operation.responses ?? {}).map(([status, response]) => [
       status,
@@ -87,6 +93,7 @@ export function completeOperation(
 
   const all = [
     ...parameters.map((parameter) => completeParameter(parameter, path, schemas)),
+    ...(isResumable ? [LAST_EVENT_ID] : []),
     ...added.parameters.map((name) => ({ $ref: `#/components/parameters/${name}` })),
   ]
   return {
@@ -132,6 +139,19 @@ function describePart(name: string, path: string): string | undefined {
 
 /** Introduces the event stream in a response's description. Client generators read only the JSON. */
 export const STREAMED = 'With `Accept: text/event-stream` a stream of events instead:'
+
+/** Describes how a client that reconnects continues an event stream. */
+const RESUMED =
+  'Each entry has an id. A client that reconnects and sends the last one as `Last-Event-ID` gets what came after it; if that entry is no longer kept, first an event `gap`, then all that is kept.'
+
+/** The header of a client that reconnects to an event stream. */
+const LAST_EVENT_ID: Parameter = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  description: 'The id of the last event that was received, for an event stream: it goes on after it.',
+  schema: { type: 'string' },
+}
 
 /** Returns the name of a response's unnamed shape: `servers.list` → `ServersListResponse`. */
 function responseName(id: string): string {

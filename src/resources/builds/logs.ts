@@ -6,13 +6,12 @@ import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
+import { sendLine } from '../logs/readable-log.ts'
+import { MAX_TAIL } from '../logs/selection.ts'
 import type { BuildRow } from './table.ts'
 
 /** Number of a server's builds whose logs are kept. */
 export const MAX_LOGS_KEPT = 20
-
-/** Most entries that a log returns at once. */
-const MAX_TAIL = 10_000
 
 /** Identifies a build's log. */
 type BuildRef = Pick<BuildRow, 'id' | 'serverId'>
@@ -88,7 +87,7 @@ export class BuildLogs {
     let last = 0
     const sendEntry = (entry: LogEntry) => {
       last = entry.seq
-      return send('line', entry)
+      return sendLine(send, entry)
     }
     const isOver = build.status === 'completed' && !this.#openLogs.has(build.id)
     if (!isOver) {

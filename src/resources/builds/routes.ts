@@ -83,6 +83,7 @@ const serverBuildsRoutes = (access: AccessControl, builds: () => Promise<BuildsS
             'What its phases did and printed, the newest last, and why it failed where it did; values of secrets are masked. The logs of the last 20 builds of a server are kept.',
           events:
             'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed. The stream ends with the build.',
+          resumable: true,
           success: { 200: t.Object({ logs: LogLines }) },
           errors: [400, 401, 404],
         },

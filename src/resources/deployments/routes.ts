@@ -85,6 +85,7 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
             'What the install, the build and the app of its workspace printed, the newest last, also of one that never came up; values of secrets are masked.',
           events:
             'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed. If the server publishes nothing, the stream ends.',
+          resumable: true,
           success: { 200: t.Object({ logs: LogLines }) },
           errors: [400, 401, 404],
         },

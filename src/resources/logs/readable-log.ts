@@ -1,9 +1,9 @@
 import type { LogEntry, LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
-import { type SendEvent, type StreamRun, wantsEventStream } from '../../http/sse.ts'
+import { afterGap, resumedStart, type SendEvent, type StreamRun, wantsEventStream } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { LogLines, LogQuery } from './model.ts'
-import { logSelection } from './selection.ts'
+import { logSelection, MAX_TAIL } from './selection.ts'
 
 /** A log that callers may read: of a project, a deployment or a build. */
 export interface ReadableLog {
@@ -15,13 +15,17 @@ export interface ReadableLog {
   follow(selection: LogSelection, signal: AbortSignal, send: SendEvent): Promise<void>
 }
 
+/** Sends a line of a log. Its number is the id of the event. */
+export const sendLine = (send: SendEvent, entry: LogEntry): Promise<void> | void =>
+  send('line', entry, String(entry.seq))
+
 /** Returns the log of an app that may write more. */
 export const appLog = (log: AppLog, clock: Clock): ReadableLog => ({
   clock,
   select: (selection) => log.select(selection),
   follow: (selection, signal, send) =>
     log.subscribe(signal, selection, (event) =>
-      event.kind === 'entry' ? send('line', event.entry) : send('dropped', { lines: event.entries }),
+      event.kind === 'entry' ? sendLine(send, event.entry) : send('dropped', { lines: event.entries }),
     ),
 })
 
@@ -30,7 +34,7 @@ export const finishedLog = (log: AppLog, clock: Clock): ReadableLog => ({
   clock,
   select: (selection) => log.select(selection),
   async follow(selection, _signal, send) {
-    for (const entry of await log.select(selection)) await send('line', entry)
+    for (const entry of await log.select(selection)) await sendLine(send, entry)
   },
 })
 
@@ -54,8 +58,15 @@ export function respondWithLog(
   const selectionOf = ({ clock }: ReadableLog): LogSelection => logSelection(query, clock.now())
   if (!wantsEventStream(request.headers.get('accept')))
     return finding.then<{ logs: LogLines }>(async (log) => ({ logs: await log.select(selectionOf(log)) }))
-  return finding.then<Response>((log) => {
+  return finding.then<Response>(async (log) => {
     const selection = selectionOf(log)
-    return stream((send, gone) => log.follow(selection, gone, send))
+    const start = await resumedStart(request, (id) => findLine(log, Number(id)))
+    if (start === null) return stream((send, gone) => log.follow(selection, gone, send))
+    const rest = { ...selection, tail: MAX_TAIL, after: start.from }
+    return stream(afterGap(start, (send, gone) => log.follow(rest, gone, send)))
   })
 }
+
+/** Returns the number of a line; undefined if it is not among the last ones that a response can have. */
+const findLine = async (log: ReadableLog, seq: number): Promise<number | undefined> =>
+  (await log.select({ tail: MAX_TAIL })).find((entry) => entry.seq === seq)?.seq

@@ -7,7 +7,7 @@ import type { LogQuery } from './model.ts'
 const DEFAULT_TAIL = 200
 
 /** Most lines that a log returns at once. */
-const MAX_TAIL = 10_000
+export const MAX_TAIL = 10_000
 
 /** Matches a time with its zone (RFC 3339, section 5.6). */
 const TIME = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/

@@ -178,6 +178,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
             'What its bring-ups and its app printed, the newest last; values of secrets are masked.',
           events:
             'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed.',
+          resumable: true,
           success: { 200: t.Object({ logs: LogLines }) },
           errors: [400, 401, 404],
         },

@@ -1,7 +1,7 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { wantsEventStream } from '../../http/sse.ts'
+import { afterGap, resumedStart, wantsEventStream } from '../../http/sse.ts'
 import { CreatedTask, Task, TaskCreate, TaskEvent, TaskEventsQuery, TaskInput } from './model.ts'
 import type { TasksService } from './service.ts'
 
@@ -111,11 +111,12 @@ const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksServ
             events: service.listEvents(caller, serverId, taskId, query.after ?? 0),
           }))
         }
-        return tasks().then<Response>((service) => {
+        return tasks().then<Response>(async (service) => {
           service.getRow(caller, serverId, taskId)
-          // A client that reconnects requests the same URL again. `Last-Event-ID` then counts.
-          const after = Math.max(query.after ?? 0, lastEventId(headers.get('last-event-id')))
-          return stream((send, gone) => service.follow(taskId, after, gone, send))
+          const resumed = await resumedStart(request, (id) => service.findEvent(taskId, Number(id)))
+          const start = resumed ?? { from: 0, hasGap: false }
+          const after = Math.max(start.from, query.after ?? 0)
+          return stream(afterGap(start, (send, gone) => service.follow(taskId, after, gone, send)))
         })
       },
       operation(
@@ -126,13 +127,11 @@ const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksServ
           description:
             'What the agent did and said, oldest first; values of secrets are masked. Each event has `seq`, `at` and a `type`: `status` (`status`, `result`), `message` (`text`), `toolCall` (`call`, `tool`, `input`), `toolResult` (`call`, `tool`, `ok`, `output`), `terminal` (`text`), `question`, `answer`, `usage` (`inputTokens`, `outputTokens`, `cost`), `notice` (`text`).',
           events:
-            'The events of the transcript, each under its type and with its `seq` as id, from which a client that was cut off goes on (`Last-Event-ID`); while the task runs those that come. Besides, without id, `output` (`call`, `stream`, `offset`, `text`) and `text` (`offset`, `text`): what is printed and said, piece by piece, before the event that tells it whole; `offset` counts the characters before. The stream ends with the task.',
+            'The events of the transcript, each under its type; while the task runs those that come. Besides, without id, `output` (`call`, `stream`, `offset`, `text`) and `text` (`offset`, `text`): what is printed and said, piece by piece, before the event that tells it whole; `offset` counts the characters before. The stream ends with the task.',
+          resumable: true,
           success: { 200: Transcript },
           errors: [400, 401, 404],
         },
         { query: TaskEventsQuery },
       ),
     )
-
-/** Returns the last `seq` that a reconnecting client has seen; 0 if it sends none. */
-const lastEventId = (id: string | null): number => (id !== null && /^\d{1,12}$/.test(id) ? Number(id) : 0)

@@ -152,6 +152,14 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     return followTranscript({ taskId: id, records: this.#records, transcript, after, signal: signal, send })
   }
 
+  /** Returns the number of an event of a task's transcript; undefined if there is no such event. */
+  findEvent(id: string, seq: number): number | undefined {
+    const isNumber = Number.isSafeInteger(seq) && seq > 0
+    return isNumber
+      ? this.#records.listEvents(id, seq - 1, 1).find((event) => event.seq === seq)?.seq
+      : undefined
+  }
+
   /**
    * Releases an agent that waits in a scenario's step `hold`.
    *

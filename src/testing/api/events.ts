@@ -3,7 +3,7 @@ import { Elysia, type Static, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
-import { type SendEvent, wantsEventStream } from '../../http/sse.ts'
+import { afterGap, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import { accounts } from '../../resources/accounts/table.ts'
 import type { EventData } from '../../resources/events/data.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
@@ -13,7 +13,7 @@ import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import { checkAccount } from './account.ts'
 import type { ControlAccess } from './control-access.ts'
-import { START, streamFields, streamItems } from './list-query.ts'
+import { type Positions, positionOf, streamFields, streamItems, streamStart } from './list-query.ts'
 
 /** Number of listed items: by default and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
@@ -71,19 +71,22 @@ interface EventsRoutesOptions {
 }
 
 /** `/_berth/events`: all that was emitted, and synthetic events. */
-export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping }: EventsRoutesOptions) =>
-  new Elysia({ prefix: '/_berth/events' })
+export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping }: EventsRoutesOptions) => {
+  const positions = positionsOf(queries)
+  return new Elysia({ prefix: '/_berth/events' })
     .use(access)
     .get(
       '',
-      ({ query, request, stream }) => {
-        const after = query.after === undefined ? undefined : positionOf(queries, query.after)
+      ({ query, request, stream }): { events: EmittedEvent[] } | Promise<Response> => {
         if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
-          return { events: listed(queries, query, after) }
+          return { events: listed(queries, query, positionOf(query.after, positions)) }
         }
-        const from = after ?? newest(queries)
-        return stream((send, gone) =>
-          streamEvents(queries, outbox, query, from, send, AbortSignal.any([gone, stopping])),
+        return streamStart(request, query.after, positions).then<Response>((start) =>
+          stream(
+            afterGap(start, (send, gone) =>
+              streamEvents(queries, outbox, query, start.from, send, AbortSignal.any([gone, stopping])),
+            ),
+          ),
         )
       },
       operation(
@@ -93,6 +96,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
           summary: 'Emitted events, newest first, or a stream of those to come',
           description: 'Also events that no webhook has subscribed to.',
           events: 'Each event as it is emitted, under its own name, with the data of the JSON response.',
+          resumable: true,
           success: { 200: t.Object({ events: t.Array(EmittedEvent) }) },
         },
         { query: EventsQuery },
@@ -121,6 +125,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
         { body: EventCreate },
       ),
     )
+}
 
 /** Converts a row to the control API's event. */
 export const shownEvent = ({ id, event, accountId, data, requestId, createdAt }: EventRow): EmittedEvent => ({
@@ -149,15 +154,12 @@ const listed = (queries: Queries, query: EventsQuery, after?: number) =>
     .all()
     .map(shownEvent)
 
-const newest = (queries: Queries): number =>
-  queries.select({ seq: events.seq }).from(events).orderBy(desc(events.seq)).limit(1).get()?.seq ?? 0
-
-function positionOf(queries: Queries, id: string): number {
-  if (id === START) return 0
-  const known = queries.select({ seq: events.seq }).from(events).where(eq(events.id, id)).get()
-  if (known) return known.seq
-  throw badRequest(`"after" in the query: expected the id of an event, or start, got ${JSON.stringify(id)}.`)
-}
+const positionsOf = (queries: Queries): Positions => ({
+  one: 'an event',
+  find: (id) => queries.select({ seq: events.seq }).from(events).where(eq(events.id, id)).get()?.seq,
+  newest: () =>
+    queries.select({ seq: events.seq }).from(events).orderBy(desc(events.seq)).limit(1).get()?.seq ?? 0,
+})
 
 /** Returns the account that is named, or the first. */
 function accountOf(queries: Queries, id: string | undefined): string {
@@ -183,7 +185,7 @@ const streamEvents = (
       after: (seq, most) =>
         queries.select().from(events).where(matching(query, seq)).orderBy(asc(events.seq)).limit(most).all(),
       async send(row) {
-        await send(row.event, shownEvent(row))
+        await send(row.event, shownEvent(row), row.id)
         return true
       },
       from,

@@ -1,8 +1,52 @@
 import { t } from 'elysia'
 import { integer, oneOf } from '../../contract/schema.ts'
+import { badRequest } from '../../errors.ts'
+import { resumedStart, type StreamStart } from '../../http/sse.ts'
 
 /** The value of `after` for the position before the first item. */
 export const START = 'start'
+
+/** The positions of the kept items of a list. */
+export interface Positions {
+  /** What one of them is, as in `an event`. */
+  readonly one: string
+  /** Returns the position of an item by its id; undefined if it is not kept. */
+  find(id: string): number | undefined
+  /** Returns the position of the newest item; 0 if there is none. */
+  newest(): number
+}
+
+/**
+ * Returns the position that `after` names; undefined if it is missing.
+ *
+ * @throws BerthError 400 if no item has this id
+ */
+export function positionOf(after: string | undefined, { one, find }: Positions): number | undefined {
+  if (after === undefined) return undefined
+  const position = after === START ? 0 : find(after)
+  if (position !== undefined) return position
+  throw badRequest(
+    `"after" in the query: expected the id of ${one}, or ${START}, got ${JSON.stringify(after)}.`,
+  )
+}
+
+/**
+ * Returns where a stream of a list begins: where a client that reconnects has lost it, else behind `after`, else behind
+ * the newest item.
+ *
+ * @throws BerthError 400 if no item has the id in `after`
+ */
+export async function streamStart(
+  request: Request,
+  after: string | undefined,
+  positions: Positions,
+): Promise<StreamStart> {
+  const resumed = await resumedStart(request, positions.find)
+  if (resumed === null) return { from: positionOf(after, positions) ?? positions.newest(), hasGap: false }
+  // The item in the URL, which is that of the first request, may be gone by now.
+  const least = after === undefined ? 0 : (positions.find(after) ?? 0)
+  return { ...resumed, from: Math.max(resumed.from, least) }
+}
 
 /** Returns the query fields of a list that can also be a stream: `limit` and `follow`. */
 export const streamFields = (limit: { default: number; most: number }) => ({

@@ -5,7 +5,7 @@ import type { OperationIndex } from '../../contract/operations.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import { OWN_CLIENTS } from '../../http/own-client.ts'
-import { type SendEvent, wantsEventStream } from '../../http/sse.ts'
+import { afterGap, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import type { Changes } from '../../resources/changes/types.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
@@ -16,7 +16,7 @@ import { addressOf } from '../journal/entry.ts'
 import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { ControlAccess } from './control-access.ts'
-import { BODIES, START, streamFields, streamItems } from './list-query.ts'
+import { BODIES, type Positions, positionOf, streamFields, streamItems, streamStart } from './list-query.ts'
 import { groupErrors, RequestErrors, RequestErrorsQuery, statusRange } from './request-errors.ts'
 
 /** Number of listed items: by default and at most. */
@@ -141,22 +141,33 @@ export const requestsRoutes = (
       return query.near_misses === 'true' && shown.near_misses.length === 0 ? null : shown
     }
   }
+  const positions: Positions = {
+    one: 'a request that the journal keeps',
+    find: (id) => journal.find(id),
+    newest: () => journal.last,
+  }
   return new Elysia({ prefix: '/_berth/requests' })
     .use(access)
     .get(
       '',
       ({ query, request, stream }): Promise<{ requests: ShownEntry[] }> | Promise<Response> => {
-        const after = query.after === undefined ? undefined : positionOf(journal, query.after)
         const opening = openFilter(query)
         if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
+          const after = positionOf(query.after, positions)
           return opening.then<{ requests: ShownEntry[] }>(async (show) => ({
             requests: await newest(journal, show, after ?? 0, query.limit ?? LIMIT.default),
           }))
         }
-        const from = after ?? journal.last
-        return opening.then<Response>(() =>
-          stream((send, gone) =>
-            streamRequests({ journal, from, query, openFilter }, send, AbortSignal.any([gone, stopping])),
+        const starting = streamStart(request, query.after, positions)
+        return Promise.all([starting, opening]).then<Response>(([start]) =>
+          stream(
+            afterGap(start, (send, gone) =>
+              streamRequests(
+                { journal, from: start.from, query, openFilter },
+                send,
+                AbortSignal.any([gone, stopping]),
+              ),
+            ),
           ),
         )
       },
@@ -168,6 +179,7 @@ export const requestsRoutes = (
           description:
             'Headers are kept, and bodies up to 64 KiB, with secrets masked. If no operation matched, `near_misses` names the nearest ones.',
           events: 'Each request as `request`, with the data of the JSON response.',
+          resumable: true,
           success: { 200: t.Object({ requests: t.Array(JournalEntry) }) },
         },
         { query: RequestsQuery },
@@ -193,7 +205,7 @@ export const requestsRoutes = (
       async ({ params: { requestId } }) => {
         const { shownEntry, index } = await reader()
         const seq = journal.find(requestId)
-        const [numbered] = seq === 0 ? [] : journal.after(seq - 1, 1)
+        const [numbered] = seq === undefined ? [] : journal.after(seq - 1, 1)
         if (!numbered) throw notFound(`The request ${JSON.stringify(requestId)}`)
         return shownEntry(numbered.entry, { operations: index, known: masks(), bodies: true })
       },
@@ -219,15 +231,6 @@ export const requestsRoutes = (
         success: { 200: t.Object({ deleted: integer() }) },
       }),
     )
-}
-
-function positionOf(journal: RequestJournal, id: string): number {
-  if (id === START) return 0
-  const seq = journal.find(id)
-  if (seq > 0) return seq
-  throw badRequest(
-    `"after" in the query: expected the id of a request that the journal keeps, got ${JSON.stringify(id)}.`,
-  )
 }
 
 type Show = (numbered: NumberedEntry) => ShownEntry | null
@@ -292,7 +295,7 @@ const streamRequests = (
       async send(numbered) {
         // The secrets may have changed meanwhile.
         const shown = (await openFilter(query))(numbered)
-        if (shown !== null) await send('request', shown)
+        if (shown !== null) await send('request', shown, shown.id)
         return shown !== null
       },
       from,

@@ -1,18 +1,14 @@
 import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
-import { badRequest } from '../../errors.ts'
-import { wantsEventStream } from '../../http/sse.ts'
+import { afterGap, wantsEventStream } from '../../http/sse.ts'
 import type { Changes } from '../../resources/changes/types.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../api/control-access.ts'
-import { streamItems } from '../api/list-query.ts'
+import { type Positions, positionOf, streamItems, streamStart } from '../api/list-query.ts'
 import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
 import { INBOX_LIMITS, type InboxStore } from './store.ts'
-
-/** The position before the first entry: a stream then begins with it. */
-const START = 'start'
 
 /** Entries in one read of a stream. Each may be large. */
 const BATCH_SIZE = 16
@@ -43,12 +39,10 @@ export interface InboxRoutesOptions {
 /** Serves `/_berth/inbox`: receivers for webhooks. Using the name of an inbox creates it. */
 export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
   const { queries, inbox: store, cipher, changes, adminToken, stopping } = parts
-  const positionOf = (id: string | undefined): number | undefined => {
-    const position = id === undefined ? undefined : id === START ? 0 : store.position(id)
-    if (id === undefined || position !== undefined) return position
-    throw badRequest(
-      `"after" in the query: expected the id of an entry, or start, got ${JSON.stringify(id)}.`,
-    )
+  const positions: Positions = {
+    one: 'an entry',
+    find: (id) => store.position(id),
+    newest: () => store.newest(),
   }
   return new Elysia({ prefix: '/_berth/inbox' })
     .use(access)
@@ -97,29 +91,32 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
     )
     .get(
       '/:name',
-      ({ params, query, request, stream }) => {
+      ({ params, query, request, stream }): { entries: InboxEntry[] } | Promise<Response> => {
         const name = checkInboxName(params.name)
         const { limit, follow } = query
-        const after = positionOf(query.after)
         if (follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
+          const after = positionOf(query.after, positions)
           return {
             entries: store.entries(name, { after, limit: limit ?? INBOX_LIMITS.entries }).map(toEntry),
           }
         }
-        const from = after ?? store.newest()
-        return stream((send, gone) =>
-          streamItems(
-            {
-              subscribe: (listener) => changes.subscribe(listener),
-              after: (seq, most) => store.entriesAfter(name, seq, Math.min(most, BATCH_SIZE)),
-              async send(row) {
-                await send('message', toEntry(row))
-                return true
-              },
-              from,
-              limit,
-            },
-            AbortSignal.any([gone, stopping]),
+        return streamStart(request, query.after, positions).then<Response>((start) =>
+          stream(
+            afterGap(start, (send, gone) =>
+              streamItems(
+                {
+                  subscribe: (listener) => changes.subscribe(listener),
+                  after: (seq, most) => store.entriesAfter(name, seq, Math.min(most, BATCH_SIZE)),
+                  async send(row) {
+                    await send('message', toEntry(row), row.id)
+                    return true
+                  },
+                  from: start.from,
+                  limit,
+                },
+                AbortSignal.any([gone, stopping]),
+              ),
+            ),
           ),
         )
       },
@@ -130,6 +127,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
           summary: 'What an inbox got, newest first, or a stream of what comes',
           description: 'Each entry says whether its signature was right.',
           events: 'Each entry as it comes, as the event `message` with the data of the JSON response.',
+          resumable: true,
           success: { 200: t.Object({ entries: t.Array(InboxEntry) }) },
         },
         { query: InboxQuery },

@@ -106,10 +106,10 @@ export class RequestJournal {
     }
   }
 
-  /** Returns the `seq` of an entry; 0 if it is not kept. */
-  find(id: string): number {
+  /** Returns the `seq` of an entry; undefined if it is not kept. */
+  find(id: string): number | undefined {
     for (const { seq, entry } of this.newest()) if (entry.id === id) return seq
-    return 0
+    return undefined
   }
 
   /**

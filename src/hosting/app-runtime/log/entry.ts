@@ -17,6 +17,8 @@ export interface LogSelection {
   readonly tail: number
   /** Only those since this time, in milliseconds since 1970. */
   readonly since?: number | null
+  /** Only those with a higher `seq`. */
+  readonly after?: number
 }
 
 /** One line of an app's log. */

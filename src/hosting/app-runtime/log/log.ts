@@ -150,12 +150,13 @@ export class AppLog {
   }
 
   /** Returns the selected entries, oldest first. */
-  async select({ tail, since = null }: LogSelection): Promise<LogEntry[]> {
-    if (since === null) return this.tail(tail)
+  async select({ tail, since = null, after = 0 }: LogSelection): Promise<LogEntry[]> {
+    if (since === null && after === 0) return this.tail(tail)
     // Texts of times compare as the times do.
-    const from = toIso(since)
-    const recent = (await this.tail(MAX_ENTRIES)).filter(({ at }) => at >= from)
-    return recent.slice(Math.max(0, recent.length - tail))
+    const from = since === null ? '' : toIso(since)
+    const all = await this.tail(MAX_ENTRIES)
+    const selected = all.filter(({ at, seq }) => at >= from && seq > after)
+    return selected.slice(Math.max(0, selected.length - tail))
   }
 
   /**
