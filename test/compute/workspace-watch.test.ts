@@ -98,7 +98,7 @@ const EXCHANGE = `
   let over = false
   process.stdin.on('end', () => { over = true })
   process.stdin.resume()
-  while (!over && performance.now() < 10_000) {
+  while (!over) {
     for (let n = 0; n < 20_000; n += 1) exchange()
     await new Promise(setImmediate)
   }
@@ -118,26 +118,24 @@ test.skipIf(!LINUX)(
     })
     const { value } = await exchange.stdout.getReader().read()
     expect(Buffer.from(value ?? []).toString()).toBe('0\n')
-    let longest = 0
+    // Each begins and ends although the exchange does not.
     for (let round = 0; round < 10; round += 1) {
-      const begun = performance.now()
       await begin()
       await Bun.sleep(50)
       await watch?.close()
-      longest = Math.max(longest, performance.now() - begun)
     }
-    expect(longest).toBeLessThan(5_000)
+    expect(exchange.exitCode).toBeNull()
     expect(told.filter((path) => path.includes('outside'))).toEqual([])
     exchange.stdin.end()
     expect(await exchange.exited).toBe(0)
   },
 )
 
-/** Makes files with long paths and removes them, more than are looked at, but fewer than 10,000 a second. */
+/** Makes files with long paths and removes them, more than are looked at, but fewer than 10,000 a second, until it is ended. */
 const MANY_FILES = `
   import { closeSync, openSync, unlinkSync } from 'node:fs'
   process.chdir(process.argv.at(-1))
-  for (let n = 0; n < 6_500; n += 1) {
+  for (let n = 0; ; n += 1) {
     closeSync(openSync('x'.repeat(200) + n, 'w'))
     if (n >= 200) unlinkSync('x'.repeat(200) + (n - 200))
     if (n % 100 === 99) await Bun.sleep(30)
@@ -157,12 +155,15 @@ test.skipIf(!LINUX)(
     }
     const before = heapMiB()
     await using many = Bun.spawn([process.execPath, '-e', MANY_FILES, deep], { stderr: 'inherit' })
-    expect(await many.exited).toBe(0)
+    // Ten thousand changes are work, for which a busy machine may take long.
+    await until(() => told.includes('.'), 'one change to be reported in place of those too many', 90_000)
+    many.kill()
+    await many.exited
+    await until(() => heapMiB() - before < 30, 'what waits to be looked at to be dropped')
     told = []
-    await until(() => heapMiB() - before < 30, 'what waits to be looked at to be dropped', 10_000)
-    await until(() => told.length > 0, 'a change to be reported in its place')
     writeFileSync(at('app/later.ts'), '1')
-    await heard('later.ts')
+    const isReported = () => told.includes('later.ts') || told.includes('.')
+    await until(isReported, 'a later change to be reported, or one in its place if the watch pauses still')
   },
 )
 

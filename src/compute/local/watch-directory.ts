@@ -162,9 +162,8 @@ class PacedWatch {
     this.#pauseMs = hasRested ? PAUSE_MS : Math.min(this.#pauseMs * 2, MAX_PAUSE_MS)
     this.#timer = setTimeout(() => {
       if (this.#isClosed) return
-      this.#handlers.onChange('')
-      // Chokidar reports what it cannot watch as an event.
-      void this.start()
+      // Chokidar reports what it cannot watch as an event. A change while it looks around is one of those that were missed.
+      void this.start().then(() => this.#handlers.onChange(''))
     }, this.#pauseMs)
     this.#timer.unref()
   }
