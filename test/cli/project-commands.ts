@@ -1,5 +1,5 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
+import { writeWhole } from '../support/files.ts'
 import type { Outcome, Served } from './command.ts'
 
 /** `berth projects` for an instance. */
@@ -10,11 +10,8 @@ export function projectCommands(berth: () => Served) {
     json: (...args: string[]) => berth().json('projects', ...args),
     /** Writes files into a folder of the working directory. */
     write(folder: string, files: Record<string, string>): void {
-      for (const [path, content] of Object.entries(files)) {
-        const file = join(berth().cwd, folder, path)
-        mkdirSync(dirname(file), { recursive: true })
-        writeFileSync(file, content)
-      }
+      for (const [path, content] of Object.entries(files))
+        writeWhole(join(berth().cwd, folder, path), content)
     },
   }
 }

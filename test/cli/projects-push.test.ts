@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from '../../src/cli/client.ts'
+import { Pusher } from '../../src/cli/projects/pusher.ts'
+import type { CliSession } from '../../src/cli/session.ts'
+import { writeWhole } from '../support/files.ts'
 import { until } from '../support/processes.ts'
 import { bareEnvironment, type Served, serve, start } from './command.ts'
 import { projectCommands, told } from './project-commands.ts'
@@ -204,8 +208,7 @@ test('--watch sends what changed while the instance was down, and ends once its 
   await using first = await serve()
   await first.server()
   const index = join(first.cwd, 'site/index.html')
-  mkdirSync(dirname(index))
-  writeFileSync(index, 'one')
+  writeWhole(index, 'one')
   const child = start(['projects', 'push', 'site', '--watch'], { cwd: first.cwd, env: bareEnvironment() })
   let said = ''
   const read = async (stream: ReadableStream<Uint8Array>) => {
@@ -216,7 +219,7 @@ test('--watch sends what changed while the instance was down, and ends once its 
   const url = /is ready at (http:\S+)/.exec(said)?.[1] ?? ''
   first.child.kill('SIGTERM')
   await first.child.exited
-  writeFileSync(index, 'two')
+  writeWhole(index, 'two')
   await until(() => said.includes('Waiting until it is back.\n'), 'the loss of the instance')
   await using second = await serve([], { cwd: first.cwd })
   await until(() => /index\.html sent, live in .* at http/.test(said), 'the change is sent')
@@ -248,6 +251,23 @@ test('Ctrl-C ends a push and says what goes on', async () => {
     '\nberth: the bring-up of slow goes on. If it fails, the version before goes on, with its files. Look at it with: berth projects logs slow -f\n',
   )
   await projects('delete', 'slow', '--yes')
+})
+
+test('Ctrl-C at a push after the first says that files are missing only if some differ', async () => {
+  write('still', { 'index.html': 'one' })
+  const { id } = told(await projects('push', 'still'))
+  const { base_url: baseUrl, api_key: credential } = berth.info
+  const session = { context: { stderr: { isTerminal: false } } } as unknown as CliSession
+  const pusher = new Pusher(session, at('still'), id, { isQuiet: true })
+  const client = new Client({ baseUrl, credential, source: 'flag' })
+  await pusher.push(client, new AbortController().signal)
+  const stageAtCtrlC = async () => {
+    await pusher.push(client, AbortSignal.abort(new Error('Ctrl-C'))).catch(() => {})
+    return pusher.stage
+  }
+  expect(await stageAtCtrlC()).toBe('done')
+  write('still', { 'index.html': 'two' })
+  expect(await stageAtCtrlC()).toBe('incomplete')
 })
 
 test('restart starts the app again', async () => {

@@ -87,7 +87,8 @@ export class DirectoryDeployment {
     onProgress: (progress: SendProgress) => void,
     signal: AbortSignal,
   ): Promise<DirectoryPublication | null> {
-    this.#stage = 'incomplete'
+    // A publication after the first begins because something has changed in the directory, which may be nothing that is sent.
+    this.#stage = this.#sent === null ? 'incomplete' : 'done'
     const publication = await this.#publish(client, clean, onProgress, signal).catch((error: unknown) => {
       if (!signal.aborted) this.#stage = 'done'
       throw error
@@ -115,6 +116,7 @@ export class DirectoryDeployment {
     const removed = [...this.#known].filter((path) => !here.has(path))
     const isSame = before !== null && !this.#hasFailed && changed.length + extra.length === 0
     if (isSame || Bun.deepEquals(manifest, this.#failed)) return null
+    this.#stage = 'incomplete'
     const fields = { removed, clean }
     const params = { serverId: this.serverId }
     const request = (parts: Omit<PartsOf<'deployments.push'>, 'params'>) =>

@@ -81,7 +81,8 @@ export class Pusher {
     signal: AbortSignal,
     onLine: (line: LogLine) => void = () => {},
   ): Promise<PushOutcome> {
-    this.#stage = 'incomplete'
+    // A push after the first begins because something has changed in the directory, which may be nothing that is sent.
+    this.#stage = this.#sent === null ? 'incomplete' : 'done'
     const outcome = await this.#push(client, signal, onLine).catch((error: unknown) => {
       if (!signal.aborted) this.#stage = 'done'
       throw error
@@ -181,6 +182,8 @@ export class Pusher {
     using own = new StatusLine(this.session.context.stderr)
     const { status = own, label = '', isQuiet } = this.view
     let progress: SendProgress | null = null
+    const changes = this.#sent === null ? { changed: [], extra: [] } : compareManifests(manifest, this.#sent)
+    if (changes.changed.length + changes.extra.length > 0) this.#stage = 'incomplete'
     const text = (elapsed: string): string => {
       const { files = 0, bytes = 0, sent = 0 } = progress ?? {}
       return `${label === '' ? '' : `${label}: `}sending ${count(files, 'file')}, ${formatBytes(sent)} of ${formatBytes(bytes)} … ${elapsed}`
@@ -189,12 +192,13 @@ export class Pusher {
       survey,
       manifest,
       // The server most likely lacks what has changed since the last push, and nothing else.
-      first: this.#sent === null ? [] : compareManifests(manifest, this.#sent).changed,
+      first: changes.changed,
       // The response to the last part is quick, and says whether a bring-up has begun.
       request: (parts, isLast) =>
         client.call('projects.push', { params, ...parts, ...(isLast ? {} : { signal }) }),
       onProgress: (next) => {
         if (progress === null && next.files > 0 && !isQuiet) status.show(label, text)
+        if (next.files > 0) this.#stage = 'incomplete'
         progress = next
       },
       signal,
