@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeWhole } from '../support/files.ts'
 import { until } from '../support/processes.ts'
 import { bareEnvironment, run, type Served, serve, start } from './command.ts'
 
@@ -20,10 +21,7 @@ afterEach(async () => {
 
 /** Writes files into the folder `app` of the working directory. */
 function write(files: Record<string, string | Uint8Array>): void {
-  for (const [path, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(berth.cwd, 'app', path)), { recursive: true })
-    writeFileSync(join(berth.cwd, 'app', path), content)
-  }
+  for (const [path, content] of Object.entries(files)) writeWhole(join(berth.cwd, 'app', path), content)
 }
 
 const exec = async (command: string) => (await berth.run(['exec', server, command])).stdout
@@ -197,8 +195,7 @@ test('--watch publishes what changed while the instance was down, and ends once 
   await using first = await serve()
   const serverId = await first.server()
   const page = join(first.cwd, 'app/index.html')
-  mkdirSync(dirname(page))
-  writeFileSync(page, 'one')
+  writeWhole(page, 'one')
   const child = start(['deploy', 'app', '--watch'], { cwd: first.cwd, env: bareEnvironment() })
   let [out, said] = ['', '']
   const reading = Promise.all([
@@ -212,7 +209,7 @@ test('--watch publishes what changed while the instance was down, and ends once 
   await until(() => said.includes('Watching'), 'the first publication')
   first.child.kill('SIGTERM')
   await first.child.exited
-  writeFileSync(page, 'two')
+  writeWhole(page, 'two')
   await until(() => said.includes('Waiting until it is back.\n'), 'the loss of the instance')
   // How often it has published before depends on when the instance was lost.
   const before = out.length

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeWhole } from '../support/files.ts'
 import { projectPorts } from '../support/ports.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
@@ -19,10 +20,7 @@ function project(files: Record<string, string>) {
     BERTH_LOG_LEVEL: 'error',
     GREETING: 'moin',
   }
-  const put = (path: string, text: string) => {
-    mkdirSync(dirname(join(cwd, path)), { recursive: true })
-    writeFileSync(join(cwd, path), text)
-  }
+  const put = (path: string, text: string) => writeWhole(join(cwd, path), text)
   for (const [path, text] of Object.entries(files)) put(path, text)
   return {
     cwd,
@@ -130,10 +128,13 @@ test('--detach leaves it running until berth down, which keeps the files, and a 
 
 test('where the usual port is taken, --detach takes a free one and says which, unless the port was chosen', async () => {
   await using one = project(SITE)
-  using _taken = occupyUsualPort()
-  const { BERTH_PORT: _, ...env } = one.env
+  // An address that no other program uses, where the port is sure to be this test's.
+  const host = `127.${64 + (process.pid >> 16)}.${(process.pid >> 8) & 255}.${process.pid & 255}`
+  using _taken = Bun.listen({ hostname: host, port: 4747, socket: { data() {} } })
+  const { BERTH_PORT: _, ...rest } = one.env
+  const env = { ...rest, BERTH_HOST: host }
   const up = await run(['up', '--detach'], { cwd: one.cwd, env })
-  const [, port] = /runs at http:\/\/127\.0\.0\.1:(\d+), until "berth down"\./.exec(up.stderr) ?? []
+  const [, port] = /runs at http:\/\/127\.[\d.]+:(\d+), until "berth down"\./.exec(up.stderr) ?? []
   expect(up).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('site is up: http://') })
   expect(Number(port)).toBeGreaterThan(0)
   expect(port).not.toBe('4747')
@@ -142,17 +143,6 @@ test('where the usual port is taken, --detach takes a free one and says which, u
   expect(chosen.exitCode).toBe(1)
   expect(chosen.stderr).toMatch(/Port 4747 .*Choose another with BERTH_PORT or in berth\.config\.json\.\n$/)
 })
-
-/** Listens on the usual port, unless another program does already. */
-function occupyUsualPort(): Disposable {
-  const socket = { data() {} }
-  try {
-    const listener = Bun.listen({ hostname: '127.0.0.1', port: 4747, socket })
-    return { [Symbol.dispose]: () => listener.stop(true) }
-  } catch {
-    return { [Symbol.dispose]() {} }
-  }
-}
 
 test('berth down needs no value that the file refers to: neither variables nor files and directories', async () => {
   await using one = project({
