@@ -28,6 +28,9 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
  */
 const OCCASIONAL = /^(?:\w+ +\| )?✓ |^berth +The version before was ended\./
 
+/** Matches what a second "up" shows of apps only if they have not come up again by themselves before it looks. */
+const WAKING = /^\w+ +\| /
+
 /**
  * Returns the text of a session without what differs from run to run. Lines of one command are sorted: several programs
  * print at once.
@@ -40,6 +43,7 @@ export function comparable(text: string): string {
       lines
         .split('\n')
         .filter((line) => !OCCASIONAL.test(line))
+        .filter((line) => !(lines.startsWith('$ berth up --detach\n') && WAKING.test(line)))
         .map((line) => line.replace(/ {2,}/g, '  ').trimEnd())
         .sort()
         .join('\n'),

@@ -14,11 +14,13 @@ const CTRL_C = '\u0003'
 
 const SERVER_JS = "Bun.serve({ port: process.env.PORT, fetch: () => new Response('Hello') })\n"
 
+const INDEX_HTML = '<h1>Hello</h1>\n'
+
 /** Makes what the sessions begin with: files, and an instance in \`work\`. */
 export async function setStage(stage: Stage): Promise<void> {
   stage.write('work/shop/berth.json', '{ "start": "bun server.js" }\n')
   stage.write('work/shop/server.js', SERVER_JS)
-  stage.write('work/site/index.html', '<h1>Hello</h1>\n')
+  stage.write('work/site/index.html', INDEX_HTML)
   stage.write('work/notes.txt', 'buy milk\n')
   stage.write(
     'team/berth.yaml',
@@ -59,16 +61,14 @@ export const SESSIONS: readonly Session[] = [
     cwd: 'work/shop',
     async work(typist, stage) {
       await typist.begin('berth projects push --watch', 'Watching')
-      // Not by "sed -i", whose temporary file may be sent, too.
-      const write = (command: string) => `code=$(${command}) && echo "$code" > server.js`
-      const edit = (script: string) => write(`sed ${script} server.js`)
-      await stage.run(edit('s/Moin/Ahoy/'), 'work/shop')
+      const server = SERVER_JS.replace('Hello', 'Ahoy')
+      stage.write('work/shop/server.js', server)
       await typist.shows('server.js sent')
       // Before it listens: the health check may meet one that ends after, or not.
-      const failure = `echo "console.error('No database.'); process.exit(1)"`
-      await stage.run(write(`${failure}; cat server.js`), 'work/shop')
+      const failure = "console.error('No database.'); process.exit(1)\n"
+      stage.write('work/shop/server.js', failure + server)
       await typist.shows('could not be brought up')
-      await stage.run(edit('/database/d'), 'work/shop')
+      stage.write('work/shop/server.js', server)
       await typist.shows('Back at')
       typist.keys(CTRL_C)
       await typist.prompt()
@@ -142,7 +142,7 @@ export const SESSIONS: readonly Session[] = [
     cwd: 'work',
     async work(typist, stage) {
       await typist.begin('berth deploy site --watch', 'Watching')
-      await stage.run('page=$(sed s/Hello/Moin/ index.html) && echo "$page" > index.html', 'work/site')
+      stage.write('work/site/index.html', INDEX_HTML.replace('Hello', 'Moin'))
       await typist.shows('index.html sent')
       typist.keys(CTRL_C)
       await typist.prompt()

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Terminal } from '@xterm/headless'
@@ -42,11 +42,13 @@ export class Stage implements AsyncDisposable {
     }
   }
 
-  /** Writes a file, by its path below the home directory. */
+  /** Writes a file, by its path below the home directory, in one step: what watches the directory sees it empty never. */
   write(path: string, text: string): void {
     const file = join(this.home, path)
+    const whole = join(this.#top, 'whole')
     mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, text)
+    writeFileSync(whole, text)
+    renameSync(whole, file)
   }
 
   /** Runs a shell command that is not shown, and returns its output. @throws Error if it fails */
