@@ -2,6 +2,7 @@ import { Elysia, ParseError } from 'elysia'
 import { ComputeError } from '../compute/compute-error.ts'
 import { BerthError, badRequest } from '../errors.ts'
 import { sentToken } from '../http/authentication.ts'
+import { ACCEPTED_CODING } from '../http/request-checks.ts'
 import { pathForLogs } from '../http/secret-path.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Database } from '../storage/database.ts'
@@ -61,6 +62,7 @@ export const errorAnswers = (
     }
     // Names what the connection has to become (RFC 9110, section 15.5.22).
     if (failure.status === 426) set.headers.upgrade = 'websocket'
+    if (failure.status === 415) Object.assign(set.headers, ACCEPTED_CODING)
     onFailure?.(request)
     set.status = failure.status
     return page?.(failure, request, path) ?? failure.toBody()

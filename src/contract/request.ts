@@ -9,6 +9,7 @@ import {
   TypeRegistry,
 } from '@sinclair/typebox'
 import { badRequest } from '../errors.ts'
+import { isKeptNumber } from '../runtime/validation/json-faults.ts'
 import { Validator } from '../runtime/validation/validate.ts'
 import { ValidationError } from '../runtime/validation/validation-error.ts'
 
@@ -84,7 +85,7 @@ export function checkedQuery<Shape extends TSchema>(shape: Shape): CheckedQuery<
   const read = (query: Record<string, unknown>): void => {
     for (const name of numeric) {
       const text = query[name]
-      if (typeof text === 'string' && NUMBER.test(text)) query[name] = Number(text)
+      if (typeof text === 'string' && NUMBER.test(text) && isKeptNumber(text)) query[name] = Number(text)
     }
     inPart('query', () => validator.parse(query))
   }

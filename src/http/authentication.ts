@@ -6,6 +6,7 @@ import { type ByteStreamRun, byteStream } from './byte-stream.ts'
 import { type Caller, isScoped } from './caller.ts'
 import type { CredentialChanges } from './credential-changes.ts'
 import type { FormShape } from './multipart.ts'
+import { checkRequest } from './request-checks.ts'
 import { eventStream, type StreamRun } from './sse.ts'
 
 /**
@@ -221,6 +222,7 @@ export function accessControl({ callers, uploads, bodyLimit, onBody }: AccessOpt
         },
         transform({ request }) {
           callers.admit(request, needed)
+          checkRequest(request)
         },
         resolve({ request }) {
           const caller = callers.admit(request, needed)

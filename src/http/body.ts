@@ -1,6 +1,7 @@
 import { BerthError, badRequest } from '../errors.ts'
-import { checkUnicode, decodeText, parseJsonText } from './json.ts'
+import { checkUnicode, decodeText, parseExactJson } from './json.ts'
 import { type Form, type FormShape, isForm, parseForm } from './multipart.ts'
+import { checkContentCoding } from './request-checks.ts'
 
 /** Largest body of a request, in bytes. */
 export const BODY_LIMIT = 32 * 1024 * 1024
@@ -34,7 +35,7 @@ export interface BodyListeners {
  * Reads a request's body, which must be a JSON object of at most `limit` bytes.
  *
  * @returns the object, or undefined if there is no body
- * @throws BerthError 413 over the limit; 400 for another content type, malformed JSON or another value
+ * @throws BerthError 413 over the limit; 415 for a content coding; 400 for another content type, malformed JSON or another value
  */
 export async function readJsonBody(
   request: Request,
@@ -53,7 +54,8 @@ export async function readJsonBody(
  * at most `limit` bytes in total.
  *
  * @returns no value if there is no body
- * @throws BerthError 413 over the limit; 400 for another content type, malformed JSON or a malformed form
+ * @throws BerthError 413 over the limit; 415 for a content coding; 400 for another content type, malformed JSON or a malformed
+ * form
  */
 export async function readFormBody(
   request: Request,
@@ -85,7 +87,7 @@ function parseObject(bytes: Uint8Array, type: string, expected: string): object 
     )
   }
   const text = decodeText(bytes, 'The body')
-  const value = parseJsonText(text, 'The body')
+  const value = parseExactJson(text, 'The body')
   checkUnicode(text, value)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw badRequest(
@@ -97,9 +99,19 @@ function parseObject(bytes: Uint8Array, type: string, expected: string): object 
  * Reads a request's body, of at most `limit` bytes.
  *
  * @returns no bytes if there is no body
+ * @throws BerthError 413 over the limit, 415 for a content coding
+ */
+export async function readBytes(request: Request, limit: number, counter?: BodyCounter): Promise<Uint8Array> {
+  checkContentCoding(request)
+  return await readCodedBytes(request, limit, counter)
+}
+
+/**
+ * Reads a request's body as it was sent, encoded or not.
+ *
  * @throws BerthError 413 over the limit
  */
-export async function readBytes(
+export async function readCodedBytes(
   request: Request,
   limit: number,
   counter: BodyCounter = UNCOUNTED,

@@ -1,19 +1,49 @@
-import { badRequest } from '../errors.ts'
-import { findTooDeep, MAX_JSON_DEPTH } from '../runtime/validation/json-depth.ts'
-import { brokenText, type JsonPath } from '../runtime/validation/validation-error.ts'
+import { BerthError, badRequest } from '../errors.ts'
+import { isTooDeep, MAX_JSON_DEPTH, parseWithLoss } from '../runtime/validation/json-faults.ts'
+import { brokenText, type JsonPath, ValidationError } from '../runtime/validation/validation-error.ts'
 
 /**
- * Parses a JSON text.
+ * Parses a JSON text that somebody else checks or only keeps: of fields with the same name the last one counts.
  *
  * @param what names the text at the start of a sentence, such as `The body`
  * @throws BerthError 400 if it is malformed or nested too deeply
  */
 export function parseJsonText(text: string, what: string): unknown {
-  if (findTooDeep(text) !== null) {
-    throw badRequest(`${what} is nested too deeply: expected at most ${MAX_JSON_DEPTH} levels.`)
+  if (isTooDeep(text)) throw tooDeep(what)
+  return orSyntaxError(what, () => JSON.parse(text))
+}
+
+/**
+ * Parses a JSON text of a request. Nothing of it is lost silently.
+ *
+ * @param what names the text at the start of a sentence, such as `The body`
+ * @param path the value's position in the body
+ * @throws BerthError 400 if it is malformed or nested too deeply; `LossyJson` if it has a field twice or a number that
+ * cannot be kept, which it names
+ */
+export function parseExactJson(text: string, what: string, path: JsonPath = []): unknown {
+  const parsed = orSyntaxError(what, () => parseWithLoss(text))
+  if (parsed === null) throw tooDeep(what)
+  if (parsed.loss !== null) throw new LossyJson(parsed.loss, path)
+  return parsed.value
+}
+
+/** Refuses a JSON text that is valid and cannot be kept as it was sent. */
+export class LossyJson extends BerthError {
+  constructor(loss: ValidationError, path: JsonPath) {
+    super(
+      'bad_request',
+      new ValidationError([...path, ...loss.path], loss.reason, loss.kind).describe('body'),
+    )
   }
+}
+
+const tooDeep = (what: string): BerthError =>
+  badRequest(`${what} is nested too deeply: expected at most ${MAX_JSON_DEPTH} levels.`)
+
+function orSyntaxError<Value>(what: string, parse: () => Value): Value {
   try {
-    return JSON.parse(text)
+    return parse()
   } catch (error) {
     throw badRequest(`${what} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`)
   }

@@ -1,5 +1,5 @@
 import { badRequest } from '../errors.ts'
-import { checkUnicode, decodeText, parseJsonText } from './json.ts'
+import { checkUnicode, decodeText, parseExactJson } from './json.ts'
 
 /** How an operation's object is sent as a form with a file. */
 export interface FormShape {
@@ -55,7 +55,7 @@ function fieldOf(name: string, content: Buffer, shape: FormShape): unknown {
   const what = `The form's part "${shown(name)}"`
   const text = decodeText(content, what)
   if (!shape.json.includes(name)) return text
-  const value = parseJsonText(text, what)
+  const value = parseExactJson(text, what, [name])
   checkUnicode(text, value, [name])
   return value
 }

@@ -61,6 +61,7 @@ export const API_DOCUMENT: DocumentFacts = {
       failures: [
         ...(repeatable ? [400 as const] : []),
         ...(body && !streamedBody ? [413 as const] : []),
+        ...(body ? [415 as const] : []),
         503,
       ],
     }

@@ -58,6 +58,17 @@ test('what is no event, no data or no account is refused, and the help lists the
   for (const [args, exitCode, named] of [
     [['server.exploded'], 2, 'server.exploded'],
     [['task.created', '--payload', '{'], 2, 'not valid JSON'],
+    [
+      ['task.created', '--payload', '{"n":12345678901234567890}'],
+      2,
+      '--payload, "n": expected a whole number',
+    ],
+    [['task.created', '--payload', '{"n":1e400}'], 2, 'got 1e400.'],
+    [
+      ['task.created', '--payload', '{"n":{"a":1,"a":2}}'],
+      2,
+      '--payload, "n.a" is there twice: name it once.',
+    ],
     // Everywhere --data names the data directory; it was the payload here.
     [
       ['task.created', '--data', '{}'],

@@ -249,6 +249,12 @@ test('all mistakes of the file are told, each with its line', () => {
   )
 })
 
+test('a key that comes twice is refused with the line of the second', () => {
+  expect(() => load({ file: '{\n  "port": 5000,\n  "port": 5001\n}' })).toThrow(
+    /berth\.config\.json, line 3, column 3: "port" is there twice: name it once\./,
+  )
+})
+
 test('a file that is no JSON object is refused', () => {
   expect(() => load({ file: '{' })).toThrow(
     /berth\.config\.json, line 1, column 2: expected a name in double quotes/,

@@ -213,9 +213,13 @@ describe("the specification's tables", () => {
       const statuses = Object.keys(found.responses).map(Number)
       expect(statuses.filter((status) => status < 300)).toEqual([success])
       for (const status of errors) expect(statuses).toContain(status)
-      // Every operation answers 503 while berth stops or begins anew.
+      // Every operation answers 503 while berth stops or begins anew, and 415 to a body with a content coding.
       expect(statuses).toContain(503)
-      const added = statuses.filter((status) => status >= 300 && status !== 503 && !errors.includes(status))
+      expect(statuses.includes(415)).toBe(find(id).requestBody !== undefined)
+      const everywhere = [415, 503]
+      const added = statuses.filter(
+        (status) => status >= 300 && !everywhere.includes(status) && !errors.includes(status),
+      )
       expect(added.filter((status) => !ADDED_STATUSES[id]?.includes(status))).toEqual([])
     })
   }

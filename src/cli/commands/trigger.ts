@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import { MAX_JSON_DEPTH, parseWithLoss } from '../../runtime/validation/json-faults.ts'
 import { action } from '../command.ts'
 import { readLocal } from '../local-file.ts'
 import { DELIVERY_STYLES } from '../nouns/deliveries.ts'
@@ -104,12 +105,18 @@ async function readPayload(
 }
 
 function parseJson(json: string, where: string): unknown {
+  let parsed: ReturnType<typeof parseWithLoss>
   try {
-    return JSON.parse(json)
+    parsed = parseWithLoss(json)
   } catch (error) {
     const cause = error instanceof Error ? error.message : String(error)
     throw new UsageError(
       `${where} is not valid JSON: ${cause}. Give an object such as '{"server_id": "srv_1"}', @FILE, or - for standard input.`,
     )
   }
+  if (parsed === null)
+    throw new UsageError(`${where} is nested too deeply: expected at most ${MAX_JSON_DEPTH} levels.`)
+  // Sent as berth reads it, which would not be what was given.
+  if (parsed.loss !== null) throw new UsageError(`${where}, ${parsed.loss.sentence()}`)
+  return parsed.value
 }

@@ -1,6 +1,8 @@
 import { InvalidArgumentError } from 'commander'
 import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
+import { parseWithLoss } from '../../runtime/validation/json-faults.ts'
+import type { ValidationError } from '../../runtime/validation/validation-error.ts'
 import type { Client } from '../client.ts'
 import { call, factSheet, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
@@ -47,12 +49,16 @@ const updates = {
 }
 
 function jsonObject(given: string): object {
+  let loss: ValidationError | null = null
   try {
-    const value: unknown = JSON.parse(given)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+    const parsed = parseWithLoss(given)
+    loss = parsed?.loss ?? null
+    const value = parsed?.value
+    if (loss === null && typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   } catch {
     // Reported below, as any other value.
   }
+  if (loss !== null) throw new InvalidArgumentError(loss.sentence())
   throw new InvalidArgumentError('Expected a JSON object such as \'{"servers":1}\'.')
 }
 

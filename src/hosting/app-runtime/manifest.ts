@@ -102,7 +102,7 @@ export function parseManifest(text: string): Manifest {
  */
 export function readJson(file: string, text: string): JsonDocument {
   try {
-    return new JsonDocument(text)
+    return new JsonDocument(text, { isOwn: file === MANIFEST_FILE })
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error
     throw new AppError(`${file}, ${error.message}`)

@@ -3,7 +3,8 @@ import { BerthError, badRequest } from '../../errors.ts'
 import type { Callers } from '../../http/authentication.ts'
 import { BODY_LIMIT, readBytes } from '../../http/body.ts'
 import type { Caller } from '../../http/caller.ts'
-import { decodeText, parseJsonText } from '../../http/json.ts'
+import { decodeText, LossyJson, parseExactJson } from '../../http/json.ts'
+import { ACCEPTED_CODING, checkRequest } from '../../http/request-checks.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { CallersApi, type Handle } from './callers-api.ts'
@@ -14,6 +15,7 @@ import type { OperationTool } from './tool.ts'
 
 const SESSION = 'mcp-session-id'
 const PARSE_ERROR = -32700
+const INVALID_REQUEST = -32600
 const SESSION_NOT_FOUND = -32001
 
 /** Dependencies of the endpoint. */
@@ -80,6 +82,8 @@ export class McpEndpoint {
    * @throws BerthError 400, 401, 413, 503
    */
   async response(request: Request): Promise<Response> {
+    const refusal = refusalOf(request)
+    if (refusal !== null) return refusal
     const session = request.headers.get(SESSION)
     const mcpSession =
       session === null ? null : { credentialId: this.#callerOf(request).credentialId, session }
@@ -100,8 +104,9 @@ export class McpEndpoint {
     this.#callerOf(request)
     let message: unknown
     try {
-      message = parseJsonText(decodeText(bytes, 'The body'), 'The body')
+      message = parseExactJson(decodeText(bytes, 'The body'), 'The body')
     } catch (error) {
+      if (error instanceof LossyJson) return errorResponse(400, INVALID_REQUEST, error.message)
       if (error instanceof BerthError) return errorResponse(400, PARSE_ERROR, error.message)
       throw error
     }
@@ -113,6 +118,20 @@ export class McpEndpoint {
     const response = await shortenStream(await handler.fetch(request, { parsedBody: message }))
     const begins = messages.some((one) => methodOf(one) === 'initialize')
     if (begins && response.ok) response.headers.set(SESSION, this.#sessions.newName())
+    return response
+  }
+}
+
+/** Returns the response to a request whose query or coding is refused; null for any other. */
+function refusalOf(request: Request): Response | null {
+  try {
+    checkRequest(request)
+    return null
+  } catch (error) {
+    if (!(error instanceof BerthError)) throw error
+    const response = errorResponse(error.status, INVALID_REQUEST, error.message)
+    if (error.status === 415)
+      for (const [name, value] of Object.entries(ACCEPTED_CODING)) response.headers.set(name, value)
     return response
   }
 }

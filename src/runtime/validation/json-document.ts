@@ -1,4 +1,4 @@
-import { findTooDeep, MAX_JSON_DEPTH } from './json-depth.ts'
+import { findJsonFault, MAX_JSON_DEPTH } from './json-faults.ts'
 import { type JsonPath, listMistakes, type ValidationError } from './validation-error.ts'
 
 const WORD = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])/y
@@ -27,15 +27,17 @@ export class JsonDocument {
   /**
    * Parses a text (RFC 8259). A byte order mark before it is skipped.
    *
+   * @param isOwn whether the text is written for berth. Then a field that comes twice or a number that cannot be kept is
+   * an error; in files of other programs, which read them in their own way, it is not
    * @throws JsonSyntaxError if it is malformed, or nested more than `MAX_JSON_DEPTH` levels
    */
-  constructor(text: string) {
+  constructor(text: string, { isOwn = true } = {}) {
     this.#text = text.replace(/^\uFEFF/, '')
-    const tooDeep = findTooDeep(this.#text)
-    if (tooDeep !== null) {
-      throw new JsonSyntaxError(
-        `${placeWords(placeAt(this.#text, tooDeep))}: nested too deeply, expected at most ${MAX_JSON_DEPTH} levels.`,
-      )
+    const fault = findJsonFault(this.#text)
+    const placed = (offset: number, reason: string): JsonSyntaxError =>
+      new JsonSyntaxError(`${placeWords(placeAt(this.#text, offset))}: ${reason}`)
+    if (fault !== null && fault.loss === null) {
+      throw placed(fault.offset, `nested too deeply, expected at most ${MAX_JSON_DEPTH} levels.`)
     }
     try {
       this.value = JSON.parse(this.#text)
@@ -43,10 +45,9 @@ export class JsonDocument {
       const { at, expected } = new Scanner(this.#text, NOWHERE).findFault()
       const rest = this.#text.slice(at).split('\n', 1)[0] ?? ''
       const found = rest.trim() === '' ? 'the end of the line' : JSON.stringify(rest.slice(0, 30))
-      throw new JsonSyntaxError(
-        `${placeWords(placeAt(this.#text, at))}: expected ${expected}, got ${found}. The file must be valid JSON.`,
-      )
+      throw placed(at, `expected ${expected}, got ${found}. The file must be valid JSON.`)
     }
+    if (isOwn && fault?.loss) throw placed(fault.offset, fault.loss.sentence())
   }
 
   /** Describes all mistakes of the text, each with line and column: `line 2, column 9: "port": expected …`. */

@@ -4,8 +4,8 @@ export type JsonPath = readonly (string | number)[]
 /** Mistakes that one message lists at most. */
 const MOST_LISTED = 5
 
-/** What a mistake is about: a value that is wrong, a key that is, or a value that is not there. */
-export type MistakeKind = 'value' | 'key' | 'missing' | 'unknown'
+/** What a mistake is about: a value that is wrong, a key that is or that comes twice, or a value that is not there. */
+export type MistakeKind = 'value' | 'key' | 'missing' | 'unknown' | 'repeated'
 
 /** Reports that a value is not what was expected at its path. */
 export class ValidationError extends Error {
@@ -15,7 +15,7 @@ export class ValidationError extends Error {
 
   /**
    * @param reason a sentence that follows a colon: `expected a string, got 5.` Of a missing value it says what was expected
-   * (`a string`); of an unknown key which are known, or nothing
+   * (`a string`); of an unknown key which are known, or nothing; of a repeated one what to do
    */
   constructor(
     readonly path: JsonPath,
@@ -49,9 +49,11 @@ export class ValidationError extends Error {
    */
   sentence(where = ''): string {
     const path = pathText(this.path)
-    if (path === '') return where === '' ? this.reason : `The ${where}: ${this.reason}`
+    if (path === '' && this.kind !== 'repeated')
+      return where === '' ? this.reason : `The ${where}: ${this.reason}`
     const subject = where === '' ? `"${path}"` : `"${path}" in the ${where}`
     if (this.kind === 'missing') return `${subject} is missing: expected ${this.reason}.`
+    if (this.kind === 'repeated') return `${subject} is there twice: ${this.reason}.`
     if (this.kind !== 'unknown') return `${subject}: ${this.reason}`
     const noun = where === 'query' ? 'parameter' : 'field'
     return `${subject} is not a known ${noun}${this.reason}`
@@ -104,6 +106,10 @@ export function kindOf(value: unknown): string {
   if (typeof value === 'boolean') return 'true or false'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
+
+/** Returns the mistake that a name which may come once comes again. */
+export const repeated = (path: JsonPath): ValidationError =>
+  new ValidationError(path, 'name it once', 'repeated')
 
 /** Refuses text that has half a surrogate pair, which no encoding can carry (Unicode 16, D75). */
 export const brokenText = (path: JsonPath): ValidationError =>

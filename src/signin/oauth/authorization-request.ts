@@ -65,8 +65,7 @@ export function readAuthorization(
   address: ReturnAddress,
   origin: string,
 ): Omit<AuthorizationRequest, 'search'> {
-  const repeated = query.repeated()
-  if (repeated !== null) throw invalid(`The parameter ${repeated.slice(0, 50)} is there more than once.`)
+  query.check('query')
   // The client would rely on these parameters, so ignoring them is unsafe (RFC 9101, 7).
   for (const name of ['request', 'request_uri'] as const) {
     if (query.get(name) === null) continue

@@ -46,9 +46,9 @@ interface AuthorizeOptions extends ReachableSources {
  */
 export async function showConsentPage(request: Request, dependencies: AuthorizeOptions): Promise<Response> {
   const { browserRequests, clients, consents } = dependencies
-  const { search, searchParams } = new URL(request.url)
+  const { search } = new URL(request.url)
   if (search.length > QUERY_LIMIT) throw tooLong()
-  const query = new Parameters(searchParams)
+  const query = new Parameters(search.slice(1))
   if (isProgram(request) && !clients.find(query.get('client_id') ?? '')) {
     return problemResponse(new OAuthProblem('invalid_client', UNREGISTERED))
   }

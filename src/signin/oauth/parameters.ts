@@ -1,6 +1,7 @@
 import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'
 import { decodeText } from '../../http/json.ts'
+import { describeFormFault, findFormFault } from '../../http/request-checks.ts'
 import { OAuthProblem, withinLimit } from './problem.ts'
 
 /** Largest size of a client's form, in bytes. */
@@ -11,10 +12,13 @@ const REPEATABLE = new Set(['resource'])
 
 /** The parameters of a request. One without a value counts as left out (RFC 6749, 3.1). */
 export class Parameters {
+  readonly #text: string
   readonly #all: URLSearchParams
 
-  constructor(all: URLSearchParams) {
-    this.#all = all
+  /** @param text of the type application/x-www-form-urlencoded */
+  constructor(text: string) {
+    this.#text = text
+    this.#all = new URLSearchParams(text)
   }
 
   /** Returns a parameter, or null if it is left out. */
@@ -32,16 +36,22 @@ export class Parameters {
     return this.#all.getAll(name).length > 1
   }
 
-  /** Returns the first parameter that is repeated and must not be, or null. */
-  repeated(): string | null {
-    return [...this.#all.keys()].find((name) => !REPEATABLE.has(name) && this.isRepeated(name)) ?? null
+  /**
+   * Refuses parameters that are malformed, or that are repeated and must not be (RFC 6749, 3.1).
+   *
+   * @throws OAuthProblem 400
+   */
+  check(part: 'query' | 'body'): void {
+    const fault = findFormFault(this.#text, (name) => REPEATABLE.has(name))
+    if (fault !== null) throw new OAuthProblem('invalid_request', describeFormFault(fault, part))
   }
 }
 
 /**
  * Reads the form that a client sends (RFC 6749, 3.2). The query is ignored: credentials do not belong in a URL.
  *
- * @throws OAuthProblem 400 for a repeated parameter, 413 over the limit; BerthError 400 for another content type
+ * @throws OAuthProblem 400 for a malformed or repeated parameter, 413 over the limit; BerthError 400 for another content
+ * type, 415 for a content coding
  */
 export async function readClientForm(request: Request): Promise<Parameters> {
   const type = request.headers.get('content-type') ?? ''
@@ -52,13 +62,7 @@ export async function readClientForm(request: Request): Promise<Parameters> {
     await withinLimit('The form', FORM_LIMIT, readBytes(request, FORM_LIMIT)),
     'The body',
   )
-  const form = new Parameters(new URLSearchParams(text))
-  const repeated = form.repeated()
-  if (repeated !== null) {
-    throw new OAuthProblem(
-      'invalid_request',
-      `The parameter ${repeated.slice(0, 50)} is there more than once.`,
-    )
-  }
+  const form = new Parameters(text)
+  form.check('body')
   return form
 }

@@ -1,4 +1,5 @@
 import { BerthError } from '../../errors.ts'
+import { ACCEPTED_CODING } from '../../http/request-checks.ts'
 
 /**
  * Registered error codes that berth uses (RFC 6749, 4.1.2.1 and 5.2; RFC 7591, 3.2.2; RFC 8707, 2; RFC 9101, 7;
@@ -59,7 +60,8 @@ export const clientRoute =
     } catch (error) {
       if (error instanceof OAuthProblem) return problemResponse(error)
       if (error instanceof BerthError && error.code !== 'internal_error') {
-        return problemResponse(new OAuthProblem('invalid_request', error.message, error.status))
+        const headers = error.status === 415 ? ACCEPTED_CODING : {}
+        return problemResponse(new OAuthProblem('invalid_request', error.message, error.status, headers))
       }
       throw error
     }

@@ -3,6 +3,7 @@ import { readBytes } from '../../http/body.ts'
 import { mayBeProjects, ownHost } from '../../http/host.ts'
 import { isFromOwnPage, originOf } from '../../http/origin.ts'
 import { html } from '../../http/pages/html.ts'
+import { describeFormFault, findFormFault } from '../../http/request-checks.ts'
 import { isSameText } from '../../runtime/secret.ts'
 import { PageFailure } from '../pages/failure.ts'
 import { CSRF_FIELD, csrfToken } from '../pages/header.ts'
@@ -114,11 +115,10 @@ export class BrowserRequests {
     if (!/^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(type)) {
       throw badRequest('The form must be sent with "Content-Type: application/x-www-form-urlencoded".')
     }
-    const bytes = await readBytes(request, FORM_LIMIT)
-    const form = new URLSearchParams(new TextDecoder().decode(bytes))
-    const names = [...form.keys()].filter((name) => !LIST_FIELDS.has(name))
-    if (new Set(names).size < names.length) throw badRequest('The form has a field more than once.')
-    return form
+    const text = new TextDecoder().decode(await readBytes(request, FORM_LIMIT))
+    const fault = findFormFault(text, (name) => LIST_FIELDS.has(name))
+    if (fault !== null) throw badRequest(describeFormFault(fault, 'body'))
+    return new URLSearchParams(text)
   }
 
   async #sentSessions(request: Request, origin: string): Promise<SentSession[]> {

@@ -3,6 +3,7 @@ import { BerthError } from '../../errors.ts'
 import { bearerOf, type Callers, streamsOf } from '../../http/authentication.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { isOriginOfHost } from '../../http/origin.ts'
+import { checkRequest } from '../../http/request-checks.ts'
 
 /** The rules of access to the control API. */
 export interface ControlGuard {
@@ -49,6 +50,7 @@ export function controlAccess({ adminToken, callers }: ControlGuard, bodyLimit: 
         },
         transform({ request }) {
           admit(request)
+          checkRequest(request)
         },
         resolve({ request }) {
           // The admin token lasts as long as the instance; a session may end before.

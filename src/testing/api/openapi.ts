@@ -46,7 +46,7 @@ The body of a **failure** is \`{error, message}\`: a code for programs and a sen
       ...(input ? [400 as const] : []),
       ...(usualCredential ? [401 as const] : []),
       403,
-      ...(body ? [413 as const] : []),
+      ...(body ? [413 as const, 415 as const] : []),
       503,
     ],
   }),

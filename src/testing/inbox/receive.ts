@@ -1,5 +1,5 @@
 import { badRequest } from '../../errors.ts'
-import { readBytes } from '../../http/body.ts'
+import { readCodedBytes } from '../../http/body.ts'
 import type { InboxStore } from './store.ts'
 import { type SecretSources, verifySignature } from './verify.ts'
 
@@ -32,7 +32,7 @@ export async function receive(
 ): Promise<Response> {
   const query = new URL(request.url).search.slice(1)
   const reply = readRequestedResponse(new URLSearchParams(query))
-  const body = Buffer.from(await readBytes(request, BODY_LIMIT))
+  const body = Buffer.from(await readCodedBytes(request, BODY_LIMIT))
   const headers = headersOf(request)
   const { verified, reason, webhookId } = verifySignature({ inbox: name, headers, body }, verification)
   const messageId = headers['webhook-id'] ?? null

@@ -1,4 +1,4 @@
-import { findTooDeep } from '../../../runtime/validation/json-depth.ts'
+import { isTooDeep } from '../../../runtime/validation/json-faults.ts'
 import { Button } from '../../components/button.tsx'
 import { useClockMover } from '../../components/clock-move.tsx'
 import { CopyButton } from '../../components/copy.tsx'
@@ -150,7 +150,7 @@ function BodyText({ title, text }: { title: string; text: string }) {
  */
 function jsonOf(text: string): unknown {
   try {
-    return findTooDeep(text) === null ? JSON.parse(text) : undefined
+    return isTooDeep(text) ? undefined : JSON.parse(text)
   } catch {
     return undefined
   }
