@@ -166,8 +166,9 @@ export function readEnvironment(pid: number, name: string): string | null {
 export const readArguments = (pid: number): string[] =>
   readProc(pid, 'cmdline')?.split('\0').filter(Boolean) ?? []
 
-/** Returns the living processes of a family. */
-export const findFamily = (family: ProcessFamily): number[] => membersOf(listProcesses(), readMarker, family)
+/** Returns the living processes of a family, which is looked for among all processes or among some. */
+export const findFamily = (family: ProcessFamily, among = listProcesses()): number[] =>
+  membersOf(among, readMarker, family)
 
 /**
  * Scans all processes for several families at once: a scan takes milliseconds, and servers often end together. If it takes
@@ -231,16 +232,24 @@ export function findMarked(serverMarkers: ReadonlySet<string>): number[] {
 }
 
 /** Returns the descendants of a process, without itself. */
-export function findDescendants(pid: number): number[] {
-  const found: number[] = []
-  const pending = [pid]
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const children = readChildren(next)
-    if (children === null) return scanDescendants(pid)
-    found.push(...children)
-    pending.push(...children)
+export const findDescendants = (pid: number): number[] => listDescendants(pid).map((info) => info.pid)
+
+/**
+ * Lists the living descendants of a process, without itself. Looks twice: a look misses the children of a process that
+ * ends just then, and a process that adopts orphans has them afterwards.
+ */
+export function listDescendants(pid: number): ProcessInfo[] {
+  const found = new Set<number>()
+  for (let look = 0; look < 2; look += 1) {
+    const pending = [pid]
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      const children = readChildren(next)
+      if (children === null) return scanDescendants(pid)
+      for (const child of children) found.add(child)
+      pending.push(...children)
+    }
   }
-  return found.filter((one) => readProcess(one) !== null)
+  return [...found].flatMap((one) => readProcess(one) ?? [])
 }
 
 /** Returns the children of a process; null if the kernel does not list them (CONFIG_PROC_CHILDREN). */
@@ -256,11 +265,10 @@ export function readChildren(pid: number): number[] | null {
   }
 }
 
-function scanDescendants(pid: number): number[] {
-  const members = new Set([pid])
-  addDescendants(listProcesses(), members)
-  members.delete(pid)
-  return [...members]
+function scanDescendants(pid: number): ProcessInfo[] {
+  const processes = listProcesses()
+  const members = descendantsAmong(processes, [pid])
+  return processes.filter((info) => info.pid !== pid && members.has(info.pid))
 }
 
 /** Returns processes of a list and all their descendants. */

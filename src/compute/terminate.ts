@@ -78,16 +78,16 @@ export function endOfGrace(ms = GRACE_MS): () => number {
 /**
  * Ends processes at once. Stops them before killing them, round by round until no new one appears: a fork bomb that
  * is killed one by one grows back as fast. If `find` returns an array rather than a promise, all are stopped before
- * the first wait.
+ * the first wait. Resolves to false if some are left that do not end.
  */
-export async function killAll(find: () => number[] | Promise<number[]>): Promise<void> {
+export async function killAll(find: () => number[] | Promise<number[]>): Promise<boolean> {
   // Counted from the first SIGKILL: on a busy machine the search alone may take seconds.
   let givesUpAt = Number.POSITIVE_INFINITY
   const stopped = new Set<number>()
   for (let round = 0; performance.now() < givesUpAt; round += 1) {
     const looked = find()
     const found = Array.isArray(looked) ? looked : await looked
-    if (found.length === 0) return
+    if (found.length === 0) return true
     const fresh = found.filter((pid) => !stopped.has(pid))
     if (fresh.length > 0 && round < STOP_ROUNDS) {
       for (const pid of fresh) {
@@ -100,6 +100,7 @@ export async function killAll(find: () => number[] | Promise<number[]>): Promise
     givesUpAt = Math.min(givesUpAt, performance.now() + GIVE_UP_MS)
     await Bun.sleep(1)
   }
+  return false
 }
 
 /** Kills the processes that `find` returns now, and none that start later. Resolves when they are gone. */

@@ -22,6 +22,8 @@ const BESIDE_STATE: readonly RegExp[] = [
   /^berth\.log/,
   // What sandboxes can see, recreated at each start.
   /^sandbox$/,
+  // Which of them run.
+  /^running$/,
   // The cache of npm packages.
   /^packages$/,
   /^snapshots$/,

@@ -3,7 +3,7 @@ import { ISOLATIONS, type Isolation } from '../../src/config/config.ts'
 import { everyCombination } from '../support/thorough.ts'
 import { Bench, type Subject } from './bench.ts'
 import { commandTests } from './conformance/commands.ts'
-import { endTests, killedBerthTests } from './conformance/end.ts'
+import { endTests, machineEndTests } from './conformance/end.ts'
 import { kernelMemoryTests } from './conformance/kernel-memory.ts'
 import { limitTests, storageTests } from './conformance/limits.ts'
 import { longTests, machinePortTests, portTests } from './conformance/long.ts'
@@ -38,7 +38,7 @@ export async function conformance(name: Isolation, isolation: () => void): Promi
   describe(name, () => {
     contract(name, { output: !outputIsTried, end: !endIsTried })
     if (!endIsTried) {
-      killedBerthTests(name)
+      machineEndTests(name, enforced)
       limitTests(name, enforced)
       kernelMemoryTests(name, enforced)
     }

@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readProcess } from '../../src/compute/find-processes.ts'
+import { readProcess, sandboxdArguments } from '../../src/compute/find-processes.ts'
 import { allDataDirectoryGroups } from '../../src/compute/limits/groups.ts'
+import { RunningSandboxes } from '../../src/compute/local/running.ts'
+import { dataMarkerOf, serverMarkerOf } from '../../src/compute/local/server-directories.ts'
 import { type KeyedInfo, type TestBerth, testBerth } from '../support/berth.ts'
 import { killServer, processesOf, until } from '../support/processes.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
@@ -31,6 +33,14 @@ const start = (flags: Record<string, unknown> = {}): Promise<TestBerth> =>
 
 const directories = (): string[] =>
   existsSync(join(dataDir, 'servers')) ? readdirSync(join(dataDir, 'servers')) : []
+
+/** Starts what is left of a server, as its berth has noted it. */
+function surviving(id: string): Bun.Subprocess {
+  const marker = serverMarkerOf(dataMarkerOf(realpathSync(dataDir)), id)
+  const survivor = startSurvivor(join(dataDir, 'servers', id, 'workspace'), ...sandboxdArguments(marker))
+  new RunningSandboxes(dataDir).ready(id, { pids: [survivor.pid], groups: [] })
+  return survivor
+}
 
 /** Waits for a server that runs and is none of the known ones. */
 async function spare(known: readonly string[] = []): Promise<string> {
@@ -133,8 +143,7 @@ test('after kill -9 nothing of it goes on, and the next start removes the rest',
   await first.child.exited
   await until(() => pids.every((pid) => readProcess(pid) === null), 'its processes end', PATIENCE_MS)
 
-  const survivor =
-    isolation === 'bubblewrap' ? startSurvivor(join(dataDir, 'servers', left, 'workspace')) : null
+  const survivor = isolation === 'bubblewrap' ? surviving(left) : null
   const again = serve([...args.slice(0, -1), '0'])
   started.push(again)
   const info: KeyedInfo = await again.ready

@@ -46,7 +46,7 @@ const NO_NAMESPACES: [path: string, contents: Uint8Array] = [
  */
 export class BubblewrapIsolation implements LocalIsolation {
   readonly name = 'bubblewrap'
-  readonly userNamespace = true
+  readonly namespaces = true
   readonly #options: LocalDriverOptions
   readonly #calls = once(loadSocketCalls)
   readonly #files: SharedFiles

@@ -46,7 +46,7 @@ const REMEDY =
  */
 export class LandlockIsolation implements LocalIsolation {
   readonly name = 'landlock'
-  readonly userNamespace = false
+  readonly namespaces = false
   readonly #options: LocalDriverOptions
   readonly #tools: ToolsDirectory
 

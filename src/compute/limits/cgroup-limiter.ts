@@ -86,7 +86,7 @@ export class CgroupLimiter implements Limiter {
       enter:
         directories.length === 0 ? [] : ['/bin/sh', '-c', ENTER, 'sh', ...this.#entrances(serverId), '--'],
       environment: this.#bases.cpu ? threadVariables(limits.cpus) : {},
-      pids: () => [...new Set(directories.flatMap(processesOf))],
+      directories,
       usage: () => this.#usage(serverId),
       memoryKills: () => (memory ? countKills(this.#dir(memory, serverId), memory.version) : 0),
       close: async () => {

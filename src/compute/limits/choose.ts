@@ -19,10 +19,10 @@ const INSIDE = 'while read -r line; do case $line in *"$0"*) exit 0;; esac; done
  * directory says little about cgroups.
  *
  * @param dataMarker twelve hex digits that identify the data directory
- * @param userNamespace whether each sandbox has its own user namespace
+ * @param ownUserNamespace whether each sandbox has its own user namespace
  */
-export async function chooseLimiter(dataMarker: string, userNamespace: boolean): Promise<Limiter> {
-  const fallback = new WatchdogLimiter(userNamespace, process.getuid?.() ?? 0)
+export async function chooseLimiter(dataMarker: string, ownUserNamespace: boolean): Promise<Limiter> {
+  const fallback = new WatchdogLimiter(ownUserNamespace, process.getuid?.() ?? 0)
   const parent = groupName(dataMarker)
   const candidates = findBases()
   if (RESOURCES.every((resource) => candidates[resource].length === 0)) return fallback

@@ -72,7 +72,11 @@ export function removeGroups(groups: readonly string[]): boolean {
 /** Returns the processes in a group; none if it is gone. */
 export function processesOf(dir: string): number[] {
   const text = readTextOrNull(join(dir, 'cgroup.procs')) ?? ''
-  return text.split('\n').filter(Boolean).map(Number)
+  // Those of other PID namespaces have the number 0, which would name the group of the caller.
+  return text
+    .split('\n')
+    .map(Number)
+    .filter((pid) => pid > 0)
 }
 
 function groupsIn(dir: string): string[] {

@@ -24,9 +24,10 @@ export interface LimitGroup {
   /** Variables by which programs that read no control group learn the limits. */
   readonly environment: Readonly<Record<string, string>>
   /**
-   * Returns the processes in the group, including those that left their parent; empty if the mechanism does not know.
+   * Absolute paths of the control groups that its processes are in, including those that left their parent; none if the
+   * mechanism has none.
    */
-  pids(): number[]
+  readonly directories: readonly string[]
   /** Returns what the kernel counts of the group; null where it does not. */
   usage(): GroupUsage
   /** Returns how often the kernel ended a process of the group for lack of memory. */

@@ -48,7 +48,7 @@ export class WatchdogLimiter implements Limiter {
               },
             },
       enter: [],
-      pids: () => [],
+      directories: [],
       usage: () => NOT_COUNTED,
       memoryKills: () => 0,
       close: async () => {},

@@ -10,6 +10,7 @@ import { ComputeError } from '../compute-error.ts'
 import type { ComputeDriver, Handle, Limits, Probe, Remains } from '../driver.ts'
 import { findMarked, findSandboxds, ProcessScanner } from '../find-processes.ts'
 import { chooseLimiter } from '../limits/choose.ts'
+import { groupName } from '../limits/groups.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { selfCommand } from '../self.ts'
@@ -20,6 +21,7 @@ import { LaunchRefused, type LocalDriverOptions, type LocalIsolation } from './i
 import { findOccupants } from './mount-tables.ts'
 import { checkOpenFiles, maxOpenFiles } from './open-files.ts'
 import { workspaceGone } from './resolve-path.ts'
+import { findLeft, type LeftSandboxes, RunningSandboxes } from './running.ts'
 import type { LocalSandbox, SandboxStart } from './sandbox.ts'
 import { ServerDirectories, serverMarkerOf } from './server-directories.ts'
 
@@ -54,6 +56,7 @@ export class LocalDriver implements ComputeDriver {
   readonly #isolation: LocalIsolation
   readonly #options: LocalDriverOptions
   readonly #directories: ServerDirectories
+  readonly #running: RunningSandboxes
   readonly #scanner = new ProcessScanner()
   readonly #senders = once(async () => new (await import('./sender.ts')).SenderSearch())
   readonly #relay = once(async () => {
@@ -75,6 +78,7 @@ export class LocalDriver implements ComputeDriver {
     this.#isolation = isolation
     this.#options = options
     this.#directories = new ServerDirectories(options.dataDir)
+    this.#running = new RunningSandboxes(options.dataDir)
   }
 
   get name(): Isolation {
@@ -140,13 +144,38 @@ export class LocalDriver implements ComputeDriver {
 
   takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains {
     const { ids, kept, remove } = this.#directories.takeStock(servers, deleted)
-    return { kept, end: () => this.#endProcesses(new Set(ids)), remove }
+    const left = this.#running.left()
+    return { kept, end: () => this.#endProcesses(ids, left), remove }
   }
 
-  /** Ends the processes that an earlier berth left running for these servers. */
-  async #endProcesses(names: ReadonlySet<string>): Promise<void> {
+  /**
+   * Ends the processes that an earlier berth left running.
+   *
+   * @param ids the servers that have a record or a directory
+   * @param left the sandboxes that it noted; null if it noted none
+   */
+  async #endProcesses(ids: readonly string[], left: LeftSandboxes | null): Promise<void> {
+    const names = new Set([...ids, ...(left?.keys() ?? [])])
     if (names.size === 0) return
-    const markers = new Set([...names].map((name) => serverMarkerOf(this.#directories.dataMarker(), name)))
+    const dataMarker = this.#directories.dataMarker()
+    const searched = new Set(
+      left === null ? names : [...left.keys()].filter((name) => left.get(name) === null),
+    )
+    if (searched.size > 0) await this.#search(searched)
+    for (const [name, traces] of left ?? []) {
+      if (traces !== null) {
+        await killAll(findLeft(traces, serverMarkerOf(dataMarker, name), join(groupName(dataMarker), name)))
+      }
+      this.#running.end(name)
+    }
+    const limiter = await this.#chosenLimiter()
+    await limiter.sweep([...names])
+  }
+
+  /** Ends what an earlier berth left of servers, among all processes of the machine. */
+  async #search(names: ReadonlySet<string>): Promise<void> {
+    const dataMarker = this.#directories.dataMarker()
+    const markers = new Set([...names].map((name) => serverMarkerOf(dataMarker, name)))
     const find = () => [...new Set([...findMarked(markers), ...this.#occupantsOf(names)])]
     if (find().length > 0) {
       // What shows that a process without its marker belongs to a server is that its sandboxd has adopted it, so that goes
@@ -159,8 +188,6 @@ export class LocalDriver implements ComputeDriver {
       await killAll(findCommands)
       await killAll(find)
     }
-    const limiter = await this.#chosenLimiter()
-    await limiter.sweep([...names])
   }
 
   #occupantsOf(serverIds: ReadonlySet<string>): number[] {
@@ -196,7 +223,7 @@ export class LocalDriver implements ComputeDriver {
   /** Returns what servers have here: what a server has that was started, or one that is started for it. */
   #see(): Promise<SeenSandbox> {
     if (this.#seen !== null) return this.#seen
-    const seeing = this.#isolation.userNamespace ? this.#trySandbox() : Promise.resolve(AS_ON_THE_MACHINE)
+    const seeing = this.#isolation.namespaces ? this.#trySandbox() : Promise.resolve(AS_ON_THE_MACHINE)
     this.#seen = seeing
     // Another trial may succeed.
     seeing.catch(() => {
@@ -258,6 +285,8 @@ export class LocalDriver implements ComputeDriver {
         options: this.#options,
         relay,
         group,
+        running: this.#running,
+        namespaces: this.#isolation.namespaces,
         scanner: this.#scanner,
         memoryEnforcedBy: limiter.enforced.memory,
         networks,
@@ -284,7 +313,7 @@ export class LocalDriver implements ComputeDriver {
 
   /** Chooses the limiter, and removes what killed berths left of theirs. */
   async #chooseLimiter(): Promise<Limiter> {
-    const limiter = await chooseLimiter(this.#directories.dataMarker(), this.#isolation.userNamespace)
+    const limiter = await chooseLimiter(this.#directories.dataMarker(), this.#isolation.namespaces)
     await limiter.sweep([])
     return limiter
   }

@@ -105,8 +105,8 @@ export type IsolationProbe =
 /** One way to isolate a server's processes on this machine. */
 export interface LocalIsolation {
   readonly name: Isolation
-  /** Whether the sandbox has its own user namespace. */
-  readonly userNamespace: boolean
+  /** Whether the sandbox has its own user namespace, and its own PID namespace, which ends with its first process. */
+  readonly namespaces: boolean
   /** Tries the real thing once. Never throws. */
   probe(): Promise<IsolationProbe>
   /** Returns how to start sandboxd for a server. */

@@ -29,6 +29,7 @@ import type { OutboundRelay, RelayedOutbound } from './network/outbound/relay.ts
 import { PROXY_ENVIRONMENT } from './network/rules.ts'
 import type { ServerNetwork } from './network/server-network.ts'
 import { readActivity } from './ports.ts'
+import { processesIn, type RunningSandboxes } from './running.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
 
 /** Milliseconds in which sandboxd has to be ready. */
@@ -59,6 +60,10 @@ export interface SandboxStart {
   /** First 24 hex digits of its processes' markers. */
   marker: string
   group: LimitGroup
+  /** Notes which sandboxes of a driver run. */
+  running: RunningSandboxes
+  /** See `LocalIsolation.namespaces`. */
+  namespaces: boolean
   /** Shared by the sandboxes of a driver. */
   scanner: ProcessScanner
   limits: Limits
@@ -84,13 +89,18 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
   #relayed: RelayedOutbound | null = null
   /** The sandbox's own processes, which run before any command. */
   #own: ReadonlySet<number> = new Set()
+  /** Returns those of them that live, with the one that berth started. */
+  #ownAlive: () => number[] = () => []
+  /** Whether all that is left of it can be found without looking at other processes. */
+  #isTraced = false
   #looks: Timer | null = null
   /** Resolves when the number of its terminals is limited; null before that begins. */
   #terminalsLimited: Promise<void> | null = null
 
   /** Starts sandboxd; resolves when it accepts commands. Throws `ComputeError` with the start's error output. */
   static async start(start: SandboxStart): Promise<LocalSandbox> {
-    const { launch, group } = start
+    const { id, launch, group, running } = start
+    running.begin(id)
     const spawned = spawnWithSocket({ ...launch, argv: [...group.enter, ...launch.argv] })
     const sandboxd = await SandboxdClient.open(new SocketTransport(spawned.socket))
     const sandbox = new LocalSandbox(spawned, sandboxd, start)
@@ -273,6 +283,7 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
       const [first = this.#process.pid] = own
       this.#attachWorkspace(first)
       await this.#openNetwork()
+      this.#trace()
       // No command waits for it.
       this.#terminalsLimited = launch.limitTerminals?.(first) ?? null
     } catch (error) {
@@ -287,6 +298,15 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
       clearTimeout(timer)
       errors.stop()
     }
+  }
+
+  /** Notes what leads to all of its processes, once it is complete. */
+  #trace(): void {
+    const { id, group, namespaces, running } = this.#start
+    const pids = [this.#process.pid, ...this.#own]
+    this.#ownAlive = rememberProcesses(pids)
+    this.#isTraced = namespaces || group.directories.length > 0
+    if (this.#isTraced) running.ready(id, { pids: namespaces ? pids : [], groups: group.directories })
   }
 
   #attachWorkspace(pid: number): void {
@@ -343,9 +363,13 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     const inside = rememberProcesses(findDescendants(this.#process.pid))
     signal(this.#process.pid, 'SIGKILL')
     await Promise.all([this.#process.exited, closed, this.#terminalsLimited])
-    const { group, launch } = this.#start
-    // In a PID namespace too: the kernel ends its processes, but only after reporting its first process as ended.
-    await killAll(async () => [...new Set([...(await this.#findMarked()), ...group.pids(), ...inside()])])
+    const { id, group, launch, running } = this.#start
+    // In a PID namespace too: bwrap ends before the first process inside, which ends when all others have.
+    const find = (): number[] => [
+      ...new Set([...this.#ownAlive(), ...inside(), ...processesIn(group.directories)]),
+    ]
+    const search = async (): Promise<number[]> => [...new Set([...(await this.#findMarked()), ...find()])]
+    if (await killAll(this.#isTraced ? find : search)) running.end(id)
     launch.user?.release()
     const outOfMemory = group.memoryKills() > 0 && !this.isStopping
     await group.close()

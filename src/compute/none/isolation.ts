@@ -11,7 +11,7 @@ import type { ToolsDirectory } from '../local/tools-directory.ts'
 /** Applies no isolation: commands run with the rights of the user who started berth, in a clean environment. */
 export class NoIsolation implements LocalIsolation {
   readonly name = 'none'
-  readonly userNamespace = false
+  readonly namespaces = false
   readonly #options: LocalDriverOptions
   readonly #tools: ToolsDirectory
 

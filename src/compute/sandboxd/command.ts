@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import type { TerminalSize } from '../execution.ts'
-import { commandMarker, findFamily, MARKER_NAME } from '../find-processes.ts'
+import { commandMarker, findFamily, listDescendants, MARKER_NAME } from '../find-processes.ts'
 import { endOfGrace, GRACE_MS, HANG_UP_MS, request, terminate } from '../terminate.ts'
 import { InputPipe } from './input-pipe.ts'
 import type { Libc } from './libc.ts'
@@ -172,7 +172,8 @@ export class Command {
   #findFamily(): number[] {
     const pid = this.#pid
     if (pid === null) return []
-    return findFamily({ roots: [pid], sessions: [pid], marker: this.marker, except: [process.pid, 1] })
+    const family = { roots: [pid], sessions: [pid], marker: this.marker, except: [] }
+    return findFamily(family, listDescendants(process.pid))
   }
 
   #spawn(): Started {

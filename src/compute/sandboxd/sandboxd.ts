@@ -2,7 +2,7 @@ import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync
 import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import type { TerminalSize } from '../execution.ts'
-import { findFamily, readChildren } from '../find-processes.ts'
+import { findDescendants, readChildren } from '../find-processes.ts'
 import { maxOpenFiles } from '../local/open-files.ts'
 import { killAll, terminate } from '../terminate.ts'
 import { sendBlankSockets } from './blank-sockets.ts'
@@ -148,12 +148,8 @@ class Sandboxd {
     if (calls !== null) await Promise.race([calls.close(), Bun.sleep(CLOSE_MS)])
   }
 
-  /** The server's processes: all that descend from sandboxd or carry the marker. */
-  readonly #find = (): number[] => {
-    const marker = this.#configuration?.marker ?? ''
-    const except = [process.pid, 1]
-    return findFamily({ roots: [process.pid], sessions: [], marker, except })
-  }
+  /** The server's processes: all descend from sandboxd, which adopts orphans. */
+  readonly #find = (): number[] => findDescendants(process.pid)
 
   #configure(configuration: SandboxdConfiguration): void {
     const { libc, channel } = this.#options

@@ -1,9 +1,17 @@
 import { describe, expect, test } from 'bun:test'
 import { randomInt } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ComputeError } from '../../../src/compute/compute-error.ts'
-import { findFamily, listProcesses } from '../../../src/compute/find-processes.ts'
+import type { Enforced } from '../../../src/compute/driver.ts'
+import {
+  commandMarker,
+  findFamily,
+  isStopped,
+  listProcesses,
+  MARKER_NAME,
+  readProcess,
+} from '../../../src/compute/find-processes.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { ServerDirectories } from '../../../src/compute/local/server-directories.ts'
 import type { Isolation } from '../../../src/config/config.ts'
@@ -144,9 +152,55 @@ export function endTests(name: Subject): void {
   })
 }
 
-/** What is left of servers of this machine when berth is killed. */
-export function killedBerthTests(name: Isolation): void {
+/**
+ * How servers of this machine end without a look at what is not theirs, and what is left of them when berth is killed.
+ *
+ * @param enforced what berth says it enforces
+ */
+export function machineEndTests(name: Isolation, enforced: Enforced): void {
+  // Without both, the marker in its environment is all that shows which process is a server's.
+  const isTraced = name === 'bubblewrap' || Object.values(enforced).includes('cgroup')
+
   describe('the end', () => {
+    test.skipIf(!isTraced)(
+      'of a server touches no process outside, not even one that carries its marker',
+      async () => {
+        await using bench = new Bench(name)
+        const sandbox = await bench.start()
+        await run(sandbox, 'sleep 300 & setsid -f sleep 300')
+        await using outside = new Bystander(bench, 'srv_a')
+        await sandbox.stop()
+        expect(outside.lives).toBe(true)
+        expect(await bench.commands()).toEqual([outside.pid])
+      },
+    )
+
+    test.skipIf(!isTraced)('of what a killed berth left touches no process outside either', async () => {
+      await using bench = new Bench(name)
+      const host = await startHost(bench, 'sleep 300 & sleep 0.1; kill -STOP $PPID; sleep 300')
+      const [note] = readdirSync(join(bench.dataDir, 'running'))
+      expect(note).toBe('srv_host')
+      await using outside = new Bystander(bench, 'srv_host')
+      host.kill('SIGKILL')
+      await host.exited
+      await driverOn(name, bench.dataDir).takeStock([], []).end()
+      await until('all others to be gone', async () => (await processesOf(bench)).length === 1)
+      expect(outside.lives).toBe(true)
+      expect(readdirSync(join(bench.dataDir, 'running'))).toEqual([])
+    })
+
+    test('of what a killed berth left comes to nothing of the directory that its own is a copy of', async () => {
+      await using bench = new Bench(name)
+      await using copy = new Bench(name)
+      const sandbox = await bench.start()
+      for (const part of ['running', 'servers']) {
+        cpSync(join(bench.dataDir, part), join(copy.dataDir, part), { recursive: true })
+      }
+      await copy.driver.takeStock([], []).end()
+      expect(readdirSync(join(copy.dataDir, 'running'))).toEqual([])
+      expect((await run(sandbox, 'echo well')).stdout).toBe('well\n')
+    })
+
     test('of berth by kill -9 leaves no process', async () => {
       await using bench = new Bench(name)
       const host = await startHost(bench, 'sleep 300 & setsid -f sleep 300; sleep 300')
@@ -180,6 +234,33 @@ export function killedBerthTests(name: Isolation): void {
       await bystander
     })
   })
+}
+
+/** A process outside of all servers that carries the marker of one. */
+class Bystander implements AsyncDisposable {
+  readonly #process: Bun.Subprocess
+
+  constructor({ dataDir }: Bench, serverId: string) {
+    const marker = new ServerDirectories(dataDir).serverMarker({
+      kind: 'local',
+      folder: `servers/${serverId}`,
+    })
+    this.#process = Bun.spawn(['sleep', '300'], { env: { [MARKER_NAME]: commandMarker(marker, 1) } })
+  }
+
+  get pid(): number {
+    return this.#process.pid
+  }
+
+  /** Whether it runs, and was not stopped. */
+  get lives(): boolean {
+    return readProcess(this.pid) !== null && !isStopped(this.pid)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#process.kill('SIGKILL')
+    await this.#process.exited
+  }
 }
 
 /** Another process that runs a command on a server of the same data folder, until it is killed. */
