@@ -10,9 +10,16 @@ import { SCHEMA } from '../storage/migrate.ts'
 import { serversIn } from '../storage/owned-servers.ts'
 import { removeTreeAside } from '../storage/remove-tree.ts'
 import { SERVERS, StateSwap } from '../storage/state.ts'
-import type { StateOperations, StateReplacement } from '../testing/api/states.ts'
+import type {
+  ReplacementOptions,
+  RestoredState,
+  StateOperations,
+  StateReplacement,
+} from '../testing/api/states.ts'
 import type { StateDiff } from '../testing/snapshots/compare.ts'
 import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'
+import { saveUndo } from '../testing/snapshots/undo.ts'
+import type { UndoKind } from '../testing/snapshots/undo-names.ts'
 import { Generation, type GenerationDependencies } from './generation.ts'
 
 /** The mutex key of operations on the whole state. */
@@ -97,20 +104,23 @@ export class InstanceState implements StateOperations {
     return this.#generation.open(this.#dependencies.fixtures)
   }
 
-  reset(): Promise<StateReplacement> {
+  reset({ undo }: ReplacementOptions): Promise<StateReplacement> {
     return this.#exclusively(async () => {
+      const saved = undo ? { undo: await this.#saveUndo('before-reset') } : {}
       const { rngSeed } = this.#dependencies.config
       // Seeded randomness yields the same first ids again.
       const first = rngSeed === null ? this.#generation.firstIds : undefined
       const begun = performance.now()
       await this.#replace(async () => undefined, first)
       await this.#openAgain()
-      return { took_ms: since(begun) }
+      return { took_ms: since(begun), ...saved }
     })
   }
 
-  restore(name: string): Promise<StateReplacement> {
+  restore(name: string, { undo }: ReplacementOptions): Promise<RestoredState> {
     return this.#exclusively(async () => {
+      this.#snapshots.check(name)
+      const saved = undo ? { undo: await this.#saveUndo('before-restore', name) } : {}
       const begun = performance.now()
       await this.#replace(async (staging) => {
         const { clock } = await this.#snapshots.copyTo(name, staging, this.#stopping.signal)
@@ -118,30 +128,38 @@ export class InstanceState implements StateOperations {
         await this.#spareKept(name, staging)
         return clock
       })
+      const took_ms = since(begun)
+      const outbound_rules = this.#generation.services.servers.networks.chosen()
       // As at a start, requests that need a server wait for it. Fixtures are not applied to a restored state.
       this.#generation
         .open(null)
         .catch((error) => this.#dependencies.logger.error('the restored state does not come up', { error }))
-      return { took_ms: since(begun) }
+      return { took_ms, outbound_rules, ...saved }
     })
   }
 
   save(name: string): Promise<Snapshot> {
-    return this.#exclusively(async () => {
-      const { lifecycle } = this.#generation.services.servers
-      // Before requests have to wait: a server may take long to start or to delete.
-      const goOn = await lifecycle.standStill(this.#stopping.signal).catch(() => {
-        throw stopping()
-      })
-      try {
-        return await this.#whileClosed(() => this.#save(name))
-      } finally {
-        goOn()
-      }
-    })
+    return this.#exclusively(() => this.#save(name))
+  }
+
+  #saveUndo(kind: UndoKind, spared?: string): Promise<string> {
+    return saveUndo(kind, this.#snapshots, (name) => this.#save(name), spared)
   }
 
   async #save(name: string): Promise<Snapshot> {
+    const { lifecycle } = this.#generation.services.servers
+    // Before requests have to wait: a server may take long to start or to delete.
+    const goOn = await lifecycle.standStill(this.#stopping.signal).catch(() => {
+      throw stopping()
+    })
+    try {
+      return await this.#whileClosed(() => this.#copy(name))
+    } finally {
+      goOn()
+    }
+  }
+
+  async #copy(name: string): Promise<Snapshot> {
     const { version, clock } = this.#dependencies
     const { servers, metering } = this.#generation.services
     const resume = await servers.lifecycle.pause()

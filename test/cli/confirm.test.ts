@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { command as berthCommand } from '../support/serve.ts'
 import { type Served, serve } from './command.ts'
 import { onTerminal } from './terminal.ts'
@@ -77,7 +79,7 @@ test('a reset of data that is kept can be undone, and is asked about', async () 
 })
 
 test('a reset without an undo saves nothing, and says so before', async () => {
-  await kept.run(['snapshot', 'delete', 'before-reset'])
+  for (const name of ['before-reset', 'before-restore']) await kept.run(['snapshot', 'delete', name])
   const { output } = await answering(kept, ['reset', '--no-undo'], 'y\r')
   expect(output).toContain('are removed, without an undo.')
   expect(output).not.toContain('Undo it')
@@ -102,9 +104,59 @@ test('a second reset keeps what the first one can be undone with, and the last f
   await own.run(['snapshot', 'restore', 'before-reset'])
   expect(await count(own)).toBe(1)
   for (const last of [3, 4, 5]) expect(await reset()).toEndWith(`before-reset-${last}".\n`)
-  expect(await reset()).toEndWith(
-    'Undo it with "berth snapshot restore before-reset-6". Removed before-reset: the last 5 are kept.\n',
-  )
+  expect(await reset()).toEndWith('Undo it with "berth snapshot restore before-reset-6".\n')
   const names = (await own.run(['snapshot', '-q'])).stdout.trim().split('\n').sort()
-  expect(names).toEqual([2, 3, 4, 5, 6].map((number) => `before-reset-${number}`))
+  expect(names).toEqual(
+    ['before-restore', ...[2, 3, 4, 5, 6].map((number) => `before-reset-${number}`)].sort(),
+  )
+})
+
+test('a restore can be undone, also with --yes, but not with --no-undo', async () => {
+  await using own = await serve()
+  await own.run(['snapshot', 'save', 'empty'])
+  const id = await own.server()
+  const restored = await own.run(['snapshot', 'restore', 'empty', '--yes'])
+  expect(restored.stdout).toMatch(
+    /^Restored empty in [\d.]+ ms\. Undo it with "berth snapshot restore before-restore"\.\n$/,
+  )
+  expect(await count(own)).toBe(0)
+  await own.run(['snapshot', 'restore', 'before-restore', '--no-undo'])
+  expect((await own.run(['servers', '-q'])).stdout).toBe(`${id}\n`)
+  const names = (await own.run(['snapshot', '-q'])).stdout.trim().split('\n').sort()
+  expect(names).toEqual(['before-restore', 'empty'])
+})
+
+test('the last reset is undone by "berth reset --undo"', async () => {
+  await using own = await serve()
+  expect(await own.run(['reset', '--undo'])).toMatchObject({ exitCode: 1, stdout: '' })
+  const id = await own.server()
+  await own.run(['reset'])
+  expect(await count(own)).toBe(0)
+  expect((await own.run(['reset', '--undo'])).stdout).toStartWith('Restored before-reset in ')
+  expect((await own.run(['servers', '-q'])).stdout).toBe(`${id}\n`)
+})
+
+test('a restore whose state cannot be saved first asks a person, and refuses in a script', async () => {
+  await using own = await serve()
+  await own.run(['snapshot', 'save', 'empty'])
+  await own.server()
+  // berth copies no paths of more than 4,096 bytes.
+  const nest = 'for n in $(seq 30); do mkdir $0 && cd $0 || exit 1; done'
+  mkdirSync(join(own.info.data_dir, 'nested'))
+  Bun.spawnSync(['sh', '-c', nest, 'n'.repeat(200)], { cwd: join(own.info.data_dir, 'nested') })
+  for (const more of [[], ['--yes']]) {
+    const refused = await own.run(['snapshot', 'restore', 'empty', ...more])
+    expect(refused).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(refused.stderr).toMatch(
+      /^berth: The state cannot be saved first: .* "berth snapshot restore empty --no-undo" goes/,
+    )
+  }
+  expect(await count(own)).toBe(1)
+  await using terminal = onTerminal([...berthCommand, 'snapshot', 'restore', 'empty'], { cwd: own.cwd })
+  await terminal.shows('Go on?')
+  terminal.type('y\r')
+  await terminal.shows('Restore without a way back?')
+  terminal.type('y\r')
+  expect(await terminal.exited).toBe(0)
+  expect(await count(own)).toBe(0)
 })

@@ -100,7 +100,7 @@ const FIRST: Record<
       const { body } = await call(info, 'GET', `/servers/${server}/projects`)
       const { id } = body.projects[0]
       await control(info, 'GET', `/wait?project=${id}&until=ready,failed&timeout_ms=30000`)
-      return existsSync(join(info.data_dir, 'logs', id)) && !existsSync(join(info.data_dir, 'logs/prj_gone'))
+      return existsSync(join(info.data_dir, 'logs', id))
     },
   },
 }

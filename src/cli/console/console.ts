@@ -1,7 +1,7 @@
 import { messageOf } from '../../runtime/error-info.ts'
 import { openInBrowser } from '../browser.ts'
 import { Client } from '../client.ts'
-import { saveUndo } from '../nouns/snapshots.ts'
+import { resetState, resetText } from '../nouns/snapshots.ts'
 import { paint } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { followRequests, hasSeveralAccounts } from '../requests/follow.ts'
@@ -47,9 +47,7 @@ export function openConsole(instance: ConsoleInstance, context: ProcessContext, 
   let isAsking = false
 
   const reset = async (): Promise<void> => {
-    const undo = instance.isKept ? await saveUndo(client) : ''
-    const { took_ms } = await client.call('control.reset')
-    await say(`Reset in ${Math.round(took_ms)} ms.${undo}`)
+    await say(resetText(await resetState(client, true)).trimEnd())
   }
   const open = async (): Promise<void> => {
     const { url } = await client.call('control.signInLinks.create', { body: {} })

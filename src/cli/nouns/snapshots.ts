@@ -1,12 +1,15 @@
 import type { ResponseOf } from '../../client/client.ts'
-import { KEPT_UNDOS, nextUndo } from '../../client/undo.ts'
+import { messageOf } from '../../runtime/error-info.ts'
+import { shellQuote } from '../../runtime/shell-quote.ts'
+import { isUndoName, NOT_SAVED } from '../../testing/snapshots/undo-names.ts'
 import type { Client } from '../client.ts'
-import { action, call, type Noun, rows } from '../command.ts'
-import { isKept } from '../confirm.ts'
+import { action, call, type Invocation, type Noun, rows } from '../command.ts'
+import { askYes, isKept } from '../confirm.ts'
 import { CommandError } from '../errors.ts'
 import type { Named } from '../names.ts'
 import { flag } from '../options.ts'
 import { formatBytes, printable } from '../output.ts'
+import { isInteractive } from '../process-context.ts'
 import type { Column } from '../table.ts'
 
 type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
@@ -17,6 +20,8 @@ const COLUMNS: readonly Column<Snapshot>[] = [
   { heading: 'SIZE', cell: ({ bytes }) => formatBytes(bytes), right: true },
   { heading: 'VERSION', cell: ({ version }) => version, minor: 1 },
 ]
+
+const NO_UNDO = flag('save no snapshot of the state before')
 
 /** `berth snapshot` */
 export const snapshots: Noun = {
@@ -45,12 +50,15 @@ export const snapshots: Noun = {
       request: ([name, to]) => ({ params: { name }, query: { to } }),
       show: diffText,
     }),
-    call('control.snapshots.restore', {
+    action({
       usage: 'restore <SNAPSHOT>',
-      description: 'put a snapshot in place of the state; what there is now is lost',
-      request: ([name]) => ({ params: { name } }),
-      show: ({ took_ms }, { args: [name] }) => `Restored ${name} in ${took_ms} ms.\n`,
-      loss: async ({ args: [name] }) => `${name} takes the place of the state; what there is now is lost.`,
+      operations: ['control.snapshots.restore'],
+      description: 'put a snapshot in place of the state, which is saved as before-restore first',
+      access: 'control',
+      options: { noUndo: NO_UNDO },
+      loss: async ({ args: [name], options: { noUndo } }) =>
+        `${name} takes the place of the state; what there is now is ${noUndo ? 'lost' : 'saved as a snapshot first'}.`,
+      run: (invocation) => restore(invocation, invocation.args[0], invocation.options.noUndo === true),
     }),
     call('control.snapshots.delete', {
       usage: 'delete <SNAPSHOT>',
@@ -106,46 +114,94 @@ async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]>
 /** `berth reset` */
 export const reset = action({
   usage: 'reset',
-  operations: ['control.reset'],
+  operations: ['control.reset', 'control.snapshots.list', 'control.snapshots.restore'],
   summary: 'back to just-started',
   description:
     'Puts the running instance back to just-started: servers with their files and processes, projects, tasks, keys and other accounts go, fixtures are applied again. The first API key and snapshots stay. An instance that keeps its data saves the snapshot before-reset first, the next time before-reset-2, and keeps the last five.',
   access: 'control',
-  options: { noUndo: flag('save no snapshot of the state before') },
-  loss: async ({ options: { noUndo } }) =>
-    `All servers with their files, projects, tasks, keys and other accounts of this instance are removed${noUndo ? ', without an undo' : ''}.`,
-  async run({ options: { noUndo }, connect, print }) {
+  options: { noUndo: NO_UNDO, undo: flag('undo the last reset', { conflicts: 'noUndo' }) },
+  loss: async ({ options: { undo, noUndo } }) =>
+    undo
+      ? 'The state before the last reset takes the place of the state; what there is now is saved as a snapshot first.'
+      : `All servers with their files, projects, tasks, keys and other accounts of this instance are removed${noUndo ? ', without an undo' : ''}.`,
+  async run(invocation) {
+    const { options, connect, print } = invocation
     const client = await connect()
-    const saved = !noUndo && (await isKept(client)) ? await saveUndo(client) : null
-    return print(await client.call('control.reset'), ({ took_ms }) => {
-      return `Reset in ${took_ms} ms.${saved ?? ''}\n`
-    })
+    if (options.undo) return restore(invocation, await lastUndo(client), false)
+    return print(await resetState(client, options.noUndo !== true), (result) => resetText(result))
   },
 })
 
+/** Returns the name of the snapshot that the last reset has saved. */
+async function lastUndo(client: Client): Promise<string> {
+  const { snapshots: all } = await client.call('control.snapshots.list')
+  const found = all.find(({ name }) => isUndoName(name) && name.startsWith('before-reset'))
+  if (found !== undefined) return found.name
+  throw new CommandError('No reset has saved the state before it. "berth snapshot list" shows all snapshots.')
+}
+
 /**
- * Saves the state before a reset under a name of its own, and removes the oldest of what earlier resets have saved.
+ * Resets an instance. One that keeps its data saves its state first, unless it is not to.
  *
- * @returns how to undo the reset, as sentences after a space
- * @throws CommandError that says how to do without
+ * @throws CommandError that says how to do without, if it cannot
  */
-export async function saveUndo(client: Client): Promise<string> {
+export async function resetState(client: Client, wantsUndo: boolean): Promise<ResponseOf<'control.reset'>> {
   try {
-    const { snapshots: all } = await client.call('control.snapshots.list')
-    const { name, surplus } = nextUndo(
-      'before-reset',
-      all.map((one) => one.name),
-    )
-    await client.call('control.snapshots.create', { body: { name } })
-    for (const old of surplus) await client.call('control.snapshots.delete', { params: { name: old } })
-    const removed =
-      surplus.length === 0 ? '' : ` Removed ${surplus.join(', ')}: the last ${KEPT_UNDOS} are kept.`
-    return ` Undo it with "berth snapshot restore ${name}".${removed}`
+    const undo = wantsUndo && (await isKept(client))
+    return await client.call('control.reset', { body: undo ? { undo } : {} })
   } catch (error) {
-    if (!(error instanceof CommandError)) throw error
-    throw new CommandError(
-      `The state cannot be saved before the reset: ${error.message} "berth reset --no-undo" resets without that.`,
-      error.exitCode,
-    )
+    throw withoutUndo(error, 'berth reset --no-undo')
   }
+}
+
+/** Says that an instance was reset, and how to undo that. */
+export const resetText = ({ took_ms, undo }: ResponseOf<'control.reset'>): string =>
+  `Reset in ${took_ms} ms.${undoText(undo)}\n`
+
+const undoText = (name: string | undefined): string =>
+  name === undefined ? '' : ` Undo it with "berth snapshot restore ${name}".`
+
+/** What a restore needs of its invocation. */
+type RestoreInvocation = Pick<Invocation<unknown, object>, 'connect' | 'print' | 'session' | 'options'>
+
+/**
+ * Restores a snapshot. If the state cannot be saved first, asks the person whether to go on without.
+ *
+ * @throws CommandError that says how to do without, if nobody can be asked
+ */
+async function restore(invocation: RestoreInvocation, name: string, noUndo: boolean): Promise<number> {
+  const { connect, print, session, options } = invocation
+  const client = await connect()
+  const call = (undo: boolean): Promise<ResponseOf<'control.snapshots.restore'>> =>
+    client.call('control.snapshots.restore', { params: { name }, body: undo ? { undo } : {} })
+  const isAnswered = 'yes' in options && options.yes === true
+  const restored = await call(!noUndo && (await isKept(client))).catch(async (error: unknown) => {
+    const refusal = withoutUndo(error, `berth snapshot restore ${shellQuote([name])} --no-undo`)
+    const canAsk = !isAnswered && refusal !== error && isInteractive(session.context)
+    if (!canAsk) throw refusal
+    const question = `${messageOf(error)} Restore without a way back?`
+    if (!(await askYes(question, session.context))) throw new CommandError('Nothing was changed.')
+    return call(false)
+  })
+  return print(restored, () => restoredText(restored))
+}
+
+function restoredText(result: ResponseOf<'control.snapshots.restore'>): string {
+  const rules = result.outbound_rules.map(
+    ({ server_id, outbound, hosts }) =>
+      `  ${printable(server_id)}: ${outbound ?? 'as the instance'}${hosts === null ? '' : `, ${hosts.map(printable).join(', ') || 'no hosts'}`}\n`,
+  )
+  return [
+    `Restored ${printable(result.restored)} in ${result.took_ms} ms.${undoText(result.undo)}\n`,
+    rules.length === 0
+      ? ''
+      : 'It brought what these servers may reach ("berth servers network" changes it):\n',
+    ...rules,
+  ].join('')
+}
+
+/** Returns the error with the command that saves nothing, if the state could not be saved first; any other unchanged. */
+function withoutUndo(error: unknown, command: string): unknown {
+  if (!(error instanceof CommandError) || !error.message.startsWith(NOT_SAVED)) return error
+  return new CommandError(`${error.message} "${command}" goes on without.`, error.exitCode)
 }

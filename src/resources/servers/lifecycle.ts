@@ -284,17 +284,23 @@ export class ServerLifecycle {
   async #reap(): Promise<void> {
     const remains = this.#remains
     if (remains === undefined) return
-    // The removal may take long and is not awaited.
-    this.#sweeping = this.#sweep(remains).catch((error) =>
-      this.#logger.error('directories without a server could not be removed', { error }),
-    )
-    await remains.end()
+    try {
+      await remains.end()
+    } finally {
+      // By what has their workspace mounted, processes are found only while that exists. The removal may take long and is
+      // not awaited.
+      this.#sweeping = this.#sweep(remains).catch((error) =>
+        this.#logger.error('directories without a server could not be removed', { error }),
+      )
+    }
   }
 
   async #sweep({ remove, deleted }: Stock): Promise<void> {
     await remove()
     for (const { id, handle } of deleted) {
       await this.#compute.destroy(handle)
+      // The database is about to be closed. The next start records it.
+      if (this.#stopping) return
       this.#records.forgetDeleted(id)
     }
   }

@@ -49,6 +49,15 @@ export class ServerNetworks {
     }
   }
 
+  /** Returns what is set for single servers, by id. */
+  chosen(): { server_id: string; outbound: NetworkChoice['mode']; hosts: string[] | null }[] {
+    return this.#dependencies.records.withNetwork().map(({ id, network: { mode, hosts } }) => ({
+      server_id: id,
+      outbound: mode,
+      hosts: hosts === null ? null : [...hosts],
+    }))
+  }
+
   /** Returns what holds for a server. @param sandbox undefined while it sleeps */
   show(row: ServerRow, sandbox: Sandbox | undefined): ServerNetworkState {
     const outbound = sandbox?.outboundControl ?? null

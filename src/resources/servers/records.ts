@@ -1,4 +1,4 @@
-import { and, count, eq, ne, type SQL, sql } from 'drizzle-orm'
+import { and, count, eq, isNotNull, ne, type SQL, sql } from 'drizzle-orm'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Metering } from '../accounts/metering.ts'
@@ -136,6 +136,13 @@ export class ServerRecords {
   /** Records what is set for its network; null is the instance's default. */
   setNetwork(id: string, network: ServerRow['network']): void {
     this.#queries.update(servers).set({ network }).where(eq(servers.id, id)).run()
+  }
+
+  /** Returns the servers of all accounts for which something is set for the network. */
+  withNetwork(): { id: string; network: NonNullable<ServerRow['network']> }[] {
+    const { id, network } = servers
+    const rows = this.#queries.select({ id, network }).from(servers).where(isNotNull(network)).all()
+    return rows.flatMap((row) => (row.network === null ? [] : [{ id: row.id, network: row.network }]))
   }
 
   /** Returns the servers that were running or building when berth last recorded their state. */

@@ -1,21 +1,38 @@
 import { Elysia, status, t } from 'elysia'
+import { OUTBOUND_MODES } from '../../config/values.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import type { Changes } from '../../resources/changes/types.ts'
+import type { ServerNetworks } from '../../resources/servers/network.ts'
 import type { StateDiff } from '../snapshots/compare.ts'
 import type { Snapshot } from '../snapshots/snapshots.ts'
+import { KEPT_UNDOS } from '../snapshots/undo-names.ts'
 import type { ControlAccess } from './control-access.ts'
 
 /** The result of a reset or a restore. */
 export interface StateReplacement {
   /** Milliseconds, to a tenth. */
   took_ms: number
+  /** The name of the snapshot of the state before, if one was asked for. */
+  undo?: string
+}
+
+/** The result of a restore. */
+export interface RestoredState extends StateReplacement {
+  /** What the restored state sets for the networks of single servers; null is the instance's. */
+  outbound_rules: ReturnType<ServerNetworks['chosen']>
+}
+
+/** Options of what replaces the state. */
+export interface ReplacementOptions {
+  /** Whether the state is saved as a snapshot first. */
+  undo: boolean
 }
 
 /** The state of the instance as a whole. */
 export interface StateOperations {
   /** Back to just-started: fixtures are applied again, the first key stays valid. */
-  reset(): Promise<StateReplacement>
+  reset(options: ReplacementOptions): Promise<StateReplacement>
   /** Keeps the state under a name. @throws BerthError 400 for a name that is none */
   save(name: string): Promise<Snapshot>
   /**
@@ -29,9 +46,9 @@ export interface StateOperations {
   /**
    * Replaces the state by a snapshot.
    *
-   * @throws BerthError 404, or 400 if this berth cannot read it
+   * @throws BerthError 404, 400 if this berth cannot read it, or 500 if the state cannot be saved first
    */
-  restore(name: string): Promise<StateReplacement>
+  restore(name: string, options: ReplacementOptions): Promise<RestoredState>
   /**
    * Returns what differs between a snapshot and another; without another, the state of now.
    *
@@ -99,7 +116,31 @@ const DiffQuery = t.Object({
   to: t.Optional(t.String({ description: 'Another snapshot; without it, the state of now.' })),
 })
 
-const EmptyBody = t.Optional(t.Object({}, { additionalProperties: false }))
+const ReplacementBody = t.Optional(
+  t.Object(
+    {
+      undo: t.Optional(
+        t.Boolean({
+          description: `Saves the state as a snapshot first. The last ${KEPT_UNDOS} such are kept.`,
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+)
+
+const Undo = t.Optional(
+  t.String({ description: 'The name of the snapshot of the state before, with `undo`.' }),
+)
+
+const OutboundRules = t.Array(
+  t.Object({
+    server_id: t.String(),
+    outbound: t.Nullable(oneOf([...OUTBOUND_MODES]), { description: "null: the instance's default." }),
+    hosts: t.Nullable(t.Array(t.String()), { description: "null: the instance's default." }),
+  }),
+  { description: 'What the restored state sets for the networks of single servers. It holds now.' },
+)
 
 /** `/_berth/reset` and `/_berth/snapshots`: the state of the instance as a whole. */
 export const statesRoutes = (access: ControlAccess, states: StateOperations, changes: Changes) =>
@@ -107,7 +148,10 @@ export const statesRoutes = (access: ControlAccess, states: StateOperations, cha
     .use(access)
     .post(
       '/reset',
-      async () => ({ reset: true as const, ...(await states.reset()) }),
+      async ({ body }) => ({
+        reset: true as const,
+        ...(await states.reset({ undo: body?.undo ?? false })),
+      }),
       operation(
         'control.reset',
         {
@@ -115,10 +159,10 @@ export const statesRoutes = (access: ControlAccess, states: StateOperations, cha
           summary: 'Reset the instance; the first account with its first key stays, and so do snapshots',
           description:
             'Ends all processes and applies the fixtures files again. Takes milliseconds: made to be called between tests.',
-          success: { 200: t.Object({ reset: t.Literal(true), took_ms: t.Number() }) },
+          success: { 200: t.Object({ reset: t.Literal(true), took_ms: t.Number(), undo: Undo }) },
           errors: [503],
         },
-        { body: EmptyBody },
+        { body: ReplacementBody },
       ),
     )
     .get(
@@ -171,18 +215,28 @@ export const statesRoutes = (access: ControlAccess, states: StateOperations, cha
     )
     .post(
       '/snapshots/:name/restore',
-      async ({ params }) => ({ restored: params.name, ...(await states.restore(params.name)) }),
+      async ({ params, body }) => ({
+        restored: params.name,
+        ...(await states.restore(params.name, { undo: body?.undo ?? false })),
+      }),
       operation(
         'control.snapshots.restore',
         {
           access: 'admin',
           summary: 'Put a snapshot in place of the state, whole or not at all',
           description:
-            'Ends all processes, puts the snapshot in place, and starts the servers that ran. If it fails, the state stays as it was.',
-          success: { 200: t.Object({ restored: t.String(), took_ms: t.Number() }) },
+            'Ends all processes, puts the snapshot in place, and starts the servers that ran. If it fails, the state stays as it was. What single servers may reach is part of the snapshot.',
+          success: {
+            200: t.Object({
+              restored: t.String(),
+              took_ms: t.Number(),
+              undo: Undo,
+              outbound_rules: OutboundRules,
+            }),
+          },
           errors: [404, 503],
         },
-        { body: EmptyBody },
+        { body: ReplacementBody },
       ),
     )
     .delete(

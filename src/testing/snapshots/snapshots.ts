@@ -129,12 +129,11 @@ export class Snapshots {
   }
 
   /**
-   * Copies a snapshot's state into a directory.
+   * Returns what is known of a snapshot that this berth can read.
    *
-   * @param signal cancels it
    * @throws BerthError 404, or 400 if it is damaged or a newer berth made it
    */
-  async copyTo(name: string, dir: string, signal?: AbortSignal): Promise<SnapshotFile> {
+  check(name: string): SnapshotFile {
     if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
     const file = this.#read(name)
     if (file === null) {
@@ -147,6 +146,17 @@ export class Snapshots {
         `The snapshot "${name}" was made by berth ${file.version} (schema ${file.schema}), which is newer than this one (schema ${SCHEMA}). Restore it with that version.`,
       )
     }
+    return file
+  }
+
+  /**
+   * Copies a snapshot's state into a directory.
+   *
+   * @param signal cancels it
+   * @throws BerthError 404, or 400 if it is damaged or a newer berth made it
+   */
+  async copyTo(name: string, dir: string, signal?: AbortSignal): Promise<SnapshotFile> {
+    const file = this.check(name)
     const place = join(this.#dir, name)
     // What is not state, such as a lock, is not a snapshot's to replace.
     const entries = stateEntries(place).filter((entry) => entry !== 'snapshot.json')

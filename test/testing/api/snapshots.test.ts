@@ -382,3 +382,31 @@ describe('GET /_berth/snapshots/{name}/diff', () => {
     expect(readdirSync(join(berth.dataDir, 'snapshots')).sort()).toEqual(['after', 'before'])
   })
 })
+
+test('a reset and a restore save the state before only if asked to, and a restore brings what servers may reach', async () => {
+  await using berth = await testBerth()
+  const names = async () =>
+    (await berth.control('GET', '/snapshots')).body.snapshots.map(({ name }: { name: string }) => name).sort()
+  const id = await berth.server()
+  const hosts = ['example.com:443']
+  await berth.control('PATCH', `/servers/${id}/network`, { outbound: 'list', hosts })
+  await berth.control('POST', '/snapshots', { name: 'listed' })
+  expect((await berth.control('POST', '/reset')).body).not.toHaveProperty('undo')
+  expect((await berth.control('POST', '/reset', {})).body).not.toHaveProperty('undo')
+  const rules = [{ server_id: id, outbound: 'list', hosts }]
+  const plain = await berth.control('POST', '/snapshots/listed/restore', { undo: false })
+  expect(plain.body).toEqual({ restored: 'listed', took_ms: expect.any(Number), outbound_rules: rules })
+  expect(await names()).toEqual(['listed'])
+
+  expect((await berth.control('POST', '/reset', { undo: true })).body.undo).toBe('before-reset')
+  const restored = await berth.control('POST', '/snapshots/listed/restore', { undo: true })
+  expect(restored.body).toMatchObject({ undo: 'before-restore', outbound_rules: rules })
+  expect(await names()).toEqual(['before-reset', 'before-restore', 'listed'])
+  const empty = await berth.control('POST', '/snapshots/before-restore/restore')
+  expect(empty.body.outbound_rules).toEqual([])
+  expect((await berth.call('GET', '/servers')).body.servers).toEqual([])
+
+  expect((await berth.control('POST', '/snapshots/none/restore', { undo: true })).status).toBe(404)
+  expect((await berth.control('POST', '/snapshots/listed/restore', { undo: 1 })).status).toBe(400)
+  expect(await names()).toEqual(['before-reset', 'before-restore', 'listed'])
+})

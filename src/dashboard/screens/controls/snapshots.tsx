@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../client/client.ts'
-import { isUndoName, KEPT_UNDOS, nextUndo, type UndoKind } from '../../../client/undo.ts'
+import { isUndoName, KEPT_UNDOS } from '../../../testing/snapshots/undo-names.ts'
 import { Button } from '../../components/button.tsx'
 import { formatBytes } from '../../components/bytes.ts'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
@@ -36,26 +36,9 @@ export function Snapshots() {
     await api.call('control.snapshots.restore', { params: { name: given } })
     notices.done(`The state is that of the snapshot “${given}”.`)
   }
-  /**
-   * Saves the state under a name of its own, and removes the oldest of those that were saved so.
-   *
-   * @param spared stays, as it is about to be restored
-   * @returns the action that undoes what follows
-   */
-  const saveUndo = async (kind: UndoKind, spared?: string): Promise<{ label: string; run: () => void }> => {
-    const { snapshots: all } = await api.call('control.snapshots.list')
-    const undo = nextUndo(
-      kind,
-      all.map((one) => one.name),
-    )
-    await save(undo.name)
-    for (const old of undo.surplus) {
-      if (old === spared) continue
-      await api.call('control.snapshots.delete', { params: { name: old } })
-      snapshots.remove(old)
-    }
-    return { label: 'Undo', run: () => void notices.attempt(() => restore(undo.name)) }
-  }
+  /** Returns the action that goes back to the state that was saved before it was replaced. */
+  const undoing = (name: string | undefined): { label: string; run: () => void } | undefined =>
+    name === undefined ? undefined : { label: 'Undo', run: () => void notices.attempt(() => restore(name)) }
   return (
     <Section
       title="State"
@@ -111,9 +94,8 @@ export function Snapshots() {
           action="Reset"
           onClose={() => setAsked(null)}
           onConfirm={async () => {
-            const undo = await saveUndo('before-reset')
-            await api.call('control.reset', { body: {} })
-            notices.done('The instance was reset.', undo)
+            const { undo } = await api.call('control.reset', { body: { undo: true } })
+            notices.done('The instance was reset.', undoing(undo))
           }}
         >
           <p>
@@ -127,9 +109,9 @@ export function Snapshots() {
           action="Restore"
           onClose={() => setAsked(null)}
           onConfirm={async () => {
-            const undo = await saveUndo('before-restore', asked.name)
-            await api.call('control.snapshots.restore', { params: { name: asked.name } })
-            notices.done(`The state is that of the snapshot “${asked.name}”.`, undo)
+            const params = { name: asked.name }
+            const restored = await api.call('control.snapshots.restore', { params, body: { undo: true } })
+            notices.done(`The state is that of the snapshot “${asked.name}”.`, undoing(restored.undo))
           }}
         >
           <p>

@@ -31,3 +31,6 @@ export function nextUndo(
     surplus: taken.slice(0, Math.max(0, taken.length + 1 - KEPT_UNDOS)).map(({ name }) => name),
   }
 }
+
+/** Beginning of the message if the state cannot be saved before it is replaced. Nothing has changed then. */
+export const NOT_SAVED = 'The state cannot be saved first'
