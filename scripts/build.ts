@@ -24,7 +24,7 @@ try {
     'src/main.ts',
     fresh,
     commit ? { BERTH_COMMIT: JSON.stringify(commit) } : {},
-    ['src/compute/local/network/outbound/relay-worker.ts', 'src/resources/terminals/emulator-worker.ts'],
+    ['src/compute/local/network/outbound/relay-worker.ts', 'src/compute/emulators/worker.ts'],
     [dashboard],
   )
 } catch (error) {

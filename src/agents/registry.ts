@@ -1,3 +1,4 @@
+import type { Emulators } from '../compute/emulators/emulators.ts'
 import type { AgentConfig, AgentName } from '../config/agents.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -9,6 +10,7 @@ import type { ScenarioStore } from './scripted/store.ts'
 /** Dependencies of agents. */
 interface AgentDependencies {
   config: AgentConfig
+  emulators: Emulators
   queries: Queries
   clock: Clock
   logger: Logger

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { agentLoader } from '../agents/registry.ts'
 import { type FileScenario, ScenarioStore } from '../agents/scripted/store.ts'
 import type { Compute } from '../compute/driver.ts'
+import { Emulators } from '../compute/emulators/emulators.ts'
 import { SpareServers } from '../compute/spare-servers.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
@@ -170,7 +171,8 @@ export function createServices(dependencies: ServiceDependencies) {
   const secrets = new SecretsService({ database, cipher, servers, changes })
   const templates = new TemplateCatalog()
   const scenarios = new ScenarioStore(queries, dependencies.scenarios)
-  const agent = agentLoader({ ...common, config, scenarios })
+  const emulators = new Emulators(logger)
+  const agent = agentLoader({ ...common, config, emulators, scenarios })
 
   const deliveries = new Deliveries({
     ...common,
@@ -253,6 +255,7 @@ export function createServices(dependencies: ServiceDependencies) {
       servers,
       secrets,
       exec,
+      emulators,
       sockets: dependencies.sockets,
       terminalIdleMs,
     })

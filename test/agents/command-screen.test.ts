@@ -1,21 +1,31 @@
-import { describe, expect, test } from 'bun:test'
+import { afterEach, describe, expect, test } from 'bun:test'
 import { TerminalLines } from '../../src/agents/command/lines.ts'
+import { Emulators } from '../../src/compute/emulators/emulators.ts'
+import { quietLogger } from '../support/logger.ts'
+
+const emulators = new Emulators(quietLogger)
+const opened: TerminalLines[] = []
+afterEach(() => {
+  for (const lines of opened.splice(0)) lines.close()
+})
 
 /** What a terminal of 20 columns and 5 rows is told of, where nothing stands still before the end. */
 async function linesOf(...pieces: string[]): Promise<string[]> {
-  const { lines, told } = await terminal()
-  for (const piece of pieces) await lines.write(new TextEncoder().encode(piece))
-  lines.end()
+  const { lines, told } = terminal()
+  for (const piece of pieces) await lines.write(Buffer.from(piece))
+  await lines.end()
   return told
 }
 
-async function terminal(): Promise<{ lines: TerminalLines; told: string[] }> {
+function terminal(): { lines: TerminalLines; told: string[] } {
   const told: string[] = []
   const onLine = ({ text }: { text: string }): boolean => {
     told.push(text)
     return false
   }
-  return { lines: await TerminalLines.open({ columns: 20, rows: 5, onLine }), told }
+  const lines = new TerminalLines({ emulators, size: { columns: 20, rows: 5 }, onLine })
+  opened.push(lines)
+  return { lines, told }
 }
 
 /** Waits until no timer of the screen has anything to tell any more; while this process stands still, nothing counts. */
@@ -77,9 +87,9 @@ describe('the lines of a terminal', () => {
     expect(await linesOf(`${chinese}\r\n😀 ok\r\n`)).toEqual([chinese, '😀 ok'])
     expect(await linesOf(`你好吗${CSI}5G!\r\n`)).toEqual(['你好!'])
     const bytes = new TextEncoder().encode('é你\r\n')
-    const { lines, told } = await terminal()
+    const { lines, told } = terminal()
     for (const byte of bytes) await lines.write(new Uint8Array([byte]))
-    lines.end()
+    await lines.end()
     expect(told).toEqual(['é你'])
   })
 
@@ -132,19 +142,19 @@ describe('the lines of a terminal', () => {
 
 describe('what stands still', () => {
   test('is told while the program goes on, also a line without an end, and once', async () => {
-    const { lines, told } = await terminal()
+    const { lines, told } = terminal()
     await lines.write(new TextEncoder().encode('first\r\nName? '))
     await standStill()
     expect(told).toEqual(['first', 'Name?'])
     await lines.write(new TextEncoder().encode('bob\r\nlast\r\n'))
     await standStill()
     expect(told).toEqual(['first', 'Name?', 'last'])
-    lines.end()
+    await lines.end()
     expect(told).toEqual(['first', 'Name?', 'last', 'Name? bob'])
   })
 
   test('is not told again where it is drawn anew, or moves down to make room', async () => {
-    const { lines, told } = await terminal()
+    const { lines, told } = terminal()
     const write = (text: string) => lines.write(new TextEncoder().encode(text))
     const box = '---\r\n> input\r\n---\r\n'
     await write(box)
@@ -155,12 +165,12 @@ describe('what stands still', () => {
     }
     await write(`${CSI}3A${CSI}J${box}`)
     await standStill()
-    lines.end()
+    await lines.end()
     expect(told).toEqual(['---', '> input', '---', 'hello', 'world'])
   })
 
   test('of a spinner is a line now and then, not each frame', async () => {
-    const { lines, told } = await terminal()
+    const { lines, told } = terminal()
     const write = (text: string) => lines.write(new TextEncoder().encode(text))
     await write('working\r\n')
     for (let n = 0; n < 60; n += 1) {
@@ -168,7 +178,7 @@ describe('what stands still', () => {
       await Bun.sleep(20)
     }
     await write('\r\x1b[Kdone\r\n')
-    lines.end()
+    await lines.end()
     expect(told).toEqual(['working', 'done'])
   })
 })

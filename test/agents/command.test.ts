@@ -2,10 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { AgentError } from '../../src/agents/agent.ts'
 import { CommandAgent } from '../../src/agents/command/agent.ts'
 import type { AgentEvent } from '../../src/agents/events.ts'
+import { Emulators } from '../../src/compute/emulators/emulators.ts'
 import { AGENT_DEFAULTS, type AgentConfig } from '../../src/config/agents.ts'
 import { run, until } from '../compute/bench.ts'
 import { AgentServer, type WorkOptions } from '../support/agents.ts'
+import { quietLogger } from '../support/logger.ts'
 
+const emulators = new Emulators(quietLogger)
 let server: AgentServer
 beforeAll(async () => {
   server = await AgentServer.open()
@@ -13,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 const agentWith = (agentCommand: string, rest: Partial<AgentConfig> = {}): CommandAgent =>
-  new CommandAgent({ config: { ...AGENT_DEFAULTS, agent: 'command', agentCommand, ...rest } })
+  new CommandAgent({ emulators, config: { ...AGENT_DEFAULTS, agent: 'command', agentCommand, ...rest } })
 
 const limits = (timeMs: number): Pick<AgentConfig, 'agentLimits'> => ({
   agentLimits: { ...AGENT_DEFAULTS.agentLimits, timeMs },

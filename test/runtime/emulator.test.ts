@@ -3,8 +3,11 @@ import { expect, test } from 'bun:test'
 import { openEmulator } from '../../src/runtime/emulator.ts'
 
 async function opened() {
-  const terminal = await openEmulator({ columns: 80, rows: 24, scrollback: 100 })
-  const write = (text: string) => new Promise<void>((done) => terminal.write(text, done))
+  const emulator = await openEmulator({ columns: 80, rows: 24, scrollback: 100 })
+  const { terminal } = emulator
+  const write = async (text: string) => {
+    expect(await emulator.draw(new TextEncoder().encode(text))).toBeNull()
+  }
   const row = (number: number) => terminal.buffer.active.getLine(number)?.translateToString(true)
   return { terminal, write, row }
 }

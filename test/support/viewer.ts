@@ -89,9 +89,9 @@ export class TestViewer {
 /** Returns the rows that a terminal shows after some output. */
 export async function screenOf(output: string, columns = 80, rows = 24): Promise<string[]> {
   const emulator = await openEmulator({ columns, rows, scrollback: 0 })
-  await new Promise<void>((resolve) => emulator.write(output, resolve))
-  const { active } = emulator.buffer
+  await emulator.draw(new TextEncoder().encode(output))
+  const { active } = emulator.terminal.buffer
   const lines = Array.from({ length: rows }, (_, row) => active.getLine(active.baseY + row))
-  emulator.dispose()
+  emulator.terminal.dispose()
   return lines.map((line) => line?.translateToString(true) ?? '')
 }

@@ -1,3 +1,4 @@
+import type { Emulators } from '../../compute/emulators/emulators.ts'
 import type { TerminalExecution } from '../../compute/execution.ts'
 import type { AgentConfig } from '../../config/agents.ts'
 import { onAbort } from '../../runtime/abort.ts'
@@ -20,9 +21,17 @@ const GRACE_MS = 2_000
  */
 const MAX_QUESTION = 2_000
 
+/** Dependencies of a command-line agent. */
+interface CommandAgentDependencies {
+  readonly config: AgentConfig
+  /** Draw what the program prints. */
+  readonly emulators: Emulators
+}
+
 /** A command-line agent working on one goal. */
 class CommandRun {
   readonly #config: AgentConfig
+  readonly #emulators: Emulators
   readonly #assignment: Assignment
   readonly #report: TerminalReport
   readonly #budget: TimeBudget
@@ -34,8 +43,9 @@ class CommandRun {
   #endReason: string | null = null
   #fault: { error: unknown } | null = null
 
-  constructor(config: AgentConfig, assignment: Assignment) {
+  constructor({ config, emulators }: CommandAgentDependencies, assignment: Assignment) {
     this.#config = config
+    this.#emulators = emulators
     this.#assignment = assignment
     const masks = new Masks()
     masks.add(Object.values(assignment.environment()))
@@ -60,8 +70,11 @@ class CommandRun {
     const { sandbox, owner, signal, id, goal, context, environment } = this.#assignment
     const whole = context === undefined ? goal : `${goal}\n\n${context}`
     const { command, env, stdin } = buildCommandLine(this.#config, whole)
-    const lines = await TerminalLines.open({ ...SIZE, onLine: (line) => this.#handleLine(line) })
-    signal.throwIfAborted()
+    const lines = new TerminalLines({
+      emulators: this.#emulators,
+      size: SIZE,
+      onLine: (line) => this.#handleLine(line),
+    })
     const terminal = sandbox.terminal({
       command,
       env: { ...environment(), BERTH_TASK_ID: id, ...env },
@@ -70,9 +83,8 @@ class CommandRun {
       owner,
       ...(stdin === undefined ? {} : { stdin }),
       onOutput: async (data) => {
-        const begun = performance.now()
         await lines.write(data)
-        return this.#report.throttle(performance.now() - begun)
+        return this.#report.throttle()
       },
     })
     this.#terminal = terminal
@@ -81,7 +93,7 @@ class CommandRun {
     try {
       const { exitCode } = await terminal.exit
       this.#terminal = null
-      lines.end()
+      await lines.end()
       signal.throwIfAborted()
       if (this.#fault !== null) throw this.#fault.error
       if (this.#endReason !== null) {
@@ -90,6 +102,7 @@ class CommandRun {
       return toOutcome(exitCode, this.#report.tail)
     } finally {
       this.#terminal = null
+      lines.close()
       this.#budget.pause()
       this.#report.end()
     }
@@ -191,15 +204,15 @@ function toKeystrokes(answer: string): Keystrokes {
 
 /** An agent that is a program on the server, run on a terminal. Its exit code decides the outcome. */
 export class CommandAgent implements Agent {
-  readonly #config: AgentConfig
+  readonly #dependencies: CommandAgentDependencies
 
-  constructor({ config }: { config: AgentConfig }) {
-    this.#config = config
+  constructor(dependencies: CommandAgentDependencies) {
+    this.#dependencies = dependencies
   }
 
   async work(assignment: Assignment): Promise<Outcome> {
     assignment.signal.throwIfAborted()
-    return new CommandRun(this.#config, assignment).run()
+    return new CommandRun(this.#dependencies, assignment).run()
   }
 }
 

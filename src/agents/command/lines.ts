@@ -1,3 +1,5 @@
+import type { Emulators } from '../../compute/emulators/emulators.ts'
+import type { TerminalSize } from '../../compute/execution.ts'
 import { cleanLine, LONGEST_LINE } from '../../runtime/lines.ts'
 import { type Row, type RowReport, Screen } from './screen.ts'
 
@@ -25,8 +27,8 @@ const EMPTY: TerminalLine = { text: '', afterQuestion: false }
 
 /** The options of `TerminalLines`. */
 interface TerminalLinesOptions {
-  columns: number
-  rows: number
+  emulators: Emulators
+  size: TerminalSize
   /** Receives each line, and an empty one for several that stand before it, without control characters. Returns whether it is a question that is being asked now. */
   onLine(line: TerminalLine): boolean
 }
@@ -46,16 +48,12 @@ export class TerminalLines {
   #leaving: { text: string; reported: RowReport } | null = null
   #lastOutput = 0
   #timer: Timer | null = null
+  #hasEnded = false
 
-  /** Loads the terminal emulator. */
-  static async open(options: TerminalLinesOptions): Promise<TerminalLines> {
-    return new TerminalLines(options, await Screen.open(options.columns, options.rows))
-  }
-
-  private constructor(options: TerminalLinesOptions, screen: Screen) {
+  constructor(options: TerminalLinesOptions) {
     this.#options = options
-    this.#screen = screen
-    screen.onScroll((row, next) => this.#handleScroll(row, next))
+    const { emulators, size } = options
+    this.#screen = new Screen(emulators, size, (row, next) => this.#handleScroll(row, next))
   }
 
   /** Adds the next bytes. Resolves when they are drawn. */
@@ -66,27 +64,38 @@ export class TerminalLines {
   }
 
   /** Reports the remaining lines after the end of the output. */
-  end(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
+  async end(): Promise<void> {
+    this.#stop()
+    await this.#screen.read()
     for (const row of this.#leavingRows()) this.#appendLeaving(row)
     const lines = this.#lines()
     this.#finishLeaving()
     this.#matchMovedLines(lines)
     for (const [index, line] of lines.entries()) if (isUnreported(line)) this.#report(line, lines[index - 1])
+  }
+
+  /** Reports nothing more, and frees the screen. */
+  close(): void {
+    this.#stop()
     this.#screen.close()
   }
 
+  #stop(): void {
+    this.#hasEnded = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+  }
+
   #scheduleScan(): void {
-    if (this.#timer !== null) return
-    this.#timer = setTimeout(() => {
-      this.#timer = null
-      this.#scan()
-    }, SCAN_MS)
+    if (this.#timer !== null || this.#hasEnded) return
+    this.#timer = setTimeout(() => void this.#scan(), SCAN_MS)
     this.#timer.unref()
   }
 
-  #scan(): void {
+  async #scan(): Promise<void> {
+    // What is written while the rows are read has a scan of its own.
+    this.#timer = null
+    await this.#screen.read()
+    if (this.#hasEnded) return
     const now = performance.now()
     const lines = this.#lines()
     this.#matchMovedLines(lines)

@@ -22,11 +22,6 @@ const RESULT_CHARACTERS = 4_000
 const MAX_LINES_PER_SECOND = 5_000
 const THROTTLE_MS = 10
 
-/**
- * Milliseconds of processing a chunk, above which a pause of twice that time follows.
- */
-const SLOW_MS = 5
-
 /** Writes a program's output into the transcript: the beginning as it is printed, and the end. */
 export class TerminalReport {
   readonly #masks: Masks
@@ -62,14 +57,8 @@ export class TerminalReport {
     else this.#timer ??= setTimeout(() => this.flush(), BATCH_MS)
   }
 
-  /**
-   * Returns what to wait for before taking more output. Slows down a program that prints without end, or whose output
-   * takes long to process, so other work gets its turn.
-   *
-   * @param tookMs milliseconds that the last piece took
-   */
-  throttle(tookMs: number): void | Promise<void> {
-    if (tookMs > SLOW_MS) return Bun.sleep(2 * tookMs)
+  /** Returns what to wait for before taking more output, which slows down a program that prints without end. */
+  throttle(): void | Promise<void> {
     const now = performance.now()
     if (now - this.#second.from >= 1000) this.#second = { from: now, lines: 0 }
     if (this.#second.lines > MAX_LINES_PER_SECOND) return Bun.sleep(THROTTLE_MS)

@@ -1,5 +1,5 @@
+import type { InputModes } from '../../compute/emulators/protocol.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
-import type { InputModes } from './emulators.ts'
 import { encodeInput, KEY_NAMES, type TypedInput } from './keys.ts'
 import type { ScreenQuery, TerminalInput, TerminalScreen } from './model.ts'
 import type { LiveTerminal, TerminalObserver } from './terminal.ts'
@@ -12,6 +12,9 @@ const TIMEOUT_MS = 10_000
 
 /** Most requests that wait for one terminal at a time. Each pattern is looked for in all output. */
 const MAX_WAITS = 10
+
+/** Milliseconds after its time for which a request waits until what was printed before is drawn. */
+const DRAWN_MS = 250
 
 /** Milliseconds between looks at a program that is held up. */
 const HELD_UP_MS = 20
@@ -79,18 +82,24 @@ async function interact(
   try {
     ends.signal.addEventListener('abort', left)
     cleanups.push(() => ends.signal.removeEventListener('abort', left), ends.whileValid(invalid))
+    // The time counts from here on, however long it takes to draw what was printed before.
+    const timeoutMs = query.timeout_ms ?? TIMEOUT_MS
+    const deadline = performance.now() + timeoutMs
+    const timeout = setTimeout(() => resolve({ outcome: 'timeout', match: null }), timeoutMs)
+    cleanups.push(() => clearTimeout(timeout))
     const pattern = query.until ?? null
     if (pattern !== null || input !== null) {
       const found = (match: string): void => resolve({ outcome: 'matched', match })
-      const watch = await terminal.watch({ pattern, onlyNew: input !== null }, found)
-      cleanups.push(watch.end)
-      if (watch.refusal !== null) throw badRequest(`"until": ${watch.refusal}`)
-      if (input !== null) type(terminal, input, watch.modes)
+      const beginning = terminal.watch({ pattern, onlyNew: input !== null }, found)
+      cleanups.push(() => void beginning.then(({ end }) => end()))
+      const watch = await Promise.race([beginning, promise.then(() => null)])
+      if (watch !== null && watch.refusal !== null) throw badRequest(`"until": ${watch.refusal}`)
+      if (input !== null) type(terminal, input, watch?.modes ?? terminal.modes)
     }
-    cleanups.push(startTimers(terminal, query, input !== null, resolve))
+    cleanups.push(endByQuiet(terminal, query, input !== null, resolve))
     if (terminal.hasEnded) exited()
     const ending = await promise
-    const screen = await terminal.read(query.lines ?? 0)
+    const screen = await terminal.read(query.lines ?? 0, deadline + DRAWN_MS)
     if (screen === null) throw goneError(terminal)
     return { ...screen, ...ending }
   } finally {
@@ -130,8 +139,8 @@ function type(terminal: LiveTerminal, input: TypedInput, modes: InputModes): voi
   )
 }
 
-/** Ends a wait by time: when nothing is printed any more, and when it has lasted too long. */
-function startTimers(
+/** Ends a wait when nothing is printed any more, or at once if the request waits for nothing. */
+function endByQuiet(
   terminal: LiveTerminal,
   { until, quiet_ms: quietMs, timeout_ms: timeoutMs }: ScreenQuery,
   hasTyped: boolean,
@@ -141,19 +150,16 @@ function startTimers(
     end({ outcome: 'none', match: null })
     return () => {}
   }
+  if (quietMs === undefined) return () => {}
   const begun = performance.now()
   let quiet: Timer | undefined
   const look = (): void => {
     const since = Math.max(terminal.printedAt, hasTyped ? begun : 0)
-    const left = since + (quietMs ?? 0) - performance.now()
+    const left = since + quietMs - performance.now()
     // A program that is held up would print more.
     if (left <= 0 && !terminal.isHeldUp) end({ outcome: 'quiet', match: null })
     else quiet = setTimeout(look, Math.max(left, HELD_UP_MS))
   }
-  if (quietMs !== undefined) look()
-  const timeout = setTimeout(() => end({ outcome: 'timeout', match: null }), timeoutMs ?? TIMEOUT_MS)
-  return () => {
-    clearTimeout(quiet)
-    clearTimeout(timeout)
-  }
+  look()
+  return () => clearTimeout(quiet)
 }

@@ -1,4 +1,4 @@
-import type { InputModes } from './emulators.ts'
+import type { InputModes } from '../../compute/emulators/protocol.ts'
 
 /** What is to be typed. */
 export interface TypedInput {

@@ -1,4 +1,4 @@
-import type { Emulator } from './emulators.ts'
+import type { Emulator } from '../../compute/emulators/emulators.ts'
 
 /** Pieces are joined up to this many bytes. */
 const SMALL_BYTES = 4 * 1024

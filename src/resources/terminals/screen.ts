@@ -1,11 +1,14 @@
+import type { Emulator, Emulators } from '../../compute/emulators/emulators.ts'
+import type { EmulatorSize, InputModes, WatchRequest, WriteResult } from '../../compute/emulators/protocol.ts'
+import type { ScreenText } from '../../compute/emulators/text.ts'
 import type { TerminalSize } from '../../compute/execution.ts'
-import type { ScreenText } from './emulator-text.ts'
-import type { Emulator, EmulatorSize, Emulators, InputModes, WatchRequest } from './emulators.ts'
 import { PendingOutput } from './pending-output.ts'
 
 /** Most rows above the screen, and most bytes of all rows together. A cell of the emulator takes 12. */
 const MAX_SCROLLBACK = 10_000
 const MAX_BYTES = 4 * 1024 * 1024
+/** Most rows of the screen that are drawn. To scroll takes as long as the screen has rows. */
+const MAX_ROWS = 1_000
 const CELL_BYTES = 12
 
 /**
@@ -52,11 +55,11 @@ export interface ScreenWatch {
   end(): void
 }
 
-/** The modes of a terminal whose screen is lost. */
+/** The modes of a terminal that has not drawn anything yet. */
 const PLAIN_MODES: InputModes = { cursorKeys: false, paste: false }
 
 /** The result of drawing with an emulator that is lost. */
-const NOTHING_DRAWN = { plain: false, matches: [] }
+const NOTHING_DRAWN: WriteResult = { plain: false, matches: [], rowEvents: [], modes: PLAIN_MODES }
 
 /**
  * The screen of a terminal, with its scrollback. What the program prints is kept and drawn later, when there is much of
@@ -83,6 +86,7 @@ export class KeptScreen {
   #isViewed = false
   /** Whether plain lines that are followed by enough others leave no trace on what is drawn. */
   #takesPlainText = true
+  #modes = PLAIN_MODES
   /** Whether all output so far is pending, and nobody has seen it. */
   #isUnseen = true
   /** Listeners for patterns that are found, by the numbers of their watches. */
@@ -156,6 +160,16 @@ export class KeptScreen {
   /** Returns the screen of this moment as text, with the last `lines` rows of scrollback; null if it is dropped. */
   read(lines: number): Promise<ScreenText | null> {
     return this.#ask((emulator) => emulator.read(lines))
+  }
+
+  /** The modes of the terminal at the end of what is drawn. */
+  get modes(): InputModes {
+    return this.#modes
+  }
+
+  /** Returns the screen as far as it is drawn; null if it is dropped. */
+  peek(lines: number): Promise<ScreenText | null> {
+    return this.#emulator === null ? this.read(lines) : this.#emulator.peek(lines)
   }
 
   /**
@@ -250,8 +264,9 @@ export class KeptScreen {
       if (next instanceof Uint8Array) {
         this.#viewedBytes = Math.max(0, this.#viewedBytes - next.length)
         this.#due = Math.min(Math.max(0, this.#due - next.length), this.#pending.bytes)
-        const { plain, matches } = (await emulator.write(next)) ?? NOTHING_DRAWN
+        const { plain, matches, modes } = (await emulator.write(next)) ?? NOTHING_DRAWN
         this.#takesPlainText = plain
+        this.#modes = modes
         for (const { watch, text } of matches) this.#watches.get(watch)?.(text)
       } else await next(emulator)
       if (!this.isFull) this.#listener.drained()
@@ -277,7 +292,9 @@ export class KeptScreen {
   /** Returns the emulator. One that was lost is replaced, with an empty screen. */
   #openEmulator(): Emulator {
     if (this.#emulator === null || this.#emulator.isLost)
-      this.#emulator = this.#emulators.open(emulatorSize(this.#size), (answer) => this.#answer(answer))
+      this.#emulator = this.#emulators.open(emulatorSize(this.#size), {
+        onAnswer: (answer) => this.#answer(answer),
+      })
     return this.#emulator
   }
 
@@ -291,9 +308,9 @@ export class KeptScreen {
   }
 }
 
-/** Returns the size of the emulator of a terminal. One so large that it would exceed the bound is drawn cut. */
+/** Returns the size of the emulator of a terminal. Of one with too many rows, or too large for the bound, the first rows are drawn. */
 function emulatorSize({ columns, rows }: TerminalSize): EmulatorSize {
   const most = Math.floor(MAX_BYTES / CELL_BYTES / columns)
-  const drawn = Math.max(1, Math.min(rows, most))
+  const drawn = Math.max(1, Math.min(rows, most, MAX_ROWS))
   return { columns, rows: drawn, scrollback: Math.max(0, Math.min(MAX_SCROLLBACK, most - drawn)) }
 }

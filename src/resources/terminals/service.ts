@@ -1,4 +1,5 @@
 import { ComputeError } from '../../compute/compute-error.ts'
+import type { Emulators } from '../../compute/emulators/emulators.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
@@ -14,7 +15,6 @@ import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import { SOCKET_ENDS } from './close-codes.ts'
-import { Emulators } from './emulators.ts'
 import { readTerminal, typeOnTerminal, type WaitEnds } from './interaction.ts'
 import { LOGIN_SHELL, loginShellEnvironment } from './login-shell.ts'
 import {
@@ -45,6 +45,7 @@ const BRIEF_ID = 'srv_'.length + 10
 
 /** Dependencies of the terminals. */
 interface TerminalsDependencies {
+  emulators: Emulators
   servers: ServersService
   secrets: SecretsService
   exec: ExecService
@@ -73,7 +74,6 @@ interface Attachment {
 /** The terminals of all servers. They are kept in memory, and end with berth. */
 export class TerminalsService implements ServerLifecycleListener {
   readonly #dependencies: TerminalsDependencies
-  readonly #emulators: Emulators
   /** By id, in the order in which they began. */
   readonly #terminals = new Map<string, LiveTerminal>()
   /** Numbers of terminals that are about to begin, by server. */
@@ -83,7 +83,6 @@ export class TerminalsService implements ServerLifecycleListener {
 
   constructor(dependencies: TerminalsDependencies) {
     this.#dependencies = dependencies
-    this.#emulators = new Emulators(dependencies.logger)
   }
 
   /**
@@ -249,7 +248,7 @@ export class TerminalsService implements ServerLifecycleListener {
     let touchedAt = 0
     const terminal = new LiveTerminal(facts, sandbox, start, {
       clock,
-      emulators: this.#emulators,
+      emulators: this.#dependencies.emulators,
       onUse: () => {
         const now = clock.elapsed()
         if (now - touchedAt < TOUCH_MS) return

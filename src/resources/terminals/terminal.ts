@@ -1,10 +1,11 @@
+import type { Emulators } from '../../compute/emulators/emulators.ts'
+import type { InputModes, WatchRequest } from '../../compute/emulators/protocol.ts'
 import type { TerminalExecution, TerminalSize } from '../../compute/execution.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { SocketEnd } from '../../http/socket-ends.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { SOCKET_ENDS } from './close-codes.ts'
-import type { Emulators, WatchRequest } from './emulators.ts'
 import { HoldUp } from './hold-up.ts'
 import type { Terminal, TerminalScreen } from './model.ts'
 import { ResizePace } from './resize-pace.ts'
@@ -207,9 +208,23 @@ export class LiveTerminal implements ViewedTerminal {
     return this.#screen.watch(request, onMatch)
   }
 
-  /** Returns its screen as text, with the last `lines` rows of scrollback; null if it is gone. */
-  async read(lines: number): Promise<Omit<TerminalScreen, 'outcome' | 'match'> | null> {
-    const screen = await this.#screen.read(lines)
+  /** The modes of its screen, at the end of what is drawn. */
+  get modes(): InputModes {
+    return this.#screen.modes
+  }
+
+  /**
+   * Returns its screen as text, with the last `lines` rows of scrollback; null if it is gone. If it takes long to draw
+   * what was printed before, the screen is as far as it is drawn then.
+   *
+   * @param deadline when to wait no longer, as `performance.now` counts
+   */
+  async read(lines: number, deadline: number): Promise<Omit<TerminalScreen, 'outcome' | 'match'> | null> {
+    const late = Promise.withResolvers<null>()
+    const timer = setTimeout(() => late.resolve(null), Math.max(0, deadline - performance.now()))
+    const screen =
+      (await Promise.race([this.#screen.read(lines), late.promise])) ?? (await this.#screen.peek(lines))
+    clearTimeout(timer)
     if (screen === null) return null
     return {
       text: screen.rows.join('\n').replace(/\n+$/, ''),

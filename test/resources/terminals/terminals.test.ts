@@ -100,7 +100,7 @@ describe('a terminal', () => {
     await viewer.shows('33 90')
     await until(async () => (await berth.exec(server, 'pgrep -x sleep')).exitCode === 0, 'the job')
     viewer.type('\x1a')
-    await viewer.shows('Stopped')
+    await until(() => /Stopped[\s\S]*\$ /.test(viewer.text), 'the prompt after the stop')
     viewer.type('fg\r')
     const inFront = async () => (await berth.exec(server, 'ps -C sleep -o stat=')).stdout.includes('S+')
     await until(inFront, 'the job in front again')

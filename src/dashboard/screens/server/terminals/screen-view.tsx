@@ -3,7 +3,7 @@ import { Unicode11Addon } from '@xterm/addon-unicode11'
 import { WebglAddon } from '@xterm/addon-webgl'
 import { Terminal as Emulator, type ITheme } from '@xterm/xterm'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { boundEmulator } from '../../../../runtime/bounded-emulator.ts'
+import { BoundedEmulator } from '../../../../runtime/bounded-emulator.ts'
 import { allowStyles } from '../../../components/style-nonce.ts'
 import { useDashboard } from '../../../dashboard.ts'
 import type { Terminal } from '../../../store/store.ts'
@@ -32,7 +32,7 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
     const emulator = newEmulator()
     const fit = new FitAddon()
     emulator.loadAddon(fit)
-    boundEmulator(emulator, new Unicode11Addon())
+    const bounded = new BoundedEmulator(emulator, new Unicode11Addon())
     emulator.open(place.current)
     const stopBounding = boundSaid(place.current)
     // The terminal takes all other keys, also the one that leads to the next control (WCAG 2.1.2).
@@ -45,7 +45,7 @@ export function ScreenView({ serverId, terminal }: ScreenViewProps) {
     drawByGraphicsCard(emulator)
     fit.fit()
     const path = `/servers/${encodeURIComponent(serverId)}/terminals/${encodeURIComponent(terminal.id)}/attach`
-    const viewer = new Viewer(`${context.base_url.replace(/^http/, 'ws')}${path}`, emulator, setEnd)
+    const viewer = new Viewer(`${context.base_url.replace(/^http/, 'ws')}${path}`, bounded, setEnd)
     const stopFitting = whenSettled(place.current, () => fit.fit())
     const scheme = matchMedia('(prefers-color-scheme: dark)')
     const recolour = (): void => {

@@ -1,9 +1,10 @@
 import type { Terminal as Emulator } from '@xterm/xterm'
+import type { BoundedEmulator } from '../../../../runtime/bounded-emulator.ts'
 
 /** Milliseconds before the attempt to attach again. */
 const RETRY_MS = 1_000
 
-/** Bytes that the emulator is given at a time: it draws each piece without a pause. */
+/** Bytes after which it is counted what is drawn. */
 const PIECE_BYTES = 8 * 1024
 
 /** Drawn bytes after which berth is told of them, if more are waiting. */
@@ -12,7 +13,9 @@ const TELL_BYTES = 64 * 1024
 /** Connects an emulator to a terminal of berth (docs/terminals.md, "Attach"): a viewer of it. */
 export class Viewer {
   readonly #url: string
-  readonly #emulator: Emulator
+  readonly #bounded: BoundedEmulator<Emulator>
+  /** Resolves when all that has arrived is drawn. */
+  #drawn: Promise<void> = Promise.resolve()
   readonly #onEnd: (text: string | null) => void
   #socket: WebSocket | null = null
   /** Bytes that wait to be drawn, and drawn bytes that berth was not told of. */
@@ -26,10 +29,11 @@ export class Viewer {
   /**
    * @param onEnd called with a sentence when the terminal has ended or is not reachable, and with null when it is again
    */
-  constructor(url: string, emulator: Emulator, onEnd: (text: string | null) => void) {
+  constructor(url: string, bounded: BoundedEmulator<Emulator>, onEnd: (text: string | null) => void) {
     this.#url = url
-    this.#emulator = emulator
+    this.#bounded = bounded
     this.#onEnd = onEnd
+    const { terminal: emulator } = bounded
     emulator.onData((text) => this.#send(new TextEncoder().encode(text)))
     emulator.onBinary((text) => this.#send(Uint8Array.from(text, (character) => character.charCodeAt(0))))
     emulator.onResize(() => this.#sendSize())
@@ -39,12 +43,13 @@ export class Viewer {
   /** Leaves the terminal, which runs on. */
   close(): void {
     this.#isClosed = true
+    this.#bounded.stop()
     this.#socket?.close()
   }
 
   #connect(): void {
     if (this.#isClosed) return
-    const { cols, rows } = this.#emulator
+    const { cols, rows } = this.#bounded.terminal
     const socket = new WebSocket(`${this.#url}?columns=${cols}&rows=${rows}`)
     socket.binaryType = 'arraybuffer'
     this.#socket = socket
@@ -59,9 +64,8 @@ export class Viewer {
         return
       }
       // The first message is the screen with its scrollback.
-      if (isFirst) this.#emulator.reset()
+      this.#draw(socket, new Uint8Array(data as ArrayBuffer), isFirst)
       isFirst = false
-      this.#draw(socket, new Uint8Array(data as ArrayBuffer))
       this.#onEnd(null)
     }
     socket.onclose = ({ code, reason }) => {
@@ -76,23 +80,37 @@ export class Viewer {
   }
 
   /** Draws bytes, and tells berth when it is done: what comes faster than that is skipped. */
-  #draw(socket: WebSocket, data: Uint8Array): void {
+  #draw(socket: WebSocket, data: Uint8Array, isFirst: boolean): void {
     this.#undrawn += data.length
-    for (let at = 0; at === 0 || at < data.length; at += PIECE_BYTES) {
-      const piece = data.subarray(at, at + PIECE_BYTES)
-      this.#emulator.write(piece, () => {
+    this.#drawn = this.#drawn.then(async () => {
+      if (isFirst) this.#bounded.reset()
+      for (let at = 0; at === 0 || at < data.length; at += PIECE_BYTES) {
+        const piece = data.subarray(at, at + PIECE_BYTES)
+        await this.#drawPiece(piece)
         this.#undrawn -= piece.length
-        if (socket !== this.#socket) return
+        if (socket !== this.#socket) continue
         this.#untold += piece.length
-        if (this.#undrawn > 0 && this.#untold < TELL_BYTES) return
+        if (this.#undrawn > 0 && this.#untold < TELL_BYTES) continue
         this.#send(JSON.stringify({ drawn: this.#untold }))
         this.#untold = 0
-      })
+      }
+    })
+  }
+
+  /** Draws bytes. If the emulator fails, it begins anew after the piece at which it has failed. */
+  async #drawPiece(piece: Uint8Array): Promise<void> {
+    let rest = piece
+    for (;;) {
+      const fault = await this.#bounded.draw(rest)
+      if (fault === null) return
+      this.#bounded.reset()
+      rest = rest.subarray(fault.to)
     }
   }
 
   #resize(): string {
-    return JSON.stringify({ resize: [this.#emulator.cols, this.#emulator.rows] })
+    const { cols, rows } = this.#bounded.terminal
+    return JSON.stringify({ resize: [cols, rows] })
   }
 
   /** Sends the size, unless berth knows it. */

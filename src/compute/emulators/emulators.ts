@@ -1,81 +1,27 @@
-import type { TerminalSize } from '../../compute/execution.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { ScreenText } from './emulator-text.ts'
+import type {
+  EmulatorMessage,
+  EmulatorRequest,
+  EmulatorResults,
+  EmulatorSize,
+  WatchRequest,
+  WatchResult,
+} from './protocol.ts'
+import type { ScreenRows } from './rows.ts'
+import type { ScreenText } from './text.ts'
 
-/** A request to the Worker, about the emulator `id`. Each but `open` gets one reply, in order. */
-export type EmulatorRequest = { readonly id: number } & (
-  | ({ readonly kind: 'open' } & EmulatorSize)
-  | { readonly kind: 'write'; readonly data: Uint8Array<ArrayBuffer> }
-  | ({ readonly kind: 'resize' } & EmulatorSize)
-  | { readonly kind: 'serialize' }
-  | { readonly kind: 'read'; readonly lines: number }
-  | ({ readonly kind: 'watch'; readonly watch: number } & WatchRequest)
-  | { readonly kind: 'unwatch'; readonly watch: number }
-  | { readonly kind: 'close' }
-)
-
-/** What to look for on a screen. */
-export interface WatchRequest {
-  /** A regular expression; null to learn the modes only. */
-  readonly pattern: string | null
-  /** Whether to look only at what changes from now on. */
-  readonly onlyNew: boolean
+/** The options of an emulator. */
+interface OpenOptions {
+  /** Called with what it responds to a program's questions. */
+  onAnswer?: (answer: string) => void
+  /** Whether `write` reports what happens to the rows. */
+  followsRows?: boolean
 }
-
-/** The results of requests, by kind. */
-export interface EmulatorResults {
-  /** `plain`: whether plain lines that are followed by enough others would leave no trace. */
-  write: { readonly plain: boolean; readonly matches: readonly PatternMatch[] }
-  resize: null
-  /** What draws the same screen, scrollback included, on an empty terminal. */
-  serialize: Uint8Array<ArrayBuffer>
-  read: ScreenText
-  watch: WatchResult
-  unwatch: null
-  close: null
-}
-
-/** A pattern that was found, by the number of its watch. */
-export interface PatternMatch {
-  readonly watch: number
-  readonly text: string
-}
-
-/** The begin of a watch. */
-export interface WatchResult {
-  readonly modes: InputModes
-  /** What matches already; null if nothing does. */
-  readonly match: string | null
-  /** Why the pattern is refused; null if it is not. */
-  readonly refusal: string | null
-}
-
-/** The modes of a terminal that change what keys send. */
-export interface InputModes {
-  /** Cursor keys send the sequences of applications (DECCKM). */
-  readonly cursorKeys: boolean
-  /** What is pasted is enclosed in marks. */
-  readonly paste: boolean
-}
-
-/** A reply of the Worker. */
-export interface EmulatorReply {
-  readonly id: number
-  readonly result: EmulatorResults[keyof EmulatorResults]
-}
-
-/** What a terminal responds to a program that has asked it something, such as where its cursor is. */
-export interface EmulatorAnswer {
-  readonly id: number
-  readonly answer: string
-}
-
-/** The size of an emulator, with the rows above its screen. */
-export type EmulatorSize = TerminalSize & { readonly scrollback: number }
 
 /**
- * The emulators of all terminals. They run in one Worker, because drawing takes longer than printing and would hold up
- * everything else. It is loaded with the first emulator and ended with the last.
+ * The emulators of all terminals, and of agents that are command-line programs. They run in one Worker, because drawing
+ * takes longer than printing and would hold up everything else. There they take turns, so that none holds up another, and
+ * an error costs its own screen at most. The Worker is loaded with the first emulator and ended with the last.
  */
 export class Emulators {
   readonly #logger: Logger
@@ -87,8 +33,8 @@ export class Emulators {
     this.#logger = logger
   }
 
-  /** Makes an emulator with an empty screen. @param onAnswer called with what it responds to a program's questions */
-  open(size: EmulatorSize, onAnswer: (answer: string) => void = () => {}): Emulator {
+  /** Makes an emulator with an empty screen. */
+  open(size: EmulatorSize, { onAnswer = () => {}, followsRows = false }: OpenOptions = {}): Emulator {
     this.#worker ??= this.#start()
     const worker = this.#worker
     this.#lastId += 1
@@ -99,7 +45,7 @@ export class Emulators {
       { answered: onAnswer, closed: () => this.#close(id) },
     )
     this.#open.set(id, emulator)
-    worker.postMessage({ kind: 'open', id, ...size } satisfies EmulatorRequest)
+    worker.postMessage({ kind: 'open', id, size, followsRows } satisfies EmulatorRequest)
     return emulator
   }
 
@@ -110,10 +56,18 @@ export class Emulators {
     this.#worker = null
   }
 
+  /** Logs the first fault of each emulator: a program may bring about any number. */
+  #logFault({ id, fault }: Extract<EmulatorMessage, { fault: string }>): void {
+    const isFirst = id === null || this.#open.get(id)?.noteFault()
+    if (!isFirst) return
+    this.#logger.warn('a terminal emulator failed, and its screen was drawn anew', { error: fault })
+  }
+
   #start(): Worker {
     const worker = new Worker(workerUrl(import.meta.url), { ref: false })
-    worker.addEventListener('message', ({ data }: MessageEvent<EmulatorReply | EmulatorAnswer>) => {
-      this.#open.get(data.id)?.receive(data)
+    worker.addEventListener('message', ({ data }: MessageEvent<EmulatorMessage>) => {
+      if ('fault' in data) this.#logFault(data)
+      else this.#open.get(data.id)?.receive(data)
     })
     worker.addEventListener('error', ({ message }) => {
       this.#logger.error("the terminals' emulators ended", { error: message })
@@ -127,14 +81,20 @@ export class Emulators {
   }
 }
 
+/** Receives the result of a request; null if the emulator could not do it. */
+type Reply = (result: EmulatorResults[keyof EmulatorResults]) => void
+
 type Distributed<T> = T extends unknown ? Omit<T, 'id'> : never
 
 /** One terminal's emulator. */
 export class Emulator {
   readonly #post: (request: Distributed<EmulatorRequest>) => void
   readonly #on: { answered: (answer: string) => void; closed: () => void }
-  readonly #replies: ((result: EmulatorReply['result']) => void)[] = []
+  readonly #replies: Reply[] = []
+  /** The same for peeks, which are replied to at once. */
+  readonly #peeks: Reply[] = []
   #isLost = false
+  #hasFailed = false
 
   constructor(
     post: (request: Distributed<EmulatorRequest>) => void,
@@ -144,7 +104,7 @@ export class Emulator {
     this.#on = on
   }
 
-  /** Whether its screen is lost, because the Worker has failed. */
+  /** Whether its screen is lost, because the Worker has ended. */
   get isLost(): boolean {
     return this.#isLost
   }
@@ -156,7 +116,7 @@ export class Emulator {
 
   /** Changes the size. */
   async resize(size: EmulatorSize): Promise<void> {
-    await this.#request({ kind: 'resize', ...size })
+    await this.#request({ kind: 'resize', size })
   }
 
   /** Returns what draws the same screen on an empty terminal. */
@@ -167,6 +127,16 @@ export class Emulator {
   /** Returns the screen as text, with the last `lines` rows of scrollback. */
   read(lines: number): Promise<ScreenText | null> {
     return this.#request({ kind: 'read', lines })
+  }
+
+  /** Returns the screen as it is now, even if earlier requests are not done yet. */
+  peek(lines: number): Promise<ScreenText | null> {
+    return this.#request({ kind: 'peek', lines }, this.#peeks)
+  }
+
+  /** Returns the rows of the screen. */
+  rows(): Promise<ScreenRows | null> {
+    return this.#request({ kind: 'rows' })
   }
 
   /** Looks for a pattern from now on. `write` reports it by the number of the watch, each time that it is there. */
@@ -189,12 +159,19 @@ export class Emulator {
   }
 
   /** Takes a message of the Worker. */
-  receive(message: EmulatorReply | EmulatorAnswer): void {
+  receive(message: Exclude<EmulatorMessage, { fault: string }>): void {
     if ('answer' in message) this.#on.answered(message.answer)
-    else this.#replies.shift()?.(message.result)
+    else (message.kind === 'peek' ? this.#peeks : this.#replies).shift()?.(message.result)
   }
 
-  /** Notes that the Worker has failed. */
+  /** Notes that it has failed, and was replaced in the Worker. @returns whether it is the first time */
+  noteFault(): boolean {
+    const isFirst = !this.#hasFailed
+    this.#hasFailed = true
+    return isFirst
+  }
+
+  /** Notes that the Worker has ended. */
   fail(): void {
     this.#isLost = true
     this.#endReplies()
@@ -202,17 +179,18 @@ export class Emulator {
 
   #request<Kind extends keyof EmulatorResults>(
     request: Extract<Distributed<EmulatorRequest>, { kind: Kind }>,
+    replies = this.#replies,
   ): Promise<EmulatorResults[Kind] | null> {
     if (this.#isLost) return Promise.resolve(null)
     const { promise, resolve } = Promise.withResolvers<EmulatorResults[Kind] | null>()
     // The Worker replies in order, so it is the result of this request.
-    this.#replies.push((result) => resolve(result as EmulatorResults[Kind]))
+    replies.push((result) => resolve(result as EmulatorResults[Kind]))
     this.#post(request)
     return promise
   }
 
   #endReplies(): void {
-    for (const reply of this.#replies.splice(0)) reply(null)
+    for (const reply of [...this.#replies.splice(0), ...this.#peeks.splice(0)]) reply(null)
   }
 }
 
@@ -222,6 +200,4 @@ export class Emulator {
  * @param here `import.meta.url`, which is in Bun's virtual file system for a compiled executable
  */
 const workerUrl = (here: string): string =>
-  here.includes('/$bunfs/')
-    ? './resources/terminals/emulator-worker.ts'
-    : new URL('./emulator-worker.ts', here).href
+  here.includes('/$bunfs/') ? './compute/emulators/worker.ts' : new URL('./worker.ts', here).href

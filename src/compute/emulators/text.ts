@@ -1,5 +1,5 @@
 import type { IBuffer, Terminal } from '@xterm/headless'
-import { cursorIsHidden } from './emulator-state.ts'
+import { cursorIsHidden } from './state.ts'
 
 /** A screen as plain text. */
 export interface ScreenText {

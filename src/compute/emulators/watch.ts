@@ -1,7 +1,7 @@
 import type { IBuffer, IMarker, Terminal } from '@xterm/headless'
 import { RE2JS } from 're2js'
 import { compilePattern, PatternError } from '../../runtime/linear-pattern.ts'
-import { rowText } from './emulator-text.ts'
+import { rowText } from './text.ts'
 
 /** Most instructions of a compiled pattern. It is looked for in 16 KiB of output at a time. */
 const MAX_INSTRUCTIONS = 300
@@ -21,7 +21,7 @@ interface Baseline {
 
 /** Looks for a pattern in what a terminal shows, and in what has scrolled away since the last look. */
 export class PatternWatch {
-  readonly #terminal: Terminal
+  #terminal: Terminal
   readonly #pattern: RE2JS
   /** What was there before, by the kind of buffer; null to look at everything. */
   #before: Record<'normal' | 'alternate', Baseline> | null
@@ -63,10 +63,20 @@ export class PatternWatch {
     return matcher.find() ? (matcher.group() ?? '') : null
   }
 
-  /** The rows have been laid out anew: what is there counts as seen. */
-  resized(): void {
-    if (this.#before === null) return
+  /**
+   * Counts what is there as seen, because the rows have been laid out anew.
+   *
+   * @param terminal the terminal that shows them, which may be another one than before
+   */
+  laidOut(terminal: Terminal): void {
+    const isOther = terminal !== this.#terminal
+    if (this.#before === null && !isOther) return
     this.#forget()
+    this.#terminal = terminal
+    if (this.#before === null) {
+      this.#seen = { row: 0, marker: undefined }
+      return
+    }
     this.#before = this.#baselines()
     this.#seen = this.#topOfScreen()
   }

@@ -1,27 +1,6 @@
 import type { Terminal } from '@xterm/headless'
-
-/** The parts of the emulator that its interface does not show. They belong to the version that package.json pins. */
-interface EmulatorCore {
-  readonly _inputHandler: { readonly _parser: { readonly currentState: number } }
-  readonly buffer: {
-    readonly scrollTop: number
-    readonly scrollBottom: number
-    readonly x: number
-    readonly y: number
-  }
-  readonly coreService: {
-    readonly isCursorHidden: boolean
-    readonly decPrivateModes: {
-      readonly cursorStyle?: string
-      readonly cursorBlink?: boolean
-      readonly origin: boolean
-    }
-  }
-  readonly coreMouseService: { readonly activeEncoding: string }
-}
-
-/** The state of the parser between sequences. */
-const GROUND = 0
+import type { BoundedEmulator } from '../../runtime/bounded-emulator.ts'
+import { coreOf } from '../../runtime/emulator-core.ts'
 
 /** The numbers of cursor styles that do not blink (DECSCUSR); one that blinks has the number before. */
 const CURSOR_STYLES: Readonly<Record<string, number>> = { block: 2, underline: 4, bar: 6 }
@@ -29,19 +8,17 @@ const CURSOR_STYLES: Readonly<Record<string, number>> = { block: 2, underline: 4
 /** The modes of the encodings of mouse reports, but for the first one's (xterm's control sequences, "Mouse"). */
 const MOUSE_MODES: Readonly<Record<string, number>> = { SGR: 1006, SGR_PIXELS: 1016 }
 
-const coreOf = (terminal: Terminal): EmulatorCore => (terminal as unknown as { _core: EmulatorCore })._core
-
 /**
  * Reports whether plain lines that are followed by enough others leave no trace: the normal screen scrolls as a whole,
  * and no sequence is under way.
  */
-export function takesPlainText(terminal: Terminal): boolean {
-  const { buffer, _inputHandler } = coreOf(terminal)
+export function takesPlainText({ terminal, isInSequence }: BoundedEmulator): boolean {
+  const { buffer } = coreOf(terminal)
   return (
     terminal.buffer.active.type === 'normal' &&
     buffer.scrollTop === 0 &&
     buffer.scrollBottom === terminal.rows - 1 &&
-    _inputHandler._parser.currentState === GROUND
+    !isInSequence
   )
 }
 
