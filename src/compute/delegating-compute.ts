@@ -1,5 +1,5 @@
 import type { Connection } from '../runtime/connection.ts'
-import type { Compute, Handle, Limits, Remains } from './driver.ts'
+import type { Compute, Handle, Limits, Remains, Sender } from './driver.ts'
 import type { Sandbox } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
 
@@ -31,7 +31,7 @@ export abstract class DelegatingCompute implements Compute {
     return this.inner.destroy(handle)
   }
 
-  isSentFromServer(connection: Connection): Promise<boolean> {
-    return this.inner.isSentFromServer(connection)
+  senderOf(connection: Connection): Promise<Sender> {
+    return this.inner.senderOf(connection)
   }
 }

@@ -105,11 +105,17 @@ export interface Compute {
   destroy(handle: Handle): Promise<void>
 
   /**
-   * Reports whether a process on a server, or one that hides who it is, has the other end of a connection to this
-   * process. Returns false if the machine cannot tell. The driver inspects the system; it does not ask the sandbox.
+   * Finds where the program is that has the other end of a connection to this process. Returns `elsewhere` if the machine
+   * cannot tell. The driver inspects the system; it does not ask the sandbox.
    */
-  isSentFromServer(connection: Connection): Promise<boolean>
+  senderOf(connection: Connection): Promise<Sender>
 }
+
+/**
+ * Where the program is that has sent something: on a server, or elsewhere. `unknown` if the connection is closed, or if the
+ * program hides who it is, as one on a server may.
+ */
+export type Sender = 'server' | 'unknown' | 'elsewhere'
 
 /** One way to provide compute. Implementations pass the suite in test/compute/conformance.ts. */
 export interface ComputeDriver extends Compute {

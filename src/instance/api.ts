@@ -121,8 +121,8 @@ export function createApi(
     faults.any && group !== CONTROL_SEGMENT ? faultyAppOf(group) : apps.get(group)
   const identify = async (request: Request): Promise<void> => {
     const { sessionIdentity } = await import('../signin/session/session-identity.ts')
-    const { signIn, isSentFromServer } = services
-    const options = { host, sessions: signIn.sessions, isSentFromServer, logger }
+    const { signIn, senderOf } = services
+    const options = { host, sessions: signIn.sessions, senderOf, logger }
     await callers.identifyBy(request, () => sessionIdentity(request, options))
   }
   const sessionApps = new Map<AppGroup, App>()

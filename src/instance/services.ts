@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentLoader } from '../agents/registry.ts'
 import { type FileScenario, ScenarioStore } from '../agents/scripted/store.ts'
-import type { Compute } from '../compute/driver.ts'
+import type { Compute, Sender } from '../compute/driver.ts'
 import { Emulators } from '../compute/emulators/emulators.ts'
 import { SpareServers } from '../compute/spare-servers.ts'
 import type { Config } from '../config/config.ts'
@@ -341,15 +341,12 @@ export function createServices(dependencies: ServiceDependencies) {
     compute,
     faults,
     servers,
-    /**
-     * Reports whether a process on a server sent a request, or hides that it did. Also true if the connection is
-     * closed.
-     */
-    isSentFromServer: async (request: Request): Promise<boolean> => {
+    /** Finds where the program is that sent a request; unknown if the connection is closed. */
+    senderOf: async (request: Request): Promise<Sender> => {
       const connection = dependencies.connectionOf(request)
-      if (connection === null || (await compute.isSentFromServer(connection))) return true
+      const sender = connection === null ? 'unknown' : await compute.senderOf(connection)
       // A connection that closes during the look-up is not seen, but another with the same addresses may be.
-      return dependencies.connectionOf(request) === null
+      return sender === 'elsewhere' && dependencies.connectionOf(request) === null ? 'unknown' : sender
     },
     exec,
     terminals: terminals.get,

@@ -12,6 +12,7 @@ import { dashboardRoutes } from './dashboard/routes.ts'
 import { oauthRoutes } from './oauth/routes.ts'
 import { BrowserRequests } from './session/browser-requests.ts'
 import { sessionRoutes } from './session/routes.ts'
+import type { SentSessionsOptions } from './session/sent-sessions.ts'
 import type { SignIn } from './sign-in.ts'
 
 /** Dependencies of the routes of signing in. */
@@ -26,7 +27,7 @@ interface SignInRoutesOptions extends ReachableSources {
   /** The data directory, an absolute path. */
   dataDir: string
   /** Reports whether a process on a server sent a request. */
-  isSentFromServer: (request: Request) => Promise<boolean>
+  senderOf: SentSessionsOptions['senderOf']
 }
 
 /** Serves all routes by which people, and programs on their behalf, sign in. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { ComputeDriver, Handle, Limits, Probe } from '../../src/compute/driver.ts'
+import type { ComputeDriver, Handle, Limits, Probe, Sender } from '../../src/compute/driver.ts'
 import { findMarked, STDIO } from '../../src/compute/find-processes.ts'
 import { DiskWatch } from '../../src/compute/local/disk-watch.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
@@ -112,8 +112,8 @@ export class PipedDriver implements ComputeDriver {
     return this.local.destroy(handle)
   }
 
-  isSentFromServer(...args: Parameters<ComputeDriver['isSentFromServer']>): Promise<boolean> {
-    return this.local.isSentFromServer(...args)
+  senderOf(...args: Parameters<ComputeDriver['senderOf']>): Promise<Sender> {
+    return this.local.senderOf(...args)
   }
 }
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { freePort } from '../support/ports.ts'
@@ -156,6 +157,23 @@ for (const [isolation, reason] of await probedTiers())
           const { stdout } = await berth.exec(server, 'cat out 2>/dev/null')
           return stdout === '403\n'
         }, 'it is refused')
+      })
+
+      test('is not said to be in the hands of a server where the browser itself has left the page', async () => {
+        const before = berth.log().length
+        const request = `GET /access HTTP/1.1\r\nHost: localhost:${port}\r\nCookie: ${browser.cookie}\r\n\r\n`
+        for (let left = 0; left < 40; left += 1) {
+          const { promise, resolve } = Promise.withResolvers<void>()
+          const socket = connect(Number(port), '127.0.0.1', () => socket.end(request, () => socket.destroy()))
+          socket.on('close', () => resolve())
+          await promise
+        }
+        // The one of the thief is the last.
+        await berth.exec(server, steal('as it is'))
+        const accused = () =>
+          berth.log().slice(before).split('a process on a server sent the session of a browser').length - 1
+        if (!(await hasOwnNetwork())) await until(() => accused() > 0, 'the thief is accused')
+        expect(accused()).toBeLessThanOrEqual(1)
       })
 
       test('changes nothing, also where nobody waits for the answer', async () => {

@@ -7,7 +7,7 @@ import { isGone } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
 import { base62, systemRandom } from '../../runtime/random.ts'
 import { ComputeError } from '../compute-error.ts'
-import type { ComputeDriver, Handle, Limits, Probe, Remains } from '../driver.ts'
+import type { ComputeDriver, Handle, Limits, Probe, Remains, Sender } from '../driver.ts'
 import { findMarked, findSandboxds, ProcessScanner } from '../find-processes.ts'
 import { chooseLimiter } from '../limits/choose.ts'
 import { groupName } from '../limits/groups.ts'
@@ -199,9 +199,9 @@ export class LocalDriver implements ComputeDriver {
     return this.#directories.destroy(handle)
   }
 
-  async isSentFromServer(connection: Connection): Promise<boolean> {
+  async senderOf(connection: Connection): Promise<Sender> {
     const senders = await this.#senders()
-    return senders.isSentFromServer(connection)
+    return senders.senderOf(connection)
   }
 
   /**

@@ -3,6 +3,7 @@ import ipaddr from 'ipaddr.js'
 import type { Connection } from '../../runtime/connection.ts'
 import { once } from '../../runtime/once.ts'
 import { Pace } from '../../runtime/pace.ts'
+import type { Sender } from '../driver.ts'
 import {
   descendantsAmong,
   findSandboxds,
@@ -36,36 +37,39 @@ export class SenderSearch {
    * Reports whether a process on a server, of this berth or another one of this user, has the other end of a TCP
    * connection. Uses what the kernel shows of sockets, descriptors and descent.
    *
-   * A socket without a visible owner outside of servers counts as a server's, because it may be passed between
-   * processes during the search. Returns false for sockets that the system does not show (no /proc/net/tcp, another
-   * network namespace), for other machines, for other users' programs, and if no server runs.
+   * The sender is unknown if the socket has no visible owner: it is closed, as a browser's whose page was left, or is
+   * passed between processes during the search. Returns `elsewhere` for sockets that the system does not show (no
+   * /proc/net/tcp, another network namespace), for other machines, for other users' programs, and if no server runs.
    *
    * A search takes milliseconds. Of a connection by loopback one is enough: the socket stays with its program, unless
    * that program gives it away.
    */
-  async isSentFromServer(connection: Connection): Promise<boolean> {
+  async senderOf(connection: Connection): Promise<Sender> {
     const end = this.#findLoopbackEnd(connection)
-    if (end !== null && this.#outside.has(end.cookie)) return false
-    const isServers = await this.#search(connection, end)
-    if (!isServers && end !== null) this.#remember(end)
-    return isServers
+    if (end !== null && this.#outside.has(end.cookie)) return 'elsewhere'
+    const sender = await this.#search(connection, end)
+    if (sender === 'elsewhere' && end !== null) this.#remember(end)
+    return sender
   }
 
-  async #search(connection: Connection, end: ConnectedSocket | null): Promise<boolean> {
+  async #search(connection: Connection, end: ConnectedSocket | null): Promise<Sender> {
     const sandboxds = findSandboxds()
-    if (sandboxds.length === 0) return false
-    if (end !== null) return this.#isServerSocket(end, sandboxds)
+    if (sandboxds.length === 0) return 'elsewhere'
+    if (end !== null) return this.#ownerOf(end, sandboxds)
     const { remoteAddress, remotePort, localPort } = connection
     const sockets = await findTcpSockets([remotePort, localPort])
     const shown = sockets?.some(({ listens, port, inode }) => listens && port === localPort && inode !== '0')
-    if (!sockets || !shown) return false
+    if (!sockets || !shown) return 'elsewhere'
     const addresses = inTable(remoteAddress)
     const ends = sockets.filter(
       (one) => one.port === remotePort && one.remotePort === localPort && addresses.includes(one.address),
     )
-    if (ends.length === 0) return isOwnAddress(remoteAddress)
-    for (const end of ends) if (await this.#isServerSocket(end, sandboxds)) return true
-    return false
+    if (ends.length === 0) return isOwnAddress(remoteAddress) ? 'unknown' : 'elsewhere'
+    for (const end of ends) {
+      const sender = await this.#ownerOf(end, sandboxds)
+      if (sender !== 'elsewhere') return sender
+    }
+    return 'elsewhere'
   }
 
   #remember({ inode, cookie }: ConnectedSocket): void {
@@ -92,23 +96,26 @@ export class SenderSearch {
     })
   }
 
-  async #isServerSocket({ inode, uid }: SocketOwner, sandboxds: readonly number[]): Promise<boolean> {
+  async #ownerOf({ inode, uid }: SocketOwner, sandboxds: readonly number[]): Promise<Sender> {
     // Already closed: its sender does not wait for a response.
-    if (inode === '0') return true
+    if (inode === '0') return 'unknown'
     const pace = new Pace()
     // Other searches find more meanwhile.
     const recent = this.#recent
-    for (const pid of recent) if (await hasSocket(pid, inode, pace)) return isOnServer(pid, sandboxds)
+    for (const pid of recent) if (await hasSocket(pid, inode, pace)) return placeOf(pid, sandboxds)
     const processes = listProcesses()
     const inside = descendantsAmong(processes, sandboxds)
     const outside = processes.map(({ pid }) => pid).filter((pid) => !inside.has(pid))
     const candidates = outside.filter((pid) => !recent.includes(pid))
     const holder = await this.#findHolder(inode, candidates, pace)
     // A listed process may have lost its parent since.
-    if (holder !== null) return isOnServer(holder, sandboxds)
+    if (holder !== null) return placeOf(holder, sandboxds)
     // Descriptors of other users' processes are not readable, but processes on servers run as berth's own user. Those
     // of an ssh login are not readable either, and a remote browser may use one.
-    return uid === process.geteuid?.() && !outside.some(servesLogin)
+    if (uid !== process.geteuid?.() || outside.some(servesLogin)) return 'elsewhere'
+    // Refused in any case: this only tells which program it was.
+    for (const pid of inside) if (await hasSocket(pid, inode, pace)) return 'server'
+    return 'unknown'
   }
 
   /**
@@ -127,6 +134,9 @@ export class SenderSearch {
 }
 
 const servesLogin = (pid: number): boolean => /^sshd(?:-session)?$/.test(readName(pid) ?? '')
+
+const placeOf = (pid: number, sandboxds: readonly number[]): Sender =>
+  isOnServer(pid, sandboxds) ? 'server' : 'elsewhere'
 
 /**
  * Reports whether a process descends from a sandboxd. Orphans do too, because sandboxd or its PID namespace adopts

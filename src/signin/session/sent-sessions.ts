@@ -1,3 +1,4 @@
+import type { Sender } from '../../compute/driver.ts'
 import type { HostOptions } from '../../http/host.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { cookiesOf } from './cookie.ts'
@@ -7,8 +8,8 @@ import type { BrowserSession, BrowserSessions } from './sessions.ts'
 export interface SentSessionsOptions {
   host: HostOptions
   sessions: () => Promise<BrowserSessions>
-  /** Reports whether a process on a server sent a request. Such a process is not the person's browser. */
-  isSentFromServer: (request: Request) => Promise<boolean>
+  /** Finds where the program is that sent a request. One on a server is not the person's browser. */
+  senderOf: (request: Request) => Promise<Sender>
   logger: Logger
 }
 
@@ -52,14 +53,16 @@ export const areOfSeveralAccounts = (sent: readonly SentSession[]): boolean =>
  */
 export async function isStolen(
   request: Request,
-  { isSentFromServer, logger }: Pick<SentSessionsOptions, 'isSentFromServer' | 'logger'>,
+  { senderOf, logger }: Pick<SentSessionsOptions, 'senderOf' | 'logger'>,
 ): Promise<boolean> {
-  const isFromServer = await isSentFromServer(request)
-  if (!isFromServer) return false
+  const sender = await senderOf(request)
+  if (sender === 'elsewhere') return false
   // The end of a connection is seen when the loop has looked at it.
   await new Promise((resolve) => setImmediate(resolve))
   if (request.signal.aborted) {
     logger.info('a connection that has closed sent the session of a browser, and was refused')
+  } else if (sender === 'unknown') {
+    logger.info('a program that could not be found sent the session of a browser, and was refused')
   } else logger.warn('a process on a server sent the session of a browser, and was refused')
   return true
 }

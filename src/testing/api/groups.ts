@@ -50,7 +50,7 @@ interface ControlServices
   scenarios: ScenarioStore
   secrets: Pick<SecretsService, 'values'>
   signIn: AccountSignIn & SignInLinksRoutesOptions['signIn'] & Pick<SentSessionsOptions, 'sessions'>
-  isSentFromServer: SentSessionsOptions['isSentFromServer']
+  senderOf: SentSessionsOptions['senderOf']
 }
 
 /** Dependencies of the control API. */
