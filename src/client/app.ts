@@ -1,6 +1,7 @@
 import type { buildsRoutes } from '../resources/builds/routes.ts'
 import type { changesRoutes } from '../resources/changes/routes.ts'
 import type { deploymentsRoutes } from '../resources/deployments/routes.ts'
+import type { executionsRoutes } from '../resources/exec/executions-routes.ts'
 import type { execRoutes } from '../resources/exec/routes.ts'
 import type { filesRoutes } from '../resources/files/routes.ts'
 import type { keysRoutes } from '../resources/keys/routes.ts'
@@ -40,6 +41,7 @@ type RoutesOf<Factory extends (...parts: never[]) => { '~Routes': unknown }> = R
 /** The routes of the API. */
 type ApiRoutes = RoutesOf<typeof serversRoutes> &
   RoutesOf<typeof execRoutes> &
+  RoutesOf<typeof executionsRoutes> &
   RoutesOf<typeof terminalsRoutes> &
   RoutesOf<typeof processesRoutes> &
   RoutesOf<typeof usageRoutes> &

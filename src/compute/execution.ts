@@ -24,6 +24,8 @@ export interface ExecCommand {
   owner?: CommandOwner
   /** Bytes kept of each stream; the rest is dropped and `truncated` set. Without it nothing is dropped. */
   outputLimit?: number
+  /** Whether `Execution.pid` is wanted, which costs a message. */
+  reportsPid?: boolean
   /** Receives output in order. While a returned promise is pending, the command's pipe is not read. */
   onOutput(stream: 'stdout' | 'stderr', data: Uint8Array): void | Promise<void>
 }
@@ -72,6 +74,11 @@ export const NO_ACTIVITY: CommandActivity = { listening: [], cpuMs: 0 }
 export interface Execution {
   /** Resolves when the command's process has exited and its output is delivered; rejects with `ComputeError`. */
   readonly exit: Promise<ExecExit>
+  /**
+   * Resolves, for a command with `reportsPid`, when it runs: to the pid of its shell as programs of the server see it;
+   * to null if it has ended before. Rejects with `ComputeError` if it cannot be started.
+   */
+  readonly pid: Promise<number | null>
   /**
    * Ends the command and every process it started: SIGTERM, then SIGKILL after `graceMs` milliseconds (default
    * 1,000). A second call can shorten the grace, not extend it. Never throws.

@@ -1,7 +1,7 @@
 /** What a command is run for. Its processes are shown with it. */
 export interface CommandOwner {
   readonly kind: 'exec' | 'terminal' | 'task' | 'build' | 'project' | 'deployment'
-  /** The owner's id; null for a command of `exec`, which has none. */
+  /** The owner's id; null for a command of `exec` that is no execution. */
   readonly id: string | null
 }
 

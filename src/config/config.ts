@@ -71,6 +71,8 @@ export interface Config extends AgentConfig {
   readonly idleTimeoutMs: number | null
   /** Milliseconds without viewer and output after which a terminal ends; null for never. */
   readonly terminalIdleMs: number | null
+  /** Milliseconds without output, input and reader after which an execution ends; null for never. */
+  readonly executionIdleMs: number | null
   /** Requests that the journal keeps; 0 for none. */
   readonly journalSize: number
   /** Changes to berth's own plan of accounts, as given. */
@@ -274,6 +276,14 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     value: 'DURATION',
     description: 'end a terminal after this long without viewer and output, 0 for never (default 1h)',
     setting: 'terminalIdleMs',
+    kind: { kind: 'timeout' },
+  },
+  {
+    name: 'execution-idle',
+    value: 'DURATION',
+    description:
+      'end a detached command after this long without output, input and reader, 0 for never (default 1h)',
+    setting: 'executionIdleMs',
     kind: { kind: 'timeout' },
   },
   {

@@ -57,6 +57,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     logLevel: 'info',
     idleTimeoutMs: null,
     terminalIdleMs: 3_600_000,
+    executionIdleMs: 3_600_000,
     journalSize: 1_000,
     plan: null,
     ...AGENT_DEFAULTS,

@@ -7,6 +7,12 @@ const API_GROUPS = [
     'api',
   ],
   [
+    'Executions',
+    'Commands of a server that run without a request that waits for them, and their output.',
+    ['executions'],
+    'executions',
+  ],
+  [
     'Terminals',
     'Terminals of a server: programs with a screen and a keyboard, which up to 50 viewers attach to.',
     ['terminals'],

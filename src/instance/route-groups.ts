@@ -60,7 +60,9 @@ export const GROUPS = {
   servers: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/servers/routes.ts')).serversRoutes(access, services.servers),
   exec: async ({ access, services }: RouteDependencies) =>
-    (await import('../resources/exec/routes.ts')).execRoutes(access, services.exec),
+    (await import('../resources/exec/routes.ts')).execRoutes(access, services.exec, services.executions),
+  executions: async ({ access, services }: RouteDependencies) =>
+    (await import('../resources/exec/executions-routes.ts')).executionsRoutes(access, services.executions),
   terminals: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/terminals/routes.ts')).terminalsRoutes(access, services.terminals),
   processes: async ({ access, services }: RouteDependencies) =>

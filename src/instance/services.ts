@@ -152,6 +152,7 @@ export function createServices(dependencies: ServiceDependencies) {
       machinePorts: config.serverHosts,
     },
     idleTimeoutMs: config.idleTimeoutMs,
+    storedBeside: (id) => executions.loaded?.storageBytes(id) ?? 0,
   })
   const keys = new KeysService({
     ...common,
@@ -260,6 +261,18 @@ export function createServices(dependencies: ServiceDependencies) {
       terminalIdleMs,
     })
   })
+  const executionsDirectory = join(dataDir, 'executions')
+  const executions = new Lazy(async () => {
+    const { ExecutionsService } = await import('../resources/exec/executions.ts')
+    const { executionIdleMs } = config
+    return new ExecutionsService({
+      ...common,
+      servers,
+      exec,
+      executionIdleMs,
+      directory: executionsDirectory,
+    })
+  })
   const processes = new Lazy(async () => {
     const { ProcessesService } = await import('../resources/processes/service.ts')
     return new ProcessesService({ servers, clock })
@@ -298,6 +311,7 @@ export function createServices(dependencies: ServiceDependencies) {
       tasks: tasks.get,
       builds: builds.get,
       terminals: terminals.get,
+      executions: executions.get,
       secrets,
       keys,
       webhooks: webhooks.get,
@@ -316,6 +330,11 @@ export function createServices(dependencies: ServiceDependencies) {
 
   servers.subscribe(lazyListener(tasks, (service) => service))
   servers.subscribe(lazyListener(terminals, (service) => service))
+  servers.subscribe(
+    lazyListener(executions, (service) => service, {
+      serverDeleted: (id) => existsSync(join(executionsDirectory, id)),
+    }),
+  )
   servers.subscribe(
     // The logs of builds that are long over are removed too.
     lazyListener(builds, (service) => service, { serverDeleted: (id) => existsSync(join(logDirectory, id)) }),
@@ -349,6 +368,8 @@ export function createServices(dependencies: ServiceDependencies) {
       return sender === 'elsewhere' && dependencies.connectionOf(request) === null ? 'unknown' : sender
     },
     exec,
+    executions: executions.get,
+    executionsDirectory,
     terminals: terminals.get,
     processes: processes.get,
     usage: usage.get,
@@ -367,6 +388,6 @@ export function createServices(dependencies: ServiceDependencies) {
     builds: builds.get,
     projects: async () => (await apps.get()).projects,
     deployments: async () => (await apps.get()).deployments,
-    lazy: { tasks, builds, apps, terminals, changeStreams },
+    lazy: { tasks, builds, apps, terminals, executions, changeStreams },
   }
 }

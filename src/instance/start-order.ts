@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { Lifecycle, Service } from '../runtime/service.ts'
 import type { Services } from './services.ts'
 
@@ -16,7 +17,7 @@ interface Boundary {
 /** Lists the services in the order in which they start. They stop in reverse. */
 export function startOrder(services: Services, boundary: Boundary): readonly Service[] {
   const { signIn, keys, deliveries, metering, servers, faults, state, lazy } = services
-  const { tasks, builds, apps, terminals, changeStreams } = lazy
+  const { tasks, builds, apps, terminals, executions, changeStreams } = lazy
   const hasApps = (): boolean => state.hasApps()
   const hasUnfinishedBuilds = (): boolean => state.hasUnfinishedBuilds()
   return [
@@ -39,6 +40,11 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
       stop: () => servers.shutDown(),
     },
     terminals.service('terminals', (service) => service),
+    executions.service(
+      'executions',
+      (service) => ({ recover: async () => service.recover(), stop: () => service.stop() }),
+      { recover: () => state.hasExecutions() || existsSync(services.executionsDirectory) },
+    ),
     apps.service('projects and deployments', bringUps, { start: hasApps }),
     builds.service('builds', (service) => service, {
       recover: hasUnfinishedBuilds,

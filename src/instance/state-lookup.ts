@@ -36,6 +36,11 @@ export class StateLookup {
     return this.#has(sql`FROM tasks WHERE status IN ('running', 'awaiting_input')`)
   }
 
+  /** Reports whether there are executions. */
+  hasExecutions(): boolean {
+    return this.#has(sql`FROM executions`)
+  }
+
   /** Reports whether a build has not ended. The condition is that of the index `builds_unfinished`. */
   hasUnfinishedBuilds(): boolean {
     return this.#has(sql`FROM builds WHERE status IN ('queued', 'running')`)

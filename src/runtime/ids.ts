@@ -7,6 +7,7 @@ type IdPrefix =
   | 'key'
   | 'srv'
   | 'term'
+  | 'exe'
   | 'task'
   | 'bld'
   | 'prj'

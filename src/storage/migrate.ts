@@ -22,6 +22,7 @@ import attemptHeaders from './migrations/0016_attempt_headers.sql' with { type: 
 import serverLastUse from './migrations/0017_server_last_use.sql' with { type: 'text' }
 import unfinishedPushes from './migrations/0018_unfinished_pushes.sql' with { type: 'text' }
 import deletedServers from './migrations/0019_deleted_servers.sql' with { type: 'text' }
+import executions from './migrations/0020_executions.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -47,6 +48,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   serverLastUse,
   unfinishedPushes,
   deletedServers,
+  executions,
 ]
 
 /** The number of the state's schema that this berth writes. */

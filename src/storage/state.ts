@@ -27,6 +27,8 @@ const BESIDE_STATE: readonly RegExp[] = [
   // The cache of npm packages.
   /^packages$/,
   /^snapshots$/,
+  // Output of executions: it goes with their records, which a start compares it with.
+  /^executions$/,
   /^swap$/,
 ]
 

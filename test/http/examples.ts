@@ -9,6 +9,8 @@ export interface World {
   /** A browser that is signed in. */
   browserId: string
   webhookId: string
+  /** An execution of the server that runs, with open standard input. */
+  executionId: string
   /** A terminal of the server whose program runs. */
   terminalId: string
   /** A process of the server: the program of the terminal. */
@@ -43,6 +45,7 @@ export const PARAMETERS: Record<string, { value: (world: World) => string; missi
   projectId: { value: ({ projectId }) => projectId, missing: 'prj_00000000000000000000000000' },
   buildId: { value: ({ buildId }) => buildId, missing: 'bld_00000000000000000000000000' },
   taskId: { value: ({ taskId }) => taskId, missing: 'task_00000000000000000000000000' },
+  executionId: { value: ({ executionId }) => executionId, missing: 'exe_00000000000000000000000000' },
   terminalId: { value: ({ terminalId }) => terminalId, missing: 'term_00000000000000000000000000' },
   pid: { value: ({ pid }) => pid, missing: '4190000' },
   webhookId: { value: ({ webhookId }) => webhookId, missing: 'wh_00000000000000000000000000' },
@@ -61,6 +64,11 @@ export const EXAMPLES: Record<string, Example> = {
   'usage.account': { query: { days: '7' } },
   'exec.run': { body: { command: 'true' }, invalid: {} },
   'exec.stream': { query: { command: 'true' } },
+  'executions.list': {},
+  'executions.get': {},
+  'executions.output': { query: { limit: '1' } },
+  'executions.input': { body: { text: 'x' }, invalid: { text: 5 } },
+  'executions.delete': {},
   'terminals.list': {},
   'terminals.create': { body: { command: 'sleep 300' }, invalid: { columns: 0 } },
   'terminals.get': {},

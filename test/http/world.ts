@@ -4,11 +4,12 @@ import { until } from '../support/processes.ts'
 import { EXAMPLES, type World } from './examples.ts'
 
 /** What takes long to make and few operations need. */
-type Part = 'access' | 'terminal' | 'task' | 'build' | 'deployment'
+type Part = 'access' | 'execution' | 'terminal' | 'task' | 'build' | 'deployment'
 
 const PART_OF: Readonly<Record<string, Part>> = {
   programId: 'access',
   browserId: 'access',
+  executionId: 'execution',
   terminalId: 'terminal',
   pid: 'terminal',
   taskId: 'task',
@@ -52,7 +53,7 @@ export async function onWorld(
  */
 export async function newWorld(
   berth: TestBerth,
-  parts: readonly Part[] = ['access', 'terminal', 'task', 'build'],
+  parts: readonly Part[] = ['access', 'execution', 'terminal', 'task', 'build'],
 ): Promise<World & AsyncDisposable> {
   const serverId = await berth.server()
   await berth.call('PUT', `/servers/${serverId}/files`, { path: 'file.txt', content: 'x' })
@@ -69,6 +70,7 @@ export async function newWorld(
     keyId,
     webhookId,
     ...(has('access') ? await newAccess(berth) : { programId: '', browserId: '' }),
+    executionId: has('execution') ? await newExecution(berth, serverId) : '',
     ...(has('terminal') ? await newTerminal(berth, serverId) : { terminalId: '', pid: '' }),
     projectId: project.id,
     taskId: has('task') ? await newTask(berth, serverId) : '',
@@ -86,6 +88,11 @@ async function newAccess(berth: TestBerth): Promise<{ programId: string; browser
   const { programs } = (await berth.call('GET', '/programs')).body
   const { browsers } = (await berth.call('GET', '/browsers')).body
   return { programId: programs[0].id, browserId: browsers[0].id }
+}
+
+async function newExecution(berth: TestBerth, serverId: string): Promise<string> {
+  const body = { command: 'sleep 300', detach: true, openStdin: true }
+  return (await berth.call('POST', `/servers/${serverId}/exec`, body)).body.execution.id
 }
 
 async function newTerminal(berth: TestBerth, serverId: string): Promise<{ terminalId: string; pid: string }> {

@@ -14,7 +14,8 @@ import type { OutputStream, ProcessContext } from '../process-context.ts'
 
 type ExecRequest = PartsOf<'exec.run'>['body']
 type StreamQuery = PartsOf<'exec.stream'>['query']
-type ExecEnd = Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
+type ExecResult = ResponseOf<'exec.stream'>
+type ExecEnd = Omit<ExecResult, 'stdout' | 'stderr'>
 
 /** Exit code of a command that timed out, as in timeout(1). */
 const TIMED_OUT = 124
@@ -30,6 +31,7 @@ const options = {
   env: repeated('NAME=VALUE', 'variable for it; may be given several times'),
   timeout: text('DURATION', 'end it after this long, such as 30s or 5m'),
   stdin: flag('pass standard input to it, as it comes', { short: 'i' }),
+  detach: flag('print the id of an execution, and leave the command running', { short: 'd' }),
   tty: flag('run it on a terminal, for programs that draw or ask', { short: 't' }),
 }
 
@@ -51,7 +53,8 @@ Several words after -- reach the command unchanged; a single one is shell text:
   tar c . | berth exec -i srv_… -- tar x
   berth exec -t srv_… -- top
 SERVER may be the name of a project too: the command then runs on its server, in the project's directory.
-The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.
+With --detach it prints an id for "berth executions", which reads the output,
+and with -i writes to the command. The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctrl-C ends the command.
 `,
   async run(invocation) {
     const {
@@ -64,6 +67,7 @@ The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctr
     const place = () => findPlace(invocation, words)
     if (options.tty) {
       const { command, cwd, env } = requestBody(words, options)
+      if (options.detach) throw new UsageError('--detach does not go with -t: use "berth terminals create".')
       if (options.json || options.timeout !== undefined)
         throw new UsageError('-t shows a program as it runs: it takes neither --json nor --timeout.')
       const { attachHere, requireTerminal } = await import('../shell/open.ts')
@@ -73,6 +77,15 @@ The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctr
       return attachHere(client, context, { serverId, body: { command, cwd: cwd ?? directory, env } })
     }
     const body = requestBody(words, options)
+    if (options.detach) {
+      const client = await connect()
+      const { serverId, directory } = await place()
+      const cwd = options.cwd ?? directory
+      const detached = { ...body, cwd, detach: true, ...(options.stdin ? { openStdin: true } : {}) }
+      const response = await client.call('exec.run', { params: { serverId }, body: detached })
+      if (!('execution' in response)) throw new CommandError('The instance does not know detached commands.')
+      return print(response, ({ execution }) => `${execution.id}\n`)
+    }
     const query = options.stdin ? streamQuery(body) : null
     const client = await connect()
     const { serverId, directory } = await place()
@@ -81,7 +94,8 @@ The exit code is the command's own, or ${TIMED_OUT} when it ran out of time. Ctr
     const inOne = (signal: AbortSignal) => {
       const parts = { params, body: { ...body, cwd }, signal }
       return {
-        whole: () => client.call('exec.run', parts),
+        // Only a command that detaches has another response.
+        whole: () => client.call('exec.run', parts) as Promise<ExecResult>,
         frames: () => client.bytes('exec.run', FRAMES_TYPE, parts),
       }
     }
@@ -123,7 +137,7 @@ async function findPlace(
   }
 }
 
-const exitCodeOf = ({ timedOut, exitCode }: Pick<ResponseOf<'exec.run'>, 'timedOut' | 'exitCode'>): number =>
+const exitCodeOf = ({ timedOut, exitCode }: Pick<ExecResult, 'timedOut' | 'exitCode'>): number =>
   timedOut ? TIMED_OUT : exitCode
 
 function requestBody(

@@ -8,6 +8,7 @@ import { clock } from './clock.ts'
 import { deliveries } from './deliveries.ts'
 import { deployments } from './deployments.ts'
 import { events } from './events.ts'
+import { executions } from './executions.ts'
 import { faults } from './faults.ts'
 import { files } from './files.ts'
 import { fixtures } from './fixtures.ts'
@@ -29,6 +30,7 @@ import { webhooks } from './webhooks.ts'
 /** The nouns of the API, in the order of the help text. */
 export const API_NOUNS: readonly Noun[] = [
   servers,
+  executions,
   terminals,
   processes,
   usage,

@@ -38,6 +38,8 @@ export class SandboxdExecution {
   readonly #onCancel: (graceMs: number) => void
   readonly #result = Promise.withResolvers<ExecExit>()
   readonly #started = Promise.withResolvers<void>()
+  readonly #pid = Promise.withResolvers<number | null>()
+  #hasPid = false
   readonly #input: Uint8Array[] = []
   /** The size of its terminal. */
   #size: TerminalSize | null
@@ -75,6 +77,7 @@ export class SandboxdExecution {
     this.#size = command.terminal ?? null
     // Most callers wait for the exit only.
     this.#started.promise.catch(() => {})
+    this.#pid.promise.catch(() => {})
   }
 
   /** Resolves when the command has ended and its output is delivered; rejects with `ComputeError`. */
@@ -95,7 +98,7 @@ export class SandboxdExecution {
   /** Asks sandboxd to run the command. */
   begin(): void {
     const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command
-    const { background } = this.#command
+    const { background, reportsPid = false } = this.#command
     const piped = stdin instanceof ReadableStream ? stdin : null
     const whole = stdin instanceof Uint8Array && stdin.length > 0 ? stdin : null
     const request: SpawnRequest = {
@@ -103,6 +106,7 @@ export class SandboxdExecution {
       stdin: piped !== null ? 'pipe' : whole !== null ? 'file' : null,
       endBackground: background === 'ends',
       terminal: this.#size === null ? null : clampSize(this.#size),
+      reportsPid,
     }
     this.#begun = true
     this.#channel.sendJson(FRAME.spawn, this.id, request)
@@ -118,6 +122,19 @@ export class SandboxdExecution {
   /** Resolves when the command on a terminal runs; rejects with `ComputeError` if it cannot be started. */
   get started(): Promise<void> {
     return this.#started.promise
+  }
+
+  /** Resolves to the command's pid when it runs; see `Execution.pid`. */
+  get pid(): Promise<number | null> {
+    return this.#pid.promise
+  }
+
+  /** The command runs. Throws `ProtocolError` if that was not asked for, or was reported before. */
+  startedAs(pid: number): void {
+    if (this.#command.reportsPid !== true || this.#hasPid)
+      throw new ProtocolError('sandboxd reports the pid of a command that needs none.')
+    this.#hasPid = true
+    this.#pid.resolve(pid)
   }
 
   /** Typed bytes that the terminal has not taken. */
@@ -243,6 +260,7 @@ export class SandboxdExecution {
   /** Notes that the command could not be started. */
   fail(message: string): void {
     this.#started.reject(new ComputeError(message))
+    this.#pid.reject(new ComputeError(message))
     this.#complete(() => this.#result.reject(new ComputeError(message)))
   }
 
@@ -259,6 +277,7 @@ export class SandboxdExecution {
     this.#cancelInput()
     this.#onRoom?.()
     this.#started.resolve()
+    this.#pid.resolve(null)
     if (this.#delivery === null) settle()
     else void this.#delivery.then(settle)
   }
@@ -310,6 +329,7 @@ export class SandboxdExecution {
     this.#over = true
     this.#cancelInput()
     this.#onRoom?.()
+    this.#pid.resolve(null)
     this.#result.reject(error)
   }
 }

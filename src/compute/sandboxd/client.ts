@@ -218,6 +218,7 @@ export class SandboxdClient {
     if (kind === FRAME.stdout) execution.receive('stdout', payload)
     else if (kind === FRAME.stderr) execution.receive('stderr', payload)
     else if (kind === FRAME.typed) execution.typed(decodeNumber(payload))
+    else if (kind === FRAME.started) execution.startedAs(decodeNumber(payload))
     else {
       if (kind === FRAME.exit) execution.finish(exitReport(decodeJson(payload)))
       else if (kind === FRAME.failure) execution.fail(failureReport(decodeJson(payload)))

@@ -41,6 +41,8 @@ export interface CommandContext {
   output(stream: 'stdout' | 'stderr', data: Uint8Array): void
   /** Called when a command on a terminal runs, and when its terminal or the pipe of its input has taken bytes. */
   typed(bytes: number): void
+  /** Called when the command runs. */
+  started(pid: number): void
 }
 
 /** One running `sh -c` command, with everything it starts. */
@@ -131,6 +133,7 @@ export class Command {
     const { process, pumps, terminal } = this.#spawn()
     this.#pid = process.pid
     this.#terminal = terminal
+    this.#context.started(process.pid)
     if (terminal !== null) this.#context.typed(0)
     const timer = this.#limitTime()
     const quick = terminal === null && (await endsWithin(QUICK_MS, process.exited))

@@ -13,7 +13,7 @@ import type { TerminalSize } from '../execution.ts'
  * u32 length of the payload · u8 kind · u32 id of the execution or call, or 0
  *
  * Payloads are bytes (stdin, type, stdout, stderr, data), a u32 (credit, typed and more in bytes; cancel in
- * milliseconds of grace), or JSON (all others).
+ * milliseconds of grace; started a pid), or JSON (all others).
  *
  * A call is a request to a service of sandboxd: JSON, answered by JSON, with a stream of bytes each way. Berth's side is
  * `client-calls.ts`; sandboxd's is `served-calls.ts`, loaded with the services at the first call. A call's last frame
@@ -54,6 +54,8 @@ export const FRAME = {
   pong: 21,
   /** A terminal's program runs; or its terminal, or a command's pipe, has taken this many bytes of input. */
   typed: 22,
+  /** The command runs, with this pid; only if its `spawn` asks for it. */
+  started: 23,
 } as const
 
 /** Bytes of a frame's header. */
@@ -206,6 +208,8 @@ export interface SpawnRequest {
   stdin: 'file' | 'pipe' | null
   /** Size of the command's terminal; null for pipes. */
   terminal: TerminalSize | null
+  /** Whether a `started` frame is sent when it runs. */
+  reportsPid: boolean
 }
 
 /** Services of sandboxd. */

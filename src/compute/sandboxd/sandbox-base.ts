@@ -113,6 +113,7 @@ export abstract class SandboxBase
     this.#storageWatch?.wake()
     return {
       exit: execution.exit,
+      pid: execution.pid,
       cancel: (graceMs) => execution.cancel(graceMs),
       activity: async () => (execution.over ? NO_ACTIVITY : this.activity(execution)),
       started: execution.started,

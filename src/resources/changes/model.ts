@@ -4,6 +4,7 @@ import type { Browser, Program } from '../accounts/access-model.ts'
 import type { AccountView } from '../accounts/service.ts'
 import type { Build } from '../builds/model.ts'
 import type { Deployment } from '../deployments/model.ts'
+import type { Execution } from '../exec/model.ts'
 import type { ApiKey } from '../keys/model.ts'
 import type { Project } from '../projects/model.ts'
 import type { ProjectSecrets, ServerSecrets } from '../secrets/model.ts'
@@ -38,6 +39,7 @@ export interface ChangedObjects {
   task: Task
   build: Build
   terminal: Terminal
+  execution: Execution
   /** The names of variables. Its id is that of the server, or of the project, that they belong to. */
   secret: ServerSecrets | ProjectSecrets
   key: ApiKey

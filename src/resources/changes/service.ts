@@ -5,6 +5,7 @@ import type { Browser, Program } from '../accounts/access-model.ts'
 import type { AccountsService } from '../accounts/service.ts'
 import type { BuildsService } from '../builds/service.ts'
 import type { DeploymentsService } from '../deployments/service.ts'
+import type { ExecutionsService } from '../exec/executions.ts'
 import type { KeysService } from '../keys/service.ts'
 import type { ProjectsService } from '../projects/service.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -26,6 +27,7 @@ interface ChangesDependencies extends StreamsDependencies {
   tasks: () => Promise<TasksService>
   builds: () => Promise<BuildsService>
   terminals: () => Promise<TerminalsService>
+  executions: () => Promise<ExecutionsService>
   secrets: SecretsService
   keys: KeysService
   webhooks: () => Promise<WebhooksService>
@@ -54,7 +56,7 @@ export class ChangesService {
   constructor(dependencies: ChangesDependencies) {
     this.#dependencies = dependencies
     this.streams = new ChangeStreams(dependencies)
-    const { servers, projects, deployments, tasks, builds, terminals } = dependencies
+    const { servers, projects, deployments, tasks, builds, terminals, executions } = dependencies
     const { secrets, keys, webhooks, program, browser, accounts } = dependencies
     this.#readers = {
       server: (caller, _, id) => servers.known(caller, id),
@@ -63,6 +65,7 @@ export class ChangesService {
       task: async (caller, serverId, id) => (await tasks()).get(caller, serverId, id),
       build: async (caller, serverId, id) => (await builds()).get(caller, serverId, id),
       terminal: async (caller, serverId, id) => (await terminals()).get(caller, serverId, id),
+      execution: async (caller, serverId, id) => (await executions()).get(caller, serverId, id),
       secret: async (caller, serverId, id) => {
         if (id === serverId) {
           servers.getRow(caller, id)

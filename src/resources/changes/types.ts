@@ -8,6 +8,7 @@ export const ACCOUNT_CHANGE_TYPES = [
   'task',
   'build',
   'terminal',
+  'execution',
   'secret',
   'key',
   'webhook',

@@ -1,5 +1,9 @@
 import { type Static, t } from 'elysia'
-import { integer, NO_NUL, variables } from '../../contract/schema.ts'
+import { integer, NO_NUL, oneOf, variables, worded } from '../../contract/schema.ts'
+
+/** Entries of a page of output: by default, and at most. */
+export const DEFAULT_ENTRIES = 500
+const MAX_ENTRIES = 2_000
 
 /** A shell command to run on a server. */
 export const ExecRequest = t.Object(
@@ -23,7 +27,19 @@ export const ExecRequest = t.Object(
       integer({
         minimum: 1,
         maximum: 86_400_000,
-        description: 'Milliseconds after which the command is ended; 10 minutes by default.',
+        description:
+          'Milliseconds after which the command is ended; 10 minutes by default, with `detach` never.',
+      }),
+    ),
+    detach: t.Optional(
+      t.Boolean({
+        description: 'Respond with 202 and an `execution` as soon as the command runs. It runs on by itself.',
+      }),
+    ),
+    openStdin: t.Optional(
+      t.Boolean({
+        description:
+          'With `detach`: standard input begins with `stdin` and stays open for `executions.input`. Without it, it ends with `stdin`.',
       }),
     ),
   },
@@ -70,3 +86,100 @@ export const ExecResult = t.Object(
   { $id: 'ExecResult', additionalProperties: true },
 )
 export type ExecResult = Static<typeof ExecResult>
+
+/** States of an execution. `ended`: the server, berth, the budget or a limit ended it. */
+export const EXECUTION_STATUSES = ['running', 'exited', 'ended'] as const
+
+/** A command that runs without a request that waits for it. */
+export const Execution = t.Object(
+  {
+    id: t.String(),
+    serverId: t.String(),
+    command: t.String(),
+    pid: t.Nullable(integer(), {
+      description: 'Of its shell, as programs of the server see it; null if it ended before that was known.',
+    }),
+    status: oneOf([...EXECUTION_STATUSES], {
+      description:
+        '`exited` if the command ended by itself or was cancelled; `ended` if the server, berth, the budget or a limit ended it.',
+    }),
+    exitCode: t.Nullable(integer(), {
+      description: 'Null until it has exited; 128+n where signal n ended the command.',
+    }),
+    timedOut: t.Boolean(),
+    stdoutBytes: integer({ minimum: 0, description: 'Bytes that it has printed.' }),
+    stderrBytes: integer({ minimum: 0 }),
+    startedAt: t.String({ format: 'date-time' }),
+    endedAt: t.Nullable(t.String({ format: 'date-time' })),
+  },
+  { $id: 'Execution', additionalProperties: true },
+)
+export type Execution = Static<typeof Execution>
+
+/** A page of an execution's output. */
+export const ExecutionOutput = t.Object(
+  {
+    output: t.Array(
+      t.Object({
+        id: t.String({ description: 'The position behind this entry, for `after`.' }),
+        stream: oneOf(['stdout', 'stderr']),
+        offset: integer({ minimum: 0, description: 'Bytes of the stream before this entry.' }),
+        data: t.String(),
+        encoding: t.Optional(oneOf(['base64'], { description: 'Where the bytes are not UTF-8.' })),
+      }),
+    ),
+    next: t.String({ description: 'The position behind the last entry: `after` of the next request.' }),
+    dropped: t.Object(
+      { stdout: integer({ minimum: 0 }), stderr: integer({ minimum: 0 }) },
+      {
+        description:
+          'Bytes that are not kept: of each stream those between the first 64 KiB and the last 1 MiB.',
+      },
+    ),
+    execution: Execution,
+  },
+  { $id: 'ExecutionOutput', additionalProperties: true },
+)
+export type ExecutionOutput = Static<typeof ExecutionOutput>
+
+/** The form of a position in the output: the bytes of `stdout` and of `stderr` before it. */
+const POSITION = '^(?:0|\\d{1,15}-\\d{1,15})$'
+
+/** What to read of an execution's output. */
+export const OutputQuery = t.Object(
+  {
+    after: t.Optional(
+      worded(
+        t.String({
+          pattern: POSITION,
+          description: 'Only what was printed behind this `id` or `next`; without it from the beginning.',
+        }),
+        'the `id` of an entry, or `next` of a response',
+      ),
+    ),
+    stream: t.Optional(oneOf(['stdout', 'stderr'])),
+    limit: t.Optional(
+      integer({
+        minimum: 1,
+        maximum: MAX_ENTRIES,
+        description: `Most entries, each of at most 2 KiB; ${DEFAULT_ENTRIES} by default.`,
+      }),
+    ),
+    follow: t.Optional(
+      oneOf(['true', 'false'], { description: 'Wait up to 45 s until there is more, or it has ended.' }),
+    ),
+  },
+  { additionalProperties: true },
+)
+export type OutputQuery = Static<typeof OutputQuery>
+
+/** Bytes for an execution's standard input. */
+export const ExecutionInput = t.Object(
+  {
+    text: t.Optional(t.String({ description: 'Text to write.' })),
+    base64: t.Optional(t.String({ description: 'Bytes to write, in place of text.' })),
+    end: t.Optional(t.Boolean({ description: 'End standard input after that.' })),
+  },
+  { $id: 'ExecutionInput', additionalProperties: false, examples: [{ text: 'yes\n' }] },
+)
+export type ExecutionInput = Static<typeof ExecutionInput>

@@ -10,7 +10,7 @@ import { encodeFrame, FRAME_KINDS } from './frames.ts'
 export const OUTPUT_LIMIT = 10 * 1024 * 1024
 
 /** One of a command's output streams. */
-type Stream = 'stdout' | 'stderr'
+export type Stream = 'stdout' | 'stderr'
 
 /** How a command ended, and what its server was refused meanwhile. */
 export type ExecEnd = ExecExit & { refused?: RefusedDestination[] }
@@ -110,7 +110,7 @@ export class EventOutput implements ExecOutput {
 }
 
 /** Returns the number of bytes at the end that begin an incomplete UTF-8 character (RFC 3629). */
-function unfinished(bytes: Uint8Array): number {
+export function unfinished(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0
     if ((byte & 0xc0) === 0x80) continue

@@ -1,13 +1,18 @@
-import { Elysia } from 'elysia'
+import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
+import { badRequest } from '../../errors.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import type { ByteStreamRun } from '../../http/byte-stream.ts'
 import type { Caller } from '../../http/caller.ts'
 import { type StreamRun, wantsEventStream } from '../../http/sse.ts'
+import type { ExecutionsService } from './executions.ts'
 import { FRAMES_TYPE } from './frames.ts'
-import { ExecRequest, ExecResult, ExecStreamQuery } from './model.ts'
+import { type Leave, leaveOf } from './leave.ts'
+import { ExecRequest, ExecResult, ExecStreamQuery, Execution } from './model.ts'
 import { EventOutput, FrameOutput, PlainOutput } from './output.ts'
 import type { ExecService, ExecWish } from './service.ts'
+
+const EVENTS_TYPE = 'text/event-stream'
 
 /** The media type of standard output alone. */
 const BYTES_TYPE = 'application/octet-stream'
@@ -27,30 +32,46 @@ interface ExecContext {
 }
 
 /** Serves `/servers/{serverId}/exec`: run a shell command. */
-export const execRoutes = (access: AccessControl, exec: ExecService) =>
+export const execRoutes = (
+  access: AccessControl,
+  exec: ExecService,
+  executions: () => Promise<ExecutionsService>,
+) =>
   new Elysia({ prefix: '/servers/:serverId/exec' })
     .use(access)
     .post(
       '',
-      ({ caller, params, body, request, stream, streamBytes }): Promise<ExecResult> | Promise<Response> =>
-        respond(exec, { caller, params, request, stream, streamBytes }, body),
+      ({ caller, params, body, request, stream, streamBytes }) => {
+        const leave = leaveOf(request)
+        if (body.detach === true || leave !== undefined)
+          return respondEarly(executions, { caller, params, request }, body, leave)
+        if (body.openStdin !== undefined)
+          throw badRequest('"openStdin" in the body goes with "detach": true. Leave it out, or detach.')
+        return respond(exec, { caller, params, request, stream, streamBytes }, body)
+      },
       operation(
         'exec.run',
         {
           access: 'resource',
           summary: 'Run a shell command',
-          description: `Runs the command by \`sh -c\` and responds when it ends. A command that fails also gets 200; \`exitCode\` says how it ended. A sleeping server is woken. With \`Accept: text/event-stream\` the output is streamed; closing the connection ends the command. ${OTHER_FORMS}`,
+          description: `Runs the command by \`sh -c\` and responds when it ends. A command that fails also gets 200; \`exitCode\` says how it ended. A sleeping server is woken. With \`Accept: text/event-stream\` the output is streamed; closing the connection ends the command. ${OTHER_FORMS} With \`detach\` the response is 202 with an execution, whose output can be read as long as it is kept.`,
           events: EVENTS,
-          success: { 200: ExecResult },
-          errors: [400, 401, 402, 404, 502],
+          success: { 200: ExecResult, 202: t.Object({ execution: Execution }) },
+          errors: [400, 401, 402, 403, 404, 502],
         },
         { body: ExecRequest },
       ),
     )
     .post(
       '/stream',
-      ({ caller, params, query, request, stream, streamBytes }): Promise<ExecResult> | Promise<Response> =>
-        respond(
+      ({ caller, params, query, request, stream, streamBytes }): Promise<ExecResult> | Promise<Response> => {
+        for (const name of ['detach', 'openStdin'] as const) {
+          if (name in query)
+            throw badRequest(
+              `"${name}" in the query: here the request's body is the standard input. Use POST /servers/{serverId}/exec.`,
+            )
+        }
+        return respond(
           exec,
           { caller, params, request, stream, streamBytes },
           {
@@ -59,7 +80,8 @@ export const execRoutes = (access: AccessControl, exec: ExecService) =>
             timeoutMs: query.timeoutMs ?? null,
             stdin: request.body ?? new Blob().stream(),
           },
-        ),
+        )
+      },
       operation(
         'exec.stream',
         {
@@ -75,24 +97,54 @@ export const execRoutes = (access: AccessControl, exec: ExecService) =>
       ),
     )
 
+/**
+ * Responds before the command ends: at once for one that detaches, else when its client may wait no longer.
+ *
+ * @throws BerthError 400 if the client wants a stream, which would last as long as the command
+ */
+async function respondEarly(
+  executions: () => Promise<ExecutionsService>,
+  { caller, params: { serverId }, request }: Pick<ExecContext, 'caller' | 'params' | 'request'>,
+  body: ExecRequest,
+  leave: Leave | undefined,
+) {
+  const { headers, signal } = request
+  if (streamTypeOf(headers.get('accept')) !== null)
+    throw badRequest(
+      'With "detach" in the body the response is JSON: accept application/json, and read the output by GET /servers/{serverId}/executions/{executionId}/output.',
+    )
+  const service = await executions()
+  if (body.detach === true || leave === undefined)
+    return status(202, { execution: await service.create(caller, serverId, body) })
+  const result = await service.leave(caller, serverId, body, signal, leave)
+  const { exitCode, executionId = '' } = result
+  return exitCode === undefined
+    ? status(202, { ...result, execution: service.get(caller, serverId, executionId) })
+    : { ...result, exitCode }
+}
+
 /** Runs a command, and responds in the form that the client accepts. */
 function respond(
   exec: ExecService,
   { caller, params: { serverId }, request, stream, streamBytes }: ExecContext,
   wish: ExecWish,
 ): Promise<ExecResult> | Promise<Response> {
-  const accept = request.headers.get('accept')
-  const type = [BYTES_TYPE, FRAMES_TYPE].find((one) => accepts(accept, one))
-  const isStream = wantsEventStream(accept)
-  if (!isStream && type === undefined) return exec.run(caller, serverId, wish, request.signal)
+  const type = streamTypeOf(request.headers.get('accept'))
+  if (type === null) return exec.run(caller, serverId, wish, request.signal)
   return exec.check(caller, serverId, wish).then<Response>(() => {
-    if (isStream || type === undefined)
+    if (type === EVENTS_TYPE)
       return stream((send, gone) => exec.stream(caller, serverId, wish, gone, new EventOutput(send)))
     return streamBytes(type, (send, gone) => {
       const output = type === FRAMES_TYPE ? new FrameOutput(send) : new PlainOutput(send)
       return exec.stream(caller, serverId, wish, gone, output)
     })
   })
+}
+
+/** Returns the media type of the stream that a client accepts; null if it accepts none. */
+function streamTypeOf(accept: string | null): string | null {
+  if (wantsEventStream(accept)) return EVENTS_TYPE
+  return [BYTES_TYPE, FRAMES_TYPE].find((one) => accepts(accept, one)) ?? null
 }
 
 const accepts = (accept: string | null, type: string): boolean =>

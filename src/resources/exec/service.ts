@@ -1,10 +1,12 @@
 import { ComputeError } from '../../compute/compute-error.ts'
-import type { ExecCommand } from '../../compute/execution.ts'
+import type { ExecCommand, Execution } from '../../compute/execution.ts'
 import { RefusalCollector } from '../../compute/outbound-control.ts'
+import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
+import { once } from '../../runtime/once.ts'
 import { PieceQueue } from '../../runtime/piece-queue.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -20,14 +22,25 @@ export type ExecWish =
   | ExecRequest
   | (Omit<ExecRequest, 'stdin' | 'timeoutMs'> & {
       readonly timeoutMs: number | null
-      readonly stdin: ReadableStream<Uint8Array>
+      readonly stdin?: ReadableStream<Uint8Array> | Uint8Array
     })
 
-/** What the processes of its commands belong to. */
+/** What the processes of a command belong to that is no execution. */
 const OWNER: CommandOwner = { kind: 'exec', id: null }
 
-/** The receiver of a command's output, and its limit. */
-type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit'>
+/** How a command is run: the receiver of its output, and what it is run for. */
+type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit' | 'owner' | 'reportsPid'>
+
+/** A command that was started. */
+export interface StartedCommand {
+  readonly row: ServerRow
+  readonly sandbox: Sandbox
+  readonly execution: Execution
+  /** Resolves when it has ended. Rejects with a `BerthError` (502) if it cannot be run. */
+  readonly end: Promise<ExecEnd>
+  /** Lets its server fall asleep while it runs. */
+  letGo(): void
+}
 
 /** Runs commands on servers. */
 export class ExecService {
@@ -91,6 +104,46 @@ export class ExecService {
     if (cwd !== undefined) await this.#checkDir(row, cwd)
   }
 
+  /**
+   * Starts a command. Its server is in use until it ends, or `letGo` is called.
+   *
+   * @throws BerthError 400, 402, 404, 502
+   */
+  async start(caller: Caller, serverId: string, request: ExecWish, output: Output): Promise<StartedCommand> {
+    if (request.cwd !== undefined || request.env !== undefined) await this.check(caller, serverId, request)
+    const { row, sandbox, done } = await this.#servers.use(caller, serverId)
+    const letGo = once(done)
+    const refusals = new RefusalCollector(sandbox.outboundControl)
+    const after = (): void => {
+      refusals[Symbol.dispose]()
+      letGo()
+      this.#servers.meter.changed(row)
+    }
+    try {
+      const env = { ...this.#secrets.environment(serverId), ...request.env }
+      const execution = sandbox.exec({ ...commandOf(request), env, owner: OWNER, ...output })
+      const endOf = async (): Promise<ExecEnd> => {
+        try {
+          const exit = await execution.exit
+          const refused = await refusals.end(exit.exitCode !== 0)
+          return refused.length === 0 ? exit : { ...exit, refused }
+        } catch (error) {
+          throw asBackendError(error)
+        } finally {
+          after()
+        }
+      }
+      const end = endOf()
+      // Its failure may come before anybody waits for it.
+      end.catch(() => {})
+      return { row, sandbox, execution, end, letGo }
+    } catch (error) {
+      after()
+      throw asBackendError(error)
+    }
+  }
+
+  /** Runs a command to its end. @param gone cancels it */
   async #execute(
     caller: Caller,
     serverId: string,
@@ -98,25 +151,14 @@ export class ExecService {
     gone: AbortSignal,
     output: Output,
   ): Promise<ExecEnd> {
-    if (request.cwd !== undefined || request.env !== undefined) await this.check(caller, serverId, request)
-    const { row, sandbox, done } = await this.#servers.use(caller, serverId)
+    const { execution, end } = await this.start(caller, serverId, request, output)
+    const cancel = (): void => execution.cancel()
+    gone.addEventListener('abort', cancel)
+    if (gone.aborted) cancel()
     try {
-      const env = { ...this.#secrets.environment(serverId), ...request.env }
-      using refusals = new RefusalCollector(sandbox.outboundControl)
-      const execution = sandbox.exec({ ...commandOf(request), env, ...output, owner: OWNER })
-      const cancel = () => execution.cancel()
-      gone.addEventListener('abort', cancel)
-      if (gone.aborted) cancel()
-      const exit = await execution.exit
-      gone.removeEventListener('abort', cancel)
-      const refused = await refusals.end(exit.exitCode !== 0)
-      return refused.length === 0 ? exit : { ...exit, refused }
-    } catch (error) {
-      if (!(error instanceof ComputeError)) throw error
-      throw new BerthError('compute_backend_error', `The command could not be run: ${error.message}`)
+      return await end
     } finally {
-      done()
-      this.#servers.meter.changed(row)
+      gone.removeEventListener('abort', cancel)
     }
   }
 
@@ -140,6 +182,12 @@ export class ExecService {
  * Returns a directory of the workspace relative to it: with some isolations commands see the workspace under another path.
  */
 export const pathInWorkspace = (cwd: string): string => cwd.replace(/^\/workspace(?:\/+|$)/, '')
+
+/** Converts an error of the compute driver to the failure of a request; returns any other error unchanged. */
+export const asBackendError = (error: unknown): unknown =>
+  error instanceof ComputeError
+    ? new BerthError('compute_backend_error', `The command could not be run: ${error.message}`)
+    : error
 
 function commandOf({ command, cwd, stdin, timeoutMs = DEFAULT_TIMEOUT_MS }: ExecWish) {
   return {

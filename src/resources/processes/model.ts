@@ -7,7 +7,8 @@ const ProcessOwner = t.Object(
   {
     kind: oneOf(['exec', 'terminal', 'task', 'build', 'project', 'deployment']),
     id: t.Nullable(t.String(), {
-      description: 'Id of the terminal, task, build or project; null for a command and for the deployment.',
+      description:
+        'Id of the execution, terminal, task, build or project; null for another command and for the deployment.',
     }),
   },
   { $id: 'ProcessOwner', additionalProperties: false },

@@ -272,6 +272,7 @@ export class ServerRecords {
         UNION ALL SELECT 'deployment', server_id FROM deployments WHERE server_id = ${id}
         UNION ALL SELECT 'task', id FROM tasks WHERE server_id = ${id}
         UNION ALL SELECT 'build', id FROM builds WHERE server_id = ${id}
+        UNION ALL SELECT 'execution', id FROM executions WHERE server_id = ${id}
         UNION ALL SELECT DISTINCT 'secret', iif(project_id = '', server_id, project_id)
           FROM secrets WHERE server_id = ${id}`,
     )

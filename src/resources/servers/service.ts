@@ -51,6 +51,8 @@ interface ServersDependencies {
   network: Pick<ServerNetworksDependencies, 'outbound' | 'machinePorts'>
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
+  /** Returns the bytes that berth stores for a server beside its workspace. They count as its storage. */
+  storedBeside: (serverId: string) => number
   /** Whether responses wait for measurements of storage, so they are the same in every run. */
   repeatable: boolean
 }
@@ -103,7 +105,7 @@ export class ServersService {
     this.#admission = new Admission(plans, (accountId) => this.#records.count(accountId))
     this.#metering = metering
     this.#repeatable = repeatable
-    this.meter = new StorageMeter({ queries: database.queries, compute, changes, logger })
+    this.meter = new StorageMeter({ ...dependencies, queries: database.queries, compute, changes, logger })
     this.networks = new ServerNetworks({ ...network, records: this.#records, logger })
     this.#lifecycle = new ServerLifecycle({
       ...dependencies,

@@ -19,6 +19,8 @@ interface MeterDependencies {
   /** Notified of every new size. */
   changes: Changes
   logger: Logger
+  /** Returns the bytes that berth stores for a server beside its workspace. */
+  storedBeside: (serverId: string) => number
 }
 
 /** A server to measure. */
@@ -35,6 +37,7 @@ export class StorageMeter {
   readonly #compute: Compute
   readonly #changes: Changes
   readonly #logger: Logger
+  readonly #storedBeside: (serverId: string) => number
   readonly #walks = new Map<string, Promise<number>>()
   /** Times of the last measurements, by a monotonic clock. */
   readonly #walkedAt = new Map<string, number>()
@@ -45,10 +48,11 @@ export class StorageMeter {
   readonly #setSize
   readonly #addToSize
 
-  constructor({ queries, compute, changes, logger }: MeterDependencies) {
+  constructor({ queries, compute, changes, logger, storedBeside }: MeterDependencies) {
     this.#compute = compute
     this.#changes = changes
     this.#logger = logger
+    this.#storedBeside = storedBeside
     const changed = { id: servers.id, accountId: servers.accountId }
     const { id, storageBytes } = servers
     this.#setSize = once(() =>
@@ -69,7 +73,7 @@ export class StorageMeter {
     )
   }
 
-  /** Measures the workspace and records its size. Parallel calls share a measurement. Resolves to bytes. */
+  /** Measures the workspace, adds what is stored beside it, and records the size. Parallel calls share a measurement. Resolves to bytes. */
   measure({ id, handle }: MeasuredServer): Promise<number> {
     const running = this.#walks.get(id)
     if (running) return running
@@ -78,7 +82,8 @@ export class StorageMeter {
     const walk = this.#compute
       .workspace(handle)
       .usage()
-      .then((bytes) => {
+      .then((inWorkspace) => {
+        const bytes = inWorkspace + this.#storedBeside(id)
         this.#walkedAt.set(id, performance.now())
         this.#notify(this.#setSize().get({ id, bytes }))
         return bytes

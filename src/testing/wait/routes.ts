@@ -6,6 +6,8 @@ import { Build } from '../../resources/builds/model.ts'
 import type { Changes } from '../../resources/changes/types.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
+import type { ExecutionsService } from '../../resources/exec/executions.ts'
+import { Execution } from '../../resources/exec/model.ts'
 import { Project } from '../../resources/projects/model.ts'
 import type { ProjectsService } from '../../resources/projects/service.ts'
 import { Task } from '../../resources/tasks/model.ts'
@@ -27,6 +29,7 @@ const WaitQuery = t.Object(
     task: t.Optional(t.String({ description: 'The id of a task.' })),
     build: t.Optional(t.String({ description: 'The id of a build.' })),
     project: t.Optional(t.String({ description: 'The id of a project.' })),
+    execution: t.Optional(t.String({ description: 'The id of an execution.' })),
     delivery: t.Optional(t.String({ description: 'The id of a delivery.' })),
     deliveries: t.Optional(
       t.String({ description: 'The id of an event: until all its deliveries have been attempted.' }),
@@ -70,6 +73,7 @@ const WaitOutcome = t.Object(
     task: t.Optional(Task),
     build: t.Optional(Build),
     project: t.Optional(Project),
+    execution: t.Optional(Execution),
     delivery: t.Optional(Delivery),
     deliveries: t.Optional(t.Array(Delivery)),
     event: t.Optional(t.Nullable(EmittedEvent)),
@@ -84,6 +88,7 @@ const OPTIONS = {
   task: ['until'],
   build: ['until'],
   project: ['until'],
+  execution: ['until'],
   delivery: ['until', 'attempts'],
   deliveries: [],
   event: ['after', 'account_id'],
@@ -101,6 +106,7 @@ export interface WaitRoutesOptions {
   changes: Changes
   tasks: () => Promise<TasksService>
   projects: () => Promise<ProjectsService>
+  executions: () => Promise<ExecutionsService>
   /** Fires when berth stops or is reset. */
   stopping: AbortSignal
 }
@@ -126,7 +132,7 @@ export const waitRoutes = (access: ControlAccess, options: WaitRoutesOptions) =>
       'control.wait',
       {
         access: 'admin',
-        summary: 'Wait for a task, build, project, delivery, event or inbox',
+        summary: 'Wait for a task, build, project, execution, delivery, event or inbox',
         description:
           'Responds as soon as one of the states is reached, or the timeout is over, with the current state of what was waited for.',
         success: { 200: WaitOutcome },
@@ -151,6 +157,10 @@ async function checkFor(query: WaitQuery, options: WaitRoutesOptions): Promise<(
     case 'project': {
       const wanted = readUntil('project', until)
       return subjects.projectCheck(queries, await options.projects(), id, wanted)
+    }
+    case 'execution': {
+      const wanted = readUntil('execution', until)
+      return subjects.executionCheck(await options.executions(), id, wanted)
     }
     case 'delivery':
       return subjects.deliveryCheck(queries, id, readUntil('delivery', until), attempts)

@@ -1,5 +1,6 @@
 import { badRequest } from '../../errors.ts'
 import { BuildStatus } from '../../resources/builds/model.ts'
+import { EXECUTION_STATUSES } from '../../resources/exec/model.ts'
 import {
   INIT_PHASES,
   type InitPhase,
@@ -34,6 +35,7 @@ export const STATES = {
     [...INIT_PHASES, ...RUNTIME_STATUSES],
     ['ready', 'failed', 'awaiting_secrets'],
   ),
+  execution: states(EXECUTION_STATUSES, ['exited', 'ended']),
   delivery: states(DELIVERY_STATUSES, ['delivered', 'failed']),
 } satisfies Record<string, SubjectStates>
 

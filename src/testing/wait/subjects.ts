@@ -4,6 +4,7 @@ import { accountCaller } from '../../http/caller.ts'
 import { builds, toBuild } from '../../resources/builds/table.ts'
 import type { EventName } from '../../resources/events/names.ts'
 import { events } from '../../resources/events/table.ts'
+import type { ExecutionsService } from '../../resources/exec/executions.ts'
 import type { ProjectsService } from '../../resources/projects/service.ts'
 import { projects } from '../../resources/projects/table.ts'
 import type { TasksService } from '../../resources/tasks/service.ts'
@@ -56,6 +57,15 @@ export function projectCheck(
     const { initPhase, runtimeStatus, accountId } = row
     const matched = until.has(runtimeStatus) || (initPhase !== null && until.has(initPhase))
     return { matched, show: () => ({ project: service.get(accountCaller(accountId), id) }) }
+  }
+}
+
+/** Makes a check of an execution's state. */
+export function executionCheck(service: ExecutionsService, id: string, until: ReadonlySet<string>) {
+  return (): WaitCheck => {
+    const execution = service.find(id)
+    if (execution === undefined) throw notFound(`The execution "${id}"`)
+    return { matched: until.has(execution.status), show: () => ({ execution }) }
   }
 }
 

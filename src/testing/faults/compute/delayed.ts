@@ -13,6 +13,8 @@ const CANCELLED: ExecExit = { exitCode: 143, timedOut: false, truncated: false }
 /** A command that begins later. */
 export class DelayedExecution<Begun extends Execution = Execution> implements Execution {
   readonly exit: Promise<ExecExit>
+  readonly pid: Promise<number | null>
+  readonly #pid = Promise.withResolvers<number | null>()
   readonly #cancelled = Promise.withResolvers<ExecExit>()
   #begun: Begun | null = null
   #isCancelled = false
@@ -25,12 +27,17 @@ export class DelayedExecution<Begun extends Execution = Execution> implements Ex
       await delay
       if (this.#isCancelled) return CANCELLED
       this.#begun = begin()
+      this.#begun.pid.then(this.#pid.resolve, this.#pid.reject)
       this.onBegun(this.#begun)
       return this.#begun.exit
     }
     this.exit = Promise.race([run(), this.#cancelled.promise])
     // The caller may not have begun to await it.
     this.exit.catch(() => {})
+    this.pid = this.#pid.promise
+    this.pid.catch(() => {})
+    // One that is cancelled before it begins has no pid.
+    this.exit.then(() => this.#pid.resolve(null), this.#pid.reject)
   }
 
   /** The command, once it has begun. */

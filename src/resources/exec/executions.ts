@@ -1,0 +1,485 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { and, desc, eq, ne, sql } from 'drizzle-orm'
+import { BerthError, badRequest, notFound } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
+import { ifPresent } from '../../runtime/if-present.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { Queries } from '../../storage/database.ts'
+import { removeTree } from '../../storage/remove-tree.ts'
+import type { Changes } from '../changes/types.ts'
+import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
+import type { ServersService } from '../servers/service.ts'
+import type { ServerRow } from '../servers/table.ts'
+import { InputQueue } from './input-queue.ts'
+import { KEPT_BYTES, KeptOutput } from './kept-output.ts'
+import { type Leave, type LeftResult, leftResult } from './leave.ts'
+import { LiveExecution } from './live-execution.ts'
+import type { ExecRequest, Execution, ExecutionInput } from './model.ts'
+import type { ExecEnd } from './output.ts'
+import { asBackendError, type ExecService, type ExecWish } from './service.ts'
+import { type ExecutionRow, executions, toExecution } from './table.ts'
+
+/** Most executions of a server that run. */
+const MAX_RUNNING = 20
+
+/** Most executions of a server that have ended, and the milliseconds for which they are kept. */
+const MAX_ENDED = 100
+const ENDED_MS = 600_000
+
+/** Milliseconds between records of the use of a server by one execution. */
+const TOUCH_MS = 1_000
+
+/** Dependencies of the executions. */
+interface ExecutionsDependencies {
+  queries: Queries
+  servers: ServersService
+  exec: ExecService
+  clock: Clock
+  ids: Ids
+  logger: Logger
+  changes: Changes
+  /** Milliseconds without output, input and reader after which an execution ends; null for never. */
+  executionIdleMs: number | null
+  /** The directory of their output. */
+  directory: string
+}
+
+/** A command to start; without a timeout if that is null. */
+type BegunRequest = Omit<ExecRequest, 'timeoutMs'> & { readonly timeoutMs?: number | null }
+
+/** An execution, and its output for reading. Dispose of it after use. */
+export interface ReadExecution extends Disposable {
+  readonly row: ExecutionRow
+  readonly output: KeptOutput
+  /** Null if it has ended. */
+  readonly live: LiveExecution | null
+}
+
+/** Commands that run without a request that waits for them. */
+export class ExecutionsService implements ServerLifecycleListener {
+  readonly #dependencies: ExecutionsDependencies
+  readonly #queries: Queries
+  /** Those that run, by id: with a record, and those of requests that still wait. */
+  readonly #live = new Map<string, LiveExecution>()
+  /** Numbers of executions that are about to begin, by server. */
+  readonly #beginning = new Map<string, number>()
+  /** What ends a running execution, or forgets an ended one, by its id. */
+  readonly #timers = new Map<string, Timer>()
+  #isStopped = false
+
+  constructor(dependencies: ExecutionsDependencies) {
+    this.#dependencies = dependencies
+    this.#queries = dependencies.queries
+  }
+
+  /**
+   * Returns the executions of a server, newest first.
+   *
+   * @throws BerthError 404
+   */
+  list(caller: Caller, serverId: string): Execution[] {
+    this.#dependencies.servers.getRow(caller, serverId)
+    return this.#rowsOf(serverId).map((row) => toExecution(this.#current(row)))
+  }
+
+  /**
+   * Returns an execution.
+   *
+   * @throws BerthError 404
+   */
+  get(caller: Caller, serverId: string, id: string): Execution {
+    return toExecution(this.#find(caller, serverId, id))
+  }
+
+  /** Returns an execution of any account, or undefined. */
+  find(id: string): Execution | undefined {
+    const row = this.#row(id)
+    return row && toExecution(this.#current(row))
+  }
+
+  /**
+   * Starts a command, and responds when it runs.
+   *
+   * @throws BerthError 400, 402, 404, 502; 403 if the server has as many as it may
+   */
+  async create(caller: Caller, serverId: string, request: ExecRequest): Promise<Execution> {
+    await this.#dependencies.exec.check(caller, serverId, request)
+    const begun = this.#admit(serverId)
+    try {
+      const live = await this.#begin(caller, serverId, { ...request, timeoutMs: request.timeoutMs ?? null })
+      this.#record(caller, live)
+      return toExecution(live.row)
+    } finally {
+      begun()
+    }
+  }
+
+  /**
+   * Runs a command, and returns its result when it has ended, or its output so far when it has not ended in time. Then it
+   * goes on as an execution.
+   *
+   * @param gone cancels the command, until this resolves
+   * @throws BerthError 400, 402, 404, 502
+   */
+  async leave(
+    caller: Caller,
+    serverId: string,
+    request: ExecRequest,
+    gone: AbortSignal,
+    { afterMs, onOutput, fits }: Leave,
+  ): Promise<LeftResult> {
+    const live = await this.#begin(caller, serverId, request, onOutput)
+    const cancel = (): void => live.cancel()
+    gone.addEventListener('abort', cancel)
+    if (gone.aborted) cancel()
+    try {
+      await live.ended(afterMs)
+      live.onOutput = undefined
+      if (live.end === null) this.#record(caller, live)
+      if (live.end?.failure) throw live.end.failure
+      using read = this.#open(live.row)
+      const result = leftResult(live, read.output)
+      if (live.end === null || fits(result)) return result
+      // What does not fit can be read afterwards.
+      this.#record(caller, live)
+      return { ...result, executionId: live.facts.id }
+    } finally {
+      gone.removeEventListener('abort', cancel)
+      if (!live.isRecorded) this.#discard(live)
+    }
+  }
+
+  /**
+   * Opens the output of an execution for reading.
+   *
+   * @throws BerthError 404
+   */
+  open(caller: Caller, serverId: string, id: string): ReadExecution {
+    const row = this.#find(caller, serverId, id)
+    this.#live.get(id)?.use()
+    return this.#open(row)
+  }
+
+  /** Resolves when an execution prints or has ended, or the signal aborts. At once if it has ended. */
+  async changed(id: string, signal: AbortSignal): Promise<void> {
+    const live = this.#live.get(id)
+    if (live === undefined || signal.aborted) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const end = [live.watch(resolve), live.addReader()]
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    await promise
+    for (const stop of end) stop()
+  }
+
+  /**
+   * Writes to the standard input of an execution.
+   *
+   * @returns the number of bytes
+   * @throws BerthError 400, 404; 403 if it does not read
+   */
+  write(caller: Caller, serverId: string, id: string, input: ExecutionInput): number {
+    const row = this.#find(caller, serverId, id)
+    const bytes = bytesOf(input)
+    const live = this.#live.get(id)
+    if (row.status !== 'running' || live === undefined)
+      throw badRequest(`The execution "${id}" has ended, so it takes no more input.`)
+    if (live.input === null)
+      throw badRequest(
+        `The standard input of the execution "${id}" is not open. Start the command with "openStdin": true.`,
+      )
+    if (live.input.isClosed) throw badRequest(`The standard input of the execution "${id}" has ended.`)
+    live.input.write(bytes)
+    if (input.end === true) live.input.end()
+    live.use()
+    this.#dependencies.servers.lifecycle.touch(serverId)
+    return bytes.length
+  }
+
+  /**
+   * Ends an execution, and keeps its record; removes the record of one that has ended. Resolves when it has ended.
+   *
+   * @throws BerthError 404
+   */
+  async delete(caller: Caller, serverId: string, id: string): Promise<void> {
+    const row = this.#find(caller, serverId, id)
+    const live = this.#live.get(id)
+    if (live === undefined) return this.#drop(row)
+    live.cancel()
+    await live.ended()
+  }
+
+  /** Returns the bytes on disk of the output of a server's executions. */
+  storageBytes(serverId: string): number {
+    const kept = (bytes: number): number => Math.min(bytes, KEPT_BYTES)
+    return this.#rowsOf(serverId)
+      .map((row) => this.#current(row))
+      .reduce((sum, { stdoutBytes, stderrBytes }) => sum + kept(stdoutBytes) + kept(stderrBytes), 0)
+  }
+
+  /** Records that executions ended with an earlier berth, and removes output without a record and records without output. */
+  recover(): void {
+    const { clock, directory } = this.#dependencies
+    const rows = this.#queries.select().from(executions).orderBy(sql`rowid`).all()
+    const known = new Set(rows.map(({ id }) => id))
+    for (const serverId of ifPresent(() => readdirSync(directory)) ?? []) {
+      const below = ifPresent(() => readdirSync(join(directory, serverId))) ?? []
+      for (const id of below) if (!known.has(id)) removeTree(join(directory, serverId, id))
+    }
+    for (const row of rows) {
+      // A snapshot has no output.
+      if (!existsSync(this.#pathOf(row))) {
+        this.#queries.delete(executions).where(eq(executions.id, row.id)).run()
+        continue
+      }
+      if (row.status === 'running') {
+        using output = KeptOutput.open(this.#pathOf(row))
+        const { stdout: stdoutBytes, stderr: stderrBytes } = output.counts
+        const end = { ...row, status: 'ended' as const, endedAt: clock.now(), stdoutBytes, stderrBytes }
+        this.#update(end)
+      }
+      this.#forgetLater(this.#row(row.id) ?? row)
+    }
+  }
+
+  serverStopping(serverId: string): void {
+    for (const live of this.#liveOf(serverId)) live.expectEnd()
+  }
+
+  serverDeleting({ id }: ServerRow): void {
+    for (const row of this.#rowsOf(id)) this.#cancelTimer(row.id)
+    for (const live of this.#liveOf(id)) live.expectEnd()
+  }
+
+  async serverDeleted(serverId: string): Promise<void> {
+    for (const live of this.#liveOf(serverId)) this.#live.delete(live.facts.id)
+    removeTree(join(this.#dependencies.directory, serverId))
+  }
+
+  /** Records that all have ended. Their processes end with their servers. */
+  stop(): void {
+    this.#isStopped = true
+    for (const live of [...this.#live.values()]) {
+      live.expectEnd()
+      if (!live.isRecorded) continue
+      live.finish(null)
+      this.#update(live.row)
+    }
+  }
+
+  /** Starts a command. Resolves when it runs. @throws BerthError */
+  async #begin(
+    caller: Caller,
+    serverId: string,
+    request: BegunRequest,
+    onOutput?: LiveExecution['onOutput'],
+  ): Promise<LiveExecution> {
+    const { servers, exec, clock, ids } = this.#dependencies
+    const { accountId } = servers.getRow(caller, serverId)
+    const id = ids.next('exe', (taken) => this.#live.has(taken) || this.#row(taken) !== undefined)
+    const facts = { id, serverId, accountId, command: request.command, startedAt: clock.now() }
+    const { stdin, input } = inputOf(request)
+    let touchedAt = 0
+    const live = new LiveExecution(facts, KeptOutput.create(this.#pathOf(facts)), {
+      clock,
+      input,
+      onOutput,
+      onUse: () => {
+        const now = clock.elapsed()
+        if (now - touchedAt < TOUCH_MS || !live.isRecorded) return
+        touchedAt = now
+        servers.lifecycle.touch(serverId)
+      },
+    })
+    this.#live.set(id, live)
+    try {
+      const command = await exec.start(caller, serverId, { ...request, ...stdin } as ExecWish, {
+        owner: live.owner,
+        reportsPid: true,
+        onOutput: (stream, data) => live.print(stream, data),
+      })
+      command.end.then(
+        (exit) => this.#handleEnd(live, exit, null),
+        (error) => this.#handleEnd(live, null, error),
+      )
+      await live.begin(command)
+      return live
+    } catch (error) {
+      this.#discard(live)
+      throw asBackendError(error)
+    }
+  }
+
+  /** Records an execution, unless its server was deleted meanwhile. @throws BerthError 404 */
+  #record(caller: Caller, live: LiveExecution): void {
+    const { row } = live
+    this.#dependencies.servers.getRow(caller, row.serverId)
+    this.#queries.insert(executions).values(row).run()
+    live.isRecorded = true
+    live.letGo()
+    this.#notify(row)
+    if (live.end === null) this.#watchIdle(live)
+    else this.#forgetLater(row)
+  }
+
+  #handleEnd(live: LiveExecution, exit: ExecEnd | null, error: unknown): void {
+    const { id } = live.facts
+    live.finish(exit, error)
+    if (this.#live.get(id) !== live) return
+    if (live.isRecorded) this.#live.delete(id)
+    if (error !== null && !(error instanceof BerthError))
+      this.#dependencies.logger.error('the output of a command could not be kept', { executionId: id, error })
+    if (!live.isRecorded || this.#isStopped) return
+    this.#update(live.row)
+    this.#notify(live.facts)
+    this.#forgetLater(live.row)
+  }
+
+  /** Ends an execution that nobody has used for long enough. */
+  #watchIdle(live: LiveExecution): void {
+    const { clock, executionIdleMs } = this.#dependencies
+    if (executionIdleMs === null) return
+    const { id } = live.facts
+    const watch = (ms: number): void => {
+      const check = (): void | Promise<void> => {
+        const left = live.lastUsedAt + executionIdleMs - clock.now()
+        if (left > 0) return watch(left)
+        live.expectEnd()
+        live.cancel()
+        return live.ended()
+      }
+      this.#timers.set(id, clock.after(ms, check, { name: 'execution.end', id }))
+    }
+    watch(executionIdleMs)
+  }
+
+  /** Forgets an execution that has ended, later, and now those that are too many. */
+  #forgetLater(row: ExecutionRow): void {
+    const { clock } = this.#dependencies
+    const { id, serverId } = row
+    const left = (row.endedAt ?? 0) + ENDED_MS - clock.now()
+    this.#cancelTimer(id)
+    const forget = (): void => this.#drop(row)
+    this.#timers.set(id, clock.after(left, forget, { name: 'execution.forget', id }))
+    const ended = and(eq(executions.serverId, serverId), ne(executions.status, 'running'))
+    const found = this.#queries.select().from(executions).where(ended).orderBy(desc(executions.endedAt)).all()
+    for (const old of found.slice(MAX_ENDED)) this.#drop(old)
+  }
+
+  /** Removes a record and its output. */
+  #drop(row: ExecutionRow): void {
+    const { servers } = this.#dependencies
+    this.#cancelTimer(row.id)
+    this.#queries.delete(executions).where(eq(executions.id, row.id)).run()
+    removeTree(this.#pathOf(row))
+    this.#notify(row)
+    const server = servers.records.find(row.serverId)
+    if (server) servers.meter.changed(server)
+  }
+
+  /** Removes the output of a command that becomes no execution, and ends the command if it runs. */
+  #discard(live: LiveExecution): void {
+    live.cancel()
+    live.output.complete()
+    this.#live.delete(live.facts.id)
+    removeTree(this.#pathOf(live.facts))
+  }
+
+  /**
+   * Counts an execution that is about to begin, until the returned function is called.
+   *
+   * @throws BerthError 403
+   */
+  #admit(serverId: string): () => void {
+    const beginning = this.#beginning.get(serverId) ?? 0
+    const running = this.#liveOf(serverId).filter(({ isRecorded }) => isRecorded).length
+    if (running + beginning >= MAX_RUNNING) {
+      throw new BerthError(
+        'plan_limit',
+        `The server has ${MAX_RUNNING} executions that run, which is the most. End one: DELETE /servers/${serverId}/executions/{executionId}.`,
+      )
+    }
+    this.#beginning.set(serverId, beginning + 1)
+    return () => {
+      const left = (this.#beginning.get(serverId) ?? 1) - 1
+      if (left > 0) this.#beginning.set(serverId, left)
+      else this.#beginning.delete(serverId)
+    }
+  }
+
+  #open(row: ExecutionRow): ReadExecution {
+    const live = this.#live.get(row.id)
+    if (live !== undefined && live.end === null)
+      return { row: live.row, output: live.output, live, [Symbol.dispose]: () => {} }
+    const output = KeptOutput.open(this.#pathOf(row))
+    return { row: this.#current(row), output, live: null, [Symbol.dispose]: () => output.close() }
+  }
+
+  #find(caller: Caller, serverId: string, id: string): ExecutionRow {
+    this.#dependencies.servers.getRow(caller, serverId)
+    const row = this.#row(id)
+    if (row?.serverId !== serverId) throw notFound(`The execution "${id}"`)
+    return this.#current(row)
+  }
+
+  /** Returns a row with what is known of it while it runs. */
+  #current(row: ExecutionRow): ExecutionRow {
+    return this.#live.get(row.id)?.row ?? row
+  }
+
+  #row(id: string): ExecutionRow | undefined {
+    return this.#queries.select().from(executions).where(eq(executions.id, id)).get()
+  }
+
+  #rowsOf(serverId: string): ExecutionRow[] {
+    const found = this.#queries.select().from(executions).where(eq(executions.serverId, serverId))
+    return found.orderBy(desc(sql`rowid`)).all()
+  }
+
+  #liveOf(serverId: string): LiveExecution[] {
+    return [...this.#live.values()].filter(({ facts }) => facts.serverId === serverId)
+  }
+
+  #update({ id, status, exitCode, timedOut, endedAt, stdoutBytes, stderrBytes }: ExecutionRow): void {
+    const changes = { status, exitCode, timedOut, endedAt, stdoutBytes, stderrBytes }
+    this.#queries.update(executions).set(changes).where(eq(executions.id, id)).run()
+  }
+
+  #cancelTimer(id: string): void {
+    this.#timers.get(id)?.cancel()
+    this.#timers.delete(id)
+  }
+
+  #notify({ id, serverId, accountId }: Pick<ExecutionRow, 'id' | 'serverId' | 'accountId'>): void {
+    this.#dependencies.changes.notify('execution', id, accountId, serverId)
+  }
+
+  #pathOf({ serverId, id }: Pick<ExecutionRow, 'serverId' | 'id'>): string {
+    return join(this.#dependencies.directory, serverId, id)
+  }
+}
+
+/** Returns the standard input of a command, and how it is written to if it stays open. */
+function inputOf({ stdin, openStdin }: BegunRequest) {
+  if (openStdin !== true) return { stdin: {}, input: null }
+  const input = new InputQueue()
+  if (typeof stdin === 'string') input.write(new TextEncoder().encode(stdin))
+  return { stdin: { stdin: input.stream }, input }
+}
+
+/** @throws BerthError 400 */
+function bytesOf({ text, base64, end }: ExecutionInput): Uint8Array {
+  if (text !== undefined && base64 !== undefined)
+    throw badRequest('"text" and "base64" in the body exclude each other. Leave one out.')
+  if (base64 !== undefined) {
+    const bytes = Buffer.from(base64, 'base64')
+    if (bytes.toString('base64').replace(/=+$/, '') !== base64.replace(/=+$/, ''))
+      throw badRequest('"base64" in the body: expected bytes as base64.')
+    return bytes
+  }
+  if (text === undefined && end !== true)
+    throw badRequest('The body has nothing to write: give "text", "base64" or "end": true.')
+  return new TextEncoder().encode(text ?? '')
+}

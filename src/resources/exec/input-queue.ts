@@ -1,0 +1,54 @@
+import { BerthError } from '../../errors.ts'
+
+/** Most bytes that wait until the command reads them. */
+const MAX_WAITING = 16 * 1024 * 1024
+
+/** The standard input of a command, which is written while it runs. */
+export class InputQueue {
+  /** What the command reads. */
+  readonly stream: ReadableStream<Uint8Array>
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
+  #isClosed = false
+
+  constructor() {
+    this.stream = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller
+        },
+        cancel: () => {
+          this.#isClosed = true
+        },
+      },
+      { highWaterMark: MAX_WAITING, size: (chunk) => chunk?.byteLength ?? 0 },
+    )
+  }
+
+  /** Whether nothing can be written any more. */
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /**
+   * Adds bytes, which must not change.
+   *
+   * @throws BerthError 403 if the command has not read too much of what was written before
+   */
+  write(data: Uint8Array): void {
+    if (data.length === 0) return
+    if ((this.#controller?.desiredSize ?? 0) < data.length) {
+      throw new BerthError(
+        'plan_limit',
+        'More was written than the command reads. Wait until it reads, or end it.',
+      )
+    }
+    this.#controller?.enqueue(data)
+  }
+
+  /** Ends the input after what was written. */
+  end(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#controller?.close()
+  }
+}

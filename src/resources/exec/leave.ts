@@ -1,0 +1,65 @@
+import { utf8Text } from '../../runtime/decode.ts'
+import type { KeptOutput } from './kept-output.ts'
+import type { LiveExecution } from './live-execution.ts'
+import type { ExecResult } from './model.ts'
+import { type Stream, unfinished } from './output.ts'
+
+/** How a request to run a command responds before the command ends. */
+export interface Leave {
+  /** Physical milliseconds after which it responds, and the command goes on as an execution. */
+  readonly afterMs: number
+  /** Reports whether the client gets all of a result. If not, the command becomes an execution too, which has the rest. */
+  readonly fits: (result: LeftResult) => boolean
+  /** Receives the output as it is printed, until the response. */
+  readonly onOutput?: ((stream: Stream, data: Uint8Array) => void) | undefined
+}
+
+/** The result of a command, or its output so far with the id of the execution that it goes on as. */
+export type LeftResult = Omit<ExecResult, 'exitCode'> & {
+  exitCode?: number
+  status?: 'running'
+  executionId?: string
+  /** Bytes that it has printed, kept or not. */
+  stdoutBytes: number
+  stderrBytes: number
+}
+
+/** By the requests of `exec.run` that tools of MCP make: over HTTP a request waits for its command. */
+const leaves = new WeakMap<Request, Leave>()
+
+/** Makes a request to run a command respond before the command ends. */
+export const setLeave = (request: Request, leave: Leave): void => void leaves.set(request, leave)
+
+/** Returns how a request responds before its command ends; undefined if it waits for the end. */
+export const leaveOf = (request: Request): Leave | undefined => leaves.get(request)
+
+/** Returns the result of a command as far as it has come. */
+export function leftResult({ end, facts }: LiveExecution, output: KeptOutput): LeftResult {
+  const { stdout: stdoutBytes, stderr: stderrBytes } = output.counts
+  const { stdout, stderr } = output.dropped
+  const truncated = stdout + stderr > 0
+  const isOver = end !== null
+  const printed = { ...textOf('stdout', output, isOver), ...textOf('stderr', output, isOver) } as Printed
+  const counts = { stdoutBytes, stderrBytes }
+  if (end === null)
+    return { ...printed, timedOut: false, truncated, status: 'running', executionId: facts.id, ...counts }
+  const { exitCode = 0, timedOut = false, refused } = end.exit ?? {}
+  return { ...printed, exitCode, timedOut, truncated, ...(refused && { refused }), ...counts }
+}
+
+type Printed = Pick<ExecResult, 'stdout' | 'stderr'>
+
+/** Returns a stream as fields of a result: as text, and exactly where its bytes are not UTF-8 and all are kept. */
+function textOf(stream: Stream, output: KeptOutput, isOver: boolean): Record<string, string> {
+  const { head, tail, dropped } = output.all(stream)
+  const decode = (bytes: Uint8Array): string => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
+  if (dropped > 0) return { [stream]: `${decode(head)}\n[… ${dropped} bytes left out …]\n${decode(tail)}` }
+  const all = Buffer.concat([head, tail])
+  // A character that is not complete is left for later.
+  const bytes = isOver ? all : all.subarray(0, all.length - unfinished(all))
+  return { [stream]: decode(bytes), ...exactly(stream, bytes) }
+}
+
+/** Returns the field with the exact bytes of a stream; none if they are UTF-8. */
+const exactly = (stream: Stream, bytes: Uint8Array): Record<string, string> =>
+  utf8Text(bytes) === null ? { [`${stream}Base64`]: Buffer.from(bytes).toString('base64') } : {}
