@@ -73,6 +73,8 @@ export interface Config extends AgentConfig {
   readonly terminalIdleMs: number | null
   /** Milliseconds without output, input and reader after which an execution ends; null for never. */
   readonly executionIdleMs: number | null
+  /** Most characters of a result of an MCP tool. */
+  readonly mcpOutput: number
   /** Requests that the journal keeps; 0 for none. */
   readonly journalSize: number
   /** Changes to berth's own plan of accounts, as given. */
@@ -285,6 +287,13 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
       'end a detached command after this long without output, input and reader, 0 for never (default 1h)',
     setting: 'executionIdleMs',
     kind: { kind: 'timeout' },
+  },
+  {
+    name: 'mcp-output',
+    value: 'N',
+    description: 'most characters of a result of an MCP tool (default 24000)',
+    setting: 'mcpOutput',
+    kind: integer(4_000, 10_000_000),
   },
   {
     name: 'journal-size',

@@ -58,6 +58,7 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     idleTimeoutMs: null,
     terminalIdleMs: 3_600_000,
     executionIdleMs: 3_600_000,
+    mcpOutput: 24_000,
     journalSize: 1_000,
     plan: null,
     ...AGENT_DEFAULTS,

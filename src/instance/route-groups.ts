@@ -60,7 +60,12 @@ export const GROUPS = {
   servers: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/servers/routes.ts')).serversRoutes(access, services.servers),
   exec: async ({ access, services }: RouteDependencies) =>
-    (await import('../resources/exec/routes.ts')).execRoutes(access, services.exec, services.executions),
+    (await import('../resources/exec/routes.ts')).execRoutes(
+      access,
+      services.exec,
+      services.executions,
+      services.leaves,
+    ),
   executions: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/exec/executions-routes.ts')).executionsRoutes(access, services.executions),
   terminals: async ({ access, services }: RouteDependencies) =>
@@ -102,7 +107,14 @@ export const GROUPS = {
   signIn: async ({ services, host }: RouteDependencies) =>
     (await import('../signin/routes.ts')).signInRoutes(services, host),
   mcp: async ({ services, host, callers, whole, handle }: RouteDependencies) =>
-    (await import('../resources/mcp/routes.ts')).mcpRoutes({ ...services, host, callers, whole, handle }),
+    (await import('../resources/mcp/routes.ts')).mcpRoutes({
+      ...services,
+      outputLimit: services.mcpOutput,
+      host,
+      callers,
+      whole,
+      handle,
+    }),
 }
 
 /** Returns the place of an operation in its reference. */

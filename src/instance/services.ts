@@ -16,6 +16,7 @@ import { Plans } from '../resources/accounts/plans.ts'
 import type { Changes, ChangeType } from '../resources/changes/types.ts'
 import { removalListener } from '../resources/deployments/removal.ts'
 import { Outbox } from '../resources/events/outbox.ts'
+import { Leaves } from '../resources/exec/leave.ts'
 import { ExecService } from '../resources/exec/service.ts'
 import { FilesService } from '../resources/files/service.ts'
 import { KeysService } from '../resources/keys/service.ts'
@@ -369,7 +370,10 @@ export function createServices(dependencies: ServiceDependencies) {
     },
     exec,
     executions: executions.get,
+    leaves: new Leaves(),
     executionsDirectory,
+    /** Most characters of the result of a tool of MCP. */
+    mcpOutput: config.mcpOutput,
     terminals: terminals.get,
     processes: processes.get,
     usage: usage.get,

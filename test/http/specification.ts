@@ -55,6 +55,9 @@ export const SPECIFIED: readonly SpecifiedOperation[] = [
 /** Groups of operations that are not there yet. Whoever adds one takes it off this list. */
 export const MISSING_GROUPS: readonly string[] = []
 
+/** Successes that berth adds: exec may detach. */
+export const ADDED_SUCCESSES: Readonly<Record<string, readonly number[]>> = { 'exec.run': [202] }
+
 /**
  * Statuses that berth adds to a table: what a header, a body over the limit, the budget or the
  * backend may bring about, and what an added request field may be refused for.
@@ -63,7 +66,7 @@ export const ADDED_STATUSES: Readonly<Record<string, readonly number[]>> = {
   'servers.create': [413, 502],
   'servers.update': [413],
   'servers.act': [402, 413],
-  'exec.run': [402, 413, 502],
+  'exec.run': [402, 403, 413, 502],
   'deployments.create': [400, 402, 502],
   'files.read': [400, 413],
   'files.write': [413],

@@ -6,6 +6,7 @@ import type { ExecutionsService } from './executions.ts'
 import type { OutputEntry, OutputGap, PerStream } from './kept-output.ts'
 import { DEFAULT_ENTRIES, type ExecutionOutput, type OutputQuery } from './model.ts'
 import { toExecution } from './table.ts'
+import { endedCredential, type WaitEnds } from './wait-ends.ts'
 
 /** Milliseconds for which a request waits for more output. */
 const FOLLOW_MS = 45_000
@@ -21,13 +22,6 @@ interface NamedExecution {
   readonly caller: Caller
   readonly serverId: string
   readonly executionId: string
-}
-
-/** What ends a wait from outside. */
-interface WaitEnds {
-  readonly signal: AbortSignal
-  /** Calls its argument if the caller's credential changes or ends, until the returned function is called. */
-  readonly whileValid: (ended: () => void) => () => void
 }
 
 /**
@@ -137,9 +131,3 @@ function positionOf(id: string | undefined): PerStream | null {
 }
 
 const idOf = ({ stdout, stderr }: Readonly<PerStream>): string => `${stdout}-${stderr}`
-
-const endedCredential = (): BerthError =>
-  new BerthError(
-    'missing_or_invalid_api_key',
-    'The credential of this request was ended, or its scope was changed, while it waited.',
-  )

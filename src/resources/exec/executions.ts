@@ -1,11 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { and, desc, eq, ne, sql } from 'drizzle-orm'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
-import { ifPresent } from '../../runtime/if-present.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Queries } from '../../storage/database.ts'
 import { removeTree } from '../../storage/remove-tree.ts'
@@ -13,21 +10,20 @@ import type { Changes } from '../changes/types.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import { InputQueue } from './input-queue.ts'
+import { EndedExecutions, type ReadExecution } from './ended-executions.ts'
+import { ExecutionRecords } from './execution-records.ts'
+import { bytesOf, inputOf } from './input-queue.ts'
 import { KEPT_BYTES, KeptOutput } from './kept-output.ts'
 import { type Leave, type LeftResult, leftResult } from './leave.ts'
 import { LiveExecution } from './live-execution.ts'
 import type { ExecRequest, Execution, ExecutionInput } from './model.ts'
 import type { ExecEnd } from './output.ts'
 import { asBackendError, type ExecService, type ExecWish } from './service.ts'
-import { type ExecutionRow, executions, toExecution } from './table.ts'
+import { type ExecutionRow, toExecution } from './table.ts'
+import { endedCredential, type WaitEnds } from './wait-ends.ts'
 
 /** Most executions of a server that run. */
 const MAX_RUNNING = 20
-
-/** Most executions of a server that have ended, and the milliseconds for which they are kept. */
-const MAX_ENDED = 100
-const ENDED_MS = 600_000
 
 /** Milliseconds between records of the use of a server by one execution. */
 const TOUCH_MS = 1_000
@@ -50,29 +46,23 @@ interface ExecutionsDependencies {
 /** A command to start; without a timeout if that is null. */
 type BegunRequest = Omit<ExecRequest, 'timeoutMs'> & { readonly timeoutMs?: number | null }
 
-/** An execution, and its output for reading. Dispose of it after use. */
-export interface ReadExecution extends Disposable {
-  readonly row: ExecutionRow
-  readonly output: KeptOutput
-  /** Null if it has ended. */
-  readonly live: LiveExecution | null
-}
-
 /** Commands that run without a request that waits for them. */
 export class ExecutionsService implements ServerLifecycleListener {
   readonly #dependencies: ExecutionsDependencies
-  readonly #queries: Queries
+  readonly #records: ExecutionRecords
+  readonly #ended: EndedExecutions
   /** Those that run, by id: with a record, and those of requests that still wait. */
   readonly #live = new Map<string, LiveExecution>()
   /** Numbers of executions that are about to begin, by server. */
   readonly #beginning = new Map<string, number>()
-  /** What ends a running execution, or forgets an ended one, by its id. */
+  /** What ends a running execution that nobody uses, by its id. */
   readonly #timers = new Map<string, Timer>()
   #isStopped = false
 
   constructor(dependencies: ExecutionsDependencies) {
     this.#dependencies = dependencies
-    this.#queries = dependencies.queries
+    this.#records = new ExecutionRecords(dependencies.queries)
+    this.#ended = new EndedExecutions({ ...dependencies, records: this.#records })
   }
 
   /**
@@ -82,7 +72,7 @@ export class ExecutionsService implements ServerLifecycleListener {
    */
   list(caller: Caller, serverId: string): Execution[] {
     this.#dependencies.servers.getRow(caller, serverId)
-    return this.#rowsOf(serverId).map((row) => toExecution(this.#current(row)))
+    return this.#records.listByServer(serverId).map((row) => toExecution(this.#current(row)))
   }
 
   /**
@@ -96,7 +86,7 @@ export class ExecutionsService implements ServerLifecycleListener {
 
   /** Returns an execution of any account, or undefined. */
   find(id: string): Execution | undefined {
-    const row = this.#row(id)
+    const row = this.#records.find(id)
     return row && toExecution(this.#current(row))
   }
 
@@ -121,22 +111,28 @@ export class ExecutionsService implements ServerLifecycleListener {
    * Runs a command, and returns its result when it has ended, or its output so far when it has not ended in time. Then it
    * goes on as an execution.
    *
-   * @param gone cancels the command, until this resolves
-   * @throws BerthError 400, 402, 404, 502
+   * @param ends cancel the command, until this resolves
+   * @throws BerthError 400, 401, 402, 404, 502
    */
   async leave(
     caller: Caller,
     serverId: string,
     request: ExecRequest,
-    gone: AbortSignal,
+    { signal, whileValid }: WaitEnds,
     { afterMs, onOutput, fits }: Leave,
   ): Promise<LeftResult> {
     const live = await this.#begin(caller, serverId, request, onOutput)
     const cancel = (): void => live.cancel()
-    gone.addEventListener('abort', cancel)
-    if (gone.aborted) cancel()
+    let isInvalid = false
+    const stopWatching = whileValid(() => {
+      isInvalid = true
+      cancel()
+    })
+    signal.addEventListener('abort', cancel)
+    if (signal.aborted) cancel()
     try {
       await live.ended(afterMs)
+      if (isInvalid) throw endedCredential()
       live.onOutput = undefined
       if (live.end === null) this.#record(caller, live)
       if (live.end?.failure) throw live.end.failure
@@ -147,7 +143,8 @@ export class ExecutionsService implements ServerLifecycleListener {
       this.#record(caller, live)
       return { ...result, executionId: live.facts.id }
     } finally {
-      gone.removeEventListener('abort', cancel)
+      stopWatching()
+      signal.removeEventListener('abort', cancel)
       if (!live.isRecorded) this.#discard(live)
     }
   }
@@ -206,7 +203,7 @@ export class ExecutionsService implements ServerLifecycleListener {
   async delete(caller: Caller, serverId: string, id: string): Promise<void> {
     const row = this.#find(caller, serverId, id)
     const live = this.#live.get(id)
-    if (live === undefined) return this.#drop(row)
+    if (live === undefined) return this.#ended.remove(row)
     live.cancel()
     await live.ended()
   }
@@ -214,34 +211,15 @@ export class ExecutionsService implements ServerLifecycleListener {
   /** Returns the bytes on disk of the output of a server's executions. */
   storageBytes(serverId: string): number {
     const kept = (bytes: number): number => Math.min(bytes, KEPT_BYTES)
-    return this.#rowsOf(serverId)
+    return this.#records
+      .listByServer(serverId)
       .map((row) => this.#current(row))
       .reduce((sum, { stdoutBytes, stderrBytes }) => sum + kept(stdoutBytes) + kept(stderrBytes), 0)
   }
 
-  /** Records that executions ended with an earlier berth, and removes output without a record and records without output. */
+  /** Records that executions ended with an earlier berth, and removes what does not belong together. */
   recover(): void {
-    const { clock, directory } = this.#dependencies
-    const rows = this.#queries.select().from(executions).orderBy(sql`rowid`).all()
-    const known = new Set(rows.map(({ id }) => id))
-    for (const serverId of ifPresent(() => readdirSync(directory)) ?? []) {
-      const below = ifPresent(() => readdirSync(join(directory, serverId))) ?? []
-      for (const id of below) if (!known.has(id)) removeTree(join(directory, serverId, id))
-    }
-    for (const row of rows) {
-      // A snapshot has no output.
-      if (!existsSync(this.#pathOf(row))) {
-        this.#queries.delete(executions).where(eq(executions.id, row.id)).run()
-        continue
-      }
-      if (row.status === 'running') {
-        using output = KeptOutput.open(this.#pathOf(row))
-        const { stdout: stdoutBytes, stderr: stderrBytes } = output.counts
-        const end = { ...row, status: 'ended' as const, endedAt: clock.now(), stdoutBytes, stderrBytes }
-        this.#update(end)
-      }
-      this.#forgetLater(this.#row(row.id) ?? row)
-    }
+    this.#ended.recover()
   }
 
   serverStopping(serverId: string): void {
@@ -249,7 +227,10 @@ export class ExecutionsService implements ServerLifecycleListener {
   }
 
   serverDeleting({ id }: ServerRow): void {
-    for (const row of this.#rowsOf(id)) this.#cancelTimer(row.id)
+    for (const row of this.#records.listByServer(id)) {
+      this.#cancelTimer(row.id)
+      this.#ended.forget(row.id)
+    }
     for (const live of this.#liveOf(id)) live.expectEnd()
   }
 
@@ -265,7 +246,7 @@ export class ExecutionsService implements ServerLifecycleListener {
       live.expectEnd()
       if (!live.isRecorded) continue
       live.finish(null)
-      this.#update(live.row)
+      this.#records.update(live.row)
     }
   }
 
@@ -278,11 +259,11 @@ export class ExecutionsService implements ServerLifecycleListener {
   ): Promise<LiveExecution> {
     const { servers, exec, clock, ids } = this.#dependencies
     const { accountId } = servers.getRow(caller, serverId)
-    const id = ids.next('exe', (taken) => this.#live.has(taken) || this.#row(taken) !== undefined)
+    const id = ids.next('exe', (taken) => this.#live.has(taken) || this.#records.find(taken) !== undefined)
     const facts = { id, serverId, accountId, command: request.command, startedAt: clock.now() }
     const { stdin, input } = inputOf(request)
     let touchedAt = 0
-    const live = new LiveExecution(facts, KeptOutput.create(this.#pathOf(facts)), {
+    const live = new LiveExecution(facts, KeptOutput.create(this.#ended.pathOf(facts)), {
       clock,
       input,
       onOutput,
@@ -316,12 +297,12 @@ export class ExecutionsService implements ServerLifecycleListener {
   #record(caller: Caller, live: LiveExecution): void {
     const { row } = live
     this.#dependencies.servers.getRow(caller, row.serverId)
-    this.#queries.insert(executions).values(row).run()
+    this.#records.add(row)
     live.isRecorded = true
     live.letGo()
     this.#notify(row)
     if (live.end === null) this.#watchIdle(live)
-    else this.#forgetLater(row)
+    else this.#ended.add(row)
   }
 
   #handleEnd(live: LiveExecution, exit: ExecEnd | null, error: unknown): void {
@@ -332,9 +313,9 @@ export class ExecutionsService implements ServerLifecycleListener {
     if (error !== null && !(error instanceof BerthError))
       this.#dependencies.logger.error('the output of a command could not be kept', { executionId: id, error })
     if (!live.isRecorded || this.#isStopped) return
-    this.#update(live.row)
+    this.#records.update(live.row)
     this.#notify(live.facts)
-    this.#forgetLater(live.row)
+    this.#ended.add(live.row)
   }
 
   /** Ends an execution that nobody has used for long enough. */
@@ -355,36 +336,12 @@ export class ExecutionsService implements ServerLifecycleListener {
     watch(executionIdleMs)
   }
 
-  /** Forgets an execution that has ended, later, and now those that are too many. */
-  #forgetLater(row: ExecutionRow): void {
-    const { clock } = this.#dependencies
-    const { id, serverId } = row
-    const left = (row.endedAt ?? 0) + ENDED_MS - clock.now()
-    this.#cancelTimer(id)
-    const forget = (): void => this.#drop(row)
-    this.#timers.set(id, clock.after(left, forget, { name: 'execution.forget', id }))
-    const ended = and(eq(executions.serverId, serverId), ne(executions.status, 'running'))
-    const found = this.#queries.select().from(executions).where(ended).orderBy(desc(executions.endedAt)).all()
-    for (const old of found.slice(MAX_ENDED)) this.#drop(old)
-  }
-
-  /** Removes a record and its output. */
-  #drop(row: ExecutionRow): void {
-    const { servers } = this.#dependencies
-    this.#cancelTimer(row.id)
-    this.#queries.delete(executions).where(eq(executions.id, row.id)).run()
-    removeTree(this.#pathOf(row))
-    this.#notify(row)
-    const server = servers.records.find(row.serverId)
-    if (server) servers.meter.changed(server)
-  }
-
   /** Removes the output of a command that becomes no execution, and ends the command if it runs. */
   #discard(live: LiveExecution): void {
     live.cancel()
     live.output.complete()
     this.#live.delete(live.facts.id)
-    removeTree(this.#pathOf(live.facts))
+    removeTree(this.#ended.pathOf(live.facts))
   }
 
   /**
@@ -411,15 +368,13 @@ export class ExecutionsService implements ServerLifecycleListener {
 
   #open(row: ExecutionRow): ReadExecution {
     const live = this.#live.get(row.id)
-    if (live !== undefined && live.end === null)
-      return { row: live.row, output: live.output, live, [Symbol.dispose]: () => {} }
-    const output = KeptOutput.open(this.#pathOf(row))
-    return { row: this.#current(row), output, live: null, [Symbol.dispose]: () => output.close() }
+    if (live?.end === null) return { row: live.row, output: live.output, [Symbol.dispose]: () => {} }
+    return this.#ended.open(this.#current(row))
   }
 
   #find(caller: Caller, serverId: string, id: string): ExecutionRow {
     this.#dependencies.servers.getRow(caller, serverId)
-    const row = this.#row(id)
+    const row = this.#records.find(id)
     if (row?.serverId !== serverId) throw notFound(`The execution "${id}"`)
     return this.#current(row)
   }
@@ -429,22 +384,8 @@ export class ExecutionsService implements ServerLifecycleListener {
     return this.#live.get(row.id)?.row ?? row
   }
 
-  #row(id: string): ExecutionRow | undefined {
-    return this.#queries.select().from(executions).where(eq(executions.id, id)).get()
-  }
-
-  #rowsOf(serverId: string): ExecutionRow[] {
-    const found = this.#queries.select().from(executions).where(eq(executions.serverId, serverId))
-    return found.orderBy(desc(sql`rowid`)).all()
-  }
-
   #liveOf(serverId: string): LiveExecution[] {
     return [...this.#live.values()].filter(({ facts }) => facts.serverId === serverId)
-  }
-
-  #update({ id, status, exitCode, timedOut, endedAt, stdoutBytes, stderrBytes }: ExecutionRow): void {
-    const changes = { status, exitCode, timedOut, endedAt, stdoutBytes, stderrBytes }
-    this.#queries.update(executions).set(changes).where(eq(executions.id, id)).run()
   }
 
   #cancelTimer(id: string): void {
@@ -455,31 +396,4 @@ export class ExecutionsService implements ServerLifecycleListener {
   #notify({ id, serverId, accountId }: Pick<ExecutionRow, 'id' | 'serverId' | 'accountId'>): void {
     this.#dependencies.changes.notify('execution', id, accountId, serverId)
   }
-
-  #pathOf({ serverId, id }: Pick<ExecutionRow, 'serverId' | 'id'>): string {
-    return join(this.#dependencies.directory, serverId, id)
-  }
-}
-
-/** Returns the standard input of a command, and how it is written to if it stays open. */
-function inputOf({ stdin, openStdin }: BegunRequest) {
-  if (openStdin !== true) return { stdin: {}, input: null }
-  const input = new InputQueue()
-  if (typeof stdin === 'string') input.write(new TextEncoder().encode(stdin))
-  return { stdin: { stdin: input.stream }, input }
-}
-
-/** @throws BerthError 400 */
-function bytesOf({ text, base64, end }: ExecutionInput): Uint8Array {
-  if (text !== undefined && base64 !== undefined)
-    throw badRequest('"text" and "base64" in the body exclude each other. Leave one out.')
-  if (base64 !== undefined) {
-    const bytes = Buffer.from(base64, 'base64')
-    if (bytes.toString('base64').replace(/=+$/, '') !== base64.replace(/=+$/, ''))
-      throw badRequest('"base64" in the body: expected bytes as base64.')
-    return bytes
-  }
-  if (text === undefined && end !== true)
-    throw badRequest('The body has nothing to write: give "text", "base64" or "end": true.')
-  return new TextEncoder().encode(text ?? '')
 }

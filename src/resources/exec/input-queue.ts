@@ -1,4 +1,5 @@
-import { BerthError } from '../../errors.ts'
+import { BerthError, badRequest } from '../../errors.ts'
+import type { ExecRequest, ExecutionInput } from './model.ts'
 
 /** Most bytes that wait until the command reads them. */
 const MAX_WAITING = 16 * 1024 * 1024
@@ -51,4 +52,27 @@ export class InputQueue {
     this.#isClosed = true
     this.#controller?.close()
   }
+}
+
+/** Returns the standard input of a command, and how it is written to if it stays open. */
+export function inputOf({ stdin, openStdin }: Pick<ExecRequest, 'stdin' | 'openStdin'>) {
+  if (openStdin !== true) return { stdin: {}, input: null }
+  const input = new InputQueue()
+  if (typeof stdin === 'string') input.write(new TextEncoder().encode(stdin))
+  return { stdin: { stdin: input.stream }, input }
+}
+
+/** Returns the bytes to write. @throws BerthError 400 */
+export function bytesOf({ text, base64, end }: ExecutionInput): Uint8Array {
+  if (text !== undefined && base64 !== undefined)
+    throw badRequest('"text" and "base64" in the body exclude each other. Leave one out.')
+  if (base64 !== undefined) {
+    const bytes = Buffer.from(base64, 'base64')
+    if (bytes.toString('base64').replace(/=+$/, '') !== base64.replace(/=+$/, ''))
+      throw badRequest('"base64" in the body: expected bytes as base64.')
+    return bytes
+  }
+  if (text === undefined && end !== true)
+    throw badRequest('The body has nothing to write: give "text", "base64" or "end": true.')
+  return new TextEncoder().encode(text ?? '')
 }

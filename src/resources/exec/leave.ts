@@ -24,14 +24,19 @@ export type LeftResult = Omit<ExecResult, 'exitCode'> & {
   stderrBytes: number
 }
 
-/** By the requests of `exec.run` that tools of MCP make: over HTTP a request waits for its command. */
-const leaves = new WeakMap<Request, Leave>()
+/** The requests to run a command that respond before it ends. Tools of MCP make them; over HTTP a request waits. */
+export class Leaves {
+  readonly #leaves = new WeakMap<Request, Leave>()
 
-/** Makes a request to run a command respond before the command ends. */
-export const setLeave = (request: Request, leave: Leave): void => void leaves.set(request, leave)
+  set(request: Request, leave: Leave): void {
+    this.#leaves.set(request, leave)
+  }
 
-/** Returns how a request responds before its command ends; undefined if it waits for the end. */
-export const leaveOf = (request: Request): Leave | undefined => leaves.get(request)
+  /** Returns how a request responds before its command ends; undefined if it waits for the end. */
+  of(request: Request): Leave | undefined {
+    return this.#leaves.get(request)
+  }
+}
 
 /** Returns the result of a command as far as it has come. */
 export function leftResult({ end, facts }: LiveExecution, output: KeptOutput): LeftResult {

@@ -7,7 +7,7 @@ import type { Caller } from '../../http/caller.ts'
 import { type StreamRun, wantsEventStream } from '../../http/sse.ts'
 import type { ExecutionsService } from './executions.ts'
 import { FRAMES_TYPE } from './frames.ts'
-import { type Leave, leaveOf } from './leave.ts'
+import type { Leave, Leaves } from './leave.ts'
 import { ExecRequest, ExecResult, ExecStreamQuery, Execution } from './model.ts'
 import { EventOutput, FrameOutput, PlainOutput } from './output.ts'
 import type { ExecService, ExecWish } from './service.ts'
@@ -21,6 +21,9 @@ const EVENTS =
   'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated", "refused"}` as in the result, or `error` with the body of a failure.'
 
 const OTHER_FORMS = `With \`Accept: ${BYTES_TYPE}\` the response is standard output as it is, and breaks off if the command fails; with \`${FRAMES_TYPE}\` it is frames: a byte for the kind (1 stdout, 2 stderr, 3 exit, 4 error), four for the length (big-endian), and as many bytes, which are JSON for exit and error.`
+
+/** Calls its argument if the caller's credential changes or ends, until the returned function is called. */
+type WhileValid = (ended: () => void) => () => void
 
 /** What a response to a command needs of its request. */
 interface ExecContext {
@@ -36,15 +39,16 @@ export const execRoutes = (
   access: AccessControl,
   exec: ExecService,
   executions: () => Promise<ExecutionsService>,
+  leaves: Leaves,
 ) =>
   new Elysia({ prefix: '/servers/:serverId/exec' })
     .use(access)
     .post(
       '',
-      ({ caller, params, body, request, stream, streamBytes }) => {
-        const leave = leaveOf(request)
+      ({ caller, params, body, request, stream, streamBytes, whileValid }) => {
+        const leave = leaves.of(request)
         if (body.detach === true || leave !== undefined)
-          return respondEarly(executions, { caller, params, request }, body, leave)
+          return respondEarly(executions, { caller, params, request, whileValid }, body, leave)
         if (body.openStdin !== undefined)
           throw badRequest('"openStdin" in the body goes with "detach": true. Leave it out, or detach.')
         return respond(exec, { caller, params, request, stream, streamBytes }, body)
@@ -56,7 +60,10 @@ export const execRoutes = (
           summary: 'Run a shell command',
           description: `Runs the command by \`sh -c\` and responds when it ends. A command that fails also gets 200; \`exitCode\` says how it ended. A sleeping server is woken. With \`Accept: text/event-stream\` the output is streamed; closing the connection ends the command. ${OTHER_FORMS} With \`detach\` the response is 202 with an execution, whose output can be read as long as it is kept.`,
           events: EVENTS,
-          success: { 200: ExecResult, 202: t.Object({ execution: Execution }) },
+          success: {
+            200: ExecResult,
+            202: t.Object({ execution: Execution }, { additionalProperties: true }),
+          },
           errors: [400, 401, 402, 403, 404, 502],
         },
         { body: ExecRequest },
@@ -104,11 +111,15 @@ export const execRoutes = (
  */
 async function respondEarly(
   executions: () => Promise<ExecutionsService>,
-  { caller, params: { serverId }, request }: Pick<ExecContext, 'caller' | 'params' | 'request'>,
+  {
+    caller,
+    params: { serverId },
+    request: { headers, signal },
+    whileValid,
+  }: Pick<ExecContext, 'caller' | 'params' | 'request'> & { whileValid: WhileValid },
   body: ExecRequest,
   leave: Leave | undefined,
 ) {
-  const { headers, signal } = request
   if (streamTypeOf(headers.get('accept')) !== null)
     throw badRequest(
       'With "detach" in the body the response is JSON: accept application/json, and read the output by GET /servers/{serverId}/executions/{executionId}/output.',
@@ -116,7 +127,7 @@ async function respondEarly(
   const service = await executions()
   if (body.detach === true || leave === undefined)
     return status(202, { execution: await service.create(caller, serverId, body) })
-  const result = await service.leave(caller, serverId, body, signal, leave)
+  const result = await service.leave(caller, serverId, body, { signal, whileValid }, leave)
   const { exitCode, executionId = '' } = result
   return exitCode === undefined
     ? status(202, { ...result, execution: service.get(caller, serverId, executionId) })

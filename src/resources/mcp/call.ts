@@ -1,11 +1,17 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
-import { BerthError, badRequest } from '../../errors.ts'
-import { OUTPUT_LIMIT } from '../exec/output.ts'
-import { type ApiRequest, type ApiResponse, type CallersApi, pathOf, readResponse } from './callers-api.ts'
+import { BerthError } from '../../errors.ts'
+import type { Leaves, LeftResult } from '../exec/leave.ts'
+import { type SortedCall, sortArguments } from './arguments.ts'
+import { type ApiRequest, type ApiResponse, type CallersApi, readResponse } from './callers-api.ts'
 import { eventsOf, failureOf, isEventStream } from './events.ts'
-import { followRule } from './follow.ts'
+import { followRule, projectWaits } from './follow.ts'
 import type { Progress } from './progress.ts'
+import type { Publications } from './publications.ts'
+import { isWholeFor, type ResultForm, resultOf } from './result.ts'
 import type { OperationTool } from './tool.ts'
+
+/** Milliseconds after which a call responds in any case: clients give a call up after 60 s. */
+export const PATIENCE_MS = 45_000
 
 /** A tool call of an MCP client. */
 export interface ToolCall {
@@ -16,6 +22,10 @@ export interface ToolCall {
   readonly signal: AbortSignal
   /** Receives progress; null if the client did not ask for it. */
   readonly progress: Progress | null
+  /** The publications that go on after their calls. */
+  readonly publications: Publications
+  readonly leaves: Leaves
+  readonly form: ResultForm
 }
 
 /**
@@ -23,61 +33,73 @@ export interface ToolCall {
  * because a model can react to it (MCP, "Tools", error handling).
  */
 export async function callTool(call: ToolCall): Promise<CallToolResult> {
+  const { operation, form } = call
   try {
-    return resultOf(await responseTo(call))
+    const sorted = sortArguments(operation, call.args, call.signal)
+    return resultOf(await responseTo(call, sorted), operation.id, sorted.args, form)
   } catch (error) {
-    if (error instanceof BerthError) return resultOf({ status: error.status, body: { ...error.toBody() } })
+    if (error instanceof BerthError)
+      return resultOf({ status: error.status, body: { ...error.toBody() } }, operation.id, call.args, form)
     throw error
   }
 }
 
-function resultOf({ status, body }: ApiResponse): CallToolResult {
-  if (status < 400)
-    return { content: [{ type: 'text', text: JSON.stringify(body) }], structuredContent: body }
-  return { isError: true, content: [{ type: 'text', text: JSON.stringify({ ...body, status }) }] }
-}
-
-async function responseTo({ operation, args, api, signal, progress }: ToolCall): Promise<ApiResponse> {
-  const { follow, request } = requestOf(operation, args, signal)
-  if (follow) {
-    const refusal = await followToEnd(operation.id, request, api, progress)
-    return refusal ?? api.fetchJson(request)
-  }
-  // The API stores complete responses only under an idempotency key.
-  if (operation.id === 'exec.run' && progress && !api.isRepeatable)
-    return execWithProgress(api, request, progress)
-  return api.fetchJson(request)
-}
-
-/** Sorts arguments into path, query and body. @throws BerthError 400 */
-function requestOf(
-  { id, method, path, pathNames, queryNames, takesBody }: OperationTool,
-  given: Readonly<Record<string, unknown>>,
-  signal: AbortSignal,
-): { follow: boolean; request: ApiRequest } {
-  const query: Record<string, string> = {}
-  const fields: Record<string, unknown> = {}
-  let follow = false
-  for (const [name, value] of Object.entries(given)) {
-    if (pathNames.includes(name)) continue
-    if (name === 'follow' && followRule(id)) {
-      if (typeof value !== 'boolean') throw badRequest('"follow": expected true or false.')
-      follow = value
-    } else if (queryNames.has(name)) {
-      if (typeof value === 'object') throw badRequest(`"${name}": expected a single value.`)
-      query[name] = String(value)
-    } else if (takesBody) {
-      fields[name] = value
-    } else {
-      throw badRequest(`There is no argument "${name}". Leave it out.`)
+async function responseTo(call: ToolCall, { follow, request, args }: SortedCall): Promise<ApiResponse> {
+  const { operation, api, progress, publications } = call
+  const serverId = String(args.serverId)
+  switch (operation.id) {
+    case 'exec.run':
+      return execute(call, request)
+    case 'deployments.create':
+      return publications.publish(serverId, request, api)
+    case 'deployments.logs':
+      return follow ? publications.followLog(serverId, request, api) : api.fetchJson(request)
+    case 'projects.get':
+    case 'projects.init': {
+      const first = await api.fetchJson(request)
+      return follow && first.status < 400 ? followProject(request, first, api) : first
     }
   }
-  const filled = pathOf(path, given)
-  return { follow, request: { method, path: filled, query, signal, ...(takesBody ? { body: fields } : {}) } }
+  if (!follow) return api.fetchJson(request)
+  return (await followToEnd(operation.id, request, api, progress)) ?? api.fetchJson(request)
+}
+
+/** Runs a command. Responds when it has ended, or after a while with its output so far. */
+async function execute({ api, progress, form, leaves }: ToolCall, request: ApiRequest): Promise<ApiResponse> {
+  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+  const leave = {
+    afterMs: PATIENCE_MS,
+    fits: (result: LeftResult) => isWholeFor({ ...result }, form),
+    onOutput: progress
+      ? (stream: 'stdout' | 'stderr', data: Uint8Array) =>
+          progress.add(decoders[stream].decode(data, { stream: true }))
+      : undefined,
+  }
+  const { status, body } = await api.fetchJson({ ...request, prepare: (made) => leaves.set(made, leave) })
+  if (status >= 400 || !('stdoutBytes' in body)) return { status, body }
+  // `execution` repeats what the other fields say, and so do the counts where everything is there.
+  const { execution: _, stdoutBytes, stderrBytes, ...rest } = body
+  const isAll = body.truncated !== true && body.status !== 'running'
+  return { status, body: isAll ? rest : { ...rest, stdoutBytes, stderrBytes } }
+}
+
+/** Returns a signal that aborts with another one, or after the patience of clients. */
+function impatient(signal: AbortSignal): { signal: AbortSignal } & Disposable {
+  const controller = new AbortController()
+  const abort = (): void => controller.abort()
+  const timer = setTimeout(abort, PATIENCE_MS)
+  signal.addEventListener('abort', abort)
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
+    },
+  }
 }
 
 /**
- * Follows the event stream of an operation until it ends or waits for the caller.
+ * Follows the event stream of an operation until it ends or waits for the caller, or the client may wait no longer.
  *
  * @returns the response if the API refused or the stream failed, else null
  */
@@ -88,62 +110,56 @@ async function followToEnd(
   progress: Progress | null,
 ): Promise<ApiResponse | null> {
   const how = followRule(id)
-  const response = await api.send({ ...request, stream: true })
+  using patience = impatient(request.signal)
+  const { signal } = patience
+  const response = await api.send({ ...request, signal, stream: true })
   if (!isEventStream(response)) return readResponse(response)
-  for await (const event of eventsOf(response, request.signal)) {
-    if (event.event === 'error') return failureOf(event)
-    progress?.add(how?.textOf(event) ?? '')
-    const { state } = how ?? {}
-    if (!state || !how?.mayWait?.(event)) continue
-    const { method, signal, path } = request
-    const { body } = await api.fetchJson({ method, signal, path: state.path(path) })
-    if (state.waits(body)) break
+  try {
+    for await (const event of eventsOf(response, signal)) {
+      if (event.event === 'error') return failureOf(event)
+      progress?.add(how?.textOf(event) ?? '')
+      const { state } = how ?? {}
+      if (!state || !how?.mayWait?.(event)) continue
+      const { method, path } = request
+      const { body } = await api.fetchJson({ method, signal, path: state.path(path) })
+      if (state.waits(body)) break
+    }
+  } catch (error) {
+    if (!signal.aborted || request.signal.aborted) throw error
   }
   return null
 }
 
-type Stream = 'stdout' | 'stderr'
-
-/** Runs a command and reports its output as progress. The response is the same as without progress. */
-async function execWithProgress(
+/** Waits until the bring-up of a project goes no further by itself, or the client may wait no longer. */
+async function followProject(
+  { path, signal: whole }: ApiRequest,
+  first: ApiResponse,
   api: CallersApi,
-  request: ApiRequest,
-  progress: Progress,
 ): Promise<ApiResponse> {
-  const response = await api.send({ ...request, stream: true })
-  if (!isEventStream(response)) return readResponse(response)
-  const kept = { stdout: new KeptOutput(), stderr: new KeptOutput() }
-  for await (const { event, data } of eventsOf(response, request.signal)) {
-    if (event === 'stdout' || event === 'stderr') {
-      const bytes = Buffer.from(data.data, data.encoding === 'base64' ? 'base64' : 'utf8')
-      kept[event satisfies Stream].add(bytes)
-      progress.add(data.encoding === 'base64' ? bytes.toString('utf8') : data.data)
-    } else if (event === 'exit') {
-      const { stdout, stderr } = kept
-      const truncated = data.truncated || stdout.isCut || stderr.isCut
-      return { status: 200, body: { stdout: stdout.text(), stderr: stderr.text(), ...data, truncated } }
-    } else if (event === 'error') {
-      return failureOf({ event, data })
+  if (!projectWaits(first.body)) return first
+  using patience = impatient(whole)
+  const { signal } = patience
+  const project = { method: 'GET', path: path.replace(/\/init$/, ''), signal: whole }
+  const changes = await api.send({ method: 'GET', path: '/changes', stream: true, signal })
+  if (!isEventStream(changes)) return readResponse(changes)
+  const id = String(first.body.id)
+  let latest = first
+  try {
+    for await (const { event, data } of eventsOf(changes, signal)) {
+      if (event === 'error') return failureOf({ event, data })
+      // What changed before the stream began, or while it was behind, is looked up.
+      const isLost = data.type === 'ready' || data.type === 'gap'
+      if (!isLost && !(data.type === 'project' && data.id === id)) continue
+      latest = await api.fetchJson(project)
+      if (latest.status >= 400 || !projectWaits(latest.body)) break
     }
+  } catch (error) {
+    if (!signal.aborted || whole.aborted) throw error
   }
-  throw new Error('The stream of a command broke off.')
-}
-
-/** The stored bytes of one stream, up to the limit of a response. */
-class KeptOutput {
-  readonly #chunks: Uint8Array[] = []
-  #size = 0
-  isCut = false
-
-  add(bytes: Uint8Array): void {
-    const room = OUTPUT_LIMIT - this.#size
-    if (bytes.length > room) this.isCut = true
-    const fitting = bytes.subarray(0, room)
-    this.#size += fitting.length
-    if (fitting.length > 0) this.#chunks.push(fitting)
-  }
-
-  text(): string {
-    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat(this.#chunks))
+  if (latest.status >= 400) return latest
+  const { init_run_id: run } = first.body
+  return {
+    status: latest.status,
+    body: { ...(run === undefined ? {} : { init_run_id: run }), ...latest.body },
   }
 }

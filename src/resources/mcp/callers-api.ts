@@ -19,6 +19,8 @@ export interface ApiRequest {
   stream?: boolean
   /** Cancels the request and everything that it started. */
   signal: AbortSignal
+  /** Receives the request before it is sent. */
+  prepare?: (request: Request) => void
 }
 
 /** A response of the API, with its JSON body. */
@@ -44,9 +46,15 @@ export class CallersApi {
   readonly #vouch: Vouch
   readonly #origin: string
   readonly #headers: Readonly<Record<string, string>>
+  /** The caller's account. */
+  readonly accountId: string
 
-  /** @param request the MCP request, whose Host header has been checked */
-  constructor(handle: Handle, request: Request, vouch: Vouch) {
+  /**
+   * @param request the MCP request, whose Host header has been checked
+   * @param accountId the account of its caller
+   */
+  constructor(handle: Handle, request: Request, vouch: Vouch, accountId: string) {
+    this.accountId = accountId
     this.#handle = handle
     this.#vouch = vouch
     this.#origin = new URL(request.url).origin
@@ -58,17 +66,20 @@ export class CallersApi {
     )
   }
 
-  /** Reports whether the API stores the response under an idempotency key, to repeat it for the same request. */
-  get isRepeatable(): boolean {
-    return this.#headers['idempotency-key'] !== undefined
-  }
-
   /**
    * Sends a request. Resolves when its response begins.
    *
    * @throws ConnectionCut if an injected fault cuts the connection
    */
-  async send({ method, path, query = {}, body, stream = false, signal }: ApiRequest): Promise<Response> {
+  async send({
+    method,
+    path,
+    query = {},
+    body,
+    stream = false,
+    signal,
+    prepare,
+  }: ApiRequest): Promise<Response> {
     const asked = new URLSearchParams(query).toString()
     const headers: Record<string, string> = {
       ...this.#headers,
@@ -78,6 +89,7 @@ export class CallersApi {
     const init = { method, headers, signal, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
     const request = new Request(`${this.#origin}${path}${asked && `?${asked}`}`, init)
     this.#vouch(request)
+    prepare?.(request)
     const response = await this.#handle(request)
     if (response instanceof CutConnection) throw new ConnectionCut('A fault cut the connection.')
     return response

@@ -7,15 +7,21 @@ import { decodeText, LossyJson, parseExactJson } from '../../http/json.ts'
 import { ACCEPTED_CODING, checkRequest } from '../../http/request-checks.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Leaves } from '../exec/leave.ts'
+import { PATIENCE_MS as CALL_PATIENCE_MS } from './call.ts'
 import { CallersApi, type Handle } from './callers-api.ts'
 import { isEventStream } from './events.ts'
+import { paramsFault } from './params.ts'
+import { Publications } from './publications.ts'
 import { serverFor } from './server.ts'
 import { McpSessions } from './sessions.ts'
 import type { OperationTool } from './tool.ts'
+import { viewOf } from './tool-list.ts'
 
 const SESSION = 'mcp-session-id'
 const PARSE_ERROR = -32700
 const INVALID_REQUEST = -32600
+const INVALID_PARAMS = -32602
 const SESSION_NOT_FOUND = -32001
 
 /** Dependencies of the endpoint. */
@@ -25,16 +31,22 @@ interface McpEndpointOptions {
   handle: Handle
   callers: Callers
   logger: Logger
+  leaves: Leaves
+  /** Most characters of a tool's result. */
+  outputLimit: number
 }
 
 /** Serves MCP over streamable HTTP, in protocol version 2026-07-28 and those of 2025. */
 export class McpEndpoint {
   readonly #callers: Callers
   readonly #sessions = new McpSessions()
+  readonly #publications = new Publications(CALL_PATIENCE_MS)
+  /** The messages of requests as they came: the SDK's own copies lack fields such as `__proto__`. */
+  readonly #messages = new WeakMap<Request, readonly unknown[]>()
   readonly #plain: McpHttpHandler
   readonly #streaming: McpHttpHandler
 
-  constructor({ version, tools, handle, callers, logger }: McpEndpointOptions) {
+  constructor({ version, tools, handle, callers, logger, leaves, outputLimit }: McpEndpointOptions) {
     this.#callers = callers
     const sessions = this.#sessions
     const make = (responseMode: 'auto' | 'sse'): McpHttpHandler =>
@@ -43,12 +55,24 @@ export class McpEndpoint {
           if (request === undefined) throw new Error('MCP is served only over HTTP.')
           const session = era === 'legacy' ? request.headers.get(SESSION) : null
           // A token that expires during its call serves it to the end. A revoked token does not.
-          const api = new CallersApi(handle, request, (part) => callers.vouch(part, request))
+          const caller = this.#callerOf(request)
+          const api = new CallersApi(
+            handle,
+            request,
+            (part) => callers.vouch(part, request),
+            caller.accountId,
+          )
+          const view = viewOf(request.url)
           return serverFor({
             version,
             tools,
-            caller: this.#callerOf(request),
+            view,
+            caller,
             api,
+            publications: this.#publications,
+            leaves,
+            form: { limit: outputLimit, hasSchemas: view.hasSchemas },
+            argumentsOf: (id) => argumentsIn(this.#messages.get(request) ?? [], id),
             session,
             sessions,
             logger,
@@ -84,6 +108,7 @@ export class McpEndpoint {
   async response(request: Request): Promise<Response> {
     const refusal = refusalOf(request)
     if (refusal !== null) return refusal
+    viewOf(request.url)
     const session = request.headers.get(SESSION)
     const mcpSession =
       session === null ? null : { credentialId: this.#callerOf(request).credentialId, session }
@@ -114,6 +139,10 @@ export class McpEndpoint {
     if (mcpSession) {
       for (const id of messages.flatMap(cancelledRequest)) this.#sessions.cancel(mcpSession, id)
     }
+    // In a batch the fault of one message leaves the others alone.
+    const fault = messages.length === 1 ? paramsFault(message) : null
+    if (fault !== null) return errorResponse(200, INVALID_PARAMS, fault, fieldsOf(message).id)
+    this.#messages.set(request, messages)
     const handler = messages.some((one) => methodOf(one) === 'tools/call') ? this.#streaming : this.#plain
     const response = await shortenStream(await handler.fetch(request, { parsedBody: message }))
     const begins = messages.some((one) => methodOf(one) === 'initialize')
@@ -144,8 +173,14 @@ function cancelledRequest(message: unknown): unknown[] {
   return [fieldsOf(fieldsOf(message).params).requestId]
 }
 
-const errorResponse = (status: number, code: number, message: string): Response =>
-  Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status })
+const errorResponse = (status: number, code: number, message: string, id: unknown = null): Response =>
+  Response.json({ jsonrpc: '2.0', error: { code, message }, id }, { status })
+
+/** Returns the arguments of the call with this id as they came. */
+function argumentsIn(messages: readonly unknown[], id: unknown): Record<string, unknown> {
+  const call = messages.find((one) => fieldsOf(one).id === id && methodOf(one) === 'tools/call')
+  return fieldsOf(fieldsOf(fieldsOf(call).params).arguments)
+}
 
 /**
  * Milliseconds after which a response starts even if it has no data yet, so its client sees that the call is running.

@@ -17,10 +17,19 @@ interface FollowRule {
 /** The schema of the `follow` argument. */
 export const FOLLOW_SCHEMA: Schema = {
   type: 'boolean',
-  description: 'Wait until it is over, then answer. Without it the answer is what there is now.',
 }
 
-/** Keyed by operation id. A project's log never ends, so it cannot be followed. */
+/** Phases in which a bring-up goes no further by itself. */
+const LAST_PHASES: ReadonlySet<unknown> = new Set(['ready', 'failed', 'awaiting_secrets', null, undefined])
+
+/** Reports whether a project's bring-up is under way. */
+export const projectWaits = (project: Readonly<Record<string, unknown>>): boolean =>
+  !LAST_PHASES.has(project.init_phase)
+
+/**
+ * Keyed by operation id. A project's log never ends, so it cannot be followed. The bring-up of a project and a
+ * publication are followed by other means than their own event stream.
+ */
 const FOLLOW_RULES: Readonly<Record<string, FollowRule>> = {
   'tasks.events': {
     textOf: ({ event, data }) => taskText(event, data),
@@ -30,6 +39,9 @@ const FOLLOW_RULES: Readonly<Record<string, FollowRule>> = {
       waits: (response) => (response as { task?: { status?: unknown } }).task?.status === 'awaiting_input',
     },
   },
+  'deployments.logs': { textOf: () => '' },
+  'projects.get': { textOf: () => '' },
+  'projects.init': { textOf: () => '' },
   'builds.logs': {
     textOf: ({ event, data }) => (event === 'line' ? `${data.source}: ${data.text}\n` : ''),
   },

@@ -7,6 +7,7 @@ import type { HostOptions } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
+import type { Leaves } from '../exec/leave.ts'
 import { API_DOCUMENT } from '../openapi.ts'
 import type { Handle } from './callers-api.ts'
 import { toolsOf } from './tool.ts'
@@ -19,6 +20,10 @@ interface McpOptions {
   callers: Callers
   /** Loads the whole API, whose operations become tools. */
   whole: () => Promise<AnyElysia>
+  /** Receives how requests to run commands respond. */
+  leaves: Leaves
+  /** Most characters of a tool's result. */
+  outputLimit: number
   /** Handles the request of each call. */
   handle: Handle
 }

@@ -7,14 +7,18 @@ import {
 import { BerthError } from '../../errors.ts'
 import { type Caller, isScoped } from '../../http/caller.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { Leaves } from '../exec/leave.ts'
 import { callTool } from './call.ts'
 import { type CallersApi, ConnectionCut } from './callers-api.ts'
 import { complete } from './completion.ts'
 import { Progress } from './progress.ts'
 import { fillPrompt, LISTED_PROMPTS } from './prompts.ts'
+import type { Publications } from './publications.ts'
 import { listResources, RESOURCE_TEMPLATES, readResource } from './resources.ts'
+import type { ResultForm } from './result.ts'
 import type { McpSessions } from './sessions.ts'
 import type { OperationTool } from './tool.ts'
+import { listed, type ToolView } from './tool-list.ts'
 
 const INVALID_PARAMS = -32602
 const INTERNAL_ERROR = -32603
@@ -26,8 +30,15 @@ const HOUR = 3_600_000
 interface McpServerOptions {
   readonly version: string
   readonly tools: readonly OperationTool[]
+  /** Which tools are listed, and how. */
+  readonly view: ToolView
   readonly caller: Caller
   readonly api: CallersApi
+  readonly publications: Publications
+  readonly leaves: Leaves
+  readonly form: ResultForm
+  /** Returns the arguments of the call with this id, as they came. */
+  readonly argumentsOf: (id: string | number) => Readonly<Record<string, unknown>>
   /** The session of a client of 2025; null for other clients. */
   readonly session: string | null
   readonly sessions: McpSessions
@@ -54,7 +65,7 @@ export function serverFor(parts: McpServerOptions): Server {
     },
   )
   const callable = isScoped(caller) ? tools.filter((one) => !one.accountLevel) : tools
-  server.setRequestHandler('tools/list', () => ({ tools: callable.map(({ tool }) => tool) }))
+  server.setRequestHandler('tools/list', () => ({ tools: listed(callable, parts.view) }))
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }): Promise<CallToolResult> => {
     const operation = tools.find(({ tool }) => tool.name === params.name)
     if (!operation) throw new ProtocolError(INVALID_PARAMS, `There is no tool "${params.name}".`)
@@ -72,7 +83,9 @@ export function serverFor(parts: McpServerOptions): Server {
               params: { progressToken: token, progress: done, message },
             }),
           )
-    const call = { operation, args: params.arguments ?? {}, api, signal: mcpReq.signal, progress }
+    const { publications, leaves, form } = parts
+    const args = parts.argumentsOf(mcpReq.id)
+    const call = { operation, args, api, signal: mcpReq.signal, progress, publications, leaves, form }
     return await toProtocolErrors(callTool(call), `tool ${params.name}`, mcpReq.signal)
   })
   server.setRequestHandler('resources/list', async (_, { mcpReq }) => ({
@@ -136,4 +149,5 @@ export function serverFor(parts: McpServerOptions): Server {
 const INSTRUCTIONS = `berth provisions servers: workspaces in which commands, agents and apps run on this machine.
 Find a server with servers_list or make one with servers_create; nearly all tools take its id as serverId.
 Use exec_run for commands and files_read and files_write for files. To put an app behind a URL use deployments_create for a workspace, or a project (projects_create) for code from a template or a git repository. tasks_create gives a goal to an agent, builds_create has a new app made; both go on in the background: follow them with tasks_events and builds_logs and "follow": true.
+No call takes longer than 45 s: what does goes on, and the response says how to follow it. A long result is cut in the middle, and ends with the tool and the arguments that read the rest.
 A tool that fails answers with {"error", "message", "status"}; the message names the cause and the remedy. not_found also means that the credential does not reach it. Ask the person before anything is deleted.`

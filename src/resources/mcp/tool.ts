@@ -2,7 +2,7 @@ import type { Tool, ToolAnnotations } from '@modelcontextprotocol/server'
 import type { OpenApiDocument, OperationObject, Parameter, Schema } from '../../contract/openapi/model.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import { FOLLOW_SCHEMA, isFollowable } from './follow.ts'
-import { noteFor } from './notes.ts'
+import { argumentNote, noteFor } from './notes.ts'
 
 /** An operation of the API as a tool: its description for hosts, and how a call becomes a request. */
 export interface OperationTool {
@@ -53,6 +53,7 @@ function toolOf(
   const inPath = parameters.filter((one) => one.in === 'path')
   const inQuery = parameters.filter((one) => one.in === 'query')
   const { requestBody } = described
+  const early = RESPONDS_EARLY[id]
   const shape = requestBody?.content['application/json']?.schema
   const body = shape ? inlineReferences(shape, shapes) : null
   return {
@@ -66,9 +67,9 @@ function toolOf(
     tool: {
       name: toolName(id),
       title: described.summary,
-      description: `${described.summary}. ${noteFor(id) ?? described.description ?? ''}`.trimEnd(),
+      description: noteFor(id) ?? described.description ?? described.summary,
       inputSchema: inputOf(id, [...inPath, ...inQuery], body, requestBody?.required ?? false),
-      outputSchema: outputOf(described, shapes),
+      outputSchema: early ? openOutput(described, shapes, early) : outputOf(described, shapes),
       annotations: annotationsOf(id, method),
     },
   }
@@ -86,8 +87,9 @@ function inputOf(
     if (Object.hasOwn(properties, name)) throw new Error(`${id} has two arguments "${name}".`)
     properties[name] = schema
   }
-  for (const { name, schema, description } of parameters) {
-    add(name, description ? { ...schema, description } : schema)
+  for (const { name, schema, description, in: place } of parameters) {
+    // The name of an id says what it is the id of.
+    add(name, description && place !== 'path' ? { ...schema, description } : schema)
   }
   for (const [name, schema] of Object.entries((body?.properties ?? {}) as Record<string, Schema>)) {
     add(name, schema)
@@ -99,12 +101,54 @@ function inputOf(
   ]
   // A body schema without `additionalProperties` takes further fields.
   const closed = body === null || body.additionalProperties === false
+  const isForPrograms = FOR_PROGRAMS.has(id)
   return {
     type: 'object',
-    properties,
+    properties: Object.fromEntries(
+      Object.entries(properties).map(([name, schema]) => [name, argumentOf(name, schema, isForPrograms)]),
+    ),
     ...(required.length > 0 ? { required } : {}),
     ...(closed ? { additionalProperties: false } : {}),
   } as Tool['inputSchema']
+}
+
+/** Operations for programs that keep copies of files. No model calls them, so nothing is described to it. */
+const FOR_PROGRAMS: ReadonlySet<string> = new Set(['deployments.push', 'projects.push'])
+
+/** Bounds from which on a model does not meet them. The API checks all. */
+const WIDE = 1_000
+const UPPER_BOUNDS: ReadonlySet<string> = new Set(['maximum', 'maxLength', 'maxItems'])
+const LOWER_BOUNDS: ReadonlySet<string> = new Set(['minimum', 'minLength', 'minItems'])
+
+/** Characters from which on the description of a field of an argument is left out. */
+const BRIEF = 90
+
+/** Keywords that descriptions say in words, or that a model cannot use. */
+const UNTOLD: ReadonlySet<string> = new Set(['pattern', 'propertyNames', 'title', 'writeOnly'])
+
+/** Describes an argument. One of the texts `true` and `false` in a query is a boolean. */
+function argumentOf(name: string, schema: Schema, isBare: boolean): Schema {
+  if (isBare) return { type: schema.type }
+  const { enum: choices, ...rest } = lean(schema) as Schema
+  const isFlag = Array.isArray(choices) && choices.join() === 'true,false'
+  const note = argumentNote(name)
+  const type = isFlag ? { type: 'boolean' } : choices === undefined ? {} : { enum: choices }
+  return { ...rest, ...type, ...(note === undefined ? {} : { description: note }) }
+}
+
+/** Returns a schema of an argument without what tells a model nothing: lists of tools are part of every conversation. */
+function lean(schema: unknown, isNested = false): unknown {
+  if (Array.isArray(schema)) return schema.map((one) => lean(one, isNested))
+  if (typeof schema !== 'object' || schema === null) return schema
+  const kept = Object.entries(schema).filter(([keyword, value]) => {
+    // The field of an object may have the name of a keyword.
+    if (typeof value === 'object' && keyword !== 'propertyNames') return true
+    if (UNTOLD.has(keyword)) return false
+    if (keyword === 'description') return !isNested || String(value).length < BRIEF
+    if (LOWER_BOUNDS.has(keyword)) return Number(value) > 1
+    return !UPPER_BOUNDS.has(keyword) || Number(value) < WIDE
+  })
+  return Object.fromEntries(kept.map(([keyword, value]) => [keyword, lean(value, true)]))
 }
 
 /** Describes the body of a success. Clients of 2025 expect an object at its root. */
@@ -121,6 +165,39 @@ function outputOf(
   const [only] = successes
   const shape = successes.length === 1 && only ? only : { anyOf: successes }
   return { type: 'object', ...shape } as Tool['outputSchema']
+}
+
+/** Operations whose tools may respond before the operation does: the fields that each form of their results has. */
+const RESPONDS_EARLY: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  'exec.run': [['stdout', 'stderr', 'timedOut', 'truncated'], ['execution']],
+  'deployments.create': [['status']],
+}
+
+/** Describes the fields of all successes. @param alternatives the fields that one of several forms has */
+function openOutput(
+  described: OperationObject,
+  shapes: Readonly<Record<string, Schema>>,
+  alternatives: readonly (readonly string[])[],
+): Tool['outputSchema'] {
+  const { anyOf = [], properties } = outputOf(described, shapes) as Record<string, unknown> & {
+    anyOf?: Schema[]
+  }
+  const all = [{ properties }, ...anyOf].map((shape) => (shape.properties ?? {}) as Record<string, Schema>)
+  return {
+    type: 'object',
+    properties: { ...Object.assign({}, ...all), ...EARLY_FIELDS },
+    anyOf: alternatives.map((required) => ({
+      properties: Object.fromEntries(required.map((name) => [name, {}])),
+      required: [...required],
+    })),
+  } as Tool['outputSchema']
+}
+
+/** Fields of a result whose operation goes on. */
+const EARLY_FIELDS: Readonly<Record<string, Schema>> = {
+  status: { type: 'string', description: '`running` or `starting` while it goes on.' },
+  executionId: { type: 'string', description: 'Of the execution that the command goes on as.' },
+  phase: { type: 'string', description: 'What a publication has come to.' },
 }
 
 const REFERENCE = '#/components/schemas/'
@@ -186,19 +263,22 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
 }
 
 /**
- * Returns the hints that a host may show before a call. GET changes nothing. PUT, PATCH and DELETE replace or remove,
- * and repeating them has no further effect (RFC 9110, 9.2). POST adds. Only the listed exceptions reach beyond berth.
+ * Returns the hints that a host may show before a call, without those that are false where they are left out. GET changes
+ * nothing. PUT, PATCH and DELETE replace or remove, and repeating them has no further effect (RFC 9110, 9.2). POST adds.
+ * Only the listed exceptions reach beyond berth.
  */
 function annotationsOf(operationId: string, method: string): ToolAnnotations {
-  if (method === 'GET') {
-    return { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
-  }
   const adds = method === 'POST'
-  return {
-    readOnlyHint: false,
+  const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint }: ToolAnnotations = {
+    readOnlyHint: method === 'GET',
     destructiveHint: !adds,
     idempotentHint: !adds,
     openWorldHint: false,
     ...EXCEPTIONS[operationId],
   }
+  return {
+    // Of a tool that only reads, the other hints mean little.
+    ...(readOnlyHint ? { readOnlyHint } : { destructiveHint, openWorldHint }),
+    ...(idempotentHint ? { idempotentHint } : {}),
+  } as ToolAnnotations
 }

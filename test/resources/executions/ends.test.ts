@@ -110,7 +110,10 @@ test('those that ran when berth was killed are ended at its next start, with the
       (await call(info, 'POST', `/servers/${server}/exec`, { command, detach: true })).body.execution.id
     const id = await start('seq 1 300000; echo err >&2; sleep 300')
     const path = `/servers/${server}/executions/${id}`
-    await until(async () => (await call(info, 'GET', path)).body.execution.stderrBytes === 4, 'its output')
+    await until(async () => {
+      const { execution } = (await call(info, 'GET', path)).body
+      return execution.stderrBytes === 4 && execution.stdoutBytes === 1_988_895
+    }, 'its output')
     const { output, dropped } = (await call(info, 'GET', `${path}/output?limit=2000`)).body
     before.child.kill('SIGKILL')
     await before.child.exited

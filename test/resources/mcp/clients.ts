@@ -51,7 +51,8 @@ export async function connect(
   key: string = berth.info.api_key,
 ): Promise<McpClient> {
   const info = { name: 'berth-test', version: '1.0.0' }
-  const url = new URL(berth.info.mcp_url)
+  // The client then checks every result by the shape that its tool declares.
+  const url = new URL(`${berth.info.mcp_url}?schemas=full`)
   const options = { requestInit: { headers: { authorization: `Bearer ${key}` } } }
   if (kind === 'v1') {
     const client = new ClientV1(info)
