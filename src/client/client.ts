@@ -132,7 +132,7 @@ interface Streams {
 interface ExecEvents {
   stdout: OutputChunk
   stderr: OutputChunk
-  exit: Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
+  exit: Omit<ResponseOf<'exec.stream'>, 'stdout' | 'stderr'>
   error: { readonly error: string; readonly message: string }
 }
 

@@ -17,7 +17,7 @@ const MOST_RUNNING = 3
 const GATHER_MS = 50
 
 /** How a command ended. */
-type CommandEnd = Omit<ResponseOf<'exec.run'>, 'stdout' | 'stderr'>
+type CommandEnd = Omit<ResponseOf<'exec.stream'>, 'stdout' | 'stderr'>
 
 /** A part of what a command printed. */
 interface Printed {
