@@ -108,7 +108,6 @@ export class McpEndpoint {
   async response(request: Request): Promise<Response> {
     const refusal = refusalOf(request)
     if (refusal !== null) return refusal
-    viewOf(request.url)
     const session = request.headers.get(SESSION)
     const mcpSession =
       session === null ? null : { credentialId: this.#callerOf(request).credentialId, session }
@@ -155,6 +154,7 @@ export class McpEndpoint {
 function refusalOf(request: Request): Response | null {
   try {
     checkRequest(request)
+    viewOf(request.url)
     return null
   } catch (error) {
     if (!(error instanceof BerthError)) throw error

@@ -191,7 +191,7 @@ describe('the list of tools', () => {
   })
 
   test.each(['?tools=some', '?schemas=1', '?tools=core&tools=all'])('%s is refused', async (query) => {
-    expect(await send('tools/list', {}, query)).toMatchObject({ error: 'bad_request' })
+    expect(await send('tools/list', {}, query)).toMatchObject({ error: { code: -32_600 } })
   })
 })
 
