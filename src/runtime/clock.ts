@@ -124,8 +124,9 @@ export class SteerableClock implements Clock {
     this.#startsFrozen = frozenAt !== null
     this.#frozen = this.#startsFrozen
     this.#pausedAt = 0
-    this.#offset = this.#startsAt ?? machine.calendar()
+    this.#offset = 0
     if (!this.#frozen) this.#resume()
+    this.#offset = this.#initialOffset()
   }
 
   now(): number {
@@ -196,10 +197,8 @@ export class SteerableClock implements Clock {
       this.#frozen = state?.frozen ?? this.#startsFrozen
       if (this.#frozen) this.#pause()
       else this.#resume()
-      const machine = this.#machine.calendar()
-      const started = this.#startsAt ?? machine
-      const calendar = state === undefined ? started : state.frozen ? state.now : machine + state.offset
-      this.#offset = calendar - this.elapsed()
+      if (state === undefined) this.#offset = this.#initialOffset()
+      else this.#offset = state.frozen ? state.now - this.elapsed() : this.#machineOffset + state.offset
     })
   }
 
@@ -243,10 +242,9 @@ export class SteerableClock implements Clock {
   reset(): Promise<void> {
     return this.#inTurn(() => {
       this.#frozen = this.#startsFrozen
-      const calendar = this.#startsAt ?? this.#machine.calendar()
       if (this.#frozen) this.#pause()
       else this.#resume()
-      const by = calendar - this.elapsed() - this.#offset
+      const by = this.#initialOffset() - this.#offset
       if (by !== 0) return this.#correct(by)
     })
   }
@@ -260,6 +258,12 @@ export class SteerableClock implements Clock {
 
   #exactElapsed(): number {
     return this.#pausedAt ?? this.#machine.monotonic() - this.#origin
+  }
+
+  /** Returns calendar minus elapsed time for the configured time, or for the machine's, which it then is exactly. */
+  #initialOffset(): number {
+    if (this.#startsAt !== null) return this.#startsAt - this.elapsed()
+    return this.#pausedAt === null ? this.#machineOffset : this.#machine.calendar() - this.elapsed()
   }
 
   #pause(): void {
@@ -301,6 +305,7 @@ export class SteerableClock implements Clock {
 
   async #advanceBy(ms: number): Promise<void> {
     this.#applyDrift()
+    const isFollowing = !this.#frozen
     this.#pause()
     const end = this.elapsed() + ms
     const failures: unknown[] = []
@@ -315,7 +320,15 @@ export class SteerableClock implements Clock {
       }
     }
     this.#pausedAt = end
-    if (!this.#frozen) this.#resume()
+    if (isFollowing) {
+      // Ahead of the machine by exactly that much more, however long the timers took.
+      this.#origin -= ms
+      this.#machineOffset -= ms
+      // The timers saw a whole millisecond that may have just begun, and time never goes back.
+      while (this.#machine.monotonic() - this.#origin < end) await Bun.sleep(1)
+      this.#pausedAt = null
+      this.#armNext()
+    }
     if (failures.length > 0) throw failures[0]
   }
 

@@ -192,6 +192,28 @@ describe('a clock that follows the machine', () => {
     expect(runs).toBe(2)
   })
 
+  test('is ahead of the machine by exactly what it was moved, however often and long', async () => {
+    for (let round = 0; round < 40; round += 1) {
+      const clock = new SteerableClock()
+      expect(clock.offset).toBe(0)
+      clock.after(1_000, () => Bun.sleep(round % 5))
+      await Bun.sleep(round % 3)
+      const before = clock.elapsed()
+      await clock.advance(3_600_000)
+      expect(clock.offset).toBe(3_600_000)
+      expect(clock.elapsed()).toBeGreaterThanOrEqual(before + 3_600_000)
+      await clock.advance(1)
+      expect(clock.offset).toBe(3_600_001)
+      const { state } = clock
+      await clock.reset()
+      expect(clock.offset).toBe(0)
+      await clock.begin(state)
+      expect(clock.offset).toBe(3_600_001)
+      await clock.begin()
+      expect(clock.offset).toBe(0)
+    }
+  })
+
   test('keeps no process alive', () => {
     const script = `import { SteerableClock } from '${import.meta.dir}/../../src/runtime/clock.ts'
       new SteerableClock().after(60_000, () => {})`
