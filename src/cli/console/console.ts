@@ -47,7 +47,8 @@ export function openConsole(instance: ConsoleInstance, context: ProcessContext, 
   let isAsking = false
 
   const reset = async (): Promise<void> => {
-    await say(resetText(await resetState(client, true)).trimEnd())
+    const result = await resetState(client, true)
+    await say(resetText({ ...result, took_ms: Math.round(result.took_ms) }).trimEnd())
   }
   const open = async (): Promise<void> => {
     const { url } = await client.call('control.signInLinks.create', { body: {} })
