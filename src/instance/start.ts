@@ -223,6 +223,7 @@ async function start(
   const baseUrl = mainPort.url ?? ''
   const isolation = selected.driver.name
   dataDirectory.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation })
+  if (!data.isEphemeral) dataDirectory.writePort(Number(new URL(baseUrl).port))
   const opening = openInstance(instance, fixtures !== null)
   // Fixtures are complete before the ready line.
   if (fixtures) await orStopRequested(opening, dependencies.stopRequested)

@@ -59,6 +59,8 @@ export interface DataDirectory {
   readVersion(): string | null
   /** Records the version of the berth that writes here. */
   writeVersion(version: string): void
+  /** Records the port of this start, for a later one. */
+  writePort(port: number): void
   /** Returns the text of `master.key`, or null if there is no such file. */
   readMasterKey(): string | null
   writeMasterKey(text: string): void
@@ -104,6 +106,9 @@ export function takeDataDirectory(path: string): DataDirectory {
     },
     readVersion: () => ifPresent(() => readFileSync(versionFile, 'utf8').trim()) ?? null,
     writeVersion: (version) => writePrivate(versionFile, `${version}\n`),
+    writePort(port) {
+      if (readLastPort(path) !== port) writePrivate(join(path, PORT_FILE), `${port}\n`)
+    },
     readMasterKey: () => (existsSync(masterKeyFile) ? readFileSync(masterKeyFile, 'utf8') : null),
     writeMasterKey: (text) => writePrivate(masterKeyFile, text),
     release() {
@@ -125,6 +130,16 @@ export async function untilGivenBack(path: string): Promise<void> {
     if (instance?.ending !== true || !isProcessAlive(instance) || !isInUse(path)) return
     await Bun.sleep(ENDING_POLL_MS)
   }
+}
+
+/** The name of the file with the port of the last start. */
+const PORT_FILE = 'port'
+
+/** Returns the port of the last start on this directory, or null if none is recorded. */
+export function readLastPort(path: string): number | null {
+  const text = ifPresent(() => readFileSync(join(path, PORT_FILE), 'utf8').trim()) ?? ''
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  return port > 0 && port < 65_536 ? port : null
 }
 
 /** Returns the entry of an instance in this directory, or null. The instance may have ended since. */

@@ -18,6 +18,8 @@ const BESIDE_STATE: readonly RegExp[] = [
   /^master\.key/,
   // The version of the berth that wrote here last.
   /^version/,
+  // The port of the last start.
+  /^port/,
   // The log of an instance in the background.
   /^berth\.log/,
   // What sandboxes can see, recreated at each start.

@@ -133,12 +133,25 @@ test('where the usual port is taken, --detach takes a free one and says which, u
   using _taken = Bun.listen({ hostname: host, port: 4747, socket: { data() {} } })
   const { BERTH_PORT: _, ...rest } = one.env
   const env = { ...rest, BERTH_HOST: host }
+  const portOf = ({ stderr }: Outcome): string | undefined =>
+    /runs at http:\/\/127\.[\d.]+:(\d+), until "berth down"\./.exec(stderr)?.[1]
   const up = await run(['up', '--detach'], { cwd: one.cwd, env })
-  const [, port] = /runs at http:\/\/127\.[\d.]+:(\d+), until "berth down"\./.exec(up.stderr) ?? []
+  const port = portOf(up)
   expect(up).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('site is up: http://') })
   expect(Number(port)).toBeGreaterThan(0)
   expect(port).not.toBe('4747')
-  expect((await run(['down'], { cwd: one.cwd, env })).stdout).toContain('The instance is stopped.')
+  const down = async () =>
+    expect((await run(['down'], { cwd: one.cwd, env })).stdout).toContain('The instance is stopped.')
+  await down()
+  // Its addresses stay while the usual port is taken, unless that of its last start is taken too.
+  expect(portOf(await run(['up', '--detach'], { cwd: one.cwd, env }))).toBe(port)
+  await down()
+  {
+    using _last = Bun.listen({ hostname: host, port: Number(port), socket: { data() {} } })
+    const elsewhere = portOf(await run(['up', '--detach'], { cwd: one.cwd, env }))
+    expect([port, '4747', undefined]).not.toContain(elsewhere)
+    await down()
+  }
   const chosen = await run(['up', '--detach'], { cwd: one.cwd, env: { ...env, BERTH_PORT: '4747' } })
   expect(chosen.exitCode).toBe(1)
   expect(chosen.stderr).toMatch(/Port 4747 .*Choose another with BERTH_PORT or in berth\.config\.json\.\n$/)

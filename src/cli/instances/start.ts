@@ -5,6 +5,7 @@ import { PortTaken } from '../../http/listener.ts'
 import { type Berth, startBerth } from '../../instance/start.ts'
 import { createLogger } from '../../runtime/logger.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
+import { readLastPort } from '../../storage/data-directory.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { versionInfo } from '../version.ts'
 import type { StartedBy } from './registry.ts'
@@ -49,8 +50,8 @@ export async function startInstance(
 const DEFAULT_PORT = 4747
 
 /**
- * Starts a berth as `berth up` does: on a free port where the usual one is taken and the environment and the
- * configuration file choose none.
+ * Starts a berth as `berth up` does, where the environment and the configuration file choose no port: on the usual one, or
+ * if that is taken on the one of the last start, so that addresses stay, or if that is taken too on any free one.
  *
  * @param flags options by name, without `port`
  * @throws UsageError, StartupError if it cannot start
@@ -70,7 +71,14 @@ export async function startAtFreePort(
     // "berth up" has no --port.
     const choice = 'Choose another with BERTH_PORT or in berth.config.json.'
     if (isChosen) throw new PortTaken(error.host, error.port, error.by, error.remedy, choice)
-    return startInstance(loadConfig({ flags: { ...flags, port: '0' }, env, cwd }), context, listeners)
+    const onPort = (port: number): Promise<Berth> =>
+      startInstance(loadConfig({ flags: { ...flags, port: String(port) }, env, cwd }), context, listeners)
+    const last = readLastPort(config.dataDir)
+    if (last === null || last === DEFAULT_PORT) return onPort(0)
+    return onPort(last).catch((error) => {
+      if (error instanceof PortTaken) return onPort(0)
+      throw error
+    })
   }
 }
 

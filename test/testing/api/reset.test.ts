@@ -21,6 +21,8 @@ const BESIDE = [
   'lock-shm',
   'master.key',
   'packages',
+  'port',
+  'running',
   'sandbox',
   'sessions.db',
   'snapshots',
