@@ -1,9 +1,9 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Change, Changes } from '../api/changes.ts'
-import type { Build, Project, Server, Task, Terminal } from './store.ts'
+import type { Build, Execution, Project, Server, Task, Terminal } from './store.ts'
 
 /** The types of objects whose states are followed. */
-export const FOLLOWED = ['server', 'project', 'task', 'build', 'terminal', 'deployment'] as const
+export const FOLLOWED = ['server', 'project', 'task', 'build', 'execution', 'terminal', 'deployment'] as const
 
 /** The type of an object whose states are followed. */
 export type FollowedType = (typeof FOLLOWED)[number]
@@ -27,7 +27,7 @@ export interface Step {
 /** Most steps that are kept; the oldest are dropped. */
 const MOST = 2_000
 
-/** Notes each state that servers, projects, tasks, builds, terminals and deployments come into. */
+/** Notes each state that servers, projects, tasks, builds, executions, terminals and deployments come into. */
 export class Steps {
   readonly #list = signal<readonly Step[]>([])
   readonly #states = new Map<string, string>()
@@ -81,6 +81,10 @@ export function stateOf(type: FollowedType, value: unknown): string {
     case 'terminal': {
       const { exit_code: code } = value as Terminal
       return code === null ? 'running' : `exited with ${code}`
+    }
+    case 'execution': {
+      const { status, exitCode } = value as Execution
+      return status === 'exited' ? `exited with ${exitCode}` : status
     }
     case 'deployment':
       return (value as { live: boolean }).live ? 'live' : 'sleeping'

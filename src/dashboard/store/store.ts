@@ -14,6 +14,8 @@ export type Task = ResponseOf<'tasks.listAll'>['tasks'][number]
 export type Build = ResponseOf<'builds.listAll'>['builds'][number]
 /** What a server publishes, as the API shows it. */
 export type Deployment = ResponseOf<'deployments.list'>['deployments'][number]
+/** A command that runs on, as the API shows it. */
+export type Execution = ResponseOf<'executions.list'>['executions'][number]
 /** A terminal, as the API shows it. */
 export type Terminal = ResponseOf<'terminals.list'>['terminals'][number]
 /** An API key, as the API shows it. */

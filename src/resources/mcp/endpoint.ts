@@ -138,12 +138,16 @@ export class McpEndpoint {
     if (mcpSession) {
       for (const id of messages.flatMap(cancelledRequest)) this.#sessions.cancel(mcpSession, id)
     }
+    const faults = messages.flatMap((one) => faultIn(one) ?? [])
+    if (!Array.isArray(message) && faults[0]) return Response.json(faults[0])
     // In a batch the fault of one message leaves the others alone.
-    const fault = messages.length === 1 ? paramsFault(message) : null
-    if (fault !== null) return errorResponse(200, INVALID_PARAMS, fault, fieldsOf(message).id)
-    this.#messages.set(request, messages)
-    const handler = messages.some((one) => methodOf(one) === 'tools/call') ? this.#streaming : this.#plain
-    const response = await shortenStream(await handler.fetch(request, { parsedBody: message }))
+    const right = faults.length === 0 ? messages : messages.filter((one) => faultIn(one) === null)
+    if (right.length === 0 && faults.length > 0) return Response.json(faults)
+    this.#messages.set(request, right)
+    const handler = right.some((one) => methodOf(one) === 'tools/call') ? this.#streaming : this.#plain
+    const parsedBody = Array.isArray(message) ? right : message
+    const whole = withFaults(await handler.fetch(request, { parsedBody }), faults)
+    const response = await shortenStream(whole)
     const begins = messages.some((one) => methodOf(one) === 'initialize')
     if (begins && response.ok) response.headers.set(SESSION, this.#sessions.newName())
     return response
@@ -175,6 +179,24 @@ function cancelledRequest(message: unknown): unknown[] {
 
 const errorResponse = (status: number, code: number, message: string, id: unknown = null): Response =>
   Response.json({ jsonrpc: '2.0', error: { code, message }, id }, { status })
+
+/** Returns the error in response to a request whose parameters have a wrong shape; null for any other message. */
+function faultIn(message: unknown): object | null {
+  const fault = paramsFault(message)
+  if (fault === null) return null
+  return { jsonrpc: '2.0', id: fieldsOf(message).id, error: { code: INVALID_PARAMS, message: fault } }
+}
+
+/** Adds errors to the response to a batch, which the SDK gives as an event stream. */
+function withFaults(response: Response, faults: readonly object[]): Response {
+  if (faults.length === 0) return response
+  // Those that are no requests have no response.
+  if (!isEventStream(response) || response.body === null) return Response.json(faults)
+  const events = faults.map((fault) => `event: message\ndata: ${JSON.stringify(fault)}\n\n`).join('')
+  const reader = response.body.getReader() as Reader
+  const begun = Promise.resolve({ done: false as const, value: new TextEncoder().encode(events) })
+  return new Response(resumeStream(reader, [begun]), { headers: response.headers })
+}
 
 /** Returns the arguments of the call with this id as they came. */
 function argumentsIn(messages: readonly unknown[], id: unknown): Record<string, unknown> {

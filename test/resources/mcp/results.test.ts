@@ -282,6 +282,26 @@ describe('parameters of a wrong shape are -32602 with a sentence', () => {
     expect(error.message).not.toContain('\n')
   })
 
+  test('in a batch, too, beside the responses to the others', async () => {
+    const response = await berth.fetch('/mcp', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify([
+        { jsonrpc: '2.0', id: 1, method: 'prompts/get', params: { name: 1 } },
+        { jsonrpc: '2.0', id: 2, method: 'tools/list', params: {} },
+        { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'templates_list' } },
+      ]),
+    })
+    const messages = [...(await response.text()).matchAll(/^data: (.*)$/gm)].map(([, data = '']) =>
+      JSON.parse(data),
+    )
+    expect(messages.map(({ id, error }) => [id, error?.code]).sort()).toEqual([
+      [1, -32_602],
+      [2, undefined],
+      [3, undefined],
+    ])
+  })
+
   test('right ones pass', async () => {
     for (const method of ['tools/list', 'prompts/list', 'resources/templates/list'])
       expect(await send(method, {})).toHaveProperty('result')

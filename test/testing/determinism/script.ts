@@ -160,6 +160,20 @@ export async function everyOperation(
   await call('GET', `${at}/builds/${build}/logs`)
   await call('GET', `${at}/builds`)
 
+  // The first command of a server has the same pid each time.
+  const { id: third } = await call('POST', '/servers', { task: 'third' })
+  const { execution } = await call('POST', `/servers/${third}/exec`, {
+    ...{ command: 'read -r x; echo got $x', detach: true, openStdin: true },
+  })
+  const executions = `/servers/${third}/executions`
+  await call('GET', `${executions}/${execution.id}`)
+  await call('POST', `${executions}/${execution.id}/input`, { text: 'hello\n', end: true })
+  await control('GET', `/wait?execution=${execution.id}`)
+  await call('GET', `${executions}/${execution.id}/output`)
+  await call('GET', executions)
+  await call('DELETE', `${executions}/${execution.id}`)
+  await call('DELETE', `/servers/${third}`)
+
   const terminals = `/servers/${second}/terminals`
   const {
     terminal: { id: terminal },

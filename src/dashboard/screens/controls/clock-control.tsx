@@ -45,6 +45,7 @@ export function ClockControl() {
       changes.subscribe('clock', ({ value }) => show(value as ClockState)),
       // Timers come and go with them. After a reset or a restore all are others.
       changes.subscribe('server', () => void load()),
+      changes.subscribe('execution', () => void load()),
       changes.subscribe('terminal', () => void load()),
       changes.onGap(() => void load()),
     ]

@@ -22,6 +22,7 @@ const ICONS: Readonly<Record<Subject['kind'], IconName>> = {
   project: 'projects',
   task: 'tasks',
   build: 'builds',
+  execution: 'terminal',
   terminal: 'terminal',
   deployment: 'open',
   step: 'tasks',
@@ -234,6 +235,7 @@ function pathsOf({ subject, serverId }: Entry): string[] {
       return [`/dashboard/webhooks?event=${subject.value.id}`, ...server]
     case 'terminal':
       return [`/dashboard/servers/${serverId}?terminal=${subject.value.id}`]
+    case 'execution':
     case 'server':
     case 'deployment':
       return server

@@ -157,6 +157,7 @@ const KINDS = [
   { value: 'project', label: 'Projects' },
   { value: 'task', label: 'Tasks' },
   { value: 'build', label: 'Builds' },
+  { value: 'execution', label: 'Executions' },
   { value: 'terminal', label: 'Terminals' },
   { value: 'deployment', label: 'Deployments' },
   { value: 'event', label: 'Events' },

@@ -5,6 +5,7 @@ import type {
   Build,
   Delivery,
   EmittedEvent,
+  Execution,
   JournalRequest,
   Project,
   Server,
@@ -230,7 +231,7 @@ function thingsOf(input: TreeInput): { id: string; entry: Entry }[] {
   for (const project of input.projects) add('project', project.id, project.server_id, project)
   for (const task of input.tasks) add('task', task.id, task.serverId, task)
   for (const build of input.builds) add('build', build.id, build.serverId, build)
-  // Those that no list has: terminals, deployments, and what was deleted.
+  // Those that no list has: executions, terminals, deployments, and what was deleted.
   for (const taken of steps.values()) {
     const last = taken.at(-1)
     if (last && last.value !== null && !found.has(`${last.type} ${last.id}`))
@@ -248,6 +249,8 @@ function nameOf(type: FollowedType, value: unknown): string {
     case 'task':
     case 'build':
       return titleOf((value as Task | Build).goal)
+    case 'execution':
+      return titleOf((value as Execution).command)
     case 'terminal':
       return (value as Terminal).name
     case 'deployment':
@@ -256,8 +259,8 @@ function nameOf(type: FollowedType, value: unknown): string {
 }
 
 function createdAtOf(value: unknown): number | undefined {
-  const { createdAt, created_at, started_at } = value as Record<string, string | undefined>
-  const at = createdAt ?? created_at ?? started_at
+  const { createdAt, created_at, startedAt, started_at } = value as Record<string, string | undefined>
+  const at = createdAt ?? created_at ?? startedAt ?? started_at
   return at === undefined ? undefined : Date.parse(at)
 }
 
