@@ -86,6 +86,13 @@ test('input writes text and what standard input has, and ends it', async () => {
   expect([late.exitCode, late.stderr]).toEqual([1, expect.stringContaining('has ended')])
 })
 
+test('executions are offered where they are meant', async () => {
+  const id = await detach('sleep 300')
+  const { stdout } = await run('__complete', 'fish', '--', 'executions', 'output', '')
+  expect(stdout).toContain(`${id}\trunning, sleep 300`)
+  await run('executions', 'delete', id)
+})
+
 test('--detach goes with no terminal', async () => {
   const { exitCode, stderr } = await run('exec', '--detach', '-t', server, 'true')
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('terminals create')])

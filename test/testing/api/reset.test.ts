@@ -15,6 +15,7 @@ const STATE = ['berth.db', 'berth.db-shm', 'berth.db-wal', 'logs', 'servers']
 const BESIDE = [
   '.gitignore',
   'credentials.json',
+  'executions',
   'instance.json',
   'lock',
   'lock-wal',
@@ -32,7 +33,9 @@ const BESIDE = [
 
 /** The files of the state, without the database's, which hold the same in another order of pages. */
 const filesOf = (dataDir: string) =>
-  Object.fromEntries(Object.entries(treeOf(dataDir)).filter(([path]) => /^(?:servers|logs)/.test(path)))
+  Object.fromEntries(
+    Object.entries(treeOf(dataDir)).filter(([path]) => /^(?:servers|logs|executions)/.test(path)),
+  )
 
 describe('a reset after everything was used', () => {
   let folder: string
@@ -61,6 +64,9 @@ describe('a reset after everything was used', () => {
     processesAtStart = processesOf(berth.dataDir).length
     used = await useEverything(berth)
     await berth.control('POST', '/clock', { advance: '3d' })
+    // One of before would have been forgotten in these days.
+    const left = { command: 'echo printed; sleep 300', detach: true }
+    await berth.call('POST', `/servers/${await berth.server()}/exec`, left)
     usedTables = dumpTables(berth.dataDir)
     usedEntries = readdirSync(berth.dataDir)
     const { status, body } = await berth.control('POST', '/reset')
