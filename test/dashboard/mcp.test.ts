@@ -24,7 +24,7 @@ describe.skipIf(browserPath === null)('the MCP tools on the dashboard (needs Chr
     // A field for any id until the servers are known.
     await tool.getByRole('combobox', { name: 'serverId' }).selectOption({ label: 'for tools' })
     await tool.getByLabel('command', { exact: true }).fill('echo "<b>$WHO</b>"; exit 3')
-    await tool.getByText('4 optional arguments').click()
+    await tool.getByText('6 optional arguments').click()
     await tool.getByLabel('env').fill('{"WHO": "me"')
     await tool.getByRole('button', { name: 'Call' }).click()
     await tool.getByText('This is not JSON').waitFor()

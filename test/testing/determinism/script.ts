@@ -168,8 +168,9 @@ export async function everyOperation(
   const executions = `/servers/${third}/executions`
   await call('GET', `${executions}/${execution.id}`)
   await call('POST', `${executions}/${execution.id}/input`, { text: 'hello\n', end: true })
-  await control('GET', `/wait?execution=${execution.id}`)
-  await call('GET', `${executions}/${execution.id}/output`)
+  const output = `${executions}/${execution.id}/output`
+  await (await berth.fetch(output, { headers: { accept: 'text/event-stream' } })).text()
+  await call('GET', output)
   await call('GET', executions)
   await call('DELETE', `${executions}/${execution.id}`)
   await call('DELETE', `/servers/${third}`)

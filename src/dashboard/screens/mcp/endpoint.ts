@@ -20,6 +20,9 @@ interface Message {
 /** The path of the endpoint. */
 export const MCP_PATH = '/mcp'
 
+/** The same with titles, and with results as objects. */
+const WITH_SCHEMAS = `${MCP_PATH}?schemas=full`
+
 /** The types that a client has to accept (MCP, "Streamable HTTP"). */
 export const ACCEPTED = 'application/json, text/event-stream'
 
@@ -57,12 +60,12 @@ export async function callTool(
     content: { text: string }[]
     structuredContent?: unknown
   }
-  // The text of each result is JSON.
+  // The text of a failure is JSON.
   return { isError: isError === true, value: structuredContent ?? JSON.parse(content[0]?.text ?? 'null') }
 }
 
 async function send(api: ApiClient, body: object, signal?: AbortSignal): Promise<unknown> {
-  const request = { method: 'POST', path: MCP_PATH, body, form: undefined, bytes: undefined, signal }
+  const request = { method: 'POST', path: WITH_SCHEMAS, body, form: undefined, bytes: undefined, signal }
   const response = await api.send(request, { accept: ACCEPTED })
   const { result, error } = await messageOf(response)
   if (error !== undefined) throw new ApiFailure(response.status, String(error.code), error.message)
