@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { KeyedInfo } from '../support/berth.ts'
+import { type KeyedInfo, showFailures } from '../support/berth.ts'
 import { projectPorts } from '../support/ports.ts'
 import { command as berth, call, NO_SPARE_SERVERS } from '../support/serve.ts'
 import { home, stateHome } from '../support/state-home.ts'
@@ -116,6 +116,7 @@ export async function serve(args: readonly string[] = [], options: RunOptions = 
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       await child.exited
+      showFailures(await stderr)
       own?.[Symbol.dispose]()
     },
   }

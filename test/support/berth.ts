@@ -101,8 +101,12 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
       await until(() => running.log().includes(last), 'the log tells of the last request')
       return running.log()
     },
-    fetch: (path, init = {}) =>
-      fetch(`${info.base_url}${path}`, { ...init, headers: { authorization, ...(init.headers as object) } }),
+    async fetch(path, init = {}) {
+      const headers = { authorization, ...(init.headers as object) }
+      const response = await fetch(`${info.base_url}${path}`, { ...init, headers })
+      if (response.status === 500) showFailures(running.log(), response.headers.get('x-request-id') ?? '')
+      return response
+    },
     async call(method, path, body, headers = {}) {
       const init =
         body === undefined
@@ -140,6 +144,16 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
     },
   }
   return berth
+}
+
+/**
+ * Shows in a test's report why requests failed: the response to a fault of berth's own has no word about it, its log has.
+ *
+ * @param request id of the request; by default those of all
+ */
+export function showFailures(log: string, request = ''): void {
+  const failures = log.split('\n').filter((line) => line.includes('request failed') && line.includes(request))
+  if (failures.length > 0) console.error(failures.join('\n'))
 }
 
 /** Something that runs, in this process or another. */

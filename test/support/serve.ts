@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { executable, firstLine, type KeyedInfo } from './berth.ts'
+import { executable, firstLine, type KeyedInfo, showFailures } from './berth.ts'
 import { projectPorts } from './ports.ts'
 
 /** The fields of the ready line, in order. */
@@ -59,6 +59,7 @@ export function serve(args: string[], env: Record<string, string> = {}): ServePr
     },
   )
   const stderr = new Response(child.stderr).text()
+  stderr.then((log) => showFailures(log))
   const line = firstLine(child.stdout)
   const rest = line.then(() => readRest(child.stdout))
   rest.catch(() => {})
