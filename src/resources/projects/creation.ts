@@ -82,6 +82,8 @@ export class ProjectCreation {
         try {
           await apps.unpackUpload(row, (signal) => code.unpack(row, server, archive, signal))
         } catch (error) {
+          // Throws 404 if the server was deleted meanwhile, which then is the cause.
+          servers.getRow(caller, serverId)
           records.delete(row)
           throw error
         }

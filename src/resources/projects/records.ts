@@ -1,4 +1,5 @@
 import { and, count, desc, eq, sql } from 'drizzle-orm'
+import { notFound } from '../../errors.ts'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { FailedChange } from '../../hosting/app-runtime/supervision.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -116,8 +117,13 @@ export class ProjectRecords {
     return this.#codeOf(id)?.paths ?? []
   }
 
-  /** Records which files and links came from outside. */
+  /**
+   * Records which files and links came from outside.
+   *
+   * @throws BerthError 404 if the project was deleted while they came
+   */
   setCode(id: string, paths: readonly string[]): void {
+    if (this.find(id) === undefined) throw notFound(`The project "${id}"`)
     const values = { projectId: id, paths }
     this.#queries
       .insert(projectCode)
