@@ -7,8 +7,8 @@ const ARRIVING_LIMIT = 8 * BODY_LIMIT
 /** Milliseconds without a byte after which a body is given up. */
 const SILENCE_MS = 30_000
 
-/** Milliseconds between two looks for silent bodies. */
-const LOOK_MS = 5_000
+/** How many times in that while silent bodies are looked for. */
+const LOOKS = 6
 
 /** A request whose body arrives, and when berth last heard of it, by `performance.now()`. */
 interface Arrival {
@@ -24,18 +24,24 @@ export class ArrivingBodies {
   readonly #bytes = new Map<string, number>()
   readonly #arrivals = new Set<Arrival>()
   readonly #expire: (request: Request) => void
+  readonly #silenceMs: number
   #look: Timer | null = null
 
-  /** @param expire closes the connection of a request, which ends the reading of its body */
-  constructor(expire: (request: Request) => void) {
+  /**
+   * @param expire closes the connection of a request, which ends the reading of its body
+   * @param silenceMs milliseconds without a byte after which a body is given up
+   */
+  constructor(expire: (request: Request) => void, silenceMs = SILENCE_MS) {
     this.#expire = expire
+    this.#silenceMs = silenceMs
   }
 
   /** Begins to count a body. Dispose of the result when the body has arrived, or is given up. */
   begin(credentialId: string, request: Request): ArrivingBody {
     const arrival: Arrival = { request, heardAt: performance.now() }
     this.#arrivals.add(arrival)
-    if (this.#look === null) this.#look = setInterval(() => this.#endSilent(), LOOK_MS).unref()
+    if (this.#look === null)
+      this.#look = setInterval(() => this.#endSilent(), this.#silenceMs / LOOKS).unref()
     let own = 0
     const change = (bytes: number): void => {
       own += bytes
@@ -65,7 +71,7 @@ export class ArrivingBodies {
     }
     const now = performance.now()
     for (const arrival of this.#arrivals) {
-      if (now - arrival.heardAt < SILENCE_MS) continue
+      if (now - arrival.heardAt < this.#silenceMs) continue
       this.#arrivals.delete(arrival)
       this.#expire(arrival.request)
     }

@@ -62,9 +62,17 @@ export class Callers {
   readonly #known = new WeakMap<Request, KnownCaller>()
   readonly #refused = new WeakMap<Request, BerthError>()
 
-  /** @param expire closes the connection of a request whose body does not come */
-  constructor(authenticate: Authenticate, changes: CredentialChanges, expire: (request: Request) => void) {
-    this.bodies = new ArrivingBodies(expire)
+  /**
+   * @param expire closes the connection of a request whose body does not come
+   * @param silenceMs milliseconds without a byte after which a body does not; by default those of `ArrivingBodies`
+   */
+  constructor(
+    authenticate: Authenticate,
+    changes: CredentialChanges,
+    expire: (request: Request) => void,
+    silenceMs?: number,
+  ) {
+    this.bodies = new ArrivingBodies(expire, silenceMs)
     this.#authenticate = authenticate
     this.#changes = changes
   }

@@ -60,6 +60,7 @@ export function createApi(
         : services.keys.authenticate(credential),
     services.credentialChanges,
     services.expire,
+    services.bodySilenceMs,
   )
   const uploads = new Uploads()
   const capture = journal.isOn ? new Capture({ journal, callers, clock, ids }) : null

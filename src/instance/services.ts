@@ -76,6 +76,8 @@ export interface ServiceDependencies {
   sockets: SocketUpgrader
   /** Closes the connection of a request without a response, seconds later. */
   expire: (request: Request) => void
+  /** Milliseconds without a byte after which a request's body is given up; undefined for the usual ones. */
+  bodySilenceMs: number | undefined
   /** Returns a request's connection, or null if it is closed. */
   connectionOf: (request: Request) => Connection | null
 }
@@ -354,6 +356,7 @@ export function createServices(dependencies: ServiceDependencies) {
     requests,
     sockets: dependencies.sockets,
     expire: dependencies.expire,
+    bodySilenceMs: dependencies.bodySilenceMs,
     /** For requests of the control API. */
     controlIds,
     /** For requests to inboxes. */

@@ -52,6 +52,8 @@ export interface StartDependencies extends Pick<ComputeDependencies, 'self' | 'p
   /** Replaces the machine's clock, or the one for `--freeze`. */
   clock?: SteerableClock
   webhooks?: WebhookOverrides
+  /** Milliseconds without a byte after which a request's body is given up. */
+  bodySilenceMs?: number
   /** Resolves when the process must end; a start that waits for fixtures is then aborted. */
   stopRequested?: Promise<void>
   /** Called with each request to the main port and its response, as soon as that exists. */
@@ -176,6 +178,7 @@ async function start(
     heartbeat: data.heartbeat,
     fixtures,
     webhooks: dependencies.webhooks,
+    bodySilenceMs: dependencies.bodySilenceMs,
     localWebhooks: { allowed: config.allowLocalWebhooks },
     environment,
     randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),

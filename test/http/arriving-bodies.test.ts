@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
-import { Readable } from 'node:stream'
+import type { Socket } from 'node:net'
+import { beginBody } from '../support/begun-body.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 
@@ -15,16 +14,8 @@ beforeAll(async () => {
 })
 afterAll(() => berth?.[Symbol.asyncDispose]())
 
-/** Sends the head of a request whose body does not come, or a first part of a body in chunks. */
-function begin(key: string, target: string, framing: string, part = ''): Socket {
-  const { hostname, port } = new URL(berth.info.base_url)
-  const socket = connect(Number(port), hostname)
-  socket.on('error', () => {})
-  const method = target === '/mcp' ? 'POST' : 'PUT'
-  const head = [`${method} ${target} HTTP/1.1`, `host: ${hostname}:${port}`, `authorization: Bearer ${key}`]
-  socket.write(`${[...head, 'content-type: application/json', framing].join('\r\n')}\r\n\r\n${part}`)
-  return socket
-}
+const begin = (key: string, target: string, framing: string, part = ''): Socket =>
+  beginBody(berth, key, target, framing, part)
 
 /** The status of a small request with a body. */
 const statusWith = async (key: string): Promise<number> => {
@@ -55,33 +46,5 @@ test.each([
     await until(async () => (await statusWith(key)) === 201, 'the end of one makes room')
   } finally {
     for (const socket of sockets) socket.destroy()
-  }
-})
-
-test('a body that falls silent ends with its connection, and one that comes slowly is awaited', async () => {
-  const key = await newKey()
-  const large = JSON.stringify({ path: 'slow', content: 'a'.repeat(2 ** 17) })
-  const small = JSON.stringify({ path: 'slow', content: 'a' })
-  const declared = (body: string): string => `content-length: ${body.length}`
-  const silent = [
-    ...[begin(key, path, declared(small)), begin(key, path, declared(large), large.slice(0, 100))],
-    ...[begin(key, path, CHUNKS, '1\r\n \r\n'), begin(key, '/mcp', declared(large))],
-  ]
-  const slow = begin(key, path, `${declared(large)}\r\nconnection: close`)
-  const response = new Response(Readable.toWeb(slow) as ReadableStream<Uint8Array>).text()
-  let sent = 0
-  const send = (length: number): void => {
-    slow.write(large.slice(sent, sent + length))
-    sent += length
-  }
-  const steps = setInterval(() => send(10), 2_000)
-  try {
-    await Promise.all(silent.map((socket) => once(socket, 'close')))
-    expect(slow.readyState).toBe('open')
-    send(large.length)
-    expect(await response).toStartWith('HTTP/1.1 201')
-  } finally {
-    clearInterval(steps)
-    for (const socket of [...silent, slow]) socket.destroy()
   }
 })
