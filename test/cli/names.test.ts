@@ -116,6 +116,10 @@ describe('with several servers', () => {
       line(web, 'web', 'sleeping'),
       '',
     ])
+    for (const command of ['cp', 'sync'])
+      expect(await failure(command, '.', ':')).toStartWith(
+        'berth: There are 3 servers. Say which one is meant as SERVER:PATH, or choose',
+      )
     expect(await failure('servers', 'delete', 'srv_')).toStartWith(
       'berth: "srv_" may mean 3 servers. Name the server by its id, or by more of it.\n',
     )

@@ -187,6 +187,9 @@ describe('a form', () => {
       TYPE,
       'no header that ends',
     ],
+    ['a part without a header', '--XX\r\n\r\na\r\n--XX--', TYPE, 'no Content-Disposition'],
+    // Else the second delimiter would be taken for the end of the first one's line, or for a part's header.
+    ['two boundaries in a row', `--XX\r\n${named('name', 'a')}--XX--`, TYPE, 'no header that ends'],
     ['a part twice', `${named('name', 'a')}${named('name', 'b')}--XX--`, TYPE, 'more than one part "name"'],
     [
       'too many parts',

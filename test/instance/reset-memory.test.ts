@@ -16,9 +16,15 @@ test('a reset keeps nothing of the ended state in memory', async () => {
     Bun.gc(true)
     return heapStats().objectCount
   }
-  for (let time = 0; time < 4; time += 1) await round()
-  const before = objects()
+  // In the first rounds code is compiled, and kept.
   for (let time = 0; time < 8; time += 1) await round()
-  // Eight states are made of some 80,000 objects.
-  expect(objects() - before).toBeLessThan(20_000)
+  const before = objects()
+  // A state is made of some 10,000 objects. Eight leave 500, of code. The collector may take something on the stack for an
+  // object of the last one, which the next ones correct; what is kept of each state only grows.
+  let grown = Number.POSITIVE_INFINITY
+  for (let tries = 0; tries < 3 && grown >= 1_000; tries += 1) {
+    for (let time = 0; time < 8; time += 1) await round()
+    grown = Math.min(grown, objects() - before)
+  }
+  expect(grown).toBeLessThan(1_000)
 })

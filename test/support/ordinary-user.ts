@@ -84,7 +84,7 @@ export function holdForOrdinaryUser(suites: readonly Suite[]): void {
       chownSync(home, NOBODY, NOBODY)
       try {
         const path = join(import.meta.dir, '..', file)
-        const runner = [process.execPath, 'test', '--timeout', '30000', '-t', tests, path]
+        const runner = [process.execPath, 'test', '-t', tests, path]
         const child = Bun.spawn(asUser(runner), {
           cwd: REPOSITORY,
           env: { ...process.env, HOME: home, TMPDIR: home },

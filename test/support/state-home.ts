@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from 'bun:test'
+import { afterAll, beforeAll, setDefaultTimeout } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +14,8 @@ export const stateHome = mkdtempSync(join(tmpdir(), 'berth-state-'))
 export const home = join(stateHome, 'home')
 
 process.env.XDG_STATE_HOME = stateHome
+// For "bun test FILE", whose five seconds are too few. Bun has no setting for it, and takes this for one file only.
+setDefaultTimeout(120_000)
 beforeAll(() => {
   mkdirSync(home, { recursive: true, mode: 0o700 })
 })

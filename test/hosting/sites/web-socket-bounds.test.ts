@@ -63,7 +63,7 @@ test('a message of more than 16 MiB closes a WebSocket of SLUG.localhost with 10
   expect((await ended).code).toBe(1009)
 })
 
-test('a message that the app only begins takes no memory, in one frame or in many', async () => {
+test('a message that the app only begins is given up by the length that it announces, or once its frames are larger than 16 MiB', async () => {
   const many = Buffer.concat([
     Buffer.from([0x02, 126, 0x10, 0]),
     Buffer.alloc(4096),
@@ -76,7 +76,7 @@ test('a message that the app only begins takes no memory, in one frame or in man
     await opened
     const { socket } = await backend.connection()
     socket.write(frames)
-    expect((await ended).code).toBe(1009)
+    expect(await ended).toMatchObject({ code: 1009, reason: 'a message of the app is larger than 16 MiB' })
   }
 })
 
