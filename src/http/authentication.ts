@@ -64,7 +64,7 @@ export class Callers {
 
   /**
    * @param expire closes the connection of a request whose body does not come
-   * @param silenceMs milliseconds without a byte after which a body does not; by default those of `ArrivingBodies`
+   * @param silenceMs milliseconds without a byte after which a body is given up; by default those of `ArrivingBodies`
    */
   constructor(
     authenticate: Authenticate,

@@ -45,12 +45,14 @@ export interface Api {
  *
  * @param control creates the control API at its first request
  * @param commands for the reference
+ * @param bodySilenceMs as in `Callers`
  */
 export function createApi(
   services: Services,
   host: HostOptions,
   control: (callers: Callers) => Promise<App>,
   commands: OperationCommands,
+  bodySilenceMs?: number,
 ): Api {
   const { database, queries, cipher, clock, logger, ids, journal, requests, faults } = services
   const callers = new Callers(
@@ -60,7 +62,7 @@ export function createApi(
         : services.keys.authenticate(credential),
     services.credentialChanges,
     services.expire,
-    services.bodySilenceMs,
+    bodySilenceMs,
   )
   const uploads = new Uploads()
   const capture = journal.isOn ? new Capture({ journal, callers, clock, ids }) : null

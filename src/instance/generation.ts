@@ -30,6 +30,8 @@ export interface GenerationDependencies
   control: ControlMaker
   /** Returns the command lines that call each operation. */
   commands: OperationCommands
+  /** Milliseconds without a byte after which a request's body is given up; undefined for the usual ones. */
+  bodySilenceMs: number | undefined
 }
 
 /** Dependencies of the control API of a generation. */
@@ -111,6 +113,7 @@ export class Generation {
       host,
       (callers) => dependencies.control({ services, credentials, callers, operations, stopping }),
       dependencies.commands,
+      dependencies.bodySilenceMs,
     )
   }
 

@@ -76,8 +76,6 @@ export interface ServiceDependencies {
   sockets: SocketUpgrader
   /** Closes the connection of a request without a response, seconds later. */
   expire: (request: Request) => void
-  /** Milliseconds without a byte after which a request's body is given up; undefined for the usual ones. */
-  bodySilenceMs: number | undefined
   /** Returns a request's connection, or null if it is closed. */
   connectionOf: (request: Request) => Connection | null
 }
@@ -356,7 +354,6 @@ export function createServices(dependencies: ServiceDependencies) {
     requests,
     sockets: dependencies.sockets,
     expire: dependencies.expire,
-    bodySilenceMs: dependencies.bodySilenceMs,
     /** For requests of the control API. */
     controlIds,
     /** For requests to inboxes. */
