@@ -76,6 +76,7 @@ export const API_OPERATIONS = {
   'templates.list': 'GET /templates',
   'webhooks.list': 'GET /webhooks',
   'webhooks.create': 'POST /webhooks',
+  'webhooks.enable': 'POST /webhooks/{webhookId}/enable',
   'webhooks.delete': 'DELETE /webhooks/{webhookId}',
   'changes.stream': 'GET /changes',
 } as const

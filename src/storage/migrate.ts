@@ -23,6 +23,7 @@ import serverLastUse from './migrations/0017_server_last_use.sql' with { type: '
 import unfinishedPushes from './migrations/0018_unfinished_pushes.sql' with { type: 'text' }
 import deletedServers from './migrations/0019_deleted_servers.sql' with { type: 'text' }
 import executions from './migrations/0020_executions.sql' with { type: 'text' }
+import disabledWebhooks from './migrations/0021_disabled_webhooks.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -49,6 +50,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   unfinishedPushes,
   deletedServers,
   executions,
+  disabledWebhooks,
 ]
 
 /** The number of the state's schema that this berth writes. */

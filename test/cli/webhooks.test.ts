@@ -47,6 +47,21 @@ test('webhooks to this machine are admitted from the terminal, and no longer', a
   expect((await berth.run(['webhooks', 'local', 'maybe'])).exitCode).toBe(2)
 })
 
+test('a webhook that its receiver switched off is shown so, and switched on again', async () => {
+  await berth.run(['webhooks', 'local', 'on'])
+  const inbox = `${berth.info.base_url}/_berth/inbox/gone?respond=410`
+  const { id } = await json('create', inbox, '--events', 'tuning.started')
+  expect((await berth.run(['trigger', 'tuning.started'])).stdout).toContain('410')
+  expect((await berth.run(['webhooks'])).stdout).toContain('disabled: tuning.started\n')
+  expect((await berth.run(['deliveries'])).stdout).toContain('disabled')
+  expect((await berth.run(['webhooks', 'enable', id])).stdout).toBe(
+    `Events from now on are sent by ${id} to ${inbox}.\n`,
+  )
+  expect((await json('list')).webhooks[0].disabled_at).toBeNull()
+  await json('delete', id)
+  await berth.run(['webhooks', 'local', 'off'])
+})
+
 test('what is refused is told with the reason', async () => {
   const local = await berth.run(['webhooks', 'create', 'http://localhost:9000/'])
   expect(local).toMatchObject({ exitCode: 1, stdout: '' })

@@ -105,6 +105,25 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await clock({ reset: true })
   })
 
+  test('a webhook that its receiver switched off says so, and is switched on again', async () => {
+    const { berth } = tests
+    const url = `${berth.info.base_url}/_berth/inbox/gone?respond=410,200`
+    const { body } = await berth.call('POST', '/webhooks', { url, events: ['tuning.completed'] })
+    await berth.control('POST', '/events', { event: 'tuning.completed' })
+    await using watched = await tests.open('/dashboard/webhooks')
+    const { page, problems } = watched
+    const card = page.locator('.card', { hasText: 'inbox/gone' })
+    await card.getByText(/^Switched off .*: the receiver answered with 410/).waitFor()
+    await page.locator('.deliveries > li', { hasText: 'inbox/gone' }).getByText('disabled').waitFor()
+    await card.getByRole('button', { name: 'Switch on' }).click()
+    await card.getByText(/^Switched off/).waitFor({ state: 'detached' })
+    expect((await berth.call('GET', '/webhooks')).body.webhooks).toContainEqual(
+      expect.objectContaining({ id: body.id, disabled_at: null }),
+    )
+    await berth.call('DELETE', `/webhooks/${body.id}`)
+    expect(problems).toEqual([])
+  })
+
   test('each event has the form of its schema: lists, numbers and what may be missing', async () => {
     const { berth } = tests
     await using watched = await tests.open('/dashboard/webhooks')

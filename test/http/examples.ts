@@ -127,6 +127,7 @@ export const EXAMPLES: Record<string, Example> = {
   'browsers.delete': {},
   'webhooks.list': {},
   'webhooks.create': { body: { url: 'https://8.8.8.8/' }, invalid: { url: 5 } },
+  'webhooks.enable': {},
   'webhooks.delete': {},
   'changes.stream': { status: 426 },
 }

@@ -90,6 +90,7 @@ describe('a delivery', () => {
       pending: 0,
       delivered: 0,
       failed: 0,
+      disabled: 0,
       success_rate: null,
       attempts: 0,
       failed_attempts: 0,

@@ -1,4 +1,3 @@
-import type { EventName } from '../../resources/events/names.ts'
 import { listenSecret } from '../../resources/webhooks/signature.ts'
 import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import { Client } from '../client.ts'
@@ -16,7 +15,7 @@ import { type ForwardResult, forward } from './forward.ts'
 interface ListenOptions {
   /** URL to forward events to; undefined to show them only. */
   target: string | undefined
-  events: ReadonlySet<EventName>
+  events: ReadonlySet<string>
   account?: string | undefined
   json?: boolean | undefined
 }

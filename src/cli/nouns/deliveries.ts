@@ -17,10 +17,16 @@ export const DELIVERY_STYLES: Readonly<Record<Delivery['status'], Style>> = {
   pending: 'yellow',
   delivered: 'green',
   failed: 'red',
+  disabled: 'red',
 }
 
 // Not imported from the model, which would load the validators of requests.
-const STATUSES = ['pending', 'delivered', 'failed'] as const satisfies readonly Delivery['status'][]
+const STATUSES = [
+  'pending',
+  'delivered',
+  'failed',
+  'disabled',
+] as const satisfies readonly Delivery['status'][]
 
 const COLUMNS: readonly Column<Delivery>[] = [
   { heading: 'ID', cell: ({ id }) => id },
@@ -37,6 +43,7 @@ const SUMMARY_COLUMNS: readonly Column<Summary>[] = [
   { heading: 'DELIVERED', cell: ({ delivered }) => String(delivered), right: true },
   { heading: 'FAILED', cell: ({ failed }) => String(failed), right: true },
   { heading: 'PENDING', cell: ({ pending }) => String(pending), right: true, minor: 2 },
+  { heading: 'DISABLED', cell: ({ disabled }) => String(disabled), right: true, minor: 2 },
   {
     heading: 'SUCCESS',
     cell: ({ success_rate: rate }) => (rate === null ? '–' : `${Math.floor(rate * 1000) / 10} %`),

@@ -1,5 +1,5 @@
 import type { ResponseOf } from '../../client/client.ts'
-import { EVENT_NAMES } from '../../resources/events/names.ts'
+import { EMITTED_NAMES } from '../../resources/events/names.ts'
 import { action, jsonLines, type Noun } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { choice, flag, text, wholeNumber } from '../options.ts'
@@ -26,7 +26,7 @@ export const events: Noun = {
       json: jsonLines('event'),
       options: {
         follow: flag('continue with new ones, until Ctrl-C', { short: 'f' }),
-        event: choice('EVENT', 'those of one name', EVENT_NAMES),
+        event: choice('EVENT', 'those of one name', EMITTED_NAMES),
         account: text('ACCOUNT', 'those of one account'),
         after: text('ID', 'only what came after the event of this id'),
         limit: wholeNumber('N', `how many at most, the latest (default ${LISTED})`, { least: 1 }),

@@ -14,7 +14,12 @@ const COLUMNS: readonly Column<Webhook>[] = [
   { heading: 'ID', cell: ({ id }) => id },
   { heading: 'URL', cell: ({ url }) => url, elastic: true },
   { heading: 'CREATED', cell: ({ created_at }) => created_at, minor: 1 },
-  { heading: 'EVENTS', cell: ({ events }) => eventsText(events), elastic: true },
+  {
+    heading: 'EVENTS',
+    cell: ({ events, disabled_at: at }) => `${at === null ? '' : 'disabled: '}${eventsText(events)}`,
+    style: ({ disabled_at: at }) => (at === null ? undefined : 'red'),
+    elastic: true,
+  },
 ]
 
 const WORDS: NameWords = {
@@ -57,6 +62,12 @@ export const webhooks: Noun = {
           ['Events', eventsText(created.events)],
           ['Secret', created.secret],
         ])}\nKeep the secret: it verifies the signatures and is not shown again.\n`,
+    }),
+    call('webhooks.enable', {
+      usage: 'enable <WEBHOOK>',
+      description: 'send events again to a webhook that its receiver switched off with 410',
+      request: async ([named], _, { idOf }) => ({ params: { webhookId: await idOf('WEBHOOK', named) } }),
+      show: ({ webhook: { id, url } }) => `Events from now on are sent by ${id} to ${url}.\n`,
     }),
     action({
       usage: 'local [STATE]',

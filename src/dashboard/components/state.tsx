@@ -24,6 +24,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
   unbuilt: 'resting',
   cancelled: 'resting',
   failed: 'bad',
+  disabled: 'bad',
   crashed: 'bad',
   exhausted: 'bad',
 }

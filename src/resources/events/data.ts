@@ -1,5 +1,5 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
-import type { EventName } from './names.ts'
+import type { EmittedName } from './names.ts'
 
 const text = (description: string) => Type.String({ description })
 const nullableUrl = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
@@ -89,12 +89,28 @@ export const EVENT_DATA = {
   'quota.cap_reached': quota(1_000),
   'tuning.started': tuning,
   'tuning.completed': tuning,
-} as const satisfies Record<EventName, TObject>
+  'webhook.disabled': Type.Object(
+    {
+      webhook_id: text('Id of the webhook.'),
+      url: text('Where it sent events.'),
+      delivery_id: text('The delivery that the receiver answered with 410.'),
+    },
+    {
+      examples: [
+        {
+          webhook_id: 'wh_01k0example0webhook000000',
+          url: 'https://example.com/hook',
+          delivery_id: 'dlv_01k0example0delivery00000',
+        },
+      ],
+    },
+  ),
+} as const satisfies Record<EmittedName, TObject>
 
 /** The data of each event, by its name. */
-export type EventData = { [Name in EventName]: Static<(typeof EVENT_DATA)[Name]> }
+export type EventData = { [Name in EmittedName]: Static<(typeof EVENT_DATA)[Name]> }
 
 /** Returns the example of an event's data. */
-export const exampleOf = (event: EventName): Record<string, unknown> => ({
+export const exampleOf = (event: EmittedName): Record<string, unknown> => ({
   ...(EVENT_DATA[event] as TObject & { examples: Record<string, unknown>[] }).examples[0],
 })

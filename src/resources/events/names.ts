@@ -17,5 +17,15 @@ export const EVENT_NAMES = [
   'tuning.completed',
 ] as const
 
-/** The name of an event. */
+/** The name of an event that webhooks can subscribe to. */
 export type EventName = (typeof EVENT_NAMES)[number]
+
+/** Every event that is emitted, also those about webhooks themselves, to which none can subscribe. */
+export const EMITTED_NAMES = [...EVENT_NAMES, 'webhook.disabled'] as const
+
+/** The name of an emitted event. */
+export type EmittedName = (typeof EMITTED_NAMES)[number]
+
+/** Reports whether webhooks can subscribe to an event. */
+export const isSubscribable = (event: EmittedName): event is EventName =>
+  (EVENT_NAMES as readonly string[]).includes(event)

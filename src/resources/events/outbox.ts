@@ -6,7 +6,7 @@ import { once } from '../../runtime/once.ts'
 import type { RequestContext } from '../../runtime/request-context.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { EventData } from './data.ts'
-import type { EventName } from './names.ts'
+import type { EmittedName } from './names.ts'
 import { type EventRow, events } from './table.ts'
 
 /** Number of events after which old ones are deleted. */
@@ -64,7 +64,7 @@ export class Outbox {
   }
 
   /** Stores an event. Call it inside the transaction that causes it. */
-  emit<Name extends EventName>(accountId: string, event: Name, data: EventData[Name]): EventRow {
+  emit<Name extends EmittedName>(accountId: string, event: Name, data: EventData[Name]): EventRow {
     const id = this.#ids.next('evt', (taken) => this.#find().get({ id: taken }) !== undefined)
     const { requestId } = this.#requests
     const createdAt = this.#clock.now()

@@ -1,8 +1,8 @@
-import type { EventName } from './names.ts'
+import type { EmittedName } from './names.ts'
 
 /** The body of a delivery (specification, "Payload shapes"): the event's name, its data and its time. */
 export interface EventPayload extends Record<string, unknown> {
-  event: EventName
+  event: EmittedName
   created_at: string
 }
 
@@ -12,7 +12,7 @@ export interface EventPayload extends Record<string, unknown> {
  * @param createdAt ISO 8601
  */
 export const payloadOf = (
-  event: EventName,
+  event: EmittedName,
   data: Readonly<Record<string, unknown>>,
   createdAt: string,
 ): EventPayload => ({ event, ...data, created_at: createdAt })

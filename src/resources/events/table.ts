@@ -1,6 +1,6 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { toIso } from '../../runtime/clock.ts'
-import type { EventName } from './names.ts'
+import type { EmittedName } from './names.ts'
 import { type EventPayload, payloadOf } from './payload.ts'
 
 /** Emitted events, in order. */
@@ -8,7 +8,7 @@ export const events = sqliteTable('events', {
   seq: integer('seq').primaryKey({ autoIncrement: true }),
   id: text('id').notNull(),
   accountId: text('account_id').notNull(),
-  event: text('event').$type<EventName>().notNull(),
+  event: text('event').$type<EmittedName>().notNull(),
   /** The payload without its name and time. */
   data: text('data', { mode: 'json' }).$type<Record<string, unknown>>().notNull(),
   /** The request that caused it; null if none did, or if it is not known. */

@@ -2,7 +2,6 @@ import { sql } from 'drizzle-orm'
 import { once } from '../../runtime/once.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Service } from '../../runtime/service.ts'
-import type { Outbox } from '../events/outbox.ts'
 import type { DestinationRules, LocalWebhooks, Resolve } from './destination.ts'
 import type { DeliveryWorker, WorkerDependencies } from './worker.ts'
 
@@ -22,7 +21,6 @@ export interface WebhookOverrides {
 /** Dependencies of the deliveries. */
 interface DeliveriesDependencies
   extends Omit<WorkerDependencies, 'destinations' | 'timeoutMs' | 'ca' | 'randomOf'> {
-  outbox: Outbox
   /** Returns the randomness for a purpose. */
   randomFor: (purpose: string) => Random
   localWebhooks: LocalWebhooks
@@ -71,6 +69,7 @@ export class Deliveries implements Service {
    * Schedules a delivery for an immediate attempt, with any status.
    *
    * @returns whether the delivery exists
+   * @throws BerthError 400 if its webhook is disabled
    */
   async retry(deliveryId: string): Promise<boolean> {
     return (await this.#load()).retry(deliveryId)

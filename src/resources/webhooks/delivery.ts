@@ -5,7 +5,7 @@ import { orAborted } from '../../runtime/abort.ts'
 import { type Clock, machineNow } from '../../runtime/clock.ts'
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import type { Cipher } from '../../storage/cipher.ts'
-import type { EventName } from '../events/names.ts'
+import type { EmittedName } from '../events/names.ts'
 import { type EventRow, toPayload } from '../events/table.ts'
 import { checkDestination, type Destination, DestinationError, type DestinationRules } from './destination.ts'
 import { signatureHeaders } from './signature.ts'
@@ -31,7 +31,7 @@ export interface DeliveryStrike {
 /** The faults that tests have set for deliveries. */
 export interface DeliveryFaults {
   /** Decides about an attempt, and counts it; null if there are no faults. */
-  strike(event: EventName, webhook: WebhookRow): DeliveryStrike | null
+  strike(event: EmittedName, webhook: WebhookRow): DeliveryStrike | null
 }
 
 /** Dependencies of an attempt. */

@@ -1,8 +1,9 @@
-import { asc, desc, eq, gt, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, isNull, sql } from 'drizzle-orm'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
+import { isSubscribable } from '../events/names.ts'
 import { events } from '../events/table.ts'
 import { deliveries, fanOut, type WebhookRow, webhooks } from './table.ts'
 
@@ -55,7 +56,7 @@ export class FanOut {
     this.#subscribed = queries
       .select()
       .from(webhooks)
-      .where(eq(webhooks.accountId, sql.placeholder('accountId')))
+      .where(and(eq(webhooks.accountId, sql.placeholder('accountId')), isNull(webhooks.disabledAt)))
       .prepare()
     this.#known = queries
       .select({ id: deliveries.id })
@@ -82,6 +83,7 @@ export class FanOut {
       const byAccount = new Map<string, WebhookRow[]>()
       const createdAt = this.#clock.now()
       for (const { seq, accountId, event } of fresh) {
+        if (!isSubscribable(event)) continue
         const subscribed = byAccount.get(accountId) ?? this.#subscribed.all({ accountId })
         byAccount.set(accountId, subscribed)
         for (const webhook of subscribed) {

@@ -130,6 +130,7 @@ interface WebhookSummary {
   pending: number
   delivered: number
   failed: number
+  disabled: number
   /** The share of the ended deliveries that were delivered, 0 to 1; null while none has ended. */
   success_rate: number | null
   attempts: number
@@ -151,6 +152,7 @@ export function summarizeDeliveries(queries: Queries, accountId: string | undefi
       pending: count('pending'),
       delivered: count('delivered'),
       failed: count('failed'),
+      disabled: count('disabled'),
       attempts: sql<number>`${ofAttempts('COUNT(*)')})`,
       failedAttempts: sql<number>`${ofAttempts('COUNT(*)')} AND a.error IS NOT NULL)`,
       lastAt: sql<
@@ -164,17 +166,18 @@ export function summarizeDeliveries(queries: Queries, accountId: string | undefi
     .where(accountId === undefined ? undefined : eq(webhooks.accountId, accountId))
     .orderBy(desc(sql`${webhooks}.rowid`))
     .all()
-  return rows.map(({ webhook, pending, delivered, failed, attempts, failedAttempts, lastAt, lastError }) => ({
+  return rows.map(({ webhook, pending, delivered, failed, disabled, attempts, ...rest }) => ({
     webhook_id: webhook.id,
     account_id: webhook.accountId,
     url: webhook.url,
     pending,
     delivered,
     failed,
+    disabled,
     success_rate: delivered + failed === 0 ? null : delivered / (delivered + failed),
     attempts,
-    failed_attempts: failedAttempts,
-    last_attempt_at: lastAt === null ? null : toIso(lastAt),
-    last_error: lastError,
+    failed_attempts: rest.failedAttempts,
+    last_attempt_at: rest.lastAt === null ? null : toIso(rest.lastAt),
+    last_error: rest.lastError,
   }))
 }

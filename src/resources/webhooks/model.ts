@@ -7,7 +7,7 @@ import { EVENT_NAMES } from '../events/names.ts'
 export const URL_LIMIT = 2_048
 
 /** The states of a delivery. */
-export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'disabled'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /** The name of an event, as a subscription lists it. */
@@ -24,7 +24,15 @@ const fields = {
 }
 
 /** A subscription. */
-export const Webhook = t.Object(fields, { $id: 'Webhook', additionalProperties: false })
+export const Webhook = t.Object(
+  {
+    ...fields,
+    disabled_at: t.Nullable(t.String({ format: 'date-time' }), {
+      description: 'When its receiver answered with 410, which switched it off; null while events are sent.',
+    }),
+  },
+  { $id: 'Webhook', additionalProperties: false },
+)
 export type Webhook = Static<typeof Webhook>
 
 /** The response to a creation, the only one with the secret. */

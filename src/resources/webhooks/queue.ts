@@ -1,6 +1,9 @@
 import { and, asc, eq, exists, gt, inArray, lt, lte, type SQL, sql } from 'drizzle-orm'
+import { badRequest } from '../../errors.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
+import type { Outbox } from '../events/outbox.ts'
 import { type EventRow, events } from '../events/table.ts'
 import type { Attempt } from './delivery.ts'
 import { RETRY_WAITS_MS } from './retry.ts'
@@ -24,8 +27,8 @@ export interface DueDelivery {
 
 /** The status of a delivery after an attempt. */
 export type DeliveryOutcome =
-  | { status: 'delivered' | 'failed' }
-  | { status: 'pending'; nextAttemptAt: number }
+  /** `disabled` also switches its webhook off. */
+  { status: 'delivered' | 'failed' | 'disabled' } | { status: 'pending'; nextAttemptAt: number }
 
 /** An attempt that waits for the next transaction. */
 interface PendingWrite {
@@ -36,9 +39,20 @@ interface PendingWrite {
   reject: (error: unknown) => void
 }
 
+/** Dependencies of the queue. */
+interface QueueDependencies {
+  queries: Queries
+  clock: Clock
+  outbox: Outbox
+  /** Notified of every change of a delivery, and of webhooks that are switched off. */
+  changes: Changes
+}
+
 /** The queue of deliveries, stored only in the database. */
 export class DeliveryQueue {
   readonly #queries: Queries
+  readonly #clock: Clock
+  readonly #outbox: Outbox
   readonly #changes: Changes
   readonly #endedSincePrune = new Map<string, number>()
   readonly #pendingWrites: PendingWrite[] = []
@@ -47,11 +61,10 @@ export class DeliveryQueue {
   readonly #update
   readonly #insert
 
-  /**
-   * @param changes notified of every change of a delivery
-   */
-  constructor(queries: Queries, changes: Changes) {
+  constructor({ queries, clock, outbox, changes }: QueueDependencies) {
     this.#queries = queries
+    this.#clock = clock
+    this.#outbox = outbox
     this.#changes = changes
     const due = () =>
       queries
@@ -194,20 +207,47 @@ export class DeliveryQueue {
     }
   }
 
-  #writeOne({ delivery }: DueDelivery, attempt: Attempt, outcome: DeliveryOutcome): void {
+  #writeOne({ delivery, webhook }: DueDelivery, attempt: Attempt, outcome: DeliveryOutcome): void {
     const which = { deliveryId: delivery.id, number: delivery.attempts + 1 }
     const nextAttemptAt = outcome.status === 'pending' ? outcome.nextAttemptAt : 0
     const known = this.#update.get({ ...which, status: outcome.status, nextAttemptAt })
     if (known) this.#insert.run({ ...which, ...attempt })
+    if (known && outcome.status === 'disabled') this.#disable(webhook, delivery.id)
     if (outcome.status !== 'pending') this.#prune(delivery.webhookId)
+  }
+
+  /** Switches a webhook off and ends its pending deliveries. */
+  #disable({ id, accountId, url }: WebhookRow, deliveryId: string): void {
+    this.#queries.update(webhooks).set({ disabledAt: this.#clock.now() }).where(eq(webhooks.id, id)).run()
+    const ended = this.#queries
+      .update(deliveries)
+      .set({ status: 'disabled', nextAttemptAt: 0 })
+      .where(and(eq(deliveries.webhookId, id), isPending))
+      .returning({ id: deliveries.id })
+      .all()
+    this.#outbox.emit(accountId, 'webhook.disabled', { webhook_id: id, url, delivery_id: deliveryId })
+    this.#changes.notify('webhook', id, accountId)
+    for (const delivery of ended) this.#changes.notify('delivery', delivery.id, null)
   }
 
   /**
    * Schedules a delivery for an immediate attempt, with any status.
    *
    * @returns the id of its webhook, or null if there is no such delivery
+   * @throws BerthError 400 if its webhook is disabled
    */
   retry(id: string): string | null {
+    const webhook = this.#queries
+      .select({ id: webhooks.id, disabledAt: webhooks.disabledAt })
+      .from(deliveries)
+      .innerJoin(webhooks, eq(webhooks.id, deliveries.webhookId))
+      .where(eq(deliveries.id, id))
+      .get()
+    if (webhook !== undefined && webhook.disabledAt !== null) {
+      throw badRequest(
+        `The webhook "${webhook.id}" is disabled, because its receiver answered with 410. Switch it on with POST /webhooks/${webhook.id}/enable, then try again.`,
+      )
+    }
     const [row] = this.#queries
       .update(deliveries)
       .set({ status: 'pending', nextAttemptAt: 0 })

@@ -37,6 +37,20 @@ export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<We
         { body: WebhookCreate },
       ),
     )
+    .post(
+      '/:webhookId/enable',
+      async ({ caller, params: { webhookId } }) => ({
+        webhook: (await webhooks()).enable(caller, webhookId),
+      }),
+      operation('webhooks.enable', {
+        access: 'account',
+        summary: 'Switch a webhook on again',
+        description:
+          'A receiver that answers with 410 switches its webhook off. Events that happen from now on are sent again; those that happened meanwhile are not. Changes nothing if the webhook is on.',
+        success: { 200: t.Object({ webhook: Webhook }) },
+        errors: [401, 403, 404],
+      }),
+    )
     .delete(
       '/:webhookId',
       async ({ caller, params: { webhookId } }) => {

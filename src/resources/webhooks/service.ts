@@ -9,6 +9,7 @@ import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
 import { EVENT_NAMES, type EventName } from '../events/names.ts'
 import type { DestinationRules } from './destination.ts'
+import { subscribePosition } from './fan-out.ts'
 import type { CreatedWebhook, Webhook, WebhookCreate } from './model.ts'
 import { toWebhook, webhooks } from './table.ts'
 
@@ -70,9 +71,8 @@ export class WebhooksService {
     chosen?: string,
   ): Promise<CreatedWebhook> {
     await this.check(url)
-    const [{ newSecret }, { subscribePosition }, { secretContext }] = await Promise.all([
+    const [{ newSecret }, { secretContext }] = await Promise.all([
       import('./signature.ts'),
-      import('./fan-out.ts'),
       import('./delivery.ts'),
     ])
     const { ids, clock, cipher, random } = this.#dependencies
@@ -92,7 +92,32 @@ export class WebhooksService {
         .returning()
         .get()
       this.#dependencies.changes.notify('webhook', id, accountId)
-      return { ...toWebhook(row), secret }
+      const { disabled_at: _, ...created } = toWebhook(row)
+      return { ...created, secret }
+    })
+  }
+
+  /**
+   * Switches a subscription on that its receiver has switched off: events from now on are sent. One that is on stays as
+   * it is.
+   *
+   * @throws BerthError 404
+   */
+  enable(caller: Caller, id: string): Webhook {
+    const webhook = this.get(caller, id)
+    return webhook.disabled_at === null ? webhook : this.#switchOn(id, caller.accountId)
+  }
+
+  #switchOn(id: string, accountId: string): Webhook {
+    return this.#queries.transaction((tx) => {
+      const row = tx
+        .update(webhooks)
+        .set({ disabledAt: null, fromSeq: subscribePosition(tx) })
+        .where(eq(webhooks.id, id))
+        .returning()
+        .get()
+      this.#dependencies.changes.notify('webhook', id, accountId)
+      return toWebhook(row)
     })
   }
 
@@ -110,7 +135,8 @@ export class WebhooksService {
   }
 
   /**
-   * Changes the destination and events of a subscription, and its secret if one is given.
+   * Changes the destination and events of a subscription, and its secret if one is given. A new destination switches
+   * it on.
    *
    * @throws BerthError 400, 404
    */
@@ -124,14 +150,16 @@ export class WebhooksService {
     const { cipher, changes } = this.#dependencies
     const mine = and(eq(webhooks.id, id), eq(webhooks.accountId, caller.accountId))
     const sealed = secret === undefined ? {} : { secret: cipher.seal(secret, secretContext(id)) }
+    const before = this.get(caller, id)
     const [changed] = this.#queries
       .update(webhooks)
       .set({ ...subscription(url, events), ...sealed })
       .where(mine)
-      .returning({ id: webhooks.id })
+      .returning()
       .all()
     if (!changed) throw notFound(`The webhook "${id}"`)
-    changes.notify('webhook', id, caller.accountId)
+    if (changed.disabledAt !== null && changed.url !== before.url) this.#switchOn(id, caller.accountId)
+    else changes.notify('webhook', id, caller.accountId)
   }
 
   /** Returns the signing secret for the operator; null if there is no such webhook. */

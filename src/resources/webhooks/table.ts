@@ -14,6 +14,8 @@ export const webhooks = sqliteTable('webhooks', {
   /** The last event before the subscription. */
   fromSeq: integer('from_seq').notNull(),
   createdAt: integer('created_at').notNull(),
+  /** When its receiver answered with 410; null while events are sent. */
+  disabledAt: integer('disabled_at'),
 })
 
 /** A subscription as it is stored. */
@@ -68,9 +70,10 @@ export const deliveryAttempts = sqliteTable(
 export type AttemptRow = typeof deliveryAttempts.$inferSelect
 
 /** Converts a row to the public form. */
-export const toWebhook = ({ id, url, events, createdAt }: WebhookRow): Webhook => ({
+export const toWebhook = ({ id, url, events, createdAt, disabledAt }: WebhookRow): Webhook => ({
   id,
   url,
   events,
   created_at: toIso(createdAt),
+  disabled_at: disabledAt === null ? null : toIso(disabledAt),
 })

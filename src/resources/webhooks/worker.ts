@@ -4,18 +4,23 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
+import type { Outbox } from '../events/outbox.ts'
 import { AttemptSlots, FailurePauses } from './attempt-limits.ts'
 import { type Attempt, attemptDelivery, type DeliveryOptions } from './delivery.ts'
 import { FanOut } from './fan-out.ts'
 import { type DeliveryOutcome, DeliveryQueue, type DueDelivery } from './queue.ts'
-import { retryWait } from './retry.ts'
+import { requestedWait, retryWait } from './retry.ts'
 import type { DeliveryRow } from './table.ts'
 
 /** Milliseconds after which a webhook is tried again if an attempt could not be stored, as on a full disk. */
 const AFTER_FAULT_MS = 5_000
 
+/** The status by which a receiver says that it is gone for good (Standard Webhooks, "Operational considerations"). */
+const GONE = 410
+
 /** Dependencies of the worker. */
 export interface WorkerDependencies extends DeliveryOptions {
+  outbox: Outbox
   queries: Queries
   clock: Clock
   ids: Ids
@@ -53,10 +58,10 @@ export class DeliveryWorker {
   #stopped = false
 
   constructor(dependencies: WorkerDependencies) {
-    const { queries, clock, changes } = dependencies
+    const { clock } = dependencies
     this.#dependencies = dependencies
     this.#fanOut = new FanOut(dependencies)
-    this.#queue = new DeliveryQueue(queries, changes)
+    this.#queue = new DeliveryQueue(dependencies)
     this.#calendar = clock.now() - clock.elapsed()
     this.#unsubscribe = clock.onCorrection(() => this.#shiftRetries())
   }
@@ -80,6 +85,7 @@ export class DeliveryWorker {
    * Schedules a delivery for an immediate attempt.
    *
    * @returns whether the delivery exists
+   * @throws BerthError 400 if its webhook is disabled
    */
   retry(deliveryId: string): boolean {
     const webhookId = this.#queue.retry(deliveryId)
@@ -210,12 +216,16 @@ export class DeliveryWorker {
     if (outcome.status === 'pending') this.#scheduleAt(outcome.nextAttemptAt, delivery.id)
   }
 
-  #outcome({ id, attempts }: DeliveryRow, { error }: Attempt): DeliveryOutcome {
+  #outcome({ id, attempts }: DeliveryRow, { error, status, responseHeaders }: Attempt): DeliveryOutcome {
     if (error === null) return { status: 'delivered' }
+    if (status === GONE) return { status: 'disabled' }
     const { clock, randomOf } = this.#dependencies
     const made = attempts + 1
-    const wait = retryWait(made, randomOf(`${id} ${made}`))
-    return wait === null ? { status: 'failed' } : { status: 'pending', nextAttemptAt: clock.now() + wait }
+    const scheduled = retryWait(made, randomOf(`${id} ${made}`))
+    if (scheduled === null) return { status: 'failed' }
+    const now = clock.now()
+    const requested = requestedWait(status, responseHeaders?.['retry-after'], now)
+    return { status: 'pending', nextAttemptAt: now + (requested ?? scheduled) }
   }
 
   /** Sets the timer for the next retry. */

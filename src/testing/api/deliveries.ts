@@ -55,8 +55,13 @@ const WebhookSummary = t.Object(
     pending: integer({ minimum: 0, description: 'Deliveries that are still attempted.' }),
     delivered: integer({ minimum: 0 }),
     failed: integer({ minimum: 0, description: 'Deliveries that are not attempted any more.' }),
+    disabled: integer({
+      minimum: 0,
+      description: 'Deliveries that ended because the receiver answered with 410.',
+    }),
     success_rate: t.Nullable(t.Number({ minimum: 0, maximum: 1 }), {
-      description: 'The share of the ended deliveries that were delivered; null while none has ended.',
+      description:
+        'The share of the delivered and failed deliveries that were delivered; null while there are none.',
     }),
     attempts: integer({ minimum: 0 }),
     failed_attempts: integer({ minimum: 0 }),
@@ -167,9 +172,10 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
       operation('control.deliveries.retry', {
         access: 'admin',
         summary: 'Attempt a delivery at once, whatever became of it',
-        description: 'Also for a delivery that has succeeded. The response does not wait for the attempt.',
+        description:
+          'Also for a delivery that has succeeded, but not while its webhook is disabled. The response does not wait for the attempt.',
         success: { 202: Delivery },
-        errors: [404],
+        errors: [400, 404],
       }),
     )
 

@@ -6,7 +6,7 @@ import { badRequest } from '../../errors.ts'
 import { afterGap, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import { accounts } from '../../resources/accounts/table.ts'
 import type { EventData } from '../../resources/events/data.ts'
-import { EVENT_NAMES } from '../../resources/events/names.ts'
+import { EMITTED_NAMES, EVENT_NAMES } from '../../resources/events/names.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
 import { type EventRow, events } from '../../resources/events/table.ts'
 import { toIso } from '../../runtime/clock.ts'
@@ -22,7 +22,7 @@ const LIMIT = { default: 1_000, most: 100_000 }
 export const EmittedEvent = t.Object(
   {
     id: t.String(),
-    event: oneOf([...EVENT_NAMES]),
+    event: oneOf([...EMITTED_NAMES]),
     account_id: t.String(),
     data: t.Record(t.String(), t.Unknown()),
     request_id: t.Nullable(t.String(), {
@@ -36,7 +36,7 @@ export type EmittedEvent = Static<typeof EmittedEvent>
 
 const EventsQuery = t.Object(
   {
-    event: t.Optional(oneOf([...EVENT_NAMES])),
+    event: t.Optional(oneOf([...EMITTED_NAMES])),
     account_id: t.Optional(t.String({ description: 'Those of one account.' })),
     after: t.Optional(
       t.String({ description: 'Only what came after the event of this id; `start` for all there are.' }),
@@ -94,7 +94,8 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
         {
           access: 'admin',
           summary: 'Emitted events, newest first, or a stream of those to come',
-          description: 'Also events that no webhook has subscribed to.',
+          description:
+            'Also events that no webhook has subscribed to, and `webhook.disabled`, to which none can.',
           events: 'Each event as it is emitted, under its own name, with the data of the JSON response.',
           resumable: true,
           success: { 200: t.Object({ events: t.Array(EmittedEvent) }) },

@@ -2,7 +2,7 @@ import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { API_OPERATION_IDS } from '../../contract/operations.ts'
 import { inAnyCase, integer, oneOf, worded } from '../../contract/schema.ts'
 import { OWN_CLIENTS, type OwnClient } from '../../http/own-client.ts'
-import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import { type EmittedName, EVENT_NAMES } from '../../resources/events/names.ts'
 import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 
 /** Most requests that are counted before a fault strikes, or that it strikes. */
@@ -284,5 +284,5 @@ export interface RequestFacts {
   /** Whether only a fault with its very path matches it, as one that carries requests which are matched by themselves. */
   readonly needsPath: boolean
   /** The delivery that is attempted, if it is no request to the API. */
-  readonly delivery?: { readonly webhookId: string; readonly event: EventName }
+  readonly delivery?: { readonly webhookId: string; readonly event: EmittedName }
 }

@@ -4,7 +4,7 @@ import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { Build } from '../../resources/builds/model.ts'
 import type { Changes } from '../../resources/changes/types.ts'
-import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import { EMITTED_NAMES, type EmittedName } from '../../resources/events/names.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
 import type { ExecutionsService } from '../../resources/exec/executions.ts'
 import { Execution } from '../../resources/exec/model.ts'
@@ -34,7 +34,7 @@ const WaitQuery = t.Object(
     deliveries: t.Optional(
       t.String({ description: 'The id of an event: until all its deliveries have been attempted.' }),
     ),
-    event: t.Optional(oneOf([...EVENT_NAMES])),
+    event: t.Optional(oneOf([...EMITTED_NAMES])),
     inbox: t.Optional(t.String({ description: 'The name of an inbox.' })),
     until: t.Optional(
       t.String({
@@ -167,7 +167,7 @@ async function checkFor(query: WaitQuery, options: WaitRoutesOptions): Promise<(
     case 'deliveries':
       return subjects.deliveriesCheck(queries, id)
     case 'event':
-      return subjects.eventCheck(queries, { event: id as EventName, after, accountId: query.account_id })
+      return subjects.eventCheck(queries, { event: id as EmittedName, after, accountId: query.account_id })
     case 'inbox':
       return subjects.inboxCheck(inbox, { inbox: checkInboxName(id), after, count: query.count ?? 1 })
   }

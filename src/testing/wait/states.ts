@@ -36,7 +36,7 @@ export const STATES = {
     ['ready', 'failed', 'awaiting_secrets'],
   ),
   execution: states(EXECUTION_STATUSES, ['exited', 'ended']),
-  delivery: states(DELIVERY_STATUSES, ['delivered', 'failed']),
+  delivery: states(DELIVERY_STATUSES, ['delivered', 'failed', 'disabled']),
 } satisfies Record<string, SubjectStates>
 
 /** A subject with states. */

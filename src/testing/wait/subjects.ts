@@ -1,8 +1,8 @@
-import { and, asc, eq, gt, lt } from 'drizzle-orm'
+import { and, asc, eq, gt, isNull, lt } from 'drizzle-orm'
 import { badRequest, notFound } from '../../errors.ts'
 import { accountCaller } from '../../http/caller.ts'
 import { builds, toBuild } from '../../resources/builds/table.ts'
-import type { EventName } from '../../resources/events/names.ts'
+import { type EmittedName, isSubscribable } from '../../resources/events/names.ts'
 import { events } from '../../resources/events/table.ts'
 import type { ExecutionsService } from '../../resources/exec/executions.ts'
 import type { ProjectsService } from '../../resources/projects/service.ts'
@@ -100,9 +100,15 @@ export function deliveriesCheck(queries: Queries, eventId: string) {
     queries
       .select({ events: webhooks.events })
       .from(webhooks)
-      .where(and(eq(webhooks.accountId, event.accountId), lt(webhooks.fromSeq, event.seq)))
+      .where(
+        and(
+          eq(webhooks.accountId, event.accountId),
+          lt(webhooks.fromSeq, event.seq),
+          isNull(webhooks.disabledAt),
+        ),
+      )
       .all()
-      .some((webhook) => webhook.events.includes(event.event))
+      .some((webhook) => isSubscribable(event.event) && webhook.events.includes(event.event))
   const isFannedOut = (): boolean => (queries.select().from(fanOut).get()?.seq ?? 0) >= event.seq
   return (): WaitCheck => {
     const deliveries = readDeliveries(queries, { eventId, limit: MAX_DELIVERIES })
@@ -113,7 +119,7 @@ export function deliveriesCheck(queries: Queries, eventId: string) {
 
 /** Selects an event. */
 interface EventParams {
-  event: EventName
+  event: EmittedName
   /** Only events after the one with this id; all without it. */
   after?: string | undefined
   accountId?: string | undefined

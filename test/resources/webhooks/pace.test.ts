@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite'
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { KEPT_DELIVERIES } from '../../../src/resources/webhooks/queue.ts'
-import { retryWait } from '../../../src/resources/webhooks/retry.ts'
+import { requestedWait, retryWait } from '../../../src/resources/webhooks/retry.ts'
 import { testBerth } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { receiver, replyWith } from '../../support/receiver.ts'
@@ -90,4 +90,37 @@ test('the wait before a retry is its entry, up to a tenth less, and none after t
     null,
   ])
   expect(retryWait(1, bytes(255))).toBe(4_500)
+})
+
+describe('the wait that a receiver asks for', () => {
+  const NOW = Date.parse('2031-05-07T08:00:00Z')
+
+  test.each<[string, number | null]>([
+    ['7', 7_000],
+    ['0', 1_000],
+    ['1', 1_000],
+    ['3600', 3_600_000],
+    ['3601', 3_600_000],
+    ['99999999999999999999', 3_600_000],
+    [' 120 ', 120_000],
+    ['Wed, 07 May 2031 08:02:00 GMT', 120_000],
+    ['Wednesday, 07-May-31 08:02:00 GMT', 120_000],
+    ['Wed May  7 08:02:00 2031', 120_000],
+    ['Wed, 07 May 2031 07:00:00 GMT', 1_000],
+    ['Thu, 08 May 2031 08:00:00 GMT', 3_600_000],
+    ['1.5', null],
+    ['-5', null],
+    ['soon', null],
+    ['', null],
+    ['2031-05-07T08:02:00Z', null],
+    ['Wed, 99 Foo 2031 08:02:00 GMT', null],
+  ])('by "%s" is %p ms', (value, ms) => {
+    for (const status of [429, 503]) expect(requestedWait(status, value, NOW)).toBe(ms)
+  })
+
+  test('counts with 429 and 503 only', () => {
+    for (const status of [null, 200, 301, 400, 410, 500, 502])
+      expect(requestedWait(status, '7', NOW)).toBeNull()
+    expect(requestedWait(429, undefined, NOW)).toBeNull()
+  })
 })

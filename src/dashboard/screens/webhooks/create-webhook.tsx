@@ -50,7 +50,7 @@ export function CreateWebhook({ onClose }: { onClose: () => void }) {
   const body = { url, ...(names.length > 0 && { events: names }) }
   const create = async (): Promise<void> => {
     const { secret: text, ...webhook } = await api.call('webhooks.create', { body })
-    store.webhooks.add(webhook)
+    store.webhooks.add({ ...webhook, disabled_at: null })
     setSecret(text)
   }
   if (secret !== null)

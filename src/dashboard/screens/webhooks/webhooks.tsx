@@ -7,6 +7,7 @@ import { Empty } from '../../components/empty.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Page } from '../../components/page.tsx'
 import { Section } from '../../components/section.tsx'
+import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Webhook } from '../../store/store.ts'
 import { EFFECTS } from '../requests/effects.ts'
@@ -77,7 +78,7 @@ function WebhookCard({ webhook, summary }: { webhook: Webhook; summary: Summary 
   const { api, context, store } = useDashboard()
   const [isDeleting, setDeleting] = useState(false)
   const [isFailing, setFailing] = useState(false)
-  const { id, url, events } = webhook
+  const { id, url, events, disabled_at: disabledAt } = webhook
   return (
     <li class="card">
       <div class="card-main">
@@ -90,7 +91,23 @@ function WebhookCard({ webhook, summary }: { webhook: Webhook; summary: Summary 
           </span>
           {summary && <Success of={summary} />}
         </p>
+        {disabledAt !== null && (
+          <p class="struck">
+            Switched off <Time at={disabledAt} />: the receiver answered with 410, so no events are sent.
+          </p>
+        )}
       </div>
+      {disabledAt !== null && (
+        <Button
+          icon="restart"
+          onClick={async () => {
+            const enabled = await api.call('webhooks.enable', { params: { webhookId: id } })
+            store.webhooks.add(enabled.webhook)
+          }}
+        >
+          Switch on
+        </Button>
+      )}
       {context.is_admin && <Button onClick={() => setFailing(true)}>Fail the next …</Button>}
       <Button look="danger" onClick={() => setDeleting(true)}>
         Delete
