@@ -45,8 +45,22 @@ describe('a goal without a scenario', () => {
 
   test('may ask, and use the answer', async () => {
     const { outcome } = await obeyed('ask: Which colour?\nrun: echo {{answer}} > colour.txt', '$(id) red')
-    expect(outcome.result).toBe('Done: asked "Which colour?"; ran echo {{answer}} > colour.txt.')
+    expect(outcome.result).toBe('Done: asked "Which colour?"; ran echo $(id) red > colour.txt.')
     expect(await server.text('colour.txt')).toBe('$(id) red\n')
+  })
+
+  test('names a command with the answer also where it fails, the beginning of a long one', async () => {
+    const goal = 'ask: Which colour?\nrun: echo {{answer}}; exit 3'
+    const { outcome } = await obeyed(goal, 'red')
+    expect(outcome).toEqual({
+      status: 'failed',
+      result: 'The command echo red; exit 3 ended with exit code 3:\nred',
+    })
+    const { outcome: long } = await obeyed(
+      'ask: Which colour?\nrun: echo {{answer}} > colour.txt',
+      'r'.repeat(500),
+    )
+    expect(long.result).toBe(`Done: asked "Which colour?"; ran echo ${'r'.repeat(115)} ….`)
   })
 
   test('may fail', async () => {

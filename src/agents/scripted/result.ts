@@ -1,3 +1,5 @@
+import type { Template } from './template.ts'
+
 /** Most characters of a command or question in a sentence. */
 const MAX_LINE = 120
 
@@ -17,6 +19,17 @@ export function firstLine(text: string): string {
   const isCut = more.length > 0 || first.length > MAX_LINE
   return isCut ? `${first.slice(0, MAX_LINE).trimEnd()} …` : first
 }
+
+/** Returns the beginning of a command with its values, on one line. */
+export const describeCommand = (template: Template, values: ReadonlyMap<string, string>): string =>
+  firstLine(
+    template
+      // A value may be very long.
+      .map((piece) =>
+        typeof piece === 'string' ? piece : (values.get(piece.value) ?? '').slice(0, 2 * MAX_LINE),
+      )
+      .join(''),
+  )
 
 /** Returns the end of a command's output as the end of a sentence: after a colon, or only a full stop. */
 export function describeOutput(output: string): string {

@@ -2,7 +2,7 @@ import { orAborted } from '../../runtime/abort.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { AgentError, type Assignment, type Outcome } from '../agent.ts'
 import { ToolError } from '../workbench/errors.ts'
-import { describeDone, describeOutput, firstLine } from './result.ts'
+import { describeCommand, describeDone, describeOutput, firstLine } from './result.ts'
 import type { Step } from './scenario.ts'
 import { fillCommand, fillTemplate } from './template.ts'
 
@@ -83,7 +83,7 @@ async function runCommand(
   step: Extract<Step, { kind: 'run' }>,
   { assignment, values }: StepContext,
 ): Promise<StepResult> {
-  const command = firstLine(step.command.text)
+  const command = describeCommand(step.command, values)
   return useTool(`Running ${command}`, async () => {
     const result = await assignment.workbench.run(fillCommand(step.command, values), {
       ...(step.timeoutMs === null ? {} : { timeoutMs: step.timeoutMs }),

@@ -1,4 +1,4 @@
-import type { CommandTemplate, Template } from './template.ts'
+import type { Template } from './template.ts'
 
 /** The steps of the scripted agent for matching goals. */
 export interface Scenario {
@@ -21,7 +21,7 @@ export interface Matcher {
 export type Step =
   | {
       readonly kind: 'run'
-      readonly command: CommandTemplate
+      readonly command: Template
       /** Directory to run it in, relative to the workspace; empty for the workspace. */
       readonly cwd: string
       /** Milliseconds that it may take; null for the workbench's own limit. */

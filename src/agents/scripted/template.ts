@@ -1,7 +1,7 @@
 import { AgentError } from '../agent.ts'
 import { ToolError } from '../workbench/errors.ts'
 
-/** A text with placeholders for values. */
+/** A text, or a shell command, with placeholders for values. */
 export type Template = readonly (string | Placeholder)[]
 
 /** A placeholder for a value, by name. */
@@ -9,13 +9,6 @@ interface Placeholder {
   readonly value: string
   /** In a command: whether it is inside double quotes. */
   readonly quoted?: boolean
-}
-
-/** A shell command with placeholders for values. */
-export interface CommandTemplate {
-  readonly pieces: Template
-  /** The command as it was written. */
-  readonly text: string
 }
 
 /** The names of the values, and whether to refuse or keep placeholders with other names. */
@@ -48,9 +41,9 @@ export function parseTemplate(text: string, known: KnownValues): Template {
  *
  * @throws Error for an unknown name, or one inside single quotes; the message says what was expected
  */
-export function parseCommand(text: string, known: KnownValues): CommandTemplate {
+export function parseCommand(text: string, known: KnownValues): Template {
   const quotes = new Quotes(text)
-  const pieces = parse(text, known, ({ name, index }) => {
+  return parse(text, known, ({ name, index }) => {
     const quote = quotes.openAt(index)
     if (quote === "'") {
       throw new Error(
@@ -59,7 +52,6 @@ export function parseCommand(text: string, known: KnownValues): CommandTemplate 
     }
     return { value: name, quoted: quote === '"' }
   })
-  return { pieces, text }
 }
 
 /** Returns the text with its values. @throws AgentError if it is too long */
@@ -77,9 +69,9 @@ export function fillTemplate(template: Template, values: ReadonlyMap<string, str
  *
  * @throws ToolError if the values are longer than a command can be
  */
-export function fillCommand({ pieces }: CommandTemplate, values: ReadonlyMap<string, string>): string {
+export function fillCommand(template: Template, values: ReadonlyMap<string, string>): string {
   const used = new Set<string>()
-  const command = pieces.map((piece) => {
+  const command = template.map((piece) => {
     if (typeof piece === 'string') return piece
     used.add(piece.value)
     const expansion = `\${${variableOf(piece.value)}}`
