@@ -49,6 +49,8 @@ export class EndedExecutions {
       for (const id of below) if (!known.has(id)) removeTree(join(directory, serverId, id))
       if (!below.some((id) => known.has(id))) removeTree(join(directory, serverId))
     }
+    // A reset leaves nothing.
+    if (rows.length === 0) removeTree(directory)
     for (const row of rows) {
       // A snapshot has no output.
       if (!existsSync(this.pathOf(row))) {

@@ -24,7 +24,7 @@ const PROMPTS: readonly BerthPrompt[] = [
           ? `Use the server ${serverId}.`
           : 'Look with servers_list for a server that fits, or make one with servers_create.',
         source
-          ? `The app comes from ${JSON.stringify(source)}: call projects_create with it, as a source of type "git" where it is a repository, else as "template", with "visibility": "public". Then call projects_get until init_phase is ready, failed or awaiting_secrets.`
+          ? `The app comes from ${JSON.stringify(source)}: call projects_create with it, as a source of type "git" where it is a repository, else as "template", with "visibility": "public". Then call projects_get with "follow": true until init_phase is ready, failed or awaiting_secrets.`
           : "The app lies in the server's workspace: look at it with files_read, then call deployments_create.",
         'Where variables are missing, ask me for them and set them with projectSecrets_set; make none up.',
         'Where it fails, read the log (projects_logs, or the message of the error), say what is wrong, and mend it where that is clear.',
