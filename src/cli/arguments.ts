@@ -33,23 +33,31 @@ export function expandDefaults(args: readonly string[]): readonly string[] {
 const INSTANCE_OPTIONS: ReadonlySet<string> = new Set(['--base-url', '--api-key', '--admin-token', '--data'])
 
 /**
- * Moves options of nearly every command behind the command that follows them, as in `berth --base-url URL servers` and
- * `berth --json servers`: those that select an instance, and `--json`.
+ * Moves options of nearly every command behind the command that follows them, as in `berth --base-url URL servers`,
+ * `berth --json servers` and `berth servers --data DIR list`: those that select an instance, and `--json`.
  */
 export function moveCommonOptions(args: readonly string[]): readonly string[] {
+  const [before, words] = splitAtCommonOptions(args)
+  const [noun = ''] = words
+  if (isOptionOrMissing(noun)) return args
+  const isNoun = NOUNS.some(({ name, aliases = [] }) => [name, ...aliases].includes(noun))
+  if (!isNoun) return [noun, ...before, ...words.slice(1)]
+  const [between, [command, ...rest]] = splitAtCommonOptions(words.slice(1))
+  if (command === undefined || isOptionOrMissing(command)) return [noun, ...before, ...words.slice(1)]
+  return [noun, command, ...before, ...between, ...rest]
+}
+
+/** Splits words behind the common options that they begin with. */
+function splitAtCommonOptions(
+  words: readonly string[],
+): [options: readonly string[], rest: readonly string[]] {
   let end = 0
   for (;;) {
-    const option = args[end] ?? ''
+    const option = words[end] ?? ''
     if (INSTANCE_OPTIONS.has(splitOption(option)[0])) end += option.includes('=') ? 1 : 2
     else if (option === '--json') end += 1
-    else break
+    else return [words.slice(0, end), words.slice(end)]
   }
-  const words = args.slice(end)
-  const [noun = '', command] = words
-  if (end === 0 || isOptionOrMissing(noun)) return args
-  const isNoun = NOUNS.some(({ name, aliases = [] }) => [name, ...aliases].includes(noun))
-  const at = isNoun && !isOptionOrMissing(command) ? 2 : 1
-  return [...words.slice(0, at), ...args.slice(0, end), ...words.slice(at)]
 }
 
 /**

@@ -381,6 +381,20 @@ test('snapshots and reset', async () => {
   ).toMatchSnapshot()
 })
 
+test('options that every command has stand before the noun, before its verb or behind', async () => {
+  const data = ['--data', berth.info.data_dir]
+  const expected = await berth.run(['servers', 'list', ...data, '--json'])
+  expect(expected).toMatchObject({ exitCode: 0, stderr: '' })
+  for (const args of [
+    [...data, '--json', 'servers', 'list'],
+    ['servers', ...data, 'list', '--json'],
+    ['servers', '--json', ...data, 'list'],
+    ['--json', 'servers', ...data, 'list'],
+    ['servers', `--data=${berth.info.data_dir}`, '--json'],
+  ])
+    expect({ args, ...(await berth.run(args)) }).toEqual({ args, ...expected })
+})
+
 test('plain "berth NOUN" is its list, which is also "ls"', async () => {
   const nouns = NOUNS.filter((noun) => defaultOf(noun) === 'list').map(({ name }) => name)
   // There is one clock.
