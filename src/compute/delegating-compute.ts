@@ -23,6 +23,10 @@ export abstract class DelegatingCompute implements Compute {
     return this.inner.workspace(handle)
   }
 
+  checkFiles(handle: Handle): void {
+    this.inner.checkFiles(handle)
+  }
+
   takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains {
     return this.inner.takeStock(servers, deleted)
   }

@@ -90,6 +90,9 @@ export interface Compute {
   /** Returns the server's files, whether it runs or not. */
   workspace(handle: Handle): Workspace
 
+  /** Throws `ComputeError` if the server's files are gone, as when a person has removed their directory. */
+  checkFiles(handle: Handle): void
+
   /**
    * Lists what earlier berths left. To be called before anything is made.
    *

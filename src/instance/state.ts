@@ -162,6 +162,7 @@ export class InstanceState implements StateOperations {
   async #copy(name: string): Promise<Snapshot> {
     const { version, clock } = this.#dependencies
     const { servers, metering } = this.#generation.services
+    servers.checkAllFiles()
     const resume = await servers.lifecycle.pause()
     try {
       metering.writeAll()

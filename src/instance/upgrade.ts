@@ -22,16 +22,19 @@ interface UpgradeOptions {
 const PREFIX = 'before-upgrade-'
 
 /**
- * Saves the state as the snapshot `before-upgrade-A-B`, because this berth is about to change the schema of its
- * database (`migrate` of `storage/migrate.ts`). A and B are the versions of the berth that wrote it and of this one.
+ * Saves the state as the snapshot `before-upgrade-A-schemaN-B`, because this berth is about to change the schema of its
+ * database (`migrate` of `storage/migrate.ts`). A and B are the versions of the berth that wrote it and of this one, N is
+ * the number of the schema.
  *
  * @throws StartupError if the state cannot be saved, or a newer berth wrote it
  */
 export async function prepareUpgrade(options: UpgradeOptions): Promise<void> {
   const { dataDirectory, schema, version, clock, logger } = options
-  const writer = dataDirectory.readVersion() ?? `schema${schema}`
+  const written = dataDirectory.readVersion()
+  const writer = written ?? `of schema ${schema}`
   if (schema > SCHEMA) throw newerState(options, writer)
-  const name = `${PREFIX}${writer}-${version}`
+  // Builds of one version may have several schemas, and each change keeps the state before it.
+  const name = `${PREFIX}${[...(written === null ? [] : [written]), `schema${schema}`, version].join('-')}`
   const file = { name, created_at: toIso(clock.now()), version: writer, schema, clock: clock.state }
   try {
     await new Snapshots(dataDirectory.path).save(file, (copy) => copyDatabase(dataDirectory.database, copy))
@@ -61,7 +64,11 @@ function newerState({ dataDirectory, schema, version }: UpgradeOptions, writer: 
   const remedy = before
     ? ` What it held before that upgrade is in the snapshot ${before.name}: copy ${path}/snapshots/${before.name}, with master.key and credentials.json of ${path}, to a new directory, and name that with --data.`
     : ' Or choose another directory with --data.'
+  const [wrote, own] =
+    writer === version
+      ? [`a newer build of berth ${writer}`, 'this is an older one']
+      : [`the newer berth ${writer}`, `this is berth ${version}`]
   return new StartupError(
-    `The data directory ${path} was written by the newer berth ${writer} (schema ${schema}); this is berth ${version} (schema ${SCHEMA}). Run that version.${remedy}`,
+    `The data directory ${path} was written by ${wrote} (schema ${schema}); ${own} (schema ${SCHEMA}). Run that one.${remedy}`,
   )
 }

@@ -104,6 +104,10 @@ export class PipedDriver implements ComputeDriver {
     this.local.keep(handle)
   }
 
+  checkFiles(handle: Handle): void {
+    this.local.checkFiles(handle)
+  }
+
   takeStock(...stock: Parameters<ComputeDriver['takeStock']>): ReturnType<ComputeDriver['takeStock']> {
     return this.local.takeStock(...stock)
   }

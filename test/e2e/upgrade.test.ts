@@ -25,7 +25,7 @@ async function olderDirectory(cwd: string): Promise<string> {
 }
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dir, '../../package.json'), 'utf8'))
-const snapshot = `before-upgrade-0.0.9-${version}`
+const snapshot = `before-upgrade-0.0.9-schema${SCHEMA - 1}-${version}`
 
 test('a newer berth saves the state of an older one before it changes it, and says so in one line', async () => {
   using folder = temporaryFolder()
@@ -44,7 +44,7 @@ test('a newer berth saves the state of an older one before it changes it, and sa
   expect(saved).toMatchObject({ name: snapshot, version: '0.0.9', schema: SCHEMA - 1 })
   // It can be restored: its schema is changed then.
   await berth.run(['servers', 'delete', id])
-  await berth.run(['snapshot', 'restore', snapshot])
+  await berth.run(['snapshot', 'restore', snapshot, '--no-undo'])
   expect((await berth.run(['files', 'read', 'note.txt'])).stdout).toBe('kept')
   await ended(berth)
   expect(readFileSync(join(folder.path, '.berth/version'), 'utf8')).toBe(`${version}\n`)

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LocalDriverOptions } from '../local/isolation.ts'
 import {
@@ -65,12 +65,14 @@ export class SharedFiles {
   }
 
   /**
-   * Returns the mounts of a server. The first call writes berth's files, later ones update what has changed since.
+   * Returns the mounts of a server. The first call writes berth's files, later ones update what has changed since, or is gone.
    *
    * @param nameServer the address of the name server that programs ask; null for those of the machine
    */
   forServer(nameServer: string | null): SharedMounts {
-    this.#mounts ??= { ...this.#write(nameServer), ...this.#find() }
+    // A person may have removed the directory meanwhile.
+    if (this.#mounts === null || !existsSync(this.#mounts.etc) || !existsSync(this.#mounts.tools))
+      this.#mounts = { ...this.#write(nameServer), ...this.#find() }
     this.#etc?.refresh()
     return this.#mounts
   }

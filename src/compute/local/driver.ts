@@ -138,6 +138,11 @@ export class LocalDriver implements ComputeDriver {
     }
   }
 
+  checkFiles(handle: Handle): void {
+    const workspace = this.#directories.workspace(handle)
+    if (!lstatSync(workspace, { throwIfNoEntry: false })?.isDirectory()) throw workspaceGone(workspace)
+  }
+
   workspace(handle: Handle): Workspace {
     return this.#options.workspace(this.#directories.workspace(handle))
   }
@@ -248,9 +253,7 @@ export class LocalDriver implements ComputeDriver {
   async #launch(id: string, handle: Handle, limits: Limits): Promise<LocalSandbox> {
     const dir = this.#directories.dir(handle)
     const workspace = this.#directories.workspace(handle)
-    if (!lstatSync(workspace, { throwIfNoEntry: false })?.isDirectory()) {
-      throw workspaceGone(workspace)
-    }
+    this.checkFiles(handle)
     const marker = this.#directories.serverMarker(handle)
     const groups = (await this.#chosenLimiter()).shownGroups(id)
     const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits, groups })

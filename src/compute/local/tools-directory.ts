@@ -1,4 +1,5 @@
 import {
+  existsSync,
   mkdirSync,
   readFileSync,
   readlinkSync,
@@ -42,9 +43,9 @@ export class ToolsDirectory {
     return `${path}:${join(this.pathInSandbox, 'bin')}`
   }
 
-  /** Writes the missing files, once per process. Running sandboxes may be using the directory. */
+  /** Writes the missing files, again only if the directory is gone. Running sandboxes may be using it. */
   prepare(): void {
-    if (this.#prepared) return
+    if (this.#prepared && existsSync(join(this.path, 'bin'))) return
     // Bun takes its role from the name under which it is started.
     const link = join(this.pathInSandbox, 'lib/node')
     keepLink(join(this.path, 'lib/node'), this.#program)

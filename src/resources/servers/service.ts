@@ -2,9 +2,10 @@ import type { Compute, Handle } from '../../compute/driver.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { SpareServers } from '../../compute/spare-servers.ts'
 import type { Workspace } from '../../compute/workspace.ts'
-import { notFound } from '../../errors.ts'
+import { BerthError, notFound } from '../../errors.ts'
 import { type Caller, mayReachServer } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
@@ -282,7 +283,9 @@ export class ServersService {
       return this.#lifecycle.start(this.getRow(caller, id))
     }
     try {
-      const sandbox = this.#lifecycle.sandbox(id) ?? (await this.#lifecycle.turn(id, start))
+      const running = this.#lifecycle.sandbox(id)
+      if (running !== undefined) this.#checkFiles(row)
+      const sandbox = running ?? (await this.#lifecycle.turn(id, start))
       return { row, sandbox, done }
     } catch (error) {
       done()
@@ -297,6 +300,15 @@ export class ServersService {
    */
   checkBudget({ accountId }: ServerRow): void {
     this.#metering.checkBudget(accountId)
+  }
+
+  /**
+   * Checks that no server's files are gone.
+   *
+   * @throws ComputeError
+   */
+  checkAllFiles(): void {
+    for (const handle of this.#records.handles()) this.#compute.checkFiles(handle)
   }
 
   /** Returns a server's files, running or not. */
@@ -337,6 +349,15 @@ export class ServersService {
   /** Ends every process. The records stay, so the next start brings the servers up again. */
   async shutDown(): Promise<void> {
     await Promise.all([this.#spares.close(), this.#lifecycle.shutDown()])
+  }
+
+  /** @throws BerthError 502 if the files of a server are gone */
+  #checkFiles({ handle }: ServerRow): void {
+    try {
+      this.#compute.checkFiles(handle)
+    } catch (error) {
+      throw new BerthError('compute_backend_error', messageOf(error), { cause: error })
+    }
   }
 
   async #delete(row: ServerRow | undefined): Promise<void> {

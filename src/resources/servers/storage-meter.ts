@@ -45,6 +45,7 @@ export class StorageMeter {
   readonly #uncertain = new Set<string>()
   /** Scheduled measurements. */
   readonly #due = new Map<string, ReturnType<typeof setTimeout>>()
+  #stopped = false
   readonly #setSize
   readonly #addToSize
 
@@ -85,6 +86,8 @@ export class StorageMeter {
       .then((inWorkspace) => {
         const bytes = inWorkspace + this.#storedBeside(id)
         this.#walkedAt.set(id, performance.now())
+        // The database is closed, or about to be.
+        if (this.#stopped) return bytes
         this.#notify(this.#setSize().get({ id, bytes }))
         return bytes
       })
@@ -114,7 +117,7 @@ export class StorageMeter {
   }
 
   #schedule(server: MeasuredServer): void {
-    if (this.#due.has(server.id)) return
+    if (this.#stopped || this.#due.has(server.id)) return
     const pause = Math.max(CALM_MS, PACE_MS - this.#age(server.id))
     const timer = setTimeout(() => {
       this.#due.delete(server.id)
@@ -152,6 +155,7 @@ export class StorageMeter {
 
   /** Schedules no more measurements. Resolves when none is running. */
   async stop(): Promise<void> {
+    this.#stopped = true
     for (const timer of this.#due.values()) clearTimeout(timer)
     this.#due.clear()
     await Promise.allSettled(this.#walks.values())
