@@ -21,6 +21,8 @@ describe.skipIf(browserPath === null)('long lists on the dashboard (need Chromiu
     await using watched = await tests.open('/dashboard/requests?operation=templates.list')
     const { page, problems } = watched
     await page.locator('.requests li').first().waitFor()
+    await page.getByRole('button', { name: 'Load older ones' }).click()
+    await page.getByRole('button', { name: 'Load older ones' }).waitFor({ state: 'detached' })
     const seen = await page.evaluate<{
       added: number
       most: number

@@ -22,7 +22,7 @@ const RETRY_MS = [250, 500, 1_000, 2_000, 5_000] as const
 
 /** The streams of the API and of the control API, each with a connection of its own. */
 const API = '/changes'
-const CONTROL = '/_berth/changes'
+const CONTROL = '/_berth/changes?bodies=false'
 
 /** Types of changes that the stream of the control API has. The others are on that of the API. */
 const CONTROL_TYPES: ReadonlySet<string> = new Set(INSTANCE_CHANGE_TYPES)

@@ -13,8 +13,8 @@ interface HistoryOptions<Value> {
   most: number
 }
 
-/** Values that are loaded at first, so that a page is there at once. */
-const FIRST = 1_000
+/** Values that are loaded at first, so that a page is there at once: a person asks for older ones. */
+const FIRST = 100
 
 /** Milliseconds in which messages are gathered before the list changes: thousands may come in a second. */
 const GATHER_MS = 100

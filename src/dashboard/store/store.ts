@@ -26,8 +26,13 @@ export type Program = ResponseOf<'programs.list'>['programs'][number]
 export type Browser = ResponseOf<'browsers.list'>['browsers'][number]
 /** A webhook, as the API shows it. */
 export type Webhook = ResponseOf<'webhooks.list'>['webhooks'][number]
+/** A request, as lists show it: without its bodies. */
+export type JournalRequest = Omit<
+  ResponseOf<'control.requests.list'>['requests'][number],
+  'request' | 'response'
+>
 /** A request with its response, as the journal shows it. */
-export type JournalRequest = ResponseOf<'control.requests.get'>
+export type WholeRequest = ResponseOf<'control.requests.get'>
 /** An event that was emitted. */
 export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 /** A delivery of an event to a webhook, with its attempts. */
@@ -138,8 +143,7 @@ export class Store {
       idOf,
       most: MOST,
       load: async (limit) =>
-        // With bodies, since none are left out.
-        (await api.call('control.requests.list', { query: { limit } })).requests as JournalRequest[],
+        (await api.call('control.requests.list', { query: { limit, bodies: 'false' } })).requests,
     })
     this.events = new History(changes, {
       type: 'event',

@@ -50,6 +50,18 @@ const ENTRY_FIELDS = {
     description: 'Without `date` and those that frame the body, which are added when it is sent.',
   }),
   response_type: t.Nullable(t.String()),
+  said: t.Nullable(
+    t.Object({
+      error: t.Nullable(t.String()),
+      message: t.Nullable(t.String()),
+      server_id: t.Nullable(t.String()),
+      made: t.Array(t.String()),
+    }),
+    {
+      description:
+        'What the response says in short, also without bodies: the code and the message of a failure, the server that it names, and the ids of what was made. Null if it says none of it, or is longer than 16 KiB.',
+    },
+  ),
   faults: t.Array(t.Object({ fault_id: t.String(), effect: FaultEffect }), {
     description: 'The faults that struck it, also those that were removed since.',
   }),

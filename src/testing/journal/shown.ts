@@ -9,6 +9,10 @@ import { addressOf, type JournalEntry, jsonOf, type KeptBody, textOf } from './e
 import { type HeaderField, headerFields } from './headers.ts'
 import { Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
+import { type SaidInShort, saidInShort } from './said.ts'
+
+/** Longest response, in bytes, that is looked through for what it says in short. */
+const MAX_SAID = 16 * 1024
 
 /** A body in the journal's output. */
 interface ShownBodyPart {
@@ -38,6 +42,8 @@ export interface ShownEntry {
   /** Missing if bodies are left out; null without a body. */
   request?: ShownBodyPart | null
   response?: ShownBodyPart | null
+  /** What the response says in short, also without its body; null if it says none of it. */
+  said: SaidInShort | null
   /** By their names in lower case. */
   request_headers: Record<string, string>
   response_headers: Record<string, string>
@@ -86,7 +92,10 @@ export function shownEntry(entry: JournalEntry, { operations, known, bodies }: E
   const requestHeaders = masking.headers(headerFields(entry.requestHeaders))
   const shownQuery = masking.query(query)
   const request = bodyOf(sent, new BodySchema(operation?.body ?? {}))
-  const shownBodies = bodies ? { request, response: bodyOf(entry.response, null) } : {}
+  // Only what is short has something to say in lists.
+  const isShort = (entry.response?.content.length ?? 0) <= MAX_SAID
+  const response = bodies || isShort ? bodyOf(entry.response, null) : null
+  const shownBodies = bodies ? { request, response } : {}
   return {
     id: entry.id,
     at: toIso(entry.at),
@@ -100,6 +109,7 @@ export function shownEntry(entry: JournalEntry, { operations, known, bodies }: E
     client: entry.client,
     aborted: entry.aborted,
     ...shownBodies,
+    said: response === null ? null : saidInShort(method, status, response.body),
     request_headers: requestHeaders,
     response_headers: masking.headers(responseFields(entry)),
     faults: entry.faults.map(({ id, effect }) => ({ fault_id: id, effect })),

@@ -24,6 +24,7 @@ describe('an entry', () => {
     const { accounts } = (await berth.control('GET', '/accounts')).body
     const { keys } = (await berth.call('GET', '/keys')).body
     expect((await journal())[0]).toEqual({
+      said: null,
       id: answer.headers.get('x-request-id'),
       at: expect.stringMatching(/^\d{4}-.*Z$/),
       method: 'POST',
@@ -589,4 +590,17 @@ test('many long bodies take no more memory than the journal may', async () => {
   const { requests } = (await berth.control('GET', '/requests?limit=1000')).body
   expect(requests.length).toBeLessThan(560)
   expect(requests.length).toBeGreaterThan(200)
+})
+
+test('what a response says in short is there without bodies too', async () => {
+  const last = async () => (await berth.control('GET', '/requests?bodies=false&limit=1')).body.requests[0]
+  await berth.call('GET', '/servers/srv_nope')
+  expect(await last()).toMatchObject({
+    said: { error: 'not_found', message: expect.stringContaining('srv_nope'), server_id: null, made: [] },
+  })
+  const id = await berth.server()
+  expect((await last()).said).toEqual({ error: null, message: null, server_id: null, made: [id] })
+  const { body: task } = await berth.call('POST', `/servers/${id}/tasks`, { goal: 'run: true' })
+  expect((await last()).said.made).toEqual([task.task_id])
+  expect(await last()).not.toHaveProperty('response')
 })

@@ -1,11 +1,11 @@
 import { tokenOf } from '../../components/command-lines.tsx'
-import type { JournalRequest } from '../../store/store.ts'
+import type { WholeRequest } from '../../store/store.ts'
 
 /** Where the program that the code is copied into has its variables. */
 const VARIABLES = ['process', 'env'].join('.')
 
 /** Returns the call of `fetch` that sends a request. The key stays a variable. */
-export function fetchCode({ method, path, request }: JournalRequest): string {
+export function fetchCode({ method, path, request }: WholeRequest): string {
   const body = request === null ? undefined : JSON.stringify(request.body, null, 2)
   const headers = [
     `authorization: \`Bearer \${${VARIABLES}.${tokenOf(path)}}\``,
@@ -22,7 +22,7 @@ export function fetchCode({ method, path, request }: JournalRequest): string {
 }
 
 /** Returns a test, for bun:test or Vitest, that sends a request and expects the same response. */
-export function testCode(entry: JournalRequest): string {
+export function testCode(entry: WholeRequest): string {
   const { method, path, status, operation, response } = entry
   const name = `${operation ?? `${method} ${path}`} responds with ${status}`
   const expected = response === null ? null : matcherOf(response.body, status >= 400)

@@ -1,5 +1,6 @@
 import { Fragment } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
+import { ApiFailure } from '../../api/failure.ts'
 import { Button } from '../../components/button.tsx'
 import { curlLine } from '../../components/command-lines.tsx'
 import { CopyButton, Id, serverName } from '../../components/copy.tsx'
@@ -9,34 +10,48 @@ import { JsonView, LongText } from '../../components/json-view.tsx'
 import { Menu, type MenuItem } from '../../components/menu.tsx'
 import { span, Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import type { JournalRequest } from '../../store/store.ts'
+import type { JournalRequest, WholeRequest } from '../../store/store.ts'
+import { useLive } from '../../store/use-live.ts'
 import { EntryRow } from '../timeline/entry-row.tsx'
 import type { Entry } from '../timeline/tree.ts'
 import { useTree } from '../timeline/tree-of.ts'
 import { fetchCode, testCode } from './code.ts'
 import { effectText, type FaultEffect } from './effects.ts'
-import { codeOf, isRead, RequestFacts, responseText } from './facts.ts'
+import { codeOf, isRead, RequestFacts } from './facts.ts'
 import { MakeFault } from './make-fault.tsx'
 import { SendAgain, sendAgain } from './send-again.tsx'
 import { Who } from './who.tsx'
 
 /** A request: who sent it, both bodies, what struck it, what it caused, and what can be done with it. */
 export function Detail({ id }: { id: string }) {
-  const { store, router } = useDashboard()
-  const request = store.requests.get(id)
+  const { api, router } = useDashboard()
+  // Only its end changes a request, such as that of a stream.
+  const { value } = useLive<WholeRequest>(
+    () => api.call('control.requests.get', { params: { requestId: id } }),
+    'request',
+    (change) => change.id === id || change.id === '*',
+    [id],
+  )
   const close = (): void => router.setQuery('request', '')
+  const isGone = value instanceof Error
+  const request = isGone || value?.id !== id ? null : value
   return (
     <aside class="detail" aria-label="The request">
-      {request ? (
-        <Known request={request} onClose={close} />
-      ) : (
+      {request && <Known request={request} onClose={close} />}
+      {isGone && (
         <>
           <div class="detail-head">
-            <h2>Not in the journal</h2>
+            <h2>{isMissing(value) ? 'Not in the journal' : 'The request could not be loaded'}</h2>
             <Button look="quiet" icon="close" label="Close the request" onClick={close} />
           </div>
           <p>
-            The journal keeps the last requests only, and has none with the id <code>{id}</code>.
+            {isMissing(value) ? (
+              <>
+                The journal keeps the last requests only, and has none with the id <code>{id}</code>.
+              </>
+            ) : (
+              value.message
+            )}
           </p>
         </>
       )}
@@ -44,7 +59,9 @@ export function Detail({ id }: { id: string }) {
   )
 }
 
-function Known({ request, onClose }: { request: JournalRequest; onClose: () => void }) {
+const isMissing = (error: Error): boolean => error instanceof ApiFailure && error.status === 404
+
+function Known({ request, onClose }: { request: WholeRequest; onClose: () => void }) {
   const [asked, setAsked] = useState<'fault' | 'send' | null>(null)
   const dashboard = useDashboard()
   const { context, notices } = dashboard
@@ -113,7 +130,7 @@ function Known({ request, onClose }: { request: JournalRequest; onClose: () => v
 
 /** What the response to a failed request says, above everything that leads to it. */
 function Said({ request }: { request: JournalRequest }) {
-  const message = request.status >= 400 ? responseText(request, 'message') : null
+  const message = request.said?.message ?? null
   if (message === null) return null
   return (
     <p class="notice failure">
@@ -214,7 +231,7 @@ const below = ({ children }: Entry, level: number): { entry: Entry; level: numbe
   children.flatMap((entry) => [{ entry, level }, ...below(entry, level + 1)])
 
 /** A body, as JSON if it is. */
-function Body({ title, part, none }: { title: string; part: JournalRequest['request']; none: string }) {
+function Body({ title, part, none }: { title: string; part: WholeRequest['request']; none: string }) {
   const text =
     part === null ? '' : typeof part.body === 'string' ? part.body : JSON.stringify(part.body, null, 2)
   return (

@@ -6,7 +6,7 @@ import { HttpStatus } from '../../components/http-status.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import { isFailed, responseText } from './facts.ts'
+import { isFailed } from './facts.ts'
 import { hrefWith } from './filter.ts'
 
 type Groups = ResponseOf<'control.requests.errors'>['errors']
@@ -75,7 +75,7 @@ export function ErrorGroups() {
                 </a>
               </span>
               <span class="cell last-message quiet">
-                <bdi>{last && (responseText(last, 'message') ?? last.path)}</bdi>
+                <bdi>{last && (last.said?.message ?? last.path)}</bdi>
               </span>
               <span class="cell time quiet">
                 <Time at={lastAt} />

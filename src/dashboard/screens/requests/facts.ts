@@ -15,16 +15,8 @@ export const isRead = ({ method }: JournalRequest): boolean => method === 'GET' 
 /** Returns the path of a request without its query. */
 export const pathOf = ({ path }: JournalRequest): string => path.split('?', 1)[0] ?? ''
 
-/** Returns a field of the response's JSON if it is a text, else null. */
-export function responseText({ response }: JournalRequest, name: string): string | null {
-  const body = response?.body
-  const value = isRecord(body) ? body[name] : undefined
-  return typeof value === 'string' ? value : null
-}
-
 /** Returns the code of the response to a request that failed (specification, "Errors"); null if it has none. */
-export const codeOf = (request: JournalRequest): string | null =>
-  request.status >= 400 ? responseText(request, 'error') : null
+export const codeOf = ({ said }: JournalRequest): string | null => said?.error ?? null
 
 /** What is found in a request. */
 interface Found {
@@ -65,7 +57,7 @@ export class RequestFacts {
     const known = this.#sought.get(request)
     if (known !== undefined) return known
     const { id, method, path, status, operation, near_misses: misses } = request
-    const said = status >= 400 ? [codeOf(request), responseText(request, 'message')] : []
+    const said = [codeOf(request), request.said?.message ?? '']
     const text = [id, method, path, status, operation, ...said, ...misses.map(({ message }) => message)]
       .join(' ')
       .toLowerCase()
@@ -78,18 +70,12 @@ function findIn(request: JournalRequest): Found {
   const named = pathOf(request)
     .split('/')
     .filter((segment) => /^[a-z]+_[^/]+$/.test(segment))
-  const made = madeIds(request)
+  const made = request.said?.made ?? []
   const server = [...named, ...made].find((id) => id.startsWith('srv_'))
-  return { at: Date.parse(request.at), named, made, serverId: server ?? responseText(request, 'server_id') }
+  return {
+    at: Date.parse(request.at),
+    named,
+    made,
+    serverId: server ?? request.said?.server_id ?? null,
+  }
 }
-
-function madeIds(request: JournalRequest): string[] {
-  const body = request.response?.body
-  if (isRead(request) || request.status >= 300 || !isRecord(body)) return []
-  const { id, task_id: taskId, build_id: buildId, terminal } = body
-  const ids = [id, taskId, buildId, isRecord(terminal) ? terminal.id : undefined]
-  return ids.filter((one) => typeof one === 'string')
-}
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

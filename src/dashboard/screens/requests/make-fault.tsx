@@ -1,12 +1,12 @@
 import { useMemo, useState } from 'preact/hooks'
 import { useDashboard } from '../../dashboard.ts'
-import type { JournalRequest } from '../../store/store.ts'
+import type { WholeRequest } from '../../store/store.ts'
 import { EFFECTS, type OfferedEffect } from './effects.ts'
 import { pathOf } from './facts.ts'
 import { FaultDialog, type FaultMatch } from './fault-dialog.tsx'
 
 /** Asks how requests like one are to fail, and sets that fault. */
-export function MakeFault({ request, onClose }: { request: JournalRequest; onClose: () => void }) {
+export function MakeFault({ request, onClose }: { request: WholeRequest; onClose: () => void }) {
   const { store } = useDashboard()
   const { method, operation, account_id: accountId } = request
   const path = pathOf(request)
@@ -57,7 +57,7 @@ export function MakeFault({ request, onClose }: { request: JournalRequest; onClo
 }
 
 /** Returns the effect that gives what a request was given; none where the journal has not all of its body. */
-function sameResponse(request: JournalRequest): OfferedEffect[] {
+function sameResponse(request: WholeRequest): OfferedEffect[] {
   const { status, response, response_type: type, response_headers: headers } = request
   const isWhole = response === null ? type === null : response.body !== null && !response.truncated
   if (!isWhole || status < 200) return []
@@ -74,7 +74,7 @@ function sameResponse(request: JournalRequest): OfferedEffect[] {
 }
 
 /** Returns the place of the effect that is the nearest to what became of a request. */
-function initialOf({ status, aborted }: JournalRequest, effects: readonly OfferedEffect[]): number {
+function initialOf({ status, aborted }: WholeRequest, effects: readonly OfferedEffect[]): number {
   const place = (isNear: (effect: OfferedEffect['effect']) => boolean): number =>
     effects.findIndex(({ effect }) => isNear(effect))
   const withStatus = (wanted: number): number =>

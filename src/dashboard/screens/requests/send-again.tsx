@@ -1,12 +1,12 @@
 import { FormDialog } from '../../components/dialog.tsx'
 import type { Dashboard } from '../../dashboard.ts'
 import { useDashboard } from '../../dashboard.ts'
-import type { JournalRequest } from '../../store/store.ts'
+import type { WholeRequest } from '../../store/store.ts'
 
 /** Sends a request again with the session of the browser, and goes to the new one. */
 export async function sendAgain(
   { api, router, notices }: Dashboard,
-  { method, path, request, response_type: type }: JournalRequest,
+  { method, path, request, response_type: type }: WholeRequest,
 ): Promise<void> {
   const { status, headers, body } = await api.request(
     { method, path, body: request?.body, form: undefined, bytes: undefined, signal: undefined },
@@ -24,7 +24,7 @@ export async function sendAgain(
 }
 
 /** Asks before a request is sent again that may change something. */
-export function SendAgain({ request, onClose }: { request: JournalRequest; onClose: () => void }) {
+export function SendAgain({ request, onClose }: { request: WholeRequest; onClose: () => void }) {
   const dashboard = useDashboard()
   const { context } = dashboard
   const { method, path, account_id: accountId } = request

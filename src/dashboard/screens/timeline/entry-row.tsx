@@ -1,5 +1,4 @@
 import { useMemo } from 'preact/hooks'
-import { fieldsOf } from '../../../runtime/is-object.ts'
 import { serverName } from '../../components/copy.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'
 import { Icon, type IconName } from '../../components/icon.tsx'
@@ -122,12 +121,11 @@ function Words({ subject }: { subject: Subject }) {
   }
   switch (subject.kind) {
     case 'request': {
-      const { method, path, operation, response } = subject.value
-      const said = subject.value.status >= 400 ? messageOf(response?.body) : ''
+      const { method, path, operation, said } = subject.value
       return (
         <>
           <span class="method">{method}</span> <bdi title={path}>{shortPath(path)}</bdi>{' '}
-          <span class="quiet">{said === '' ? operation : said}</span>
+          <span class="quiet">{said?.message?.slice(0, 300) ?? operation}</span>
         </>
       )
     }
@@ -211,11 +209,6 @@ function Outcome({ subject }: { subject: Subject }) {
 /** Returns what a receiver said, or why it was not reached. */
 const saidBy = ({ error, response }: Delivery['attempts'][number]): string =>
   error ?? (response === null ? 'no response' : response.body.slice(0, 200))
-
-function messageOf(body: unknown): string {
-  const { message } = fieldsOf(body)
-  return typeof message === 'string' ? message.slice(0, 300) : ''
-}
 
 /** Returns the pages that may show an entry, the best first. */
 function pathsOf({ subject, serverId }: Entry): string[] {

@@ -1,12 +1,15 @@
-import type { JournalRequest } from '../../store/store.ts'
+import type { WholeRequest } from '../../store/store.ts'
 import { type Entry, isThing } from './tree.ts'
 
 /** Returns entries and all that they caused, the oldest first. */
 const flat = (entries: readonly Entry[]): Entry[] =>
   entries.flatMap((entry) => [entry, ...flat(entry.children)]).sort((a, b) => a.at - b.at)
 
+/** Requests with their bodies, by id: lists have none. */
+export type WholeRequests = ReadonlyMap<string, WholeRequest>
+
 /** Returns entries as JSON Lines, the oldest first. Each says by which entry it was caused. */
-export function toJsonLines(entries: readonly Entry[]): string {
+export function toJsonLines(entries: readonly Entry[], whole: WholeRequests): string {
   const causes = new Map<Entry, string>()
   for (const cause of flat(entries)) for (const child of cause.children) causes.set(child, cause.key)
   return flat(entries)
@@ -17,7 +20,9 @@ export function toJsonLines(entries: readonly Entry[]): string {
             ...subject.value,
             steps: subject.value.steps.map(({ at: when, state }) => ({ at: iso(when), state })),
           }
-        : subject.value
+        : subject.kind === 'request'
+          ? (whole.get(subject.value.id) ?? subject.value)
+          : subject.value
       const line = {
         key,
         at: iso(at),
@@ -34,9 +39,12 @@ export function toJsonLines(entries: readonly Entry[]): string {
 /** Returns the requests among entries as an HTTP archive (HAR 1.2), the oldest first. */
 export function toHar(
   entries: readonly Entry[],
+  whole: WholeRequests,
   { baseUrl, version }: { baseUrl: string; version: string },
 ): string {
-  const requests = flat(entries).flatMap(({ subject }) => (subject.kind === 'request' ? [subject.value] : []))
+  const requests = flat(entries).flatMap(({ subject }) =>
+    subject.kind === 'request' ? (whole.get(subject.value.id) ?? []) : [],
+  )
   const log = {
     version: '1.2',
     creator: { name: 'berth', version },
@@ -46,7 +54,7 @@ export function toHar(
 }
 
 /** Returns an entry of an HTTP archive. Secrets are masked in it, as the journal shows it. */
-function harEntry(entry: JournalRequest, baseUrl: string) {
+function harEntry(entry: WholeRequest, baseUrl: string) {
   const { at, ms, method, path, status, request, response, response_type: type } = entry
   const url = new URL(path, baseUrl)
   const sent = request === null ? '' : textOf(request.body)

@@ -11,10 +11,11 @@ import { Select, Switch } from '../../components/select.tsx'
 import { TimeOfDay } from '../../components/time.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
+import type { WholeRequest } from '../../store/store.ts'
 import { isOwn, isRead, RequestFacts } from '../requests/facts.ts'
 import { FirstRun } from '../servers/first-run.tsx'
 import { EntryRow } from './entry-row.tsx'
-import { save, toHar, toJsonLines } from './export.ts'
+import { save, toHar, toJsonLines, type WholeRequests } from './export.ts'
 import { TaskSteps } from './task-steps.ts'
 import { type Entry, isThing, some } from './tree.ts'
 import { useTree } from './tree-of.ts'
@@ -92,24 +93,33 @@ export default function Timeline() {
   )
 }
 
+/** Most requests whose bodies are exported. */
+const MOST_EXPORTED = 10_000
+
 /** Reports whether what the agent did is shown below an entry. */
 const isOpenIn = (openTasks: ReadonlySet<string>, { subject }: Entry): boolean =>
   subject.kind === 'task' && openTasks.has(subject.value.id)
 
 /** The buttons at the end of the title's row. */
 function Actions({ entries, held, mark }: { entries: readonly Entry[]; held: Held<Row>; mark: number }) {
-  const { router, clock, context } = useDashboard()
+  const { router, clock, context, api } = useDashboard()
   const { base_url: baseUrl, version, is_admin: isAdmin } = context
+  const whole = async (): Promise<WholeRequests> => {
+    if (!isAdmin) return new Map()
+    const { requests } = await api.call('control.requests.list', { query: { limit: MOST_EXPORTED } })
+    return new Map((requests as WholeRequest[]).map((request) => [request.id, request]))
+  }
   const exports: MenuItem[] = [
     {
       label: 'Export as JSON Lines',
       icon: 'download',
-      run: () => save('berth-timeline.jsonl', 'application/jsonl', toJsonLines(entries)),
+      run: async () => save('berth-timeline.jsonl', 'application/jsonl', toJsonLines(entries, await whole())),
     },
     {
       label: 'Export the requests as HAR',
       icon: 'download',
-      run: () => save('berth-requests.har', 'application/json', toHar(entries, { baseUrl, version })),
+      run: async () =>
+        save('berth-requests.har', 'application/json', toHar(entries, await whole(), { baseUrl, version })),
     },
   ]
   return (
