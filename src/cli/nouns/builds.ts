@@ -26,7 +26,10 @@ const buildFacts = (build: Build): [string, string][] => [
   ['Status', buildStatus(build)],
   ['Goal', firstLine(build.goal, 2_000)],
   ['Server', build.serverId],
-  ['Steps', build.steps.map(({ key, status }) => `${key} ${status}`).join(', ')],
+  [
+    'Steps',
+    build.steps.map(({ key, status, skipped }) => `${key} ${skipped ? 'skipped' : status}`).join(', '),
+  ],
   ['Artifacts', artifactsText(build.artifacts)],
   ['URL', build.url ?? '–'],
   ['Created', build.createdAt],
@@ -35,13 +38,17 @@ const buildFacts = (build: Build): [string, string][] => [
 /** Returns the progress of a build. The API has no failed status: a failed build is completed without a URL. */
 function buildStatus({ status, url, steps }: Build): string {
   if (status === 'queued') return 'queued'
-  if (status === 'completed' && url !== null) return 'completed'
+  if (status === 'completed' && url !== null)
+    return isIdle(steps) ? 'completed, nothing implemented' : 'completed'
   const at = steps.find((step) => step.status !== 'done')?.key ?? 'plan'
   return status === 'running' ? `running, ${at}` : `failed in ${at}`
 }
 
-function statusStyle({ status, url }: Build): Style {
-  if (status !== 'completed') return 'yellow'
+/** Reports whether nobody worked on the goal. */
+const isIdle = (steps: Build['steps']): boolean => steps.some(({ skipped }) => skipped === true)
+
+function statusStyle({ status, url, steps }: Build): Style {
+  if (status !== 'completed' || (url !== null && isIdle(steps))) return 'yellow'
   return url === null ? 'red' : 'green'
 }
 

@@ -7,6 +7,8 @@ export interface Phase {
   readonly name: string
   /** What it does, on hover. */
   readonly title?: string
+  /** What is said of it in place of how long it took. */
+  readonly word?: string
   readonly state: 'pending' | 'current' | 'waiting' | 'done' | 'failed' | 'skipped'
   /** When it began, in milliseconds; null if it has not, or if that is not known. */
   readonly begin?: number | null
@@ -41,10 +43,11 @@ export const PhaseBar = ({ label, phases }: { label: string; phases: readonly Ph
 )
 
 /** Says how long a phase took, takes so far, or what else is known of it. */
-function Outcome({ phase: { state, begin = null, end = null } }: { phase: Phase }) {
+function Outcome({ phase: { state, word, begin = null, end = null } }: { phase: Phase }) {
   const { clock } = useDashboard()
   const isOpen = state === 'current' || state === 'waiting'
-  if (begin === null || state === 'pending' || state === 'skipped') return <small>{WORDS[state]}</small>
+  if (begin === null || state === 'pending' || state === 'skipped')
+    return <small>{word ?? WORDS[state]}</small>
   const until = end ?? (isOpen ? Math.max(clock.now.value, begin) : begin)
   const took = span(until - begin)
   if (state === 'failed') return <small>failed after {took}</small>

@@ -18,6 +18,11 @@ export const BuildStep = t.Object(
     key: oneOf([...STEP_KEYS]),
     label: t.String({ description: 'What it does, for a person.' }),
     status: StepStatus,
+    skipped: t.Optional(
+      t.Boolean({
+        description: 'True for `implement` if no agent is configured that could, so that nothing was done.',
+      }),
+    ),
     beganAt: t.Optional(t.String({ format: 'date-time' })),
     endedAt: t.Optional(
       t.String({ format: 'date-time', description: 'Of a phase that is `pending` again: when it failed.' }),

@@ -171,7 +171,10 @@ export class BuildPipeline {
     })
     const changes = this.#withoutPlan(diffSnapshots(before, await takeSnapshot(workspace, isExcluded)))
     if (status === 'failed') throw new BuildFailure(result)
-    if (idle === true) log.append('implement', 'Nothing was implemented.')
+    if (idle === true) {
+      this.#dependencies.records.markSkipped(this.#context.row.id, 'implement')
+      log.append('implement', 'Nothing was implemented.')
+    }
     if (result.trim() !== '') log.append('implement', result)
     const lines = changeLines(changes)
     for (const line of lines) log.append('implement', line)

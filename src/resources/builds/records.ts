@@ -132,6 +132,16 @@ export class BuildRecords {
     })
   }
 
+  /** Notes that a phase had nothing to do. */
+  markSkipped(id: string, key: StepKey): void {
+    this.#queries.transaction(() => {
+      const row = this.find(id)
+      if (row?.status !== 'running') return
+      const steps = row.steps.map((step) => (step.key === key ? { ...step, skipped: true as const } : step))
+      this.#update(row, { steps })
+    })
+  }
+
   /**
    * Marks a build as completed. Does nothing if it is.
    *

@@ -7,6 +7,8 @@ import { STEP_KEYS, STEP_LABELS, type StepKey } from './steps.ts'
 type StepStates = readonly {
   readonly key: StepKey
   readonly status: StepStatus
+  /** Whether it had nothing to do. */
+  readonly skipped?: true
   readonly beganAt?: number
   readonly endedAt?: number
 }[]
@@ -39,10 +41,11 @@ export const pendingSteps = (): StepStates => STEP_KEYS.map((key) => ({ key, sta
 
 /** Converts phases to the public form. */
 export const toSteps = (steps: StepStates): BuildStep[] =>
-  steps.map(({ key, status, beganAt, endedAt }) => ({
+  steps.map(({ key, status, skipped, beganAt, endedAt }) => ({
     key,
     label: STEP_LABELS[key],
     status,
+    ...(skipped && { skipped }),
     ...(beganAt !== undefined && { beganAt: toIso(beganAt) }),
     ...(endedAt !== undefined && { endedAt: toIso(endedAt) }),
   }))

@@ -12,6 +12,7 @@ import { Tabs } from '../../components/tabs.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Build as BuildValue } from '../../store/store.ts'
+import { isIdle } from '../builds/idle.ts'
 import { runBuild } from '../builds/run-build.ts'
 
 /** A build: its phases, its log, the files that it made and the app. */
@@ -53,7 +54,11 @@ export default function Build({ params }: ScreenProps) {
       }
       beside={
         <>
-          <State of={status} look={status === 'running' ? 'active' : undefined} />
+          {isIdle(build) ? (
+            <State of="completed, nothing implemented" look="waiting" />
+          ) : (
+            <State of={status} look={status === 'running' ? 'active' : undefined} />
+          )}
           <Id id={id} />
         </>
       }
@@ -101,9 +106,16 @@ export default function Build({ params }: ScreenProps) {
 
 /** Returns a phase of a build with its times. One that is pending though it has ended has failed. */
 function phaseOf(
-  { key, label, status, beganAt, endedAt }: BuildValue['steps'][number],
+  { key, label, status, skipped, beganAt, endedAt }: BuildValue['steps'][number],
   build: BuildValue['status'],
 ): Phase {
+  if (skipped && status === 'done')
+    return {
+      name: key,
+      title: 'Nothing was implemented: the log says why',
+      state: 'skipped',
+      word: 'skipped',
+    }
   const hasFailed = build === 'completed' && status === 'pending' && endedAt !== undefined
   return {
     name: key,
