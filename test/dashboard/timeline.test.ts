@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserPath } from '../support/browser.ts'
 import { dashboardTests, faultsInAnyLook, NARROW } from '../support/dashboard.ts'
+import { until } from '../support/processes.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -42,6 +43,40 @@ describe.skipIf(browserPath === null)('the timeline on the dashboard (needs Chro
       .first()
       .waitFor()
     await page.getByText('What it caused').waitFor()
+    expect(problems).toEqual([])
+  })
+
+  test('a delivery that fails again and again is one row, which says how often, why, and when it is tried next', async () => {
+    const { berth } = tests
+    const { body: hook } = await berth.call('POST', '/webhooks', {
+      url: `${berth.info.base_url}/_berth/inbox/dead?respond=503`,
+      events: ['task.failed'],
+    })
+    const serverId = await berth.server()
+    await berth.call('POST', `/servers/${serverId}/tasks`, { goal: 'fail: on purpose' })
+    const find = async () => {
+      const { deliveries } = (await berth.control('GET', '/deliveries')).body
+      return deliveries.find((one: { webhook_id: string }) => one.webhook_id === hook.id)
+    }
+    await until(async () => (await find())?.attempts.length === 1, 'the first attempt')
+    const delivery = await find()
+    await berth.control('POST', '/clock', { advance: '5m' })
+    await berth.control('GET', `/wait?delivery=${delivery.id}&attempts=3&timeout_ms=10000`)
+    await using watched = await tests.open('/')
+    const { page, problems } = watched
+    const row = river(page).locator('.entry', { hasText: 'inbox/dead' })
+    await row.getByText(/^3 attempts, next in /).waitFor()
+    expect(await row.count()).toBe(1)
+    // Why what it came of is at the top.
+    await river(page)
+      .locator('.entry.level-0')
+      .first()
+      .getByText(/^last at /)
+      .waitFor()
+    expect(await row.textContent()).toContain('503')
+    if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/timeline.png` })
+    await berth.control('POST', '/clock', { reset: true })
+    await berth.call('DELETE', `/webhooks/${hook.id}`)
     expect(problems).toEqual([])
   })
 

@@ -57,6 +57,13 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     // It can be sent again at any time.
     await delivery.getByRole('button', { name: 'Send again' }).click()
     await delivery.getByText('3 attempts').waitFor()
+    const search = page.getByLabel('Search deliveries')
+    await search.fill('TASK.FAILED')
+    await delivery.waitFor()
+    await search.fill('no such thing')
+    await page.getByText('Nothing matches “no such thing”.').waitFor()
+    expect(await delivery.count()).toBe(0)
+    await search.fill('')
     await berth.control('POST', '/clock', { reset: true })
 
     await page.getByRole('link', { name: 'Inboxes' }).click()

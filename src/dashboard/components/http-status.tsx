@@ -3,6 +3,6 @@ export const HttpStatus = ({ of: status }: { of: number | null }) => (
   <span
     class={`http-status ${status === null || status >= 500 ? 'failed' : status >= 400 ? 'refused' : 'fine'}`}
   >
-    {status ?? 'none'}
+    {status ?? 'no response'}
   </span>
 )

@@ -3,7 +3,7 @@ import { serverName } from '../../components/copy.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'
 import { Icon, type IconName } from '../../components/icon.tsx'
 import { State } from '../../components/state.tsx'
-import { span, TimeOfDay } from '../../components/time.tsx'
+import { span, Time, TimeOfDay } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import { matchRoute } from '../../routing/route.ts'
 import type { Delivery } from '../../store/store.ts'
@@ -16,7 +16,6 @@ const ICONS: Readonly<Record<Subject['kind'], IconName>> = {
   request: 'requests',
   event: 'timeline',
   delivery: 'webhooks',
-  attempt: 'webhooks',
   server: 'servers',
   project: 'projects',
   task: 'tasks',
@@ -36,6 +35,9 @@ const iconOf = (subject: Subject): IconName =>
 
 /** Most levels that are indented. */
 const LEVELS = 4
+
+/** Milliseconds from which on the line of an entry says when something last happened with it. */
+const LATER_MS = 10_000
 
 /** Properties of an entry's line. */
 interface EntryRowProps {
@@ -99,6 +101,11 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
           <Outcome subject={subject} />
         </span>
         <span class="where quiet">
+          {level === 0 && entry.last - at >= LATER_MS && (
+            <span title="It is up here because something has happened with it since">
+              last at <TimeOfDay at={entry.last} />{' '}
+            </span>
+          )}
           {level === 0 && serverId !== null && subject.kind !== 'server' && (
             <bdi title={serverId}>{label}</bdi>
           )}
@@ -112,10 +119,11 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
 /** Says what an entry is. */
 function Words({ subject }: { subject: Subject }) {
   if (isThing(subject)) {
-    const { type, name } = subject.value
+    const { type, name, reason } = subject.value
     return (
       <>
         <span class="kind">{type}</span> <bdi>{name}</bdi>
+        {reason !== null && <bdi class="quiet"> {reason}</bdi>}
       </>
     )
   }
@@ -145,20 +153,20 @@ function Words({ subject }: { subject: Subject }) {
       )
     }
     case 'delivery': {
-      const { url, attempts } = subject.value
-      const [only, second] = attempts
+      const { url, attempts, status, next_attempt_at: nextAt } = subject.value
+      const last = attempts.at(-1)
       return (
         <>
           <span class="kind">delivery</span> <bdi>{url}</bdi>{' '}
-          {only && !second && <bdi class="quiet">{saidBy(only)}</bdi>}
-        </>
-      )
-    }
-    case 'attempt': {
-      const { number } = subject.value
-      return (
-        <>
-          <span class="kind">attempt {number}</span> <bdi class="quiet">{saidBy(subject.value)}</bdi>
+          <span class="quiet">
+            {attempts.length > 1 && `${attempts.length} attempts, `}
+            {nextAt !== null && status !== 'delivered' && attempts.length > 0 && (
+              <>
+                next <Time at={nextAt} isDue />,{' '}
+              </>
+            )}
+            {last && <bdi>{saidBy(last)}</bdi>}
+          </span>
         </>
       )
     }
@@ -184,18 +192,12 @@ function Outcome({ subject }: { subject: Subject }) {
           <HttpStatus of={subject.value.status} /> <span class="ms quiet">{span(subject.value.ms)}</span>
         </>
       )
-    case 'attempt':
-      return (
-        <>
-          <HttpStatus of={subject.value.status} /> <span class="ms quiet">{span(subject.value.ms)}</span>
-        </>
-      )
     case 'delivery': {
       const { status, attempts } = subject.value
-      const [only, second] = attempts
+      const last = attempts.at(-1)
       return (
         <>
-          {only && !second && <HttpStatus of={only.status} />} <State of={status} />
+          {last && <HttpStatus of={last.status} />} <State of={status} />
         </>
       )
     }
@@ -221,7 +223,6 @@ function pathsOf({ subject, serverId }: Entry): string[] {
         `/dashboard/webhooks/${subject.value.webhook_id}?delivery=${subject.value.id}`,
         `/dashboard/webhooks?delivery=${subject.value.id}`,
       ]
-    case 'attempt':
     case 'step':
       return []
     case 'event':

@@ -202,14 +202,15 @@ function filterOf(query: URLSearchParams, facts: RequestFacts): (entry: Entry) =
 function textOf({ subject }: Entry, facts: RequestFacts): string {
   if (subject.kind === 'request') return facts.sought(subject.value)
   if (isThing(subject))
-    return `${subject.kind} ${subject.value.name} ${subject.value.state} ${subject.value.id}`.toLowerCase()
+    return `${subject.kind} ${subject.value.name} ${subject.value.state} ${subject.value.reason ?? ''} ${subject.value.id}`.toLowerCase()
   if (subject.kind === 'event') return `${subject.value.event} ${subject.value.id}`
   if (subject.kind === 'step') {
     const step = subject.value
     return (step.kind === 'tool' ? `${step.tool} ${JSON.stringify(step.input)}` : step.text).toLowerCase()
   }
-  if (subject.kind === 'delivery') return `${subject.value.url} ${subject.value.status}`.toLowerCase()
-  return `${subject.value.error ?? ''} ${subject.value.response?.body ?? ''}`.toLowerCase()
+  const { url, status, attempts } = subject.value
+  const said = attempts.map(({ error, response }) => `${error ?? ''} ${response?.body ?? ''}`)
+  return [url, status, ...said].join(' ').toLowerCase()
 }
 
 const NO_FILTER = new URLSearchParams()

@@ -1,5 +1,5 @@
 import { serverName } from '../../components/copy.tsx'
-import { titleOf } from '../../components/goal.ts'
+import { reasonOf, titleOf } from '../../components/goal.ts'
 import { FOLLOWED, type FollowedType, type Step, stateOf } from '../../store/steps.ts'
 import type {
   Build,
@@ -21,6 +21,8 @@ export interface Thing {
   readonly id: string
   readonly name: string
   readonly state: string
+  /** Why a task failed; null for everything else. */
+  readonly reason: string | null
   /** The states that it came into while the page looked on, the oldest first. */
   readonly steps: readonly Step[]
 }
@@ -30,7 +32,6 @@ export type Subject =
   | { readonly kind: 'request'; readonly value: JournalRequest }
   | { readonly kind: 'event'; readonly value: EmittedEvent }
   | { readonly kind: 'delivery'; readonly value: Delivery }
-  | { readonly kind: 'attempt'; readonly value: Delivery['attempts'][number] }
   | { readonly kind: FollowedType; readonly value: Thing }
   | { readonly kind: 'step'; readonly value: TranscriptEntry }
 
@@ -143,31 +144,16 @@ const entryOf = (
 
 function deliveryEntry(delivery: Delivery, serverId: string | null): Entry {
   const facts = { serverId, accountId: delivery.account_id }
-  const { id, attempts, status } = delivery
+  const { id, attempts, status, created_at: createdAt } = delivery
   const entry = entryOf(
     'delivery',
     id,
-    Date.parse(attempts[0]?.at ?? delivery.created_at),
+    Date.parse(attempts[0]?.at ?? createdAt),
     { kind: 'delivery', value: delivery },
-    {
-      ...facts,
-      isError: status === 'failed' || attempts.at(-1)?.error != null,
-    },
+    { ...facts, isError: status === 'failed' || attempts.at(-1)?.error != null },
   )
-  // A single attempt is said in the line of its delivery.
-  for (const attempt of attempts.length > 1 ? attempts : [])
-    entry.children.push(
-      entryOf(
-        'attempt',
-        `${id} ${attempt.number}`,
-        Date.parse(attempt.at),
-        { kind: 'attempt', value: attempt },
-        {
-          ...facts,
-          isError: attempt.error !== null,
-        },
-      ),
-    )
+  // Its attempts are told in its line: a receiver that is not there has many.
+  entry.last = Date.parse(attempts.at(-1)?.at ?? createdAt)
   return entry
 }
 
@@ -220,7 +206,8 @@ function thingsOf(input: TreeInput): { id: string; entry: Entry }[] {
     const taken = steps.get(key) ?? []
     const last = taken.at(-1)
     const state = last?.state === 'deleted' ? 'deleted' : stateOf(type, value)
-    const thing = { type, id, name: nameOf(type, value), state, steps: taken }
+    const reason = type === 'task' ? reasonOf(value as Task) : null
+    const thing = { type, id, name: nameOf(type, value), state, reason, steps: taken }
     const at = createdAtOf(value) ?? taken[0]?.at ?? 0
     const facts = { isError: BAD.test(state), serverId, accountId: input.accountId }
     const entry = entryOf(type, id, at, { kind: type, value: thing }, facts)

@@ -15,23 +15,33 @@ const LISTED = 100
 
 /** What was delivered, or not: each delivery with its attempts. */
 export function Deliveries() {
-  const { store } = useDashboard()
+  const { store, router } = useDashboard()
+  const sought = (router.query.value.get('q') ?? '').toLowerCase()
   return (
     <Loaded of={store.deliveries}>
-      {(deliveries) =>
-        deliveries.length === 0 ? (
-          <p class="quiet">Nothing was delivered yet.</p>
-        ) : (
+      {(deliveries) => {
+        const shown = deliveries.filter((delivery) => textOf(delivery).includes(sought))
+        if (shown.length === 0) {
+          const text = sought === '' ? 'Nothing was delivered yet.' : `Nothing matches “${sought}”.`
+          return <p class="quiet">{text}</p>
+        }
+        return (
           <ul class="deliveries">
-            {deliveries.slice(0, LISTED).map((delivery) => (
+            {shown.slice(0, LISTED).map((delivery) => (
               <DeliveryView key={delivery.id} delivery={delivery} />
             ))}
           </ul>
         )
-      }
+      }}
     </Loaded>
   )
 }
+
+/** Returns the text of a delivery that a search looks through, in lower case. */
+const textOf = ({ id, event, url, status, attempts }: Delivery): string =>
+  [id, event, url, status, ...attempts.flatMap((attempt) => [attempt.status ?? '', attempt.error ?? ''])]
+    .join(' ')
+    .toLowerCase()
 
 function DeliveryView({ delivery }: { delivery: Delivery }) {
   const { api, clock, router, store } = useDashboard()

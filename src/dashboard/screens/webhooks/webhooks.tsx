@@ -6,6 +6,7 @@ import { Confirm } from '../../components/dialog.tsx'
 import { Empty } from '../../components/empty.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Page } from '../../components/page.tsx'
+import { Search } from '../../components/search.tsx'
 import { Section } from '../../components/section.tsx'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
@@ -34,6 +35,7 @@ export default function Webhooks() {
       title="Webhooks"
       actions={
         <>
+          {context.is_admin && store.deliveries.list.value.length > 0 && <Search label="Search deliveries" />}
           {context.is_admin && <Button onClick={() => setAsked('trigger')}>Send an event</Button>}
           {!isEmpty && subscribe}
         </>
