@@ -9,14 +9,7 @@ export interface HostOptions {
 }
 
 /** Labels of names below `.localhost` that are berth's own, so that no project has one as its slug. */
-export const OWN_LABELS: ReadonlySet<string> = new Set([
-  'api',
-  'www',
-  'mcp',
-  'berth',
-  'localhost',
-  'dashboard',
-])
+export const OWN_LABELS: ReadonlySet<string> = new Set(['berth', 'dashboard', 'localhost'])
 
 /**
  * Reports whether a project may have the host of an origin, now or later: `SLUG.localhost`. A page of an app that is still

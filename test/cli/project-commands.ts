@@ -16,9 +16,9 @@ export function projectCommands(berth: () => Served) {
   }
 }
 
-/** The id and the URL that `berth projects create` told of. */
-export function told({ stdout }: Outcome): { id: string; url: string } {
-  const [, id = '', url = ''] =
-    /^Created (prj_\w+) [^\n]*\n(?:.* is ready at (http:\S+)\n)?/.exec(stdout) ?? []
-  return { id, url }
+/** The id, the URL and both addresses that `berth projects create` told of. */
+export function told({ stdout }: Outcome): { id: string; url: string; addresses: string } {
+  const [, id = '', addresses = '', url = ''] =
+    /^Created (prj_\w+) [^\n]*\n(?:.* is ready at ((http:\S+) and http:\S+)\n)?/.exec(stdout) ?? []
+  return { id, url, addresses }
 }

@@ -43,8 +43,9 @@ test('from a folder: packed, brought up before the eyes, and its URL answers', a
   )
   expect(outcome.exitCode).toBe(0)
   const { id, url } = told(outcome)
+  const { port } = new URL(berth.info.base_url)
   expect(outcome.stdout).toBe(
-    `Created ${id} (my shop, slug my-shop) on ${server}.\nmy-shop is ready at ${url}\n`,
+    `Created ${id} (my shop, slug my-shop) on ${server}.\nmy-shop is ready at ${url} and http://my-shop.localhost:${port}/\n`,
   )
   const lines = outcome.stderr.split('\n')
   expect(lines[0]).toMatch(/^Packed my shop: 2 files, \d+ bytes; \d+ bytes to send\.$/)
@@ -165,7 +166,7 @@ test('one that fails exits with 1, shows the log and the remedy; mended, init br
   })
   const mended = await projects('init', id)
   expect(mended.exitCode).toBe(0)
-  expect(mended.stdout).toMatch(/^broken is ready at http:\S+\n$/)
+  expect(mended.stdout).toMatch(/^broken is ready at http:\S+ and http:\S+\n$/)
   expect(mended.stderr).not.toContain('no luck today')
 })
 
@@ -247,13 +248,15 @@ test('a folder that is too large for a request comes in parts, with the first va
   const outcome = await projects('create', 'heavy', '--public', '--env', 'GIVEN=yes')
   expect(outcome).toMatchObject({ exitCode: 0 })
   expect(outcome.stderr).toMatch(/^Sending heavy: 2 files, 35\.7 MB, in 4 parts\.\n/)
-  const { id, url } = told(outcome)
-  expect(outcome.stdout).toEndWith(`heavy is ready at ${url}\n`)
+  const { id, url, addresses } = told(outcome)
+  expect(outcome.stdout).toEndWith(`heavy is ready at ${addresses}\n`)
   expect(await (await fetch(`${url}GIVEN`)).text()).toBe('yes')
   const { stdout } = await berth.run(['exec', server, 'sha256sum < projects/heavy/large.bin'])
   expect(stdout).toStartWith(new Bun.CryptoHasher('sha256').update(content).digest('hex'))
   // It is remembered as one that was pushed.
-  expect(await projects('push', 'heavy')).toMatchObject({ stdout: `Nothing has changed: heavy at ${url}\n` })
+  expect(await projects('push', 'heavy')).toMatchObject({
+    stdout: `Nothing has changed: heavy at ${addresses}\n`,
+  })
   await projects('delete', id, '--yes')
 })
 

@@ -61,19 +61,21 @@ test('a directory becomes a project with a URL; then only what differs is sent, 
   })
   const first = await projects('push', 'shop')
   expect(first.exitCode).toBe(0)
-  const { id, url } = told(first)
-  expect(first.stdout).toBe(`Created ${id} (shop, slug shop) on ${server}.\nshop is ready at ${url}\n`)
+  const { id, url, addresses } = told(first)
+  expect(first.stdout).toBe(`Created ${id} (shop, slug shop) on ${server}.\nshop is ready at ${addresses}\n`)
 
   write('shop', { 'index.ts': app('two'), 'new.ts': '' })
   rmSync(at('shop/lib'), { recursive: true })
   symlinkSync('new.ts', at('shop/link.ts'))
   const second = await projects('push', 'shop')
-  expect(second.stdout).toMatch(/^3 files sent, 2 removed, restarted in [\d.]+ m?s: shop at http:\S+\n$/)
+  expect(second.stdout).toMatch(
+    /^3 files sent, 2 removed, restarted in [\d.]+ m?s: shop at http:\S+ and http:\S+\n$/,
+  )
   expect(second.stderr).toMatch(/→ start\n.*→ healthcheck\n.*→ ready\n/s)
   expect(await text(url)).toBe('two')
   expect(await ls('shop')).toBe('.gitignore\nindex.ts\nlink.ts\nnew.ts\n')
 
-  expect((await projects('push', 'shop')).stdout).toBe(`Nothing has changed: shop at ${url}\n`)
+  expect((await projects('push', 'shop')).stdout).toBe(`Nothing has changed: shop at ${addresses}\n`)
   // The nearest directory that was sent is meant, also below it.
   write('shop', { 'deep/er/x.ts': '' })
   const below = await berth.run(['projects', 'push'], { cwd: at('shop/deep/er') })
@@ -85,7 +87,7 @@ test('a directory that was created is pushed to the same project; --project name
   const { id, url } = told(await projects('create', 'site', '--public'))
   write('site', { 'index.html': 'two' })
   expect((await projects('push', 'site')).stdout).toMatch(
-    /^1 file sent, live in [\d.]+ m?s: site at http:\S+\n$/,
+    /^1 file sent, live in [\d.]+ m?s: site at http:\S+ and http:\/\/site\.localhost:\d+\/\n$/,
   )
   expect(await text(url)).toBe('two')
   const { id: other } = await json('create', '--name', 'other', '--public')
@@ -274,10 +276,10 @@ test('restart starts the app again', async () => {
   write('stamp', {
     'index.ts': `const at = crypto.randomUUID(); ${app('').replace("''", 'at')}`,
   })
-  const { url } = told(await projects('push', 'stamp'))
+  const { url, addresses } = told(await projects('push', 'stamp'))
   const before = await text(url)
   const { exitCode, stdout } = await projects('restart', 'stamp')
-  expect([exitCode, stdout]).toEqual([0, `stamp is ready at ${url}\n`])
+  expect([exitCode, stdout]).toEqual([0, `stamp is ready at ${addresses}\n`])
   expect(await text(url)).not.toBe(before)
   expect((await projects('restart', 'stamp', '--detach')).stdout).toContain('berth projects logs stamp -f')
 })
@@ -316,12 +318,12 @@ test('a directory and a choice stay what they are when the instance has another 
 test('an app that watches its files is asked how it took a change, and never told to be live unasked', async () => {
   const start = 'bun --watch index.ts'
   write('self', { 'index.ts': app('one'), 'berth.json': JSON.stringify({ start }) })
-  const { url } = told(await projects('push', 'self'))
+  const { url, addresses } = told(await projects('push', 'self'))
   write('self', { 'index.ts': app('two') })
   const good = await projects('push', 'self')
   expect([good.exitCode, good.stdout]).toEqual([
     0,
-    `1 file sent: self at ${url}. The app takes changes itself (${start}), and answers 200 since.\n`,
+    `1 file sent: self at ${addresses}. The app takes changes itself (${start}), and answers 200 since.\n`,
   ])
   await until(async () => (await text(url)) === 'two', 'the app has taken the change')
   write('self', { 'index.ts': 'throw new Error("broken on purpose")' })
@@ -350,7 +352,7 @@ test('a directory that is too large for a request comes in parts, and so does a 
   writeFileSync(at('heavy/two.bin'), two)
   const first = await projects('push', 'heavy')
   expect(first).toMatchObject({ exitCode: 0 })
-  expect(first.stdout).toMatch(/^Created .*\nheavy is ready at http:\S+\n$/)
+  expect(first.stdout).toMatch(/^Created .*\nheavy is ready at http:\S+ and http:\S+\n$/)
   expect(await onServer()).toEqual([sum(one), 'one.bin', sum(two), 'two.bin'])
   one[34_000_000] = (one[34_000_000] ?? 0) + 1
   writeFileSync(at('heavy/one.bin'), one)

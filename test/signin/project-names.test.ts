@@ -113,7 +113,7 @@ for (const domain of ['', '; domain=dashboard.localhost', '; domain=localhost'])
   const { url } = await ready(berth, await berth.server(), { name: 'tosses', visibility: 'public', source })
   const page = await context.newPage()
   const ownPort = new URL(url ?? '').port
-  for (const name of ['dashboard', 'x.dashboard', 'api', 'tosses', 'x.tosses'])
+  for (const name of ['dashboard', 'x.dashboard', 'berth', 'tosses', 'x.tosses'])
     await page.goto(`http://${name}.localhost:${ownPort}/`)
   await page.goto(`http://tosses.localhost:${port}/`)
   const names = (await context.cookies()).map(({ domain }) => domain)

@@ -8,6 +8,7 @@ import { PhaseReport } from '../phases.ts'
 import type { OutputStream } from '../process-context.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
+import { addressesOf } from './addresses.ts'
 import { missingVariablesText } from './missing-variables.ts'
 
 /** Exit code if the bring-up waits for variables. */
@@ -138,7 +139,7 @@ async function printOutcome(
 ): Promise<number> {
   const { init_phase: phase } = project
   await printResult(stdout, json, project, () =>
-    phase === 'failed' || phase === 'awaiting_secrets' ? '' : readyText(project),
+    phase === 'failed' || phase === 'awaiting_secrets' ? '' : readyText(client, project),
   )
   if (phase === 'awaiting_secrets') {
     await stderr.write(await missingVariablesText(client, project))
@@ -166,7 +167,7 @@ export async function bringUpError(
   )
 }
 
-const readyText = ({ id, slug, url }: Project): string =>
-  url === null
-    ? `${slug} is ready, and private. Give it a URL with: berth projects update ${id} --public\n`
-    : `${printable(slug)} is ready at ${url}\n`
+const readyText = (client: Client, project: Project): string =>
+  project.url === null
+    ? `${project.slug} is ready, and private. Give it a URL with: berth projects update ${project.id} --public\n`
+    : `${printable(project.slug)} is ready at ${addressesOf(client, project)}\n`

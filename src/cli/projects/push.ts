@@ -12,6 +12,7 @@ import { followWork } from '../follow.ts'
 import { count, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
 import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
+import { addressesOf } from './addresses.ts'
 import { createdText, createFrom, rememberProject } from './create.ts'
 import { AWAITS_SECRETS, bringUpError, followBringUp } from './follow.ts'
 import { missingVariablesText } from './missing-variables.ts'
@@ -156,7 +157,7 @@ async function report(
   const app = taken && { app_status: taken.status }
   const isUp = taken?.isUp !== false && phase !== 'failed' && phase !== 'awaiting_secrets'
   await printResult(stdout, json, { ...response, project, took_ms: tookMs, ...app }, () =>
-    isUp ? liveText(outcome, taken?.text ?? null, isWatched) : '',
+    isUp ? liveText(client, outcome, taken?.text ?? null, isWatched) : '',
   )
   if (taken?.isUp === false) {
     await printRecent(stderr, client, project)
@@ -179,10 +180,15 @@ async function report(
  *
  * @param said what has become of the app that has taken the change by itself, a sentence; null if it did not
  */
-function liveText(outcome: PushOutcome, said: string | null, isWatched: boolean): string {
+function liveText(client: Client, outcome: PushOutcome, said: string | null, isWatched: boolean): string {
   const { project, tookMs, isBack } = outcome
   const { slug, url } = project
-  const where = url === null ? `It is private: berth projects update ${slug} --public gives it a URL.` : url
+  const where =
+    url === null
+      ? `It is private: berth projects update ${slug} --public gives it a URL.`
+      : isWatched
+        ? url
+        : addressesOf(client, project)
   const done = isBack
     ? 'Back at the version that runs'
     : summary(outcome, said === null ? tookMs : null, isWatched)

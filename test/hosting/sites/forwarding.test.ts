@@ -100,7 +100,7 @@ describe('a request reaches the app', () => {
   )
 
   // A page there could set cookies for berth's own pages at the name.
-  test.each(['dashboard.localhost', 'api.localhost:80', 'X.Dashboard.LOCALHOST.', 'a.b.berth.localhost'])(
+  test.each(['dashboard.localhost', 'berth.localhost:80', 'X.Dashboard.LOCALHOST.', 'a.b.berth.localhost'])(
     'not for a name of berth’s own: %s gets 403',
     async (host) => {
       await using way = await rawWay()
