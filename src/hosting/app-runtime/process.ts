@@ -28,6 +28,10 @@ export interface AppProgram {
 /** Milliseconds after which a process that has not ended counts as started, whether it listens or not. */
 const STARTED_MS = 500
 
+/** Matches what programs that run scripts print when berth ends the script, which would look like a crash. */
+const SCRIPT_ENDED =
+  /^(?:error: script ".*" was terminated by signal|npm (?:ERR!|error)|error Command failed with (?:signal|exit code)|\s*ELIFECYCLE\b|Terminated$|Killed$)/
+
 /** Variables of every app, unless it sets its own. */
 const DEFAULT_ENV = { NODE_ENV: 'production', PYTHONUNBUFFERED: '1' }
 
@@ -73,6 +77,8 @@ export class AppProcess {
   readonly #ended = new AbortController()
   readonly #search: HealthSearch
   #printedAt = performance.now()
+  /** Whether berth ends it. */
+  #isEnding = false
   #hasListened = false
   #onChecked = (): void => {}
   /** Resolves when the process and everything it started have ended and the output is logged. Never rejects. */
@@ -89,6 +95,7 @@ export class AppProcess {
     this.#output = log.output(
       'app',
       socketHint(sandbox, (hint) => log.append('berth', hint)),
+      (text) => !this.#isEnding || !SCRIPT_ENDED.test(text),
     )
     this.#execution = sandbox.exec({
       command: program.command,
@@ -153,6 +160,7 @@ export class AppProcess {
 
   /** Sends SIGTERM, and SIGKILL after `graceMs` milliseconds. Resolves when the process has ended. */
   async end(graceMs: number): Promise<void> {
+    this.#isEnding = true
     this.#execution.cancel(graceMs)
     await this.exited
   }

@@ -319,6 +319,21 @@ describe('another version', () => {
     expect(app.kinds).toEqual(['starting', 'healthy', 'healthy'])
   })
 
+  test.each([
+    'error: script "start" was terminated by signal SIGTERM (Polite quit request)',
+    'npm error signal SIGTERM',
+  ])('leaves nothing in the log that looks like a crash of the old one: %s', async (line) => {
+    await using world = await World.open()
+    const app = await serverIn(world)
+    const script = `trap "echo '${line.replaceAll('"', '\\"')}' >&2; echo bye; exit 143" TERM; ${RUN} & wait`
+    await app.supervisor.start(planOf(script), {})
+    await app.supervisor.replace(planOf(RUN), {}, noDrain)
+    await until('its end', async () => (await app.lines('berth')).includes('The version before was ended.'))
+    const lines = await app.lines('app')
+    expect(lines).toContain('bye')
+    expect(lines).not.toContain(line)
+  })
+
   test('does not wait for callers for ever', async () => {
     await using world = await World.open()
     await world.write('app', { 'server.js': SERVER })

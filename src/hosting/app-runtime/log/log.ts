@@ -130,13 +130,19 @@ export class AppLog {
     this.#add({ source: 'berth', phase, run, text: `→ ${phase}` })
   }
 
-  /** Returns a sink for the output of one process. @param onLine called after each line */
-  output(source: LogSource, onLine?: (text: string) => void): LogOutput {
-    return new LogOutput(this.masks, (line) => {
+  /**
+   * Returns a sink for the output of one process.
+   *
+   * @param onLine called after each line
+   * @param isShown returns whether a line is logged
+   */
+  output(source: LogSource, onLine?: (text: string) => void, isShown?: (text: string) => boolean): LogOutput {
+    const add = (line: { stream?: 'stdout' | 'stderr'; text: string }): void | Promise<void> => {
       const added = this.#add({ source, ...line })
       onLine?.(line.text)
       return added
-    })
+    }
+    return new LogOutput(this.masks, add, isShown)
   }
 
   /** Returns the last `n` entries, oldest first; only those of one bring-up if its id is given. */

@@ -18,12 +18,19 @@ export class LogOutput {
 
   /**
    * @param add logs a line; the process waits while its promise is pending
+   * @param isShown returns whether a line of the process is logged
    */
-  constructor(masks: Masks, add: (line: OutputLine) => void | Promise<void>) {
+  constructor(
+    masks: Masks,
+    add: (line: OutputLine) => void | Promise<void>,
+    isShown: (text: string) => boolean = () => true,
+  ) {
     const stream = (name: 'stdout' | 'stderr'): LineStream =>
       new LineStream({
         masks,
-        onLine: (text) => this.#keep(text, add({ stream: name, text })),
+        onLine: (text) => {
+          if (isShown(text)) this.#keep(text, add({ stream: name, text }))
+        },
         onNote: (text) => this.#keep(text, add({ text })),
       })
     this.#streams = { stdout: stream('stdout'), stderr: stream('stderr') }
