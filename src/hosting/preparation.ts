@@ -43,6 +43,8 @@ export class Preparation {
   async plan(location: AppWorkspace): Promise<AppPlan> {
     const plan = await this.detect(location)
     location.log.append('berth', `Found: ${plan.kind}.`)
+    for (const { what, why } of plan.leftOut ?? [])
+      location.log.append('berth', `Not started: ${what}, since ${why}`)
     return plan
   }
 

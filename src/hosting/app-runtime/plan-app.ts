@@ -69,6 +69,7 @@ export async function planApp({ workspace, dir, tools }: AppLocation): Promise<A
   return {
     kind: found?.kind ?? (manifest.static ? 'static files' : 'command'),
     foundIn,
+    ...leftOut(procfile, manifest),
     ...plan,
     start: startOf(base, stated === null ? null : (found?.bin ?? null), manifest.port ?? null),
     health: manifest.health ?? '/',
@@ -100,6 +101,22 @@ function startFromManifest(
   // start command.
   const command = release === undefined ? web : `{ ${release}; } && { ${web}; }`
   return { kind: 'command', command, port: null }
+}
+
+/**
+ * Returns the processes of a Procfile that do not run: all but `web`, and `release` before it. One with a `start` of the
+ * manifest is not in use.
+ */
+function leftOut(procfile: ReadonlyMap<string, string>, manifest: Manifest): Pick<AppPlan, 'leftOut'> {
+  const others = [...procfile].filter(([name]) => name !== 'web' && name !== 'release')
+  if (manifest.start !== undefined || manifest.static !== undefined || others.length === 0) return {}
+  const web = procfile.get('web') ?? 'WEB_COMMAND'
+  return {
+    leftOut: others.map(([name, command]) => ({
+      what: `"${name}" of the Procfile`,
+      why: `berth runs "web" alone. To run both, put this into ${MANIFEST_FILE}: {"start": ${JSON.stringify(`${command} & ${web}`)}}`,
+    })),
+  }
 }
 
 async function detect(app: AppDirectory, tools: Tools, hasStart: boolean): Promise<DetectedApp | null> {

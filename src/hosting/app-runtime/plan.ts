@@ -29,6 +29,8 @@ export interface AppPlan {
   readonly kind: string
   /** Files that detection has read, relative to the app's directory; not known of plans of before. */
   readonly foundIn?: readonly string[]
+  /** What berth does not run of what its files ask for, and why; not known of plans of before. */
+  readonly leftOut?: readonly { readonly what: string; readonly why: string }[]
   /** Shell commands, run in the app's directory in this order; null if there is nothing to do. */
   readonly install: string | null
   readonly build: string | null

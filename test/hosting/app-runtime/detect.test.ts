@@ -386,6 +386,16 @@ describe('a broken file of the app', () => {
     expect((await folder.plan()).env).toEqual({})
   })
 
+  test('processes of a Procfile besides web and release are named as left out, with the line that starts them', async () => {
+    const Procfile = 'web: bun web.ts\nrelease: echo now\nworker: bun "a b".ts\nclock: bun clock.ts\n'
+    using folder = new Folder({ Procfile, 'web.ts': '' })
+    const { leftOut = [] } = await folder.plan()
+    expect(leftOut.map(({ what }) => what)).toEqual(['"worker" of the Procfile', '"clock" of the Procfile'])
+    expect(leftOut[0]?.why).toEndWith('put this into berth.json: {"start": "bun \\"a b\\".ts & bun web.ts"}')
+    using stated = new Folder({ Procfile, 'berth.json': '{"start": "bun all.ts"}' })
+    expect((await stated.plan()).leftOut).toBeUndefined()
+  })
+
   test('a link out of the workspace is no file of the app', async () => {
     using folder = new Folder({ 'index.html': '' })
     Bun.spawnSync(['ln', '-s', '/etc/passwd', join(folder.path, 'app/package.json')])
