@@ -26,7 +26,7 @@ function write(files: Record<string, string | Uint8Array>): void {
 
 const exec = async (command: string) => (await berth.run(['exec', server, command])).stdout
 const published = (stdout: string) =>
-  /^Published srv_\w+ at (http:\S+)\n$/.exec(stdout)?.[1] ?? `none: ${stdout}`
+  /^Published srv_\w+ at (http:\S+) \(.+\)\n$/.exec(stdout)?.[1] ?? `none: ${stdout}`
 const BINARY = new Uint8Array(70_000).map((_, at) => (at * 7919) % 256)
 
 test('a folder is uploaded, published and answers; publishing again keeps the URL', async () => {
@@ -42,7 +42,7 @@ test('a folder is uploaded, published and answers; publishing again keeps the UR
   expect(await (await fetch(`${url}data.bin`)).bytes()).toEqual(BINARY)
   write({ 'index.html': '<h1>two</h1>' })
   const again = JSON.parse((await berth.run(['deploy', 'app', '--json'])).stdout)
-  expect(again).toEqual({ url, status: 'live', files: 2 })
+  expect(again).toMatchObject({ url, status: 'live', app: { kind: 'static files' }, files: 2 })
   expect(await (await fetch(url)).text()).toBe('<h1>two</h1>')
   expect((await berth.run(['deployments'])).stdout).toMatch(new RegExp(`^URL +STATUS\n${url} +live\n$`))
 })

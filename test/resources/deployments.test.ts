@@ -37,23 +37,35 @@ test('a workspace of files is published, and again under the same URL', async ()
   await write(serverId, 'index.html', 'first')
   const { status, body } = await publish(serverId)
   expect(status).toBe(201)
-  expect(body).toEqual({ url: expect.any(String), status: 'live' })
+  const detected = {
+    ...{ kind: 'static files', found_in: ['index.html'], directory: '.', health: '/' },
+    ...{ install: null, build: null, start: null },
+  }
+  expect(body).toEqual({ url: expect.any(String), status: 'live', app: detected })
   expect(body.url).toSatisfy(isProjectUrl)
   expect(await textOf(body.url)).toBe('first')
-  expect(await list(serverId)).toEqual([{ url: body.url, live: true }])
+  expect(await list(serverId)).toEqual([{ url: body.url, live: true, app: detected }])
   expect((await berth.call('GET', `/servers/${serverId}`)).body.server.publicUrl).toBe(body.url)
   expect(await eventsOf(serverId, 'deployment.live')).toHaveLength(1)
 
   await write(serverId, 'dist/index.html', 'built')
-  expect((await publish(serverId)).body).toEqual(body)
+  const built = { ...detected, found_in: ['index.html', 'dist/index.html'], directory: 'dist' }
+  expect((await publish(serverId)).body).toEqual({ ...body, app: built })
   expect(await textOf(body.url)).toBe('built')
   expect(await list(serverId)).toHaveLength(1)
 })
 
-test('an empty workspace is published as a listing', async () => {
+test('a workspace without an app is published as a listing, and the response and the log say so', async () => {
   const serverId = await berth.server()
   await write(serverId, 'notes/one.txt', 'one')
-  const { url } = (await publish(serverId)).body
+  const { url, app: detected } = (await publish(serverId)).body
+  expect(detected).toMatchObject({
+    kind: 'static files, index of the directory',
+    found_in: [],
+    directory: '.',
+  })
+  const { body } = await berth.call('GET', `/servers/${serverId}/deployments/logs`)
+  expect(body.logs[0].text).toStartWith('Found: static files, index of the directory. Nothing here says how')
   expect(await textOf(url)).toContain('notes/')
   expect(await textOf(`${url}notes/one.txt`)).toBe('one')
 })
@@ -120,7 +132,7 @@ test('one that does not come up is refused with the end of its log, and the old 
   await write(serverId, 'index.ts', 'process.exit(3)')
   expect((await publish(serverId)).status).toBe(502)
   expect(await textOf(url)).toBe('good')
-  expect(await list(serverId)).toEqual([{ url, live: true, failed_change: EXIT_3 }])
+  expect(await list(serverId)).toMatchObject([{ url, live: true, failed_change: EXIT_3 }])
 })
 
 test('files stay, too, where an app that is published over them does not come up', async () => {
@@ -131,7 +143,7 @@ test('files stay, too, where an app that is published over them does not come up
   await write(serverId, 'berth.json', '{"start": "bun app.ts"}')
   expect((await publish(serverId)).status).toBe(502)
   expect(await textOf(url)).toBe('pages')
-  expect(await list(serverId)).toEqual([{ url, live: true, failed_change: EXIT_3 }])
+  expect(await list(serverId)).toMatchObject([{ url, live: true, failed_change: EXIT_3 }])
   await write(serverId, 'app.ts', app('an app at last'))
   expect((await publish(serverId)).status).toBe(201)
   expect(await textOf(url)).toBe('an app at last')
@@ -142,7 +154,7 @@ test('it is not live while the server sleeps, and answers again when it runs', a
   await write(serverId, 'index.ts', app('awake'))
   const { url } = (await publish(serverId)).body
   await berth.call('POST', `/servers/${serverId}/actions`, { action: 'stop' })
-  expect(await list(serverId)).toEqual([{ url, live: false }])
+  expect(await list(serverId)).toMatchObject([{ url, live: false }])
   const asleep = await fetch(url)
   expect(asleep.status).toBe(503)
   expect(await asleep.text()).toContain(`berth servers start ${serverId}`)

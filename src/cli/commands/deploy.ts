@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
+import type { PublishedDeployment } from '../../resources/deployments/model.ts'
 import type { Client } from '../client.ts'
 import { action } from '../command.ts'
 import type { DirectoryDeployment, DirectoryPublication } from '../directory/deploy.ts'
@@ -52,8 +53,8 @@ Examples:
     const serverId = await serverOrNew(client, session.context, options, server)
     const { context } = session
     const { json = false, clean = false } = options
-    const publishedText = async (url: string): Promise<string> =>
-      `Published ${await serverName(client, serverId)} at ${url}\n`
+    const publishedText = async ({ url, app }: PublishedDeployment): Promise<string> =>
+      `Published ${await serverName(client, serverId)} at ${url}${app === undefined ? '' : ` (${app.kind})`}\n`
     const interrupted = (stage: SendStage): string =>
       interruptedText(stage, 'the publication', `berth deployments logs ${serverId} -f`)
     if (directory === undefined) {
@@ -61,7 +62,7 @@ Examples:
         const published = await publishing(context, client, serverId, json, () =>
           client.call('deployments.create', { params: { serverId }, signal }),
         )
-        return print(published, ({ url }) => publishedText(url))
+        return print(published, publishedText)
       })
     }
     const { DirectoryDeployment } = await import('../directory/deploy.ts')
@@ -92,7 +93,7 @@ Examples:
           `Uploaded ${printable(directory)}: ${deployment.size}${rest}.\n${deployment.leftOut}`,
         )
         const hint = await projectHint(context, client, directory)
-        return print({ ...published, files }, async ({ url }) => `${await publishedText(url)}${hint}`)
+        return print({ ...published, files }, async (shown) => `${await publishedText(shown)}${hint}`)
       },
     )
   },

@@ -1,11 +1,12 @@
 import { type Static, t } from 'elysia'
-import { AppCrash, FailedChange, PortTaken, PUSHED, PUSHED_FILES } from '../projects/model.ts'
+import { AppCrash, DetectedApp, FailedChange, PortTaken, PUSHED, PUSHED_FILES } from '../projects/model.ts'
 
 /** A published workspace. */
 export const Deployment = t.Object(
   {
     url: t.String({ format: 'uri' }),
     live: t.Boolean({ description: 'False while the server sleeps.' }),
+    app: t.Optional(DetectedApp),
     crash: t.Optional(AppCrash),
     failed_change: t.Optional(FailedChange),
     port_taken: t.Optional(PortTaken),
@@ -23,7 +24,7 @@ export type RemovedDeployment = Static<typeof RemovedDeployment>
 
 /** The response to a publication. */
 export const PublishedDeployment = t.Object(
-  { url: t.String({ format: 'uri' }), status: t.Literal('live') },
+  { url: t.String({ format: 'uri' }), status: t.Literal('live'), app: t.Optional(DetectedApp) },
   { $id: 'PublishedDeployment', additionalProperties: true },
 )
 export type PublishedDeployment = Static<typeof PublishedDeployment>

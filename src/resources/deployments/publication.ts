@@ -15,7 +15,7 @@ const ERROR_LOG_LINES = 20
 
 /** Serves the files of a workspace without an app, as a listing if there is no page. */
 const LISTING: AppPlan = {
-  kind: 'files',
+  kind: 'static files, index of the directory',
   install: null,
   build: null,
   start: { kind: 'files', folder: '', fallback: false },
@@ -57,8 +57,9 @@ export async function preparePublication(
   const signal = AbortSignal.any(signals)
   const endable = { ...location, signal }
   const plan = await preparation.plan(endable).catch((error) => {
-    if (error instanceof NoAppFound) return LISTING
-    throw error
+    if (!(error instanceof NoAppFound)) throw error
+    location.log.append('berth', `Found: ${LISTING.kind}. ${error.message}`)
+    return LISTING
   })
   signal.throwIfAborted()
   if (version !== undefined && (plan.install !== null || plan.build !== null)) version.change.markBuiltOver()

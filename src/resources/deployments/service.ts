@@ -15,7 +15,7 @@ import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { appLog, finishedLog, type ReadableLog } from '../logs/readable-log.ts'
 import { isInProject } from '../projects/inside.ts'
-import { toCrash, toFailedChange } from '../projects/table.ts'
+import { toCrash, toDetectedApp, toFailedChange } from '../projects/table.ts'
 import { UnfinishedPushes } from '../projects/unfinished-pushes.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
@@ -97,7 +97,7 @@ export class DeploymentsService implements ServerLifecycleListener {
     const failed = live ? (app?.failedChange ?? row.failedChange) : undefined
     return [
       {
-        ...{ url: hosting.urlOf(row.port), live },
+        ...{ url: hosting.urlOf(row.port), live, app: toDetectedApp(row.plan) },
         ...(crash && { crash: toCrash(crash) }),
         ...(failed && { failed_change: toFailedChange(failed) }),
         ...(app?.isPortTaken && { port_taken: true }),
@@ -334,7 +334,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       outbox.emit(server.accountId, 'deployment.live', { server_id: server.id, url })
       this.#notify(server.id, server.accountId)
     })
-    return { url, status: 'live' }
+    return { url, status: 'live', app: toDetectedApp(plan) }
   }
 
   #app(serverId: string, port: number): Promise<HostedApp> {

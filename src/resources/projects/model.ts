@@ -78,7 +78,7 @@ const InitPhaseEntry = t.Object(
   { $id: 'InitPhaseEntry', additionalProperties: true },
 )
 
-/** How the app of a project is installed, built and started, as berth detected it. */
+/** How an app is installed, built and started, as berth detected it. */
 export const DetectedApp = t.Object(
   {
     kind: t.String({ description: 'For a person, such as `Node.js (npm)`.' }),

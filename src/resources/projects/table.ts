@@ -102,7 +102,14 @@ export const toProject = (
 export const toFailedChange = ({ reason, at }: FailedChange) => ({ reason, at: toIso(at) })
 
 /** Returns how an app is started as the API shows it. */
-const toDetectedApp = ({ kind, install, build, start, health, foundIn = [] }: AppPlan): DetectedApp => ({
+export const toDetectedApp = ({
+  kind,
+  install,
+  build,
+  start,
+  health,
+  foundIn = [],
+}: AppPlan): DetectedApp => ({
   kind,
   found_in: [...foundIn],
   install,

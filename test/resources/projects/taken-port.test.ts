@@ -51,7 +51,7 @@ test('a deployment whose port another program took while berth was stopped says 
       const deployment = async () =>
         (await again.call('GET', `/servers/${serverId}/deployments`)).body.deployments[0]
       await until(async () => (await deployment()).live, 'the deployment to run')
-      expect(await deployment()).toEqual({ url, live: true, port_taken: true })
+      expect(await deployment()).toMatchObject({ url, live: true, port_taken: true })
       await other.stop(true)
       await until(
         async () => (await deployment()).port_taken === undefined,
