@@ -27,6 +27,8 @@ export interface ComputeDependencies {
   allowUnixSockets?: boolean
   /** Returns the URL at which commands reach berth's API; null, as by default, if there is none. */
   baseUrl?(network: 'own' | 'shared'): string | null
+  /** Returns further variables of every command of a server. @param tools see `Sandbox.tools` */
+  environment?(serverId: string, tools: string): Readonly<Record<string, string>>
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
   provide?(serverId: string, network: ServerNetwork): void | Promise<void>
 }
@@ -41,6 +43,7 @@ export function localDrivers(
     projectPorts: null,
     allowUnixSockets: false,
     baseUrl: () => null,
+    environment: () => ({}),
     provide: () => {},
     ...options,
     workspace: (dir: string) => new LocalWorkspace(dir),

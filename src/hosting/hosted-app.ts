@@ -58,6 +58,8 @@ export interface HostedAppDependencies {
   appPorts: AppPorts
   /** Directory of the logs of all apps. */
   logsDirectory: string
+  /** Returns the credential that every command of a server has, which logs must not show. */
+  credentialOf: (serverId: string) => string
   /**
    * Reports whether a browser is signed in to the account of a server, and may read the logs of its apps.
    *
@@ -99,12 +101,14 @@ export class HostedApp {
 
   /** Opens the app's log. Starts nothing. */
   static async open(options: HostedAppOptions, dependencies: HostedAppDependencies): Promise<HostedApp> {
-    const { clock, logger, logsDirectory } = dependencies
+    const { clock, logger, logsDirectory, credentialOf } = dependencies
+    const masks = new Masks()
+    masks.add([credentialOf(options.serverId)])
     const log = await AppLog.open({
       dir: `${logsDirectory}/${options.id}`,
       clock,
       logger,
-      masks: new Masks(),
+      masks,
     })
     return new HostedApp(options, dependencies, log)
   }

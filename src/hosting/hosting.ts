@@ -4,15 +4,14 @@ import { ComputeError } from '../compute/compute-error.ts'
 import type { AcceptAtPort } from '../compute/local/network/project-ports.ts'
 import type { PortRange } from '../config/config.ts'
 import type { HostRoutes } from '../http/listener.ts'
-import { type Clock, machineNow } from '../runtime/clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
-import { systemRandom } from '../runtime/random.ts'
 import { AppLog } from './app-runtime/log/log.ts'
 import { AppPorts } from './app-runtime/ports.ts'
 import type { AppServers } from './app-servers.ts'
 import { HostedApp, type HostedAppDependencies, type HostedAppOptions } from './hosted-app.ts'
-import { Packages } from './npm-mirror/packages.ts'
+import type { Packages } from './npm-mirror/packages.ts'
 import { Preparation } from './preparation.ts'
 import { siteUrl } from './site-url.ts'
 import { Gateway } from './sites/gateway.ts'
@@ -35,8 +34,8 @@ interface HostingDependencies {
   publicHost: string | null
   /** Ports for sites. */
   ports: PortRange
-  /** URL of the npm registry that packages are fetched from. */
-  npmRegistry: string
+  /** The packages that servers share. */
+  packages: Packages
   /** Absolute path of the data directory. */
   dataDir: string
   /** Whether apps get the same ports in every run. */
@@ -72,14 +71,7 @@ export class Hosting {
 
   constructor(dependencies: HostingDependencies) {
     const { clock, logger, servers, host, publicHost, ports, dataDir, repeatable } = dependencies
-    this.#packages = new Packages({
-      dataDir,
-      registry: dependencies.npmRegistry,
-      // These credentials appear nowhere, so they need not be reproducible.
-      random: systemRandom,
-      logger,
-      now: machineNow,
-    })
+    this.#packages = dependencies.packages
     this.#gateway = new Gateway({ host, publicHost, ports, logger })
     this.#recordedPorts = dependencies.recordedPorts
     this.#host = host
@@ -96,6 +88,7 @@ export class Hosting {
       preparation: this.preparation,
       appPorts: new AppPorts({ repeatable }),
       logsDirectory: join(dataDir, 'logs'),
+      credentialOf: (serverId) => this.#packages.tokenOf(serverId),
       mayReadLogs: dependencies.mayReadLogs,
     }
   }
@@ -202,9 +195,9 @@ export class Hosting {
     await Promise.all([...this.#apps.values()].map((app) => app.close()))
   }
 
-  /** Closes the sites and the npm mirror. The servers have stopped before. */
-  async close(): Promise<void> {
-    await Promise.all([this.#gateway.close(), this.#packages.stop()])
+  /** Closes the sites. The servers have stopped before. */
+  close(): Promise<void> {
+    return this.#gateway.close()
   }
 
   #ofServer(serverId: string): HostedApp[] {

@@ -7,6 +7,7 @@ import { Emulators } from '../compute/emulators/emulators.ts'
 import { SpareServers } from '../compute/spare-servers.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
+import type { Packages } from '../hosting/npm-mirror/packages.ts'
 import { CredentialChanges } from '../http/credential-changes.ts'
 import { sessionsIn } from '../http/session-cookie.ts'
 import type { SocketUpgrader } from '../http/web-socket.ts'
@@ -66,6 +67,8 @@ export interface ServiceDependencies {
   localWebhooks: LocalWebhooks
   /** The variables that berth was started with. */
   environment: Readonly<Record<string, string | undefined>>
+  /** The packages that servers share. */
+  packages: Packages
   /** Links that sign a browser in. */
   links: SignInLinks
   /** The scripted agent's scenarios from files. */
@@ -90,6 +93,8 @@ export type Services = ReturnType<typeof createServices>
 export function createServices(dependencies: ServiceDependencies) {
   const { config, version, logger, clock, randomFor, dataDir, database, cipher, route, localWebhooks } =
     dependencies
+  const { packages } = dependencies
+  const credentialOf = (serverId: string): string => packages.tokenOf(serverId)
   const { queries } = database
   const state = new StateLookup(queries)
   const repeatable = config.rngSeed !== null
@@ -110,17 +115,8 @@ export function createServices(dependencies: ServiceDependencies) {
   const metering = new Metering({ ...dependencies, queries, outbox, plans, changes })
   const credentialChanges = new CredentialChanges()
   const common = {
-    database,
-    queries,
-    clock,
-    ids,
-    logger,
-    cipher,
-    outbox,
-    changes,
-    plans,
-    metering,
-    credentialChanges,
+    ...{ database, queries, clock, ids, logger, cipher },
+    ...{ outbox, changes, plans, metering, credentialChanges, credentialOf },
   }
 
   // Ids of a repeatable run repeat at each start, and a new server or project must not get one that the scope of a
@@ -216,7 +212,7 @@ export function createServices(dependencies: ServiceDependencies) {
       host: config.host,
       publicHost: config.publicHost,
       ports: config.projectPorts,
-      npmRegistry: config.npmRegistry,
+      packages,
       dataDir,
       repeatable,
       async mayReadLogs(serverId, cookies) {

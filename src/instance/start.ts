@@ -9,7 +9,7 @@ import { logged, type Respond } from '../http/request-log.ts'
 import type { AccountPlan } from '../resources/accounts/model.ts'
 import { DEFAULT_PLAN } from '../resources/accounts/plan.ts'
 import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
-import { type ClockOptions, SteerableClock } from '../runtime/clock.ts'
+import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
@@ -142,7 +142,19 @@ async function start(
   const mainPort = new MainPort(config)
   mainPort.listen()
   onRelease(() => mainPort.close())
-  const { localDrivers } = await import('../compute/drivers.ts')
+  const [{ localDrivers }, { Packages }] = await Promise.all([
+    import('../compute/drivers.ts'),
+    import('../hosting/npm-mirror/packages.ts'),
+  ])
+  const packages = new Packages({
+    dataDir: dataDirectory.path,
+    registry: config.npmRegistry,
+    // These credentials appear nowhere, so they need not be reproducible.
+    random: systemRandom,
+    logger,
+    now: machineNow,
+  })
+  onRelease(() => packages.stop())
   // The probe runs a process. Meanwhile the rest is loaded, the database opens and the app is created.
   const selecting = selectDriver(
     config.isolation,
@@ -154,7 +166,12 @@ async function start(
       projectPorts: config.projectPorts,
       allowUnixSockets: config.allowUnixSockets,
       baseUrl: (network) => mainPort.urlForServers(network),
-      provide: (_, network) => mainPort.provide(network),
+      environment: (serverId, tools) => packages.commandEnvironment(serverId, tools),
+      provide: async (_, network) => {
+        const { port } = packages
+        if (port !== null) network.forward(port, { port })
+        await mainPort.provide(network)
+      },
     }),
   )
   selecting.catch(() => {})
@@ -181,6 +198,7 @@ async function start(
     bodySilenceMs: dependencies.bodySilenceMs,
     localWebhooks: { allowed: config.allowLocalWebhooks },
     environment,
+    packages,
     randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
     baseUrl: () => mainPort.url ?? '',
     route: (routes) => mainPort.route(routes),

@@ -38,6 +38,7 @@ export class PipedDriver implements ComputeDriver {
       projectPorts: null,
       allowUnixSockets: false,
       baseUrl: () => null,
+      environment: () => ({}),
       provide() {},
       workspace: (dir) => new LocalWorkspace(dir),
       logger: this.#logger,

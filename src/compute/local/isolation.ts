@@ -31,6 +31,8 @@ export interface LocalDriverOptions {
    * @param network whether the server has its own network
    */
   baseUrl(network: 'own' | 'shared'): string | null
+  /** Returns further variables of every command of a server. @param tools see `Sandbox.tools` */
+  environment(serverId: string, tools: string): Readonly<Record<string, string>>
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
   provide(serverId: string, network: ServerNetwork): void | Promise<void>
   /**

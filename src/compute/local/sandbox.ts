@@ -53,7 +53,10 @@ const MOST_LOOKS = 100
 
 /** The options of `LocalSandbox.start`. */
 export interface SandboxStart {
-  options: Pick<LocalDriverOptions, 'baseUrl' | 'provide' | 'path' | 'outbound' | 'machinePorts' | 'logger'>
+  options: Pick<
+    LocalDriverOptions,
+    'baseUrl' | 'environment' | 'provide' | 'path' | 'outbound' | 'machinePorts' | 'logger'
+  >
   /** The server's id. */
   id: string
   launch: Launch
@@ -259,7 +262,7 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
   }
 
   async #configure(): Promise<void> {
-    const { launch, marker, group, options } = this.#start
+    const { id, launch, marker, group, options } = this.#start
     const baseUrl = options.baseUrl(this.#networkSetup === null ? 'shared' : 'own')
     const errors = collectErrors(this.#process.stderr)
     const timer = setTimeout(() => this.sandboxd.close('It was not ready in time.'), READY_MS)
@@ -269,6 +272,7 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
         env: {
           ...launch.commandEnv,
           ...group.environment,
+          ...options.environment(id, launch.tools),
           ...(baseUrl === null ? {} : { BERTH_BASE_URL: baseUrl }),
         },
         marker,

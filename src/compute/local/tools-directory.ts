@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { NPM_SETTINGS, NPM_SETTINGS_FILE } from '../npm-settings.ts'
+import { NPM_SETTINGS, NPM_SETTINGS_FILE, NPM_VARIABLES } from '../npm-settings.ts'
 import { makeReadable } from './make-readable.ts'
 
 /**
@@ -49,14 +49,41 @@ export class ToolsDirectory {
     // Bun takes its role from the name under which it is started.
     const link = join(this.pathInSandbox, 'lib/node')
     keepLink(join(this.path, 'lib/node'), this.#program)
-    keepScript(join(this.path, 'bin/bun'), `BUN_BE_BUN=1 exec ${quote(this.#program)} "$@"\n`)
-    keepScript(join(this.path, 'bin/bunx'), `BUN_BE_BUN=1 exec ${quote(this.#program)} x "$@"\n`)
+    keepScript(join(this.path, 'bin/bun'), bunScript(quote(this.#program), '"$1"'))
+    keepScript(join(this.path, 'bin/bunx'), bunScript(`${quote(this.#program)} x`, 'x'))
     keepScript(join(this.path, 'bin/node'), nodeScript(quote(this.#program), quote(link)))
     keep(join(this.path, NPM_SETTINGS_FILE), NPM_SETTINGS, 0o444)
     makeReadable(this.path)
     this.#prepared = true
   }
 }
+
+/**
+ * Returns the shell script that commands call as `bun` and `bunx`. For Bun, variables override the files of a project. So
+ * commands that need packages get berth's mirror only if no file in the directory, above it or at home names a registry.
+ *
+ * @param subcommand the first argument of Bun, as the script has it
+ */
+const bunScript = (command: string, subcommand: string): string => `export BUN_BE_BUN=1
+names_registry() {
+  at=$PWD
+  while :; do
+    for file in "$at/.npmrc" "$at/bunfig.toml" "$HOME/.npmrc" "$HOME/.bunfig.toml"; do
+      [ -f "$file" ] && grep -Eq '^[[:space:]]*(\\[install\\.)?registry' "$file" && return 0
+    done
+    above=\${at%/*}
+    [ "$above" != "$at" ] || return 1
+    at=$above
+  done
+}
+case ${subcommand} in
+  install | i | ci | add | a | update | remove | rm | x | create | c | outdated | info | pm)
+    if [ -n "$${NPM_VARIABLES.url}" ] && [ -z "\${BUN_CONFIG_REGISTRY+x}" ] && ! names_registry; then
+      export BUN_CONFIG_REGISTRY="$${NPM_VARIABLES.url}" BUN_CONFIG_TOKEN="$${NPM_VARIABLES.token}"
+    fi ;;
+esac
+exec ${command} "$@"
+`
 
 /**
  * Returns the shell script that commands call as `node`: it runs Bun in the place of Node.js. Under that name Bun knows neither

@@ -16,30 +16,44 @@ export interface InstallTarget {
   readonly directory: string
 }
 
+/** The mirror as a server reaches it. */
+interface MirrorAccess {
+  /** The directory of tools of the sandbox. */
+  readonly tools: string
+  readonly origin: string
+  readonly token: string
+}
+
 /**
- * Returns the variables that make package managers use the mirror.
+ * Returns the variables that are safe in every directory. npm, and pnpm up to 10, read them from npm's global settings,
+ * over which the project's and the user's settings take precedence. The server's own Bun looks for such settings itself.
+ */
+export const commandEnvironment = ({ tools, origin, token }: MirrorAccess): Record<string, string> => ({
+  [NPM_VARIABLES.url]: `${origin}/`,
+  [NPM_VARIABLES.host]: new URL(origin).host,
+  [NPM_VARIABLES.token]: token,
+  npm_config_globalconfig: join(tools, NPM_SETTINGS_FILE),
+  COREPACK_NPM_REGISTRY: origin,
+  COREPACK_NPM_TOKEN: token,
+  COREPACK_ENABLE_DOWNLOAD_PROMPT: '0',
+})
+
+/**
+ * Returns the variables that make package managers use the mirror in a directory.
  *
- * npm, and pnpm up to 10, read them from npm's global settings, over which the project's and the user's settings take
- * precedence. For Bun, Yarn and pnpm from 11 on, variables override files, so they are omitted if a file names
- * another registry. Yarn 1 reads credentials only from the user's own file and therefore uses the registry directly.
+ * For Bun, Yarn and pnpm from 11 on, variables override files, so they are omitted if a file names another registry. Yarn
+ * 1 reads credentials only from the user's own file and therefore uses the registry directly.
  */
 export async function installEnvironment(
-  target: InstallTarget & { origin: string; token: string },
+  target: InstallTarget & MirrorAccess,
 ): Promise<Record<string, string>> {
   const { tools, origin, token } = target
-  const settings = join(tools, NPM_SETTINGS_FILE)
   const custom = await customRegistries(target)
   return {
-    [NPM_VARIABLES.url]: `${origin}/`,
-    [NPM_VARIABLES.host]: new URL(origin).host,
-    [NPM_VARIABLES.token]: token,
-    npm_config_globalconfig: settings,
-    ...(custom.userSettings ? {} : { pnpm_config_npmrc_auth_file: settings }),
+    ...commandEnvironment(target),
+    ...(custom.userSettings ? {} : { pnpm_config_npmrc_auth_file: join(tools, NPM_SETTINGS_FILE) }),
     ...(custom.bun ? {} : { BUN_CONFIG_REGISTRY: `${origin}/`, BUN_CONFIG_TOKEN: token }),
     ...(custom.yarn ? {} : yarnEnvironment(origin, token)),
-    COREPACK_NPM_REGISTRY: origin,
-    COREPACK_NPM_TOKEN: token,
-    COREPACK_ENABLE_DOWNLOAD_PROMPT: '0',
   }
 }
 

@@ -33,10 +33,12 @@ interface MirrorOptions {
   authenticate: (token: string) => string | null
   /** Called with the server and the reason when a request fails. */
   onProblem: (serverId: string, message: string) => void
+  /** Its address, without a trailing slash. */
+  origin: string
 }
 
 /**
- * A read-only mirror of an npm registry on loopback. It fetches packages on request and caches them. Servers reach
+ * A read-only mirror of an npm registry. It fetches packages on request and caches them. Servers reach
  * the cache only through it, so none of them can change the packages of another.
  */
 export class NpmMirror {
@@ -48,7 +50,6 @@ export class NpmMirror {
   readonly #underWay = new Budget(UNDER_WAY_BYTES)
   /** The large documents that are made a response of, one at a time for each server. */
   readonly #inWork = new Budget(1)
-  #server: Bun.Server<undefined> | null = null
 
   constructor(options: MirrorOptions) {
     const { directory, maxBytes, now } = options
@@ -61,40 +62,21 @@ export class NpmMirror {
     this.#tarballs = new Tarballs(components)
   }
 
-  /** Its origin, without a trailing slash. */
-  get origin(): string {
-    return `http://127.0.0.1:${this.#server?.port}`
-  }
-
-  /**
-   * Opens the cache and listens on a free port.
-   *
-   * @throws the system's error if it cannot
-   */
-  async start(): Promise<void> {
+  /** Opens the cache. @throws the system's error if it cannot */
+  async open(): Promise<void> {
     await this.#disk.open()
-    this.#server = Bun.serve({
-      hostname: '127.0.0.1',
-      port: 0,
-      // The first byte of a large package may take long.
-      idleTimeout: 0,
-      reusePort: false,
-      development: false,
-      maxRequestBodySize: 64 * 1024,
-      fetch: (request) => this.#respond(request),
-    })
   }
 
-  /** Stops listening and cancels requests under way. */
+  /** Cancels requests under way. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    await this.#server?.stop(true)
     await this.#tarballs.drain()
     await this.#documents.drain()
     await this.#disk.drain()
   }
 
-  async #respond(request: Request): Promise<Response> {
+  /** Responds to a package manager. */
+  async respond(request: Request): Promise<Response> {
     const token = /^Bearer (\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
     const serverId = token === undefined ? null : this.#options.authenticate(token)
     if (serverId === null) {
@@ -158,7 +140,10 @@ export class NpmMirror {
     try {
       if (done !== null) await new Promise<void>((resolve) => setImmediate(resolve))
       const part = parsed.kind === 'packument' ? document : partOf(document, parsed)
-      const text = rewriteTarballUrls(part, tarballUrlFor(request.headers.get('user-agent'), this.origin))
+      const text = rewriteTarballUrls(
+        part,
+        tarballUrlFor(request.headers.get('user-agent'), this.#options.origin),
+      )
       const type = formOf(parsed, request) === 'abbreviated' ? ABBREVIATED : 'application/json'
       return conditional(request, text, type, release)
     } catch (error) {

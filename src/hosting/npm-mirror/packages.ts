@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Logger } from '../../runtime/logger.ts'
 import { base62, type Random } from '../../runtime/random.ts'
-import { type InstallTarget, installEnvironment } from './environment.ts'
+import { commandEnvironment, type InstallTarget, installEnvironment } from './environment.ts'
 import type { NpmMirror } from './mirror.ts'
 
 /** Default limit of the cache on disk, in bytes. */
@@ -9,6 +9,8 @@ const MAX_BYTES = 2 * 2 ** 30
 
 /** Largest number of problems kept per server. */
 const MAX_PROBLEMS = 20
+
+const NO_CACHE = 'there is no package cache: installs go to the registry by themselves'
 
 /** Options of `Packages`. */
 export interface PackagesOptions {
@@ -35,13 +37,15 @@ interface MirrorClient {
 }
 
 /**
- * Gives commands that install packages access to a mirror of the npm registry. All servers share it and none can
- * change it. Nothing is loaded, listens or is written to disk before the first install.
+ * Gives the commands of servers access to a mirror of the npm registry. All servers share it and none can change it. It
+ * listens from the first server on; nothing is loaded or written to disk before its first request.
  */
 export class Packages {
   readonly #options: PackagesOptions
   /** By the hash of the token, so the time of a look-up reveals nothing about a token. */
   readonly #clients = new Map<string, MirrorClient>()
+  /** Null if it cannot listen; undefined before it is asked to. */
+  #listener: Bun.Server<undefined> | null | undefined
   #mirror: Promise<NpmMirror | null> | null = null
   #stopped = false
 
@@ -49,17 +53,38 @@ export class Packages {
     this.#options = options
   }
 
+  /** The port of this machine's loopback at which the mirror listens; null if it cannot. */
+  get port(): number | null {
+    this.#listener ??= this.#stopped ? null : this.#listen()
+    return this.#listener?.port ?? null
+  }
+
   /**
-   * Returns the environment for a command that installs or builds. It makes npm, pnpm, Yarn 2 and later, Bun and
-   * Corepack use the mirror. Settings of the project take precedence. If the mirror cannot start, which is logged,
-   * returns no variables, and the package managers use their own registries.
+   * Returns the variables of every command of a server: settings for npm, pnpm up to 10, Corepack and the server's own
+   * Bun, weaker than those of a project and a user. Without a mirror there are none, and package managers use their own
+   * registries.
+   *
+   * @param tools the directory of tools of the sandbox (`Sandbox.tools`)
+   */
+  commandEnvironment(serverId: string, tools: string): Record<string, string> {
+    const origin = this.#origin
+    return origin === null ? {} : commandEnvironment({ tools, origin, token: this.tokenOf(serverId) })
+  }
+
+  /**
+   * Returns the environment for a command that installs or builds, in a directory that is known. It makes Yarn 2 and
+   * later, pnpm from 11 on and every Bun use the mirror too. Settings of the project take precedence.
    *
    * @param target directory in which the command runs
    */
   async environment(serverId: string, target: InstallTarget): Promise<Record<string, string>> {
-    const mirror = await this.#ensureStarted()
-    if (mirror === null) return {}
-    return installEnvironment({ ...target, origin: mirror.origin, token: this.#clientOf(serverId).token })
+    const origin = this.#origin
+    return origin === null ? {} : installEnvironment({ ...target, origin, token: this.tokenOf(serverId) })
+  }
+
+  /** Returns the credential of a server for the mirror, which logs must not show. */
+  tokenOf(serverId: string): string {
+    return this.#clientOf(serverId).token
   }
 
   /** Returns the problems of a server since the last call. Not every package manager prints the reason. */
@@ -82,32 +107,56 @@ export class Packages {
   async stop(): Promise<void> {
     this.#stopped = true
     this.#clients.clear()
+    await this.#listener?.stop(true)
     await (await this.#mirror)?.stop()
   }
 
-  #ensureStarted(): Promise<NpmMirror | null> {
-    if (this.#stopped) return Promise.resolve(null)
-    this.#mirror ??= this.#start()
-    return this.#mirror
+  get #origin(): string | null {
+    const { port } = this
+    return port === null ? null : `http://127.0.0.1:${port}`
   }
 
-  async #start(): Promise<NpmMirror | null> {
+  #listen(): Bun.Server<undefined> | null {
+    try {
+      return Bun.serve({
+        hostname: '127.0.0.1',
+        port: 0,
+        // The first byte of a large package may take long.
+        idleTimeout: 0,
+        reusePort: false,
+        development: false,
+        maxRequestBodySize: 64 * 1024,
+        fetch: async (request) => {
+          this.#mirror ??= this.#open()
+          const mirror = await this.#mirror
+          const error = 'berth has no package cache; its log says why.'
+          return mirror === null ? Response.json({ error }, { status: 503 }) : mirror.respond(request)
+        },
+      })
+    } catch (error) {
+      this.#options.logger.warn(NO_CACHE, { error })
+      return null
+    }
+  }
+
+  async #open(): Promise<NpmMirror | null> {
     const { dataDir, registry, logger, now, maxBytes = MAX_BYTES } = this.#options
     try {
       const { NpmMirror } = await import('./mirror.ts')
       const mirror = new NpmMirror({
         directory: join(dataDir, 'packages'),
         registry: registry.replace(/\/+$/, ''),
+        origin: this.#origin ?? '',
         maxBytes,
         logger,
         now,
         authenticate: (token) => this.#clients.get(hashOf(token))?.serverId ?? null,
         onProblem: (serverId, message) => this.#addProblem(serverId, message),
       })
-      await mirror.start()
+      await mirror.open()
       return mirror
     } catch (error) {
-      logger.warn('there is no package cache: installs go to the registry by themselves', { error })
+      this.#options.logger.warn(NO_CACHE, { error })
       return null
     }
   }

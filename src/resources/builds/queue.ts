@@ -22,6 +22,8 @@ export interface QueueDependencies extends PipelineDependencies {
   records: BuildRecords
   servers: ServersService
   secrets: SecretsService
+  /** Returns the credential that every command of a server has, which logs must not show. */
+  credentialOf: (serverId: string) => string
   logs: BuildLogs
   logger: Logger
   /** Reports whether a path of a server's workspace is in a project's directory. */
@@ -123,12 +125,13 @@ export class BuildQueue {
     { row: server, sandbox }: Pick<BuildContext, 'sandbox'> & { row: BuildContext['server'] },
     signal: AbortSignal,
   ): Promise<BuildResult> {
-    const { records, servers, secrets, logs, isInProject } = this.#dependencies
+    const { records, servers, secrets, credentialOf, logs, isInProject } = this.#dependencies
     const { started, queued } = records.listIds(row.serverId)
     await logs.keepOnly(row.serverId, [...queued, ...started.slice(0, MAX_LOGS_KEPT)])
     const log = await logs.open(row)
     const environment = (): Readonly<Record<string, string>> => {
       const variables = secrets.environment(row.serverId)
+      log.masks.add([credentialOf(row.serverId)])
       log.masks.update(Object.values(variables))
       return variables
     }

@@ -19,6 +19,8 @@ export interface RunnerDependencies {
   records: TaskRecords
   servers: ServersService
   secrets: SecretsService
+  /** Returns the credential that every command of a server has, which transcripts must not show. */
+  credentialOf: (serverId: string) => string
   logger: Logger
   /** Loads the agent. */
   agent: () => Promise<Agent>
@@ -47,7 +49,9 @@ export class TaskRunner {
   start(row: TaskRow): Promise<void> {
     // All tasks of a server hide the same values, which may be many: one `Masks` is enough.
     const other = [...this.#runs.values()].find(({ serverId }) => serverId === row.serverId)
-    const run = new TaskRun(row, this.#dependencies.records, other?.run.masks ?? new Masks())
+    const masks = other?.run.masks ?? new Masks()
+    masks.add([this.#dependencies.credentialOf(row.serverId)])
+    const run = new TaskRun(row, this.#dependencies.records, masks)
     const awake = Promise.withResolvers<void>()
     const done = this.#run(row, run, awake.resolve)
       .catch((error) =>
