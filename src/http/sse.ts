@@ -1,4 +1,5 @@
 import type { BerthError } from '../errors.ts'
+import { streamInstead } from './accept.ts'
 
 /**
  * Sends a server-sent event. Resolves when the client can take more.
@@ -86,7 +87,7 @@ export function eventStream(run: StreamRun, until?: StreamEnd): Response {
     { highWaterMark: HIGH_WATER, size: (chunk) => chunk?.byteLength ?? 0 },
   )
   return new Response(stream, {
-    headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' },
+    headers: { 'content-type': EVENT_STREAM_TYPE, 'cache-control': 'no-cache', 'x-accel-buffering': 'no' },
   })
 }
 
@@ -127,8 +128,9 @@ export const afterGap =
     await run(send, gone)
   }
 
-/** Reports whether the client asks for an event stream. */
+/** The media type of event streams. */
+export const EVENT_STREAM_TYPE = 'text/event-stream'
+
+/** Reports whether a client wants an event stream in place of JSON. */
 export const wantsEventStream = (accept: string | undefined | null): boolean =>
-  accept
-    ?.split(',')
-    .some((range) => /^\s*text\/event-stream\s*(?:;(?!\s*q=0(?:\.0*)?\s*$).*)?$/i.test(range)) ?? false
+  streamInstead(accept, [EVENT_STREAM_TYPE]) !== null

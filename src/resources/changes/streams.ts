@@ -1,6 +1,7 @@
 import { BerthError, badRequest } from '../../errors.ts'
+import { isNamed } from '../../http/accept.ts'
 import { SHARED_ENDS, type SocketEnd } from '../../http/socket-ends.ts'
-import { type StreamRun, wantsEventStream } from '../../http/sse.ts'
+import { EVENT_STREAM_TYPE, type StreamRun } from '../../http/sse.ts'
 import { type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -50,7 +51,8 @@ export class ChangeStreams {
     }
     const run = (send: SendMessage, ended: AbortSignal): Promise<void> => this.#run(source, send, ended)
     if (wantsSocket(request.request)) return this.#upgrade(run, request)
-    if (wantsEventStream(request.request.headers.get('accept')))
+    // There is no JSON to prefer.
+    if (isNamed(request.request.headers.get('accept'), EVENT_STREAM_TYPE))
       return request.stream((send, gone) => run((message) => send(message.type, message), gone))
     throw new BerthError(
       'upgrade_required',

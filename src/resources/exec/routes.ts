@@ -1,18 +1,17 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { badRequest } from '../../errors.ts'
+import { streamInstead } from '../../http/accept.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import type { ByteStreamRun } from '../../http/byte-stream.ts'
 import type { Caller } from '../../http/caller.ts'
-import { type StreamRun, wantsEventStream } from '../../http/sse.ts'
+import { EVENT_STREAM_TYPE, type StreamRun } from '../../http/sse.ts'
 import type { ExecutionsService } from './executions.ts'
 import { FRAMES_TYPE } from './frames.ts'
 import type { Leave, Leaves } from './leave.ts'
 import { ExecRequest, ExecResult, ExecStreamQuery, Execution } from './model.ts'
 import { EventOutput, FrameOutput, PlainOutput } from './output.ts'
 import type { ExecService, ExecWish } from './service.ts'
-
-const EVENTS_TYPE = 'text/event-stream'
 
 /** The media type of standard output alone. */
 const BYTES_TYPE = 'application/octet-stream'
@@ -143,7 +142,7 @@ function respond(
   const type = streamTypeOf(request.headers.get('accept'))
   if (type === null) return exec.run(caller, serverId, wish, request.signal)
   return exec.check(caller, serverId, wish).then<Response>(() => {
-    if (type === EVENTS_TYPE)
+    if (type === EVENT_STREAM_TYPE)
       return stream((send, gone) => exec.stream(caller, serverId, wish, gone, new EventOutput(send)))
     return streamBytes(type, (send, gone) => {
       const output = type === FRAMES_TYPE ? new FrameOutput(send) : new PlainOutput(send)
@@ -152,11 +151,6 @@ function respond(
   })
 }
 
-/** Returns the media type of the stream that a client accepts; null if it accepts none. */
-function streamTypeOf(accept: string | null): string | null {
-  if (wantsEventStream(accept)) return EVENTS_TYPE
-  return [BYTES_TYPE, FRAMES_TYPE].find((one) => accepts(accept, one)) ?? null
-}
-
-const accepts = (accept: string | null, type: string): boolean =>
-  accept?.split(',').some((range) => range.split(';', 1)[0]?.trim().toLowerCase() === type) ?? false
+/** Returns the media type of the stream that a client wants in place of JSON; null if it wants none. */
+const streamTypeOf = (accept: string | null): string | null =>
+  streamInstead(accept, [EVENT_STREAM_TYPE, BYTES_TYPE, FRAMES_TYPE])

@@ -11,6 +11,7 @@ import type { Leaves } from '../exec/leave.ts'
 import { PATIENCE_MS as CALL_PATIENCE_MS } from './call.ts'
 import { CallersApi, type Handle } from './callers-api.ts'
 import { isEventStream } from './events.ts'
+import { acceptedTypes, asJson, withBothTypes } from './negotiation.ts'
 import { paramsFault } from './params.ts'
 import { Publications } from './publications.ts'
 import { serverFor } from './server.ts'
@@ -143,11 +144,20 @@ export class McpEndpoint {
     // In a batch the fault of one message leaves the others alone.
     const right = faults.length === 0 ? messages : messages.filter((one) => faultIn(one) === null)
     if (right.length === 0 && faults.length > 0) return Response.json(faults)
-    this.#messages.set(request, right)
-    const handler = right.some((one) => methodOf(one) === 'tools/call') ? this.#streaming : this.#plain
+    const { json, stream } = acceptedTypes(request)
+    const part = json || stream ? withBothTypes(request) : request
+    this.#callers.vouch(part, request)
+    this.#messages.set(part, right)
+    const mayLast = right.some((one) => methodOf(one) === 'tools/call')
+    const handler = mayLast || !json ? this.#streaming : this.#plain
     const parsedBody = Array.isArray(message) ? right : message
-    const whole = withFaults(await handler.fetch(request, { parsedBody }), faults)
-    const response = await shortenStream(whole)
+    const whole = withFaults(await handler.fetch(part, { parsedBody }), faults)
+    const response =
+      json && stream
+        ? await shortenStream(whole)
+        : json
+          ? await asJson(whole, request, Array.isArray(message))
+          : whole
     const begins = messages.some((one) => methodOf(one) === 'initialize')
     if (begins && response.ok) response.headers.set(SESSION, this.#sessions.newName())
     return response
