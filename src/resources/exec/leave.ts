@@ -1,8 +1,8 @@
-import { utf8Text } from '../../runtime/decode.ts'
 import type { KeptOutput } from './kept-output.ts'
 import type { LiveExecution } from './live-execution.ts'
 import type { ExecResult } from './model.ts'
 import { type Stream, unfinished } from './output.ts'
+import { type PrintedFields, printedFields } from './printed.ts'
 
 /** How a request to run a command responds before the command ends. */
 export interface Leave {
@@ -44,15 +44,16 @@ export function leftResult({ end, facts }: LiveExecution, output: KeptOutput): L
   const { stdout, stderr } = output.dropped
   const truncated = stdout + stderr > 0
   const isOver = end !== null
-  const printed = { ...textOf('stdout', output, isOver), ...textOf('stderr', output, isOver) } as Printed
+  const printed = {
+    ...textOf('stdout', output, isOver),
+    ...textOf('stderr', output, isOver),
+  } as PrintedFields
   const counts = { stdoutBytes, stderrBytes }
   if (end === null)
     return { ...printed, timedOut: false, truncated, status: 'running', executionId: facts.id, ...counts }
   const { exitCode = 0, timedOut = false, refused } = end.exit ?? {}
   return { ...printed, exitCode, timedOut, truncated, ...(refused && { refused }), ...counts }
 }
-
-type Printed = Pick<ExecResult, 'stdout' | 'stderr'>
 
 /** Returns a stream as fields of a result: as text, and exactly where its bytes are not UTF-8 and all are kept. */
 function textOf(stream: Stream, output: KeptOutput, isOver: boolean): Record<string, string> {
@@ -62,9 +63,5 @@ function textOf(stream: Stream, output: KeptOutput, isOver: boolean): Record<str
   const all = Buffer.concat([head, tail])
   // A character that is not complete is left for later.
   const bytes = isOver ? all : all.subarray(0, all.length - unfinished(all))
-  return { [stream]: decode(bytes), ...exactly(stream, bytes) }
+  return printedFields(stream, bytes)
 }
-
-/** Returns the field with the exact bytes of a stream; none if they are UTF-8. */
-const exactly = (stream: Stream, bytes: Uint8Array): Record<string, string> =>
-  utf8Text(bytes) === null ? { [`${stream}Base64`]: Buffer.from(bytes).toString('base64') } : {}

@@ -71,8 +71,14 @@ export const ExecStreamQuery = t.Object(
 /** The end of a command and its output. A command that fails is no failure of the request. */
 export const ExecResult = t.Object(
   {
-    stdout: t.String(),
-    stderr: t.String(),
+    stdout: t.String({ description: 'Text, with U+FFFD for bytes that are not UTF-8.' }),
+    stderr: t.String({ description: 'Text, with U+FFFD for bytes that are not UTF-8.' }),
+    stdoutBase64: t.Optional(
+      t.String({ description: 'The exact bytes of `stdout`; only there if some were replaced.' }),
+    ),
+    stderrBase64: t.Optional(
+      t.String({ description: 'The exact bytes of `stderr`; only there if some were replaced.' }),
+    ),
     exitCode: integer({ description: '128+n where signal n ended the command.' }),
     timedOut: t.Boolean(),
     truncated: t.Boolean({ description: 'Each stream is kept to 10 MiB.' }),

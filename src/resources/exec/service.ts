@@ -13,7 +13,8 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { ExecRequest, ExecResult } from './model.ts'
-import { type ExecEnd, type ExecOutput, OUTPUT_LIMIT } from './output.ts'
+import { type ExecEnd, type ExecOutput, OUTPUT_LIMIT, unfinished } from './output.ts'
+import { type PrintedFields, printedFields } from './printed.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
 
@@ -66,7 +67,11 @@ export class ExecService {
         printed[stream].push(null, data)
       },
     })
-    return { stdout: textOf(printed.stdout), stderr: textOf(printed.stderr), ...exit }
+    const output = {
+      ...printedFields('stdout', keptBytes(printed.stdout, exit.truncated)),
+      ...printedFields('stderr', keptBytes(printed.stderr, exit.truncated)),
+    } as PrintedFields
+    return { ...output, ...exit }
   }
 
   /** Runs a command and passes its output on as it comes. A client that reads slowly slows the command down. */
@@ -200,5 +205,10 @@ function commandOf({ command, cwd, stdin, timeoutMs = DEFAULT_TIMEOUT_MS }: Exec
   }
 }
 
-const textOf = (printed: PieceQueue): string =>
-  printed.isEmpty ? '' : new TextDecoder('utf-8', { ignoreBOM: true }).decode(printed.takeAll())
+/** Returns the bytes of a stream that are kept: without the beginning of a character that the limit has cut. */
+function keptBytes(printed: PieceQueue, truncated: boolean): Uint8Array {
+  if (printed.isEmpty) return new Uint8Array(0)
+  const bytes = printed.takeAll()
+  const isCut = truncated && bytes.length >= OUTPUT_LIMIT
+  return isCut ? bytes.subarray(0, bytes.length - unfinished(bytes)) : bytes
+}
