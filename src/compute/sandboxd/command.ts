@@ -5,7 +5,7 @@ import { endOfGrace, GRACE_MS, HANG_UP_MS, request, terminate } from '../termina
 import { InputPipe } from './input-pipe.ts'
 import type { Libc } from './libc.ts'
 import { MemoryFile } from './memory-file.ts'
-import { Credit, OutputBatcher, OutputPump } from './output.ts'
+import { Credit, OutputBatcher, OutputPump, WIDE_PIPE } from './output.ts'
 import { type ExitReport, type SandboxdConfiguration, type SpawnRequest, WINDOW } from './protocol.ts'
 import type { Pty, PtyCalls } from './pty.ts'
 import { type Started, type StartOptions, startOnPipes, startOnTerminal } from './start.ts'
@@ -224,8 +224,10 @@ export class Command {
 
   #pump(fd: number, stream: 'stdout' | 'stderr'): OutputPump {
     const send = (data: Uint8Array): void => this.#context.output(stream, data)
-    if (this.#request.terminal === null)
-      return new OutputPump(fd, this.#credit, this.#request.outputLimit, send)
+    if (this.#request.terminal === null) {
+      const widen = (pipe: number): void => this.#context.libc.widen(pipe, WIDE_PIPE)
+      return new OutputPump(fd, this.#credit, this.#request.outputLimit, send, widen)
+    }
     const batcher = new OutputBatcher(send)
     this.#batcher = batcher
     return new OutputPump(fd, this.#credit, this.#request.outputLimit, (data) => batcher.add(data))

@@ -4,6 +4,7 @@ const O_CLOEXEC = 0o2000000
 const O_NONBLOCK = 0o4000
 const F_SETFL = 4
 const F_DUPFD_CLOEXEC = 1030
+const F_SETPIPE_SZ = 1031
 const MSG_DONTWAIT = 0x40
 const MSG_NOSIGNAL = 0x4000
 const MFD_CLOEXEC = 1
@@ -42,6 +43,8 @@ export interface Libc {
    * which breaks scripts that work elsewhere. The end that this process keeps, `ours`, never blocks.
    */
   pipe(ours: 'read' | 'write'): { read: number; write: number }
+  /** Gives a pipe room for a number of bytes, if this user may have so many. */
+  widen(pipe: number, bytes: number): void
   /** Returns an unnamed file in memory, for standard input of any size. */
   memoryFile(): number
   /** Returns another descriptor of the same file, which no child inherits. */
@@ -122,6 +125,7 @@ export function loadLibc(): Libc {
       symbols.fcntl(ours === 'read' ? read : write, F_SETFL, O_NONBLOCK)
       return { read, write }
     },
+    widen: (pipe, bytes) => void symbols.fcntl(pipe, F_SETPIPE_SZ, bytes),
     memoryFile() {
       const fd = symbols.memfd_create(ptr(Buffer.from('stdin\0')), MFD_CLOEXEC)
       if (fd < 0) throw new Error('No memory file could be made for standard input.')

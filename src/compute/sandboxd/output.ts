@@ -2,8 +2,11 @@ import { closeSync, readSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
 import { CHUNK } from './protocol.ts'
 
-/** Milliseconds between two reads of discarded output, so endless printing costs little. */
+/** Milliseconds between two looks at output that is dropped, so endless printing costs little. */
 const DISCARD_PAUSE_MS = 2
+
+/** Bytes that a pipe has room for between two of them: what every user may set, see pipe(7). */
+export const WIDE_PIPE = 2 ** 20
 
 /** Upper bound for what a pipe and the reader's buffer hold of a process that has ended. */
 const TAIL_BYTES = 512 * 1024
@@ -55,6 +58,7 @@ export class OutputPump {
   readonly #fd: number
   readonly #credit: Credit
   readonly #send: (data: Uint8Array) => void
+  readonly #widen: ((fd: number) => void) | null
   #left: number
   #tail = Number.POSITIVE_INFINITY
   #discarding = false
@@ -65,8 +69,19 @@ export class OutputPump {
   /** Whether output was dropped for exceeding the limit. */
   truncated = false
 
-  /** Reads `fd` and finally closes it. Sends at most `limit` bytes and drops the rest. */
-  constructor(fd: number, credit: Credit, limit: number | null, send: (data: Uint8Array) => void) {
+  /**
+   * Reads `fd` and finally closes it. Sends at most `limit` bytes and drops the rest.
+   *
+   * @param widen gives a pipe room for `WIDE_PIPE` bytes; null for a terminal
+   */
+  constructor(
+    fd: number,
+    credit: Credit,
+    limit: number | null,
+    send: (data: Uint8Array) => void,
+    widen: ((fd: number) => void) | null = null,
+  ) {
+    this.#widen = widen
     this.#fd = fd
     this.#credit = credit
     this.#left = limit ?? Number.POSITIVE_INFINITY
@@ -122,8 +137,10 @@ export class OutputPump {
       if (this.#unsent !== null) await this.#deliver(this.#unsent)
       this.#unsent = null
       for (;;) {
-        if (this.#discarding || this.#left === 0) await Bun.sleep(DISCARD_PAUSE_MS)
-        else if (!this.#credit.covers(1)) await this.#creditAvailable()
+        if (this.#discarding || this.#left === 0) {
+          await Bun.sleep(DISCARD_PAUSE_MS)
+          if (this.#widen !== null && this.truncated) this.#drop()
+        } else if (!this.#credit.covers(1)) await this.#creditAvailable()
         const { done, value } = await reader.read()
         if (done) return
         // A terminal prints a few lines at a time, so a promise for each piece would cost more than the rest.
@@ -150,7 +167,10 @@ export class OutputPump {
 
   async #deliver(value: Uint8Array): Promise<void> {
     let data = value.subarray(0, this.#left)
-    if (data.length < value.length && !this.#discarding) this.truncated = true
+    if (data.length < value.length && !this.#discarding && !this.truncated) {
+      this.truncated = true
+      this.#widen?.(this.#fd)
+    }
     this.#tail -= data.length
     while (data.length > 0 && !this.#discarding) {
       await this.#creditAvailable()
@@ -161,6 +181,19 @@ export class OutputPump {
       data = data.subarray(taken)
     }
     if (this.#tail <= 0) this.discard()
+  }
+
+  /** Drops what a pipe holds. */
+  #drop(): void {
+    try {
+      for (let dropped = 0; dropped < WIDE_PIPE; ) {
+        const length = readSync(this.#fd, BUFFER)
+        if (length === 0) return
+        dropped += length
+      }
+    } catch {
+      // Nothing more for now, or a fault that the next read meets too.
+    }
   }
 
   async #creditAvailable(): Promise<void> {

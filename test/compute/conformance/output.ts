@@ -45,6 +45,16 @@ export function outputTests(name: Subject): void {
       expect([result.stdout.length, result.stderr.length]).toEqual([1000, 500])
     })
 
+    test('beyond the limit holds the command up for less than it takes to drop it in pieces of 64 KiB', async () => {
+      await using bench = new Bench(name)
+      const sandbox = await bench.start()
+      const began = performance.now()
+      const result = await run(sandbox, 'head -c 400000000 /dev/zero', { outputLimit: 1000 })
+      expect(result).toMatchObject({ exitCode: 0, truncated: true })
+      // With a pause of 2 ms for each piece.
+      expect(performance.now() - began).toBeLessThan((400_000_000 / 2 ** 16) * 2)
+    })
+
     test('of exactly the limit is not truncated', async () => {
       const result = await run(server(), 'head -c 1000 /dev/zero', { outputLimit: 1000 })
       expect(result).toMatchObject({ exitCode: 0, truncated: false })
