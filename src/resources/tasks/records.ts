@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import { once } from '../../runtime/once.ts'
@@ -31,12 +31,53 @@ export type StatusChange =
 export class TaskRecords {
   readonly #dependencies: RecordsDependencies
   readonly #queries: Queries
+  readonly #add
+  readonly #find
   readonly #insertEvent
+  readonly #listByServer
+  readonly #listByAccount
 
   constructor(dependencies: RecordsDependencies) {
     const { queries } = dependencies
     this.#dependencies = dependencies
     this.#queries = queries
+    this.#listByServer = once(() =>
+      queries
+        .select()
+        .from(tasks)
+        .where(eq(tasks.serverId, sql.placeholder('serverId')))
+        .orderBy(desc(sql`rowid`))
+        .prepare(),
+    )
+    this.#listByAccount = once(() =>
+      queries
+        .select()
+        .from(tasks)
+        .where(eq(tasks.accountId, sql.placeholder('accountId')))
+        .orderBy(desc(sql`rowid`))
+        .prepare(),
+    )
+    this.#find = once(() =>
+      queries
+        .select()
+        .from(tasks)
+        .where(eq(tasks.id, sql.placeholder('id')))
+        .prepare(),
+    )
+    this.#add = once(() =>
+      queries
+        .insert(tasks)
+        .values({
+          id: sql.placeholder('id'),
+          accountId: sql.placeholder('accountId'),
+          serverId: sql.placeholder('serverId'),
+          goal: sql.placeholder('goal'),
+          status: 'running',
+          createdAt: sql.placeholder('createdAt'),
+        })
+        .returning()
+        .prepare(),
+    )
     this.#insertEvent = once(() =>
       queries
         .insert(taskEvents)
@@ -52,21 +93,17 @@ export class TaskRecords {
 
   /** Returns the tasks of a server, newest first. */
   listByServer(serverId: string): TaskRow[] {
-    return this.listByServers([serverId])
+    return this.#listByServer().all({ serverId })
   }
 
-  /** Returns the tasks of several servers together, newest first. */
-  listByServers(serverIds: readonly string[]): TaskRow[] {
-    const found = this.#queries
-      .select()
-      .from(tasks)
-      .where(inArray(tasks.serverId, [...serverIds]))
-    return found.orderBy(desc(sql`rowid`)).all()
+  /** Returns the tasks of all servers of an account, newest first. */
+  listByAccount(accountId: string): TaskRow[] {
+    return this.#listByAccount().all({ accountId })
   }
 
   /** Returns a task of any account, or undefined. */
   find(id: string): TaskRow | undefined {
-    return this.#queries.select().from(tasks).where(eq(tasks.id, id)).get()
+    return this.#find().get({ id })
   }
 
   /** Returns the unfinished tasks of a server, or of all servers, oldest first. */
@@ -81,8 +118,7 @@ export class TaskRecords {
     const { clock, ids, outbox, metering } = this.#dependencies
     return this.#queries.transaction(() => {
       const id = ids.next('task', (taken) => this.find(taken) !== undefined)
-      const values = { id, accountId, serverId, goal, status: 'running' as const, createdAt: clock.now() }
-      const row = this.#queries.insert(tasks).values(values).returning().get()
+      const row = this.#add().get({ id, accountId, serverId, goal, createdAt: clock.now() })
       outbox.emit(accountId, 'task.created', { task_id: id, server_id: serverId, status: 'running' })
       metering.charge(accountId, serverId, 'task')
       this.addEvent(id, 1, { type: 'status', status: 'running' })

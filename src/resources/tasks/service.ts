@@ -1,7 +1,9 @@
 import { BerthError, badRequest, notFound } from '../../errors.ts'
-import type { Caller } from '../../http/caller.ts'
+import { type Caller, mayReachServer } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
 import type { Lifecycle } from '../../runtime/service.ts'
+import type { Database } from '../../storage/database.ts'
+import { ReadCache } from '../../storage/read-cache.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
@@ -19,7 +21,8 @@ const CAPPED = 'The budget of the account is used up: its servers were put to sl
 const DELETED = 'The server was deleted while the task ran.'
 
 /** Dependencies of the tasks. */
-type TasksDependencies = RecordsDependencies & Omit<RunnerDependencies, 'records'>
+type TasksDependencies = RecordsDependencies &
+  Omit<RunnerDependencies, 'records'> & { database: Pick<Database, 'version'> }
 
 /** Tasks as callers see them. */
 export class TasksService implements Lifecycle, ServerLifecycleListener {
@@ -27,6 +30,8 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
   readonly #records: TaskRecords
   readonly #runner: TaskRunner
   readonly #servers: ServersService
+  /** The lists of servers and of accounts, by their ids. */
+  readonly #lists: ReadCache<Task[]>
   /** Fires when readers of transcripts must disconnect. */
   readonly #closing = new AbortController()
   #stopping = false
@@ -36,6 +41,7 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
     this.#records = new TaskRecords(dependencies)
     this.#runner = new TaskRunner({ ...dependencies, records: this.#records })
     this.#servers = dependencies.servers
+    this.#lists = new ReadCache(dependencies.database.version)
   }
 
   /** Marks the tasks that a killed berth left unfinished as failed. */
@@ -76,13 +82,14 @@ export class TasksService implements Lifecycle, ServerLifecycleListener {
    */
   list(caller: Caller, serverId: string): Task[] {
     this.#servers.getRow(caller, serverId)
-    return this.#records.listByServer(serverId).map(toTask)
+    return this.#lists.get(serverId, () => this.#records.listByServer(serverId).map(toTask))
   }
 
   /** Lists the tasks of all servers that the caller may access, newest first. */
   listAll(caller: Caller): Task[] {
-    const ids = this.#servers.list(caller).map(({ id }) => id)
-    return this.#records.listByServers(ids).map(toTask)
+    const { accountId } = caller
+    const all = this.#lists.get(accountId, () => this.#records.listByAccount(accountId).map(toTask))
+    return caller.servers === null ? all : all.filter(({ serverId }) => mayReachServer(caller, serverId))
   }
 
   /** Returns a task. @throws BerthError 404 */
