@@ -6,6 +6,7 @@ import { idempotency } from '../../http/idempotency-table.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { once } from '../../runtime/once.ts'
 import type { Random } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Cipher } from '../../storage/cipher.ts'
@@ -54,6 +55,8 @@ export class KeysService {
   readonly #changes: Changes
   readonly #onChanged: KeysDependencies['onChanged']
   readonly #authenticator: KeyAuthenticator
+  readonly #isTaken
+  readonly #add
   /** The first account, which exists once the service has started. */
   readonly first: FirstAccount
 
@@ -71,6 +74,30 @@ export class KeysService {
     this.#onChanged = dependencies.onChanged
     this.#lastUse = new LastUse({ queries, clock, logger, table: apiKeys })
     this.#authenticator = new KeyAuthenticator(database, this.#lastUse, this.#changes)
+    this.#isTaken = once(() =>
+      queries
+        .select({ id: apiKeys.id })
+        .from(apiKeys)
+        .where(eq(apiKeys.id, sql.placeholder('id')))
+        .prepare(),
+    )
+    this.#add = once(() =>
+      queries
+        .insert(apiKeys)
+        .values({
+          id: sql.placeholder('id'),
+          accountId: sql.placeholder('accountId'),
+          label: sql.placeholder('label'),
+          hash: sql.placeholder('hash'),
+          lastFour: sql.placeholder('lastFour'),
+          cipher: sql.placeholder('cipher'),
+          allowedServerIds: sql.placeholder('allowedServerIds'),
+          allowedProjectIds: sql.placeholder('allowedProjectIds'),
+          createdAt: sql.placeholder('createdAt'),
+        })
+        .returning()
+        .prepare(),
+    )
     this.first = new FirstAccount({
       ...{ queries, clock, ids },
       isKey: (key) => this.#authenticator.isKey(key),
@@ -278,9 +305,7 @@ export class KeysService {
   }
 
   #nextId(): string {
-    const taken = (id: string) =>
-      this.#queries.values(sql`SELECT 1 FROM api_keys WHERE id = ${id}`).length > 0
-    return this.#ids.next('key', taken)
+    return this.#ids.next('key', (id) => this.#isTaken().get({ id }) !== undefined)
   }
 
   #checkUnused(key: string): void {
@@ -295,11 +320,8 @@ export class KeysService {
   #insert(given: NewKey): ApiKeyRow {
     const { key, scope, ...rest } = given
     this.#changes.notify('key', given.id, given.accountId)
-    return this.#queries
-      .insert(apiKeys)
-      .values({ ...rest, ...scope, hash: hashOf(key), lastFour: key.slice(-4), createdAt: this.#clock.now() })
-      .returning()
-      .get()
+    const secret = { hash: hashOf(key), lastFour: key.slice(-4) }
+    return this.#add().get({ ...rest, ...scope, ...secret, createdAt: this.#clock.now() })
   }
 
   #row({ accountId }: Caller, id: string): ApiKeyRow {
