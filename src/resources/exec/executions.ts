@@ -24,7 +24,6 @@ import { endedCredential, type WaitEnds } from './wait-ends.ts'
 
 /** Most executions of a server that run. */
 const MAX_RUNNING = 20
-
 /** Milliseconds between records of the use of a server by one execution. */
 const TOUCH_MS = 1_000
 
@@ -164,10 +163,11 @@ export class ExecutionsService implements ServerLifecycleListener {
   async changed(id: string, signal: AbortSignal): Promise<void> {
     const live = this.#live.get(id)
     if (live === undefined || signal.aborted) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const end = [live.watch(resolve), live.addReader()]
-    signal.addEventListener('abort', () => resolve(), { once: true })
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    const end = [live.watch(() => resolve(null)), live.addReader()]
+    signal.addEventListener('abort', resolve)
     await promise
+    signal.removeEventListener('abort', resolve)
     for (const stop of end) stop()
   }
 
@@ -203,9 +203,8 @@ export class ExecutionsService implements ServerLifecycleListener {
   async delete(caller: Caller, serverId: string, id: string): Promise<void> {
     const row = this.#find(caller, serverId, id)
     const live = this.#live.get(id)
-    if (live === undefined) return this.#ended.remove(row)
-    live.cancel()
-    await live.ended()
+    live?.cancel()
+    await (live ? live.ended() : this.#ended.remove(row))
   }
 
   /** Returns the bytes on disk of the output of a server's executions. */
@@ -242,9 +241,7 @@ export class ExecutionsService implements ServerLifecycleListener {
   /** Records that all have ended. Their processes end with their servers. */
   stop(): void {
     this.#isStopped = true
-    for (const live of [...this.#live.values()]) {
-      live.expectEnd()
-      if (!live.isRecorded) continue
+    for (const live of [...this.#live.values()].filter(({ isRecorded }) => isRecorded)) {
       live.finish(null)
       this.#records.update(live.row)
     }
@@ -257,7 +254,7 @@ export class ExecutionsService implements ServerLifecycleListener {
     request: BegunRequest,
     onOutput?: LiveExecution['onOutput'],
   ): Promise<LiveExecution> {
-    const { servers, exec, clock, ids } = this.#dependencies
+    const { servers, exec, clock, ids, logger } = this.#dependencies
     const { accountId } = servers.getRow(caller, serverId)
     const id = ids.next('exe', (taken) => this.#live.has(taken) || this.#records.find(taken) !== undefined)
     const facts = { id, serverId, accountId, command: request.command, startedAt: clock.now() }
@@ -268,9 +265,8 @@ export class ExecutionsService implements ServerLifecycleListener {
       input,
       onOutput,
       onUse: () => {
-        const now = clock.elapsed()
-        if (now - touchedAt < TOUCH_MS || !live.isRecorded) return
-        touchedAt = now
+        if (clock.elapsed() - touchedAt < TOUCH_MS || !live.isRecorded) return
+        touchedAt = clock.elapsed()
         servers.lifecycle.touch(serverId)
       },
     })
@@ -281,10 +277,13 @@ export class ExecutionsService implements ServerLifecycleListener {
         reportsPid: true,
         onOutput: (stream, data) => live.print(stream, data),
       })
-      command.end.then(
-        (exit) => this.#handleEnd(live, exit, null),
-        (error) => this.#handleEnd(live, null, error),
-      )
+      const handle = (exit: ExecEnd | null, error: unknown) => this.#handleEnd(live, exit, error)
+      command.end
+        .then(
+          (exit) => handle(exit, null),
+          (error) => handle(null, error),
+        )
+        .catch((error) => logger.error('the end of a command is not recorded', { executionId: id, error }))
       await live.begin(command)
       return live
     } catch (error) {

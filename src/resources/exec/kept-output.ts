@@ -142,13 +142,16 @@ export class KeptOutput {
     if (this.#turns.length > 2 * MAX_TURNS) this.#turns = this.#turns.slice(-MAX_TURNS)
   }
 
-  /** Notes that nothing more is printed, and closes the files. */
+  /** Notes that nothing more is printed, and closes the files. Never throws. */
   complete(): void {
     if (this.#isComplete) return
     this.#isComplete = true
     const turns = this.#turns.slice(-MAX_TURNS)
-    // Without the file the streams are read one after the other.
-    if (turns.length > 1) writePrivate(join(this.#directory, 'turns.json'), JSON.stringify(turns))
+    try {
+      if (turns.length > 1) writePrivate(join(this.#directory, 'turns.json'), JSON.stringify(turns))
+    } catch {
+      // The disk is full, or the server was deleted. Without the file the streams are read one after the other.
+    }
     this.close()
   }
 
