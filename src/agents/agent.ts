@@ -35,6 +35,8 @@ export interface Agent {
 export interface Assignment {
   /** Id of the task or build. */
   readonly id: string
+  /** The account that it belongs to. */
+  readonly accountId?: string
   /** The goal, in the caller's words. */
   readonly goal: string
   /** What berth adds to the goal, such as the directory of an app. Scenarios do not match it. */

@@ -114,6 +114,8 @@ export const CONTROL_OPERATIONS = {
   'control.scenarios.list': 'GET /_berth/scenarios',
   'control.scenarios.preview': 'POST /_berth/scenarios/preview',
   'control.scenarios.replace': 'PUT /_berth/scenarios',
+  'control.scenarios.add': 'POST /_berth/scenarios',
+  'control.scenarios.delete': 'DELETE /_berth/scenarios/{scenarioId}',
   'control.scenarios.clear': 'DELETE /_berth/scenarios',
   'control.fixtures.list': 'GET /_berth/fixtures',
   'control.fixtures.apply': 'POST /_berth/fixtures',

@@ -18,6 +18,7 @@ type IdPrefix =
   | 'dlv'
   | 'flt'
   | 'msg'
+  | 'scn'
   | 'req'
   | 'client'
   | 'grant'

@@ -24,6 +24,7 @@ import unfinishedPushes from './migrations/0018_unfinished_pushes.sql' with { ty
 import deletedServers from './migrations/0019_deleted_servers.sql' with { type: 'text' }
 import executions from './migrations/0020_executions.sql' with { type: 'text' }
 import disabledWebhooks from './migrations/0021_disabled_webhooks.sql' with { type: 'text' }
+import scenarioIds from './migrations/0022_scenario_ids.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -51,6 +52,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   deletedServers,
   executions,
   disabledWebhooks,
+  scenarioIds,
 ]
 
 /** The number of the state's schema that this berth writes. */

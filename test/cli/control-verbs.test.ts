@@ -19,6 +19,8 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.scenarios.list': 'scenarios list',
   'control.scenarios.preview': 'scenarios preview',
   'control.scenarios.replace': 'scenarios set',
+  'control.scenarios.add': 'scenarios add',
+  'control.scenarios.delete': 'scenarios delete',
   'control.scenarios.clear': 'scenarios clear',
   'control.tasks.scenario': 'scenarios record',
   'control.tasks.release': 'tasks release',

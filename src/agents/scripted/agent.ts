@@ -24,9 +24,9 @@ export class ScriptedAgent implements Agent {
 
   async work(assignment: Assignment): Promise<Outcome> {
     const { scenarios, clock } = this.#dependencies
-    const { goal, signal } = assignment
+    const { goal, accountId = null, signal } = assignment
     signal.throwIfAborted()
-    const found = await scenarios.find(goal)
+    const found = await scenarios.find(goal, accountId)
     if (found) {
       assignment.report({
         type: 'notice',

@@ -77,12 +77,21 @@ export const StepText = Type.Union(
   STEP_KINDS.map((kind) => closedObject({ [kind]: STEPS[kind] as TSchema })),
 ) as TSchema
 
+const accountId = nonBlank('Only goals of this account.')
+
 /** The goals that a scenario is for. */
 const Match = Type.Union(
   [
     nonBlank('The goal, exactly.'),
-    closedObject({ glob: nonBlank('The whole goal; * is any text, ? one character.') }),
-    closedObject({ regex: nonBlank('An expression in RE2 syntax that is found in the goal.') }),
+    closedObject({
+      glob: nonBlank('The whole goal; * is any text, ? one character.'),
+      account_id: Type.Optional(accountId),
+    }),
+    closedObject({
+      regex: nonBlank('An expression in RE2 syntax that is found in the goal.'),
+      account_id: Type.Optional(accountId),
+    }),
+    closedObject({ account_id: accountId }, { description: 'Every goal of an account.' }),
   ],
   { description: 'The goals that it is for.' },
 )

@@ -32,15 +32,17 @@ export interface Preview {
  * Returns what the scripted agent would do about a goal, without doing it. What only a run tells, such as an answer, stays
  * `{{name}}`.
  *
+ * @param accountId the account whose goal it would be; null for none
  * @param given scenarios to try in place of those that the control API has set
  * @throws ValidationError for a mistake in the given ones
  */
 export async function previewGoal(
   goal: string,
   store: ScenarioStore,
+  accountId: string | null = null,
   given: JsonReader | null = null,
 ): Promise<Preview> {
-  const found = await store.find(goal, given)
+  const found = await store.find(goal, accountId, given)
   if (found) {
     const { scenario, values, index, source } = found
     const own = Object.fromEntries([...values].filter(([name]) => name !== 'goal'))

@@ -148,16 +148,21 @@ const RESERVED_NAMES = ['goal']
  * @throws ValidationError
  */
 function readMatcher(reader: JsonReader): Matcher {
-  if (!reader.isObject) return exactMatcher(reader.text().trim())
-  const glob = reader.field('glob')
-  if (glob) return regexMatcher(glob, `^(?:${globToRegex(glob.text().trim())})$`, RE2JS.DOTALL)
-  const regex = reader.required('regex')
-  return regexMatcher(regex, regex.text(), 0)
+  if (!reader.isObject) return { ...exactMatcher(reader.text().trim()), accountId: null }
+  const accountId = reader.field('account_id')?.text() ?? null
+  const [glob, regex] = [reader.field('glob'), reader.field('regex')]
+  if (glob)
+    return { ...regexMatcher(glob, `^(?:${globToRegex(glob.text().trim())})$`, RE2JS.DOTALL), accountId }
+  if (regex) return { ...regexMatcher(regex, regex.text(), 0), accountId }
+  return { names: [], match: () => NO_VALUES, accountId }
 }
+
+/** The part of a matcher that looks at goals. */
+type GoalMatcher = Omit<Matcher, 'accountId'>
 
 const NO_VALUES: ReadonlyMap<string, string> = new Map()
 
-const exactMatcher = (text: string): Matcher => ({
+const exactMatcher = (text: string): GoalMatcher => ({
   names: [],
   match: (goal) => (goal.trim() === text ? NO_VALUES : null),
 })
@@ -166,7 +171,7 @@ const exactMatcher = (text: string): Matcher => ({
  * Returns a matcher for a regular expression, which may match anywhere in the goal. Callers choose the goal, so the
  * engine is RE2, whose time is linear in its length. It has neither backreferences nor lookaround.
  */
-function regexMatcher(reader: JsonReader, source: string, flags: number): Matcher {
+function regexMatcher(reader: JsonReader, source: string, flags: number): GoalMatcher {
   const pattern = compile(reader, source, flags)
   const names = Object.keys(pattern.namedGroups())
   const reserved = names.find((name) => RESERVED_NAMES.includes(name))

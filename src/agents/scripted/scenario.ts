@@ -13,7 +13,9 @@ export interface Scenario {
 export interface Matcher {
   /** The values that steps may use besides those of earlier steps. */
   readonly names: readonly string[]
-  /** Returns the values of a goal that matches, else null. */
+  /** The only account whose goals match; null for all. */
+  readonly accountId: string | null
+  /** Returns the values of a goal that matches, else null. The account is not looked at. */
   match(goal: string): ReadonlyMap<string, string> | null
 }
 

@@ -1,4 +1,4 @@
-import { asc } from 'drizzle-orm'
+import { asc, eq, min } from 'drizzle-orm'
 import { badRequest } from '../../errors.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { Queries } from '../../storage/database.ts'
@@ -16,6 +16,8 @@ export interface FileScenario extends ParsedScenario {
 /** A scenario in effect, and its source: `control`, or the path of a file. */
 interface SourcedScenario {
   readonly source: string
+  /** Of one that was added alone; null for all others. */
+  readonly id: string | null
   readonly text: ScenarioText
 }
 
@@ -51,12 +53,38 @@ export class ScenarioStore {
 
   /** Lists all scenarios in the order in which they are tried. */
   list(): SourcedScenario[] {
-    const set = this.#listStored().map((text) => ({ source: 'control', text }))
-    return [...set, ...this.#files.map(({ file, text }) => ({ source: file, text }))]
+    const set = this.#rows().map(({ id, scenario }) => ({ source: 'control', id, text: scenario }))
+    return [...set, ...this.#files.map(({ file, text }) => ({ source: file, id: null, text }))]
   }
 
   /**
-   * Replaces the scenarios that the control API has set.
+   * Adds a scenario before those that the control API has set.
+   *
+   * @throws ValidationError without changing anything
+   */
+  async add(given: JsonReader, id: string): Promise<void> {
+    ;(await loadReader()).readScenario(given)
+    this.#queries.transaction((transaction) => {
+      const first =
+        transaction
+          .select({ at: min(scenarios.position) })
+          .from(scenarios)
+          .get()?.at ?? 0
+      transaction
+        .insert(scenarios)
+        .values({ position: first - 1, id, scenario: given.value as ScenarioText })
+        .run()
+    })
+  }
+
+  /** Removes a scenario that was added alone. @returns whether there was one with this id */
+  remove(id: string): boolean {
+    const removed = this.#queries.delete(scenarios).where(eq(scenarios.id, id)).returning().all()
+    return removed.length > 0
+  }
+
+  /**
+   * Replaces the scenarios that the control API has set. One that stays keeps its id.
    *
    * @param expected those that it has set, as the caller knows them; undefined if it does not matter
    * @throws ValidationError without changing anything; BerthError 400 if others than the expected ones are set
@@ -69,9 +97,12 @@ export class ScenarioStore {
           'The scenarios that were set are not those in "expected": another client has changed them. Nothing was changed. Read them again.',
         )
       }
+      const before = this.#rows()
       transaction.delete(scenarios).run()
       for (const [position, { text }] of read.entries()) {
-        transaction.insert(scenarios).values({ position, scenario: text }).run()
+        const same = before.findIndex(({ scenario }) => Bun.deepEquals(scenario, text, true))
+        const id = same < 0 ? null : (before.splice(same, 1)[0]?.id ?? null)
+        transaction.insert(scenarios).values({ position, id, scenario: text }).run()
       }
     })
   }
@@ -84,14 +115,21 @@ export class ScenarioStore {
   /**
    * Returns the first scenario that a goal matches, or null.
    *
+   * @param accountId the account whose goal it is; null for none
    * @param given scenarios to try in place of those that the control API has set
    * @throws ValidationError for a mistake in the given ones
    */
-  async find(goal: string, given: JsonReader | null = null): Promise<MatchedScenario | null> {
+  async find(
+    goal: string,
+    accountId: string | null = null,
+    given: JsonReader | null = null,
+  ): Promise<MatchedScenario | null> {
     const set = given === null ? await this.#loadStored() : await readGiven(given)
     const all = [...set, ...this.#files.map(({ scenario }) => scenario)]
     for (const [index, scenario] of all.entries()) {
-      const values = scenario.matcher.match(goal)
+      const { matcher } = scenario
+      const values =
+        matcher.accountId === null || matcher.accountId === accountId ? matcher.match(goal) : null
       if (values === null) continue
       const source = this.#files[index - set.length]?.file ?? 'control'
       return { scenario, index, source, values: new Map([...values, ['goal', goal]]) }
@@ -113,7 +151,10 @@ export class ScenarioStore {
   }
 
   #listStored(): ScenarioText[] {
-    const rows = this.#queries.select().from(scenarios).orderBy(asc(scenarios.position)).all()
-    return rows.map(({ scenario }) => scenario)
+    return this.#rows().map(({ scenario }) => scenario)
+  }
+
+  #rows() {
+    return this.#queries.select().from(scenarios).orderBy(asc(scenarios.position)).all()
   }
 }

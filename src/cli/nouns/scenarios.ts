@@ -55,6 +55,33 @@ Example:
       },
     }),
     action({
+      usage: 'add <FILE>',
+      operations: ['control.scenarios.add'],
+      description: 'add the scenarios of a file before those that were set',
+      access: 'control',
+      help: `
+FILE is as for "berth scenarios set". Other scenarios stay. "match" with "account_id" holds for one account.
+
+Example:
+  echo '[{"match":"slow","steps":[{"hold":true}]}]' | berth scenarios add -
+`,
+      async run({ session, args: [file], connect, print }) {
+        const scenarios = await readScenarios(file, session.context)
+        const client = await connect()
+        const added: { id?: string }[] = []
+        // The first one of the file is to be tried first.
+        for (const body of scenarios.toReversed() as PartsOf<'control.scenarios.add'>['body'][])
+          added.unshift((await client.call('control.scenarios.add', { body })).scenario)
+        await print({ scenarios: added }, () => added.map(({ id }) => `${id}\n`).join(''))
+      },
+    }),
+    call('control.scenarios.delete', {
+      usage: 'delete <ID>',
+      description: 'remove one that was added, by the id that its creation printed',
+      request: ([scenarioId]) => ({ params: { scenarioId } }),
+      show: ({ id }) => `Deleted ${id}.\n`,
+    }),
+    action({
       usage: 'preview <GOAL>',
       operations: ['control.scenarios.preview'],
       description: 'say which scenario would take a goal, and with which steps, without doing anything',
@@ -69,7 +96,7 @@ Example:
     }),
     action({
       usage: 'record <TASK>',
-      operations: ['control.tasks.scenario', 'control.scenarios.replace'],
+      operations: ['control.tasks.scenario', 'control.scenarios.add'],
       description: 'make a scenario of what a task did: it is printed, or set before the others with --save',
       access: 'control',
       options: { save: flag('set it, before those that were set') },
@@ -77,13 +104,7 @@ Example:
         const client = await connect()
         const recorded = await client.call('control.tasks.scenario', { params: { taskId } })
         for (const note of recorded.notes) session.context.stderr.write(`${note}\n`)
-        if (save) {
-          const { scenarios: all } = await client.call('control.scenarios.list')
-          const set = all.filter(({ source }) => source === 'control')
-          const expected = set.map(({ source: _, ...scenario }) => scenario)
-          const scenarios = [recorded.scenario, ...expected]
-          await client.call('control.scenarios.replace', { body: { scenarios, expected } })
-        }
+        if (save) await client.call('control.scenarios.add', { body: recorded.scenario })
         const { stringify } = await import('yaml')
         await print(recorded, ({ scenario }) =>
           save

@@ -79,6 +79,7 @@ export class TaskRun {
     const owner = { kind: 'task', id: this.#row.id } as const
     const outcome = await agent.work({
       id: this.#row.id,
+      accountId: this.#row.accountId,
       goal: this.#row.goal,
       workbench: new Workbench({
         owner,

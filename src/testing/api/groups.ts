@@ -119,7 +119,7 @@ export const CONTROL_GROUPS = {
   deliveries: async ({ access, services }: ControlRouteDependencies) =>
     (await import('./deliveries.ts')).deliveriesRoutes(access, services),
   scenarios: async ({ access, services }: ControlRouteDependencies) =>
-    (await import('./scenarios.ts')).scenariosRoutes(access, services.scenarios, services.changes),
+    (await import('./scenarios.ts')).scenariosRoutes(access, { ...services, ids: services.controlIds }),
   fixtures: async ({ access, services, states }: ControlRouteDependencies) =>
     (await import('./fixtures.ts')).fixturesRoutes(access, services, states),
   tasks: async ({ access, services }: ControlRouteDependencies) =>

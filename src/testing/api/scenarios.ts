@@ -1,17 +1,29 @@
-import { Elysia, type Static, t } from 'elysia'
-import { SCENARIO_FIELDS, ScenarioTexts, STEP_KINDS, type StepKind } from '../../agents/scripted/model.ts'
+import { Elysia, type Static, status, t } from 'elysia'
+import {
+  SCENARIO_FIELDS,
+  ScenarioText,
+  ScenarioTexts,
+  STEP_KINDS,
+  type StepKind,
+} from '../../agents/scripted/model.ts'
 import type { ScenarioStore } from '../../agents/scripted/store.ts'
+import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { refused } from '../../contract/request.ts'
 import { integer, NOT_BLANK, oneOf, text } from '../../contract/schema.ts'
+import { notFound } from '../../errors.ts'
 import type { Changes } from '../../resources/changes/types.ts'
+import type { Ids } from '../../runtime/ids.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
+import type { Queries } from '../../storage/database.ts'
+import { checkAccount } from './account.ts'
 import type { ControlAccess } from './control-access.ts'
 
 const Scenario = t.Object(
   {
     ...SCENARIO_FIELDS,
     source: t.String({ description: '`control`, or the path of the file that it stands in.' }),
+    id: t.Optional(t.String({ description: 'Of one that was added alone, to delete it by.' })),
   },
   { $id: 'Scenario' },
 )
@@ -41,6 +53,7 @@ const PreviewRequest = t.Object(
       pattern: NOT_BLANK,
       description: 'The goal of a task or build.',
     }),
+    account_id: t.Optional(t.String({ description: 'The account whose goal it would be.' })),
     scenarios: t.Optional(ScenarioTexts),
   },
   { $id: 'ScenarioPreviewRequest', additionalProperties: false },
@@ -77,11 +90,27 @@ const ScenarioPreview = t.Object(
 
 /** Returns all scenarios as the control API shows them. */
 export const shownScenarios = (store: ScenarioStore): Scenarios => ({
-  scenarios: store.list().map(({ source, text }) => ({ ...text, source })),
+  scenarios: store.list().map(({ source, id, text }) => ({ ...text, source, ...(id !== null && { id }) })),
 })
 
+/** Dependencies of the scenarios' routes. */
+interface ScenariosRoutesOptions {
+  scenarios: ScenarioStore
+  queries: Queries
+  changes: Changes
+  ids: Ids
+}
+
 /** Serves `/_berth/scenarios`: the scripted agent's scenarios. */
-export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore, changes: Changes) => {
+export const scenariosRoutes = (
+  access: ControlAccess,
+  { scenarios: store, queries, changes, ids }: ScenariosRoutesOptions,
+) => {
+  /** Checks that the account of a scenario exists. @param where names the scenario */
+  const checkAccountOf = ({ match }: ScenarioText, where: string): void => {
+    const id = typeof match === 'object' ? match.account_id : undefined
+    checkAccount(queries, id, `"${where}match.account_id" in the body`)
+  }
   const all = () => shownScenarios(store)
   const changed = () => {
     changes.notify('scenario', 'scenarios', null)
@@ -105,7 +134,8 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore, cha
       async ({ body }) => {
         const { previewGoal } = await import('../../agents/scripted/preview.ts')
         const given = body.scenarios === undefined ? null : new JsonReader(body.scenarios, ['scenarios'])
-        const { steps, ...preview } = await previewGoal(body.goal, store, given).catch(refused('body'))
+        const previewing = previewGoal(body.goal, store, body.account_id, given)
+        const { steps, ...preview } = await previewing.catch(refused('body'))
         return { ...preview, values: { ...preview.values }, steps: [...steps] }
       },
       operation(
@@ -120,10 +150,32 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore, cha
         { body: PreviewRequest },
       ),
     )
+    .post(
+      '',
+      async ({ body }) => {
+        checkAccountOf(body, '')
+        const id = ids.next('scn', (taken) => store.list().some((one) => one.id === taken))
+        await store.add(new JsonReader(body), id).catch(refused('body'))
+        changed()
+        return status(201, { scenario: { ...body, source: 'control', id } })
+      },
+      operation(
+        'control.scenarios.add',
+        {
+          access: 'admin',
+          summary: 'Add one scenario, before those that were set',
+          description:
+            'Changes no other scenario. With `match.account_id` it holds for one account alone, so that tests that run at the same time can have scenarios of their own.',
+          success: { 201: t.Object({ scenario: Scenario }) },
+        },
+        { body: ScenarioText },
+      ),
+    )
     .put(
       '',
       async ({ body }) => {
         const { scenarios, expected } = body
+        for (const [index, one] of scenarios.entries()) checkAccountOf(one, `scenarios[${index}].`)
         await store.replace(new JsonReader(scenarios, ['scenarios']), expected).catch(refused('body'))
         return changed()
       },
@@ -138,6 +190,21 @@ export const scenariosRoutes = (access: ControlAccess, store: ScenarioStore, cha
         },
         { body: ScenariosPut },
       ),
+    )
+    .delete(
+      '/:scenarioId',
+      ({ params: { scenarioId } }) => {
+        if (!store.remove(scenarioId)) throw notFound(`The scenario ${JSON.stringify(scenarioId)}`)
+        changed()
+        return { id: scenarioId, deleted: true as const }
+      },
+      operation('control.scenarios.delete', {
+        access: 'admin',
+        summary: 'Remove a scenario that was added',
+        description: 'Tasks that follow it go on.',
+        success: { 200: DeleteResult },
+        errors: [404],
+      }),
     )
     .delete(
       '',

@@ -7,13 +7,13 @@ import { useLive } from '../../store/use-live.ts'
 export type Scenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
 
 /** A scenario as it is written. */
-export type ScenarioText = Omit<Scenario, 'source'>
+export type ScenarioText = Omit<Scenario, 'source' | 'id'>
 
 /** The source of scenarios that the control API has set; others have the path of their file. */
 export const CONTROL = 'control'
 
-/** Returns a scenario without its source. */
-export const textOf = ({ source: _, ...text }: Scenario): ScenarioText => text
+/** Returns a scenario without its source and its id. */
+export const textOf = ({ source: _, id: __, ...text }: Scenario): ScenarioText => text
 
 /**
  * Returns the position of a scenario, as it was when a person chose it.

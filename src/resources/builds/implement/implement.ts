@@ -40,6 +40,7 @@ export async function implement(
     const outcome = await orAborted(
       agent.work({
         id: row.id,
+        accountId: row.accountId,
         goal: row.goal,
         context: contextText(startingPoint, sandbox.home, planPath),
         workbench: new Workbench(parts),
