@@ -3,13 +3,17 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { ComputeDriver, Enforced, Limits } from '../compute/driver.ts'
 import { localDrivers } from '../compute/drivers.ts'
+import { listProcesses } from '../compute/find-processes.ts'
+import { portsOf } from '../compute/local/ports.ts'
 import { probeDrivers } from '../compute/select.ts'
 import { selfCommand } from '../compute/self.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
+import { codeOf, messageOf } from '../runtime/error-info.ts'
 import { fieldsOf } from '../runtime/is-object.ts'
 import { createLogger } from '../runtime/logger.ts'
 import { reachLoopbackDirectly } from '../runtime/process-environment.ts'
+import { readTextOrNull } from '../runtime/read-text.ts'
 import { runHelper } from '../runtime/run-helper.ts'
 import { readInstance } from '../storage/data-directory.ts'
 import { makeTemporary } from '../storage/ephemeral.ts'
@@ -55,9 +59,14 @@ interface IsolationReport {
  * Examines this machine with the configuration of this directory and environment.
  *
  * @param data data directory, in place of the configured one
+ * @param purpose the command that is to run: `run` uses free ports and a temporary directory
  * @throws StartupError for an invalid configuration
  */
-export async function examine(data: string | undefined, { env, cwd }: ProcessContext): Promise<Report> {
+export async function examine(
+  data: string | undefined,
+  { env, cwd }: ProcessContext,
+  purpose: 'serve' | 'run' = 'serve',
+): Promise<Report> {
   const config = loadConfig({ flags: data === undefined ? {} : { data }, env, cwd })
   const running = readInstance(findDataDirectory(data, env, cwd))?.base_url ?? null
   reachLoopbackDirectly()
@@ -82,9 +91,9 @@ export async function examine(data: string | undefined, { env, cwd }: ProcessCon
       ...isolation.findings,
       await examineTerminal(used),
       git,
-      examinePort(config.host, config.port, running),
-      examineDirectory(config.dataDir),
-      instance,
+      ...(purpose === 'run'
+        ? [examineDirectory(tmpdir(), 'temporary directory')]
+        : [examinePort(config.host, config.port, running), examineDirectory(config.dataDir), instance]),
     ]
     return {
       ok: findings.every(({ status }) => status !== 'failed'),
@@ -239,23 +248,30 @@ export function examinePort(host: string, port: number, runningUrl: string | nul
   } catch (error) {
     if (runningUrl && new URL(runningUrl).port === String(port)) return ok(name, 'taken by the running berth')
     const remedy = 'Stop what listens there, or choose another with --port (0 for any free one).'
-    return absent(name, `cannot be listened on: ${messageOf(error)}`, remedy)
+    if (codeOf(error) !== 'EADDRINUSE')
+      return absent(name, `cannot be listened on: ${messageOf(error)}`, remedy)
+    const owner = listProcesses().find(({ pid }) => portsOf(pid).includes(port))
+    const by = owner === undefined ? 'another program' : `pid ${owner.pid} (${commandOf(owner.pid)})`
+    return absent(name, `in use by ${by}`, remedy)
   }
 }
 
+const commandOf = (pid: number): string => readTextOrNull(`/proc/${pid}/comm`)?.trim() || 'a program'
+
 /** Examines whether the data directory, or the directory to create it in, is writable, by writing there. */
-export function examineDirectory(directory: string): Finding {
+export function examineDirectory(directory: string, name = 'data directory'): Finding {
   let existing = directory
   while (!existsSync(existing)) existing = dirname(existing)
   try {
     rmSync(mkdtempSync(join(existing, '.berth-doctor-')), { recursive: true })
     const { bavail, bsize } = statfsSync(existing)
-    return ok('data directory', `${directory}, ${((bavail * bsize) / 1e9).toFixed(1)} GB free`)
+    return ok(name, `${directory}, ${((bavail * bsize) / 1e9).toFixed(1)} GB free`)
   } catch (error) {
+    const other = name === 'data directory' ? '--data' : 'TMPDIR'
     return failed(
-      'data directory',
+      name,
       `${directory} cannot be written: ${messageOf(error)}`,
-      'Mend its permissions or free its disk, or choose another with --data.',
+      `Fix its permissions or free its disk, or choose another with ${other}.`,
     )
   }
 }
@@ -302,5 +318,3 @@ const failed = (name: string, detail: string, remedy: string): Finding => ({
   detail,
   remedy,
 })
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

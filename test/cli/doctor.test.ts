@@ -85,10 +85,27 @@ test('the strongest tier that works is used; one that was asked for and is missi
 test('a taken port is found by listening, and the running berth may have it', async () => {
   await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
   const { port = 0 } = other
-  expect(examinePort('127.0.0.1', port, null)).toMatchObject({ status: 'absent', name: `port ${port}` })
+  expect(examinePort('127.0.0.1', port, null)).toMatchObject({
+    status: 'absent',
+    name: `port ${port}`,
+    detail: expect.stringMatching(new RegExp(`^in use by pid ${process.pid} \\(.+\\)$`)),
+  })
   expect(examinePort('127.0.0.1', port, `http://127.0.0.1:${port}`)).toMatchObject({ status: 'ok' })
   await other.stop(true)
   expect(examinePort('127.0.0.1', port, null)).toMatchObject({ status: 'ok', detail: 'free' })
+})
+
+test('doctor --for run looks at what that command needs, and at no port or data directory', async () => {
+  using folder = temporaryFolder()
+  const { exitCode, stdout } = await run(['doctor', '--for', 'run', '--json', '--data', '/proc/none'], {
+    cwd: folder.path,
+    env: { TMPDIR: folder.path },
+  })
+  const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: { name: string }[] }
+  const names = findings.map(({ name }) => name)
+  expect({ exitCode, ok }).toEqual({ exitCode: 0, ok: true })
+  expect(names).toContain('temporary directory')
+  for (const name of ['port 4747', 'data directory', 'instance']) expect(names).not.toContain(name)
 })
 
 test('an instance that a busy machine keeps waiting is there all the same', async () => {

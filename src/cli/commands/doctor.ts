@@ -1,7 +1,7 @@
 import { UsageError } from '../../errors.ts'
 import { action } from '../command.ts'
 import type { Finding } from '../doctor.ts'
-import { flag, text } from '../options.ts'
+import { choice, flag, text } from '../options.ts'
 import { paint, printable, type Style } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 
@@ -20,6 +20,7 @@ export const doctor = action({
   json: 'print the findings as JSON, for programs',
   options: {
     data: text('DIR', 'data directory to look at [BERTH_DATA]'),
+    for: choice('COMMAND', 'serve or run, which uses free ports and a temporary directory', ['serve', 'run']),
     leaks: flag('look for what instances that were killed have left: processes, ports, directories'),
     fix: flag('with --leaks: remove it'),
     fixKept: text('ID', 'with --leaks: remove the files of a server that the database does not name'),
@@ -40,7 +41,7 @@ What belongs to an instance that runs is never reported, and neither is anything
       return reportLeaks(context, print, { data, fix: fix ?? false, fixKept, yes: yes ?? false })
     }
     const { examine } = await import('../doctor.ts')
-    const report = await examine(data, context)
+    const report = await examine(data, context, options.for)
     await print(report, ({ version, bun, platform, findings }, { out }) => {
       const lines = findings.map((finding) => findingText(out, finding))
       return `berth ${version} (Bun ${bun}, ${platform})\n\n${lines.join('')}`
