@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
 /** Names that belong to a machine or a network, whatever they resolve to (RFC 6761, RFC 6762, RFC 8375). */
@@ -14,8 +15,13 @@ type AddressKind = 'public' | 'loopback' | (string & {})
 export const isAddress = (host: string): boolean =>
   host.includes(':') || ipaddr.IPv4.isValidFourPartDecimal(host)
 
-/** Classifies an address by the special ranges of IANA's registries. */
-export function addressKind(address: string): AddressKind {
+/**
+ * Classifies an address by the special ranges of IANA's registries. An address of this machine leads to its own services,
+ * so a public one is as loopback.
+ *
+ * @param own the addresses of this machine's interfaces, for tests
+ */
+export function addressKind(address: string, own: () => readonly string[] = interfaceAddresses): AddressKind {
   if (!ipaddr.isValid(address)) return 'no address'
   // An IPv4 address in IPv6 notation is classified as IPv4.
   const plain = ipaddr.process(address)
@@ -25,8 +31,15 @@ export function addressKind(address: string): AddressKind {
   if (PROVIDER_ADDRESSES.has(plain.toString())) return 'of the cloud provider'
   // The library reports unicast for every address without a range of its own. Global unicast is 2000::/3 (RFC 4291,
   // 2.4).
-  return !('parts' in plain) || (plain.parts[0] ?? 0) >>> 13 === 1 ? 'public' : 'not global'
+  if ('parts' in plain && (plain.parts[0] ?? 0) >>> 13 !== 1) return 'not global'
+  return own().some((one) => isSame(one, plain.toString())) ? 'loopback' : 'public'
 }
+
+const interfaceAddresses = (): string[] =>
+  Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address))
+
+const isSame = (address: string, plain: string): boolean =>
+  ipaddr.isValid(address) && ipaddr.process(address).toString() === plain
 
 /** Matches an interface id of ISATAP, which contains the IPv4 address of a tunnel (RFC 5214, 6.1). */
 const isIsatap = ([, , , , owner = 0, marker = 0]: readonly number[]): boolean =>

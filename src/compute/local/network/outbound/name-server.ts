@@ -158,7 +158,7 @@ function hasIpv6(): boolean {
   const all = Object.values(networkInterfaces()).flatMap((interfaces) => interfaces ?? [])
   return all.some(
     ({ family, internal, address }) =>
-      family === 'IPv6' && !internal && ['public', 'uniqueLocal'].includes(addressKind(address)),
+      family === 'IPv6' && !internal && ['public', 'uniqueLocal'].includes(addressKind(address, () => [])),
   )
 }
 

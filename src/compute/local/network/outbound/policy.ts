@@ -70,7 +70,7 @@ export class OutboundPolicy {
 
   /** Returns why a connection is refused; null if it is allowed. */
   judge({ address, port, names }: Destination): Refusal | null {
-    const kind = isAddress(address) ? addressKind(address) : 'no address'
+    const kind = isAddress(address) ? addressKind(address, () => []) : 'no address'
     if (NEVER.has(kind)) {
       const remedy = kind === 'loopback' ? OWN_REMEDY : NOWHERE_REMEDY
       return { reason: `the address is not reachable from a server (${kind})`, remedy }
