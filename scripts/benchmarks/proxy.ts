@@ -1,4 +1,4 @@
-import { startInstance } from './instance.ts'
+import { type Instance, startInstance } from './instance.ts'
 import { CONNECTIONS, downloadRate, latency, program, requestRate } from './load.ts'
 import { median, ms, print, type Row, times } from './measure.ts'
 
@@ -34,18 +34,35 @@ const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: {
 } })
 console.log(listener.port)`
 
-/** An app by its project's port against the app's own port, which only a server without a network of its own shows. */
+/** A public project with the app. */
+async function publish(berth: Instance): Promise<{ url: string; slug: string }> {
+  const { id: server } = await berth.call('POST', '/servers', { tier: 'large' })
+  const { id, url, slug } = await berth.call('POST', `/servers/${server}/projects`, { visibility: 'public' })
+  await berth.call('PUT', `/servers/${server}/files`, { path: `projects/${slug}/index.ts`, content: APP })
+  await berth.call('POST', `/projects/${id}/init`, {})
+  await berth.control('GET', `/wait?project=${id}&until=ready`)
+  return { url, slug }
+}
+
+/**
+ * An app by its project's port, and by its name at berth's own port, against the app's own port, which only a server
+ * without a network of its own shows.
+ */
 export async function benchProxy(): Promise<void> {
   await using berth = await startInstance(undefined, ['--project-ports', '6400-6499', '--isolation', 'none'])
-  const { id: server } = await berth.call('POST', '/servers', { tier: 'large' })
-  await berth.call('PUT', `/servers/${server}/files`, { path: 'index.ts', content: APP })
-  const { url } = await berth.call('POST', `/servers/${server}/deployments`)
+  const { url, slug } = await publish(berth)
+  const named = `${slug}.localhost`
   const port = Number(await (await fetch(`${url}port`)).text())
   await using piped = await program(pipe(port))
   const direct = `http://127.0.0.1:${port}/`
   const through = `http://127.0.0.1:${piped.port}/`
 
-  const rates = { direct: [] as number[], gateway: [] as number[], pipe: [] as number[] }
+  const rates = {
+    direct: [] as number[],
+    gateway: [] as number[],
+    pipe: [] as number[],
+    named: [] as number[],
+  }
   const pages = { direct: [] as number[], gateway: [] as number[] }
   const waits = { direct: [] as number[], gateway: [] as number[] }
   const large = { direct: [] as number[], gateway: [] as number[] }
@@ -53,6 +70,7 @@ export async function benchProxy(): Promise<void> {
     rates.direct.push(await requestRate(direct))
     rates.pipe.push(await requestRate(through))
     rates.gateway.push(await requestRate(url))
+    rates.named.push(await requestRate(`${berth.url}/`, named))
     pages.direct.push(await requestRate(`${direct}page`))
     pages.gateway.push(await requestRate(`${url}page`))
     waits.direct.push(await latency(direct, LATENCY_REQUESTS))
@@ -68,6 +86,12 @@ export async function benchProxy(): Promise<void> {
       measured: median(rates.pipe).toFixed(0),
       baseline: `app's own port: ${median(rates.direct).toFixed(0)}`,
       ratio: times(median(rates.pipe) / median(rates.direct)),
+    },
+    {
+      what: "the same at SLUG.localhost on berth's own port",
+      measured: median(rates.named).toFixed(0),
+      baseline: `project's port: ${median(rates.gateway).toFixed(0)}`,
+      ratio: times(median(rates.named) / median(rates.gateway)),
     },
     rate('requests a second, an app that builds a page of 10 kB', pages.gateway, pages.direct, 0.7),
     {
