@@ -250,3 +250,40 @@ describe('/mcp and /oauth', () => {
     expect(answer.error_description).toContain(expected)
   })
 })
+
+describe('a rule of a text is in the document, and holds', () => {
+  test('a goal has at most 100,000 characters', async () => {
+    for (const path of ['tasks', 'builds']) {
+      const goal = 'x'.repeat(100_001)
+      const { status, message } = await refusal(
+        await send('POST', `/servers/SERVER/${path}`, JSON.stringify({ goal }), JSON_TYPE),
+      )
+      expect(status).toBe(400)
+      expect(message).toStartWith('"goal" in the body: expected a string of 1 to 100000 characters')
+    }
+  })
+
+  test.each(['', 'yesterday', '2026-13-01T00:00:00Z', '2026-01-01T00:00:00', '-5m', '5w'])(
+    'a log has no lines since "%s"',
+    async (since) => {
+      const { id } = (await berth.call('POST', `/servers/${server}/projects`, {})).body
+      const { status, message } = await refusal(
+        await send('GET', `/projects/${id}/logs?since=${encodeURIComponent(since)}`),
+      )
+      await berth.call('DELETE', `/projects/${id}`)
+      expect(status).toBe(400)
+      expect(message).toStartWith(
+        '"since" in the query: expected a time such as 2026-01-31T12:00:00Z, or a duration',
+      )
+    },
+  )
+
+  test.each(['10m', '90', '1.5h', '250ms', '2026-01-31T12:00:00Z', '2026-01-31 12:00:00.5+01:00'])(
+    'a log has lines since %s',
+    async (since) => {
+      const { id } = (await berth.call('POST', `/servers/${server}/projects`, {})).body
+      expect((await send('GET', `/projects/${id}/logs?since=${encodeURIComponent(since)}`)).status).toBe(200)
+      await berth.call('DELETE', `/projects/${id}`)
+    },
+  )
+})

@@ -58,7 +58,7 @@ export const CreatedBuild = t.Object(
 export type CreatedBuild = Static<typeof CreatedBuild>
 
 /** Most characters of a goal. */
-const MAX_GOAL = 1024 * 1024
+const MAX_GOAL = 100_000
 
 /** What is to be built. */
 export const BuildCreate = t.Object(

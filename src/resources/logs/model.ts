@@ -1,6 +1,10 @@
 import { type Static, t } from 'elysia'
 import { integer } from '../../contract/schema.ts'
 
+/** Matches a duration, or a time with its zone (RFC 3339, section 5.6). */
+const SINCE =
+  '^(?:\\d{1,8}(?:\\.\\d{1,9})?(?:ms|s|m|h|d)?|\\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])[Tt ](?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d+)?(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d))$'
+
 /** The query of a log. */
 export const LogQuery = t.Object({
   tail: t.Optional(
@@ -12,6 +16,8 @@ export const LogQuery = t.Object({
   ),
   since: t.Optional(
     t.String({
+      pattern: SINCE,
+      title: 'a time such as 2026-01-31T12:00:00Z, or a duration such as 10m or 2h',
       description:
         'Only lines since then: a time (RFC 3339), or how long ago it was by the clock of the instance, such as `10m`.',
     }),

@@ -31,15 +31,18 @@ export const CreatedTask = t.Object(
 )
 export type CreatedTask = Static<typeof CreatedTask>
 
-/** Most characters in a goal or an answer. */
-const MAX_TEXT = 1024 * 1024
+/** Most characters in a goal. */
+const MAX_GOAL = 100_000
+
+/** Most characters in an answer. */
+const MAX_ANSWER = 1024 * 1024
 
 /** What the agent is to reach. */
 export const TaskCreate = t.Object(
   {
     goal: text({
       minLength: 1,
-      maxLength: MAX_TEXT,
+      maxLength: MAX_GOAL,
       pattern: NOT_BLANK,
       description: 'What is to be reached, in plain words; the scripted agent also takes directives.',
     }),
@@ -50,7 +53,7 @@ export type TaskCreate = Static<typeof TaskCreate>
 
 /** What the agent asked for. */
 export const TaskInput = t.Object(
-  { answer: text({ maxLength: MAX_TEXT }) },
+  { answer: text({ maxLength: MAX_ANSWER }) },
   { $id: 'TaskInput', additionalProperties: true, examples: [{ answer: 'Yes, go on.' }] },
 )
 export type TaskInput = Static<typeof TaskInput>

@@ -68,7 +68,15 @@ const SnapshotSchema = t.Object({
   bytes: t.Number(),
 })
 
-const SnapshotCreate = t.Object({ name: t.String() }, { additionalProperties: false })
+const SnapshotCreate = t.Object(
+  {
+    name: t.String({
+      pattern: '^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$',
+      title: '1 to 100 letters, digits, dots, underscores and hyphens, with no dot first',
+    }),
+  },
+  { additionalProperties: false },
+)
 
 const Change = oneOf(['added', 'removed', 'changed'])
 const Counts = {
