@@ -26,18 +26,27 @@ export async function confirmLoss(
 /**
  * Asks a person a question that yes or no answers.
  *
+ * @param isYesByDefault whether an empty answer is yes, for what loses nothing
  * @returns whether the answer is yes
  * @throws CommandError with exit code 130 after Ctrl-C
  */
-export async function askYes(question: string, context: ProcessContext): Promise<boolean> {
+export async function askYes(
+  question: string,
+  context: ProcessContext,
+  isYesByDefault = false,
+): Promise<boolean> {
   let answer: string | null = null
   const interrupted = await untilInterrupted(async (signal) => {
-    answer = await promptLine(`${question} ${paint(context.stderr, 'bold', '[y/N]')} `, signal)
+    answer = await promptLine(
+      `${question} ${paint(context.stderr, 'bold', isYesByDefault ? '[Y/n]' : '[y/N]')} `,
+      signal,
+    )
     signal.throwIfAborted()
     return 0
   })
   if (interrupted !== 0) throw new CommandError('Nothing was changed.', interrupted)
-  return /^\s*y(?:es)?\s*$/i.test(answer ?? '')
+  const given = (answer as string | null)?.trim()
+  return given === '' ? isYesByDefault : /^y(?:es)?$/i.test(given ?? '')
 }
 
 /** Reports whether an instance keeps its data after it stops. One that does not tell is taken for one that does. */

@@ -17,3 +17,6 @@ export class CommandError extends Error {
     super(message)
   }
 }
+
+/** Error: there is nothing of a kind yet, so none can be meant without a name. */
+export class NothingYetError extends CommandError {}

@@ -1,6 +1,6 @@
 import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
-import type { ConnectionOptions } from './find-instance.ts'
+import type { ApiKind } from './find-instance.ts'
 import { isWholeId } from './ids.ts'
 import {
   type AccessibleSource,
@@ -11,7 +11,7 @@ import {
   type ServerPlace,
   unknownName,
 } from './names.ts'
-import { type CliSession, connect } from './session.ts'
+import type { CliSession } from './session.ts'
 
 /** Matches what begins with the prefix of a kind of ids. */
 const BEGINS_LIKE_ID = /^[a-z]+_/
@@ -20,18 +20,18 @@ const BEGINS_LIKE_ID = /^[a-z]+_/
 interface OwnConnection {
   readonly access: 'api' | 'control' | 'none'
   connect(): Promise<Client>
+  /** Connects to the same instance with the credential of one of its APIs. */
+  connectTo(api: ApiKind): Promise<Client>
 }
 
 /** Finds the ids of the things that a command line names. Asks the instance only where that is needed. */
 export class NameResolver {
   readonly #session: CliSession
-  readonly #options: ConnectionOptions
   readonly #own: OwnConnection
   readonly #clients = new Map<string, Promise<Client>>()
 
-  constructor(session: CliSession, options: ConnectionOptions, own: OwnConnection) {
+  constructor(session: CliSession, own: OwnConnection) {
     this.#session = session
-    this.#options = options
     this.#own = own
   }
 
@@ -130,7 +130,7 @@ export class NameResolver {
     if (access === this.#own.access) return this.#own.connect()
     let client = this.#clients.get(access)
     if (client === undefined) {
-      client = connect(this.#session, this.#options, access)
+      client = this.#own.connectTo(access)
       this.#clients.set(access, client)
     }
     return client.catch((error: unknown) => {

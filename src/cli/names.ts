@@ -1,6 +1,6 @@
 import { machineNow } from '../runtime/clock.ts'
 import type { Client } from './client.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, NothingYetError } from './errors.ts'
 import { count, printable, shorten } from './output.ts'
 import { timeAgo } from './table.ts'
 
@@ -112,7 +112,7 @@ export function unknownName(given: string, { one, by = [], listedBy }: NameWords
  * Returns the only thing, for a person who names none.
  *
  * @param how says how one is named, such as `with --server SERVER`
- * @throws CommandError if there is none, or more than one
+ * @throws NothingYetError if there is none; CommandError if there is more than one
  */
 export function pickOnly<Thing extends Nameable>(
   all: readonly Thing[],
@@ -121,7 +121,7 @@ export function pickOnly<Thing extends Nameable>(
   stateOf = stateIn<Thing>,
 ): Thing {
   const [only, ...others] = all
-  if (only === undefined) throw new CommandError(`There is no ${words.one} yet. ${words.none}`)
+  if (only === undefined) throw new NothingYetError(`There is no ${words.one} yet. ${words.none}`)
   if (others.length === 0) return only
   throw new CommandError(
     `There are ${count(all.length, words.one)}. Say which one is meant ${how}.\n${listed(all, words, stateOf)}`,

@@ -2,10 +2,11 @@ import type { Command, Option } from 'commander'
 import { UsageError } from '../errors.ts'
 import type { Client } from './client.ts'
 import type { Access, CommandSpec, CommonOptions, Invocation, Noun, RunnableCommand } from './command.ts'
+import type { ApiKind, ConnectionOptions } from './find-instance.ts'
 import { NameResolver } from './name-resolver.ts'
 import { commanderOption, flag, inWordsOf, text } from './options.ts'
 import { printResult } from './output.ts'
-import { type CliSession, connect } from './session.ts'
+import { type CliSession, connect, orOnlyInstance } from './session.ts'
 import type { TableLayout } from './table.ts'
 
 /** Adds a noun with its commands to the program. */
@@ -59,7 +60,10 @@ export function addCommand(parent: Command, session: CliSession, spec: RunnableC
         ? 'with --server SERVER'
         : 'as SERVER:PATH',
     }
-    const invocation = invocationOf(session, spec.access, args, options, named)
+    // What is lost must be named, or the instance that it is lost from.
+    const isNamed = named.server !== undefined || args.some((arg) => typeof arg === 'string')
+    const mayBeElsewhere = spec.loss === undefined || isNamed
+    const invocation = invocationOf(session, spec.access, args, options, { ...named, mayBeElsewhere })
     if (spec.loss && !options.yes) {
       const { confirmLoss } = await import('./confirm.ts')
       await confirmLoss(
@@ -134,16 +138,23 @@ function invocationOf(
   access: Access,
   args: readonly unknown[],
   options: Record<string, unknown> & CommonOptions,
-  named: { server: unknown; isArgument: boolean; how: string },
+  named: { server: unknown; isArgument: boolean; how: string; mayBeElsewhere: boolean },
 ): Invocation<readonly unknown[], Record<string, unknown>> {
   const { stdout: out } = session.context
   let client: Promise<Client> | undefined
-  const reconnect = (): Promise<Client> => connect(session, options, access === 'control' ? 'control' : 'api')
+  const api = access === 'control' ? 'control' : 'api'
+  // Found once: a command that connects again means the same instance, also while that is down.
+  let where: Promise<ConnectionOptions> | undefined
+  const connectTo = async (to: ApiKind): Promise<Client> => {
+    where ??= named.mayBeElsewhere ? orOnlyInstance(session.context, options, api) : Promise.resolve(options)
+    return connect(session, await where, to)
+  }
+  const reconnect = (): Promise<Client> => connectTo(api)
   const connectOnce = (): Promise<Client> => {
     client ??= reconnect()
     return client
   }
-  const names = new NameResolver(session, options, { access, connect: connectOnce })
+  const names = new NameResolver(session, { access, connect: connectOnce, connectTo })
   const server = (orElse = ''): Promise<string> =>
     typeof named.server === 'string'
       ? names.resolve('SERVER', named.server, named.isArgument ? notTheServer(named.server) : '')

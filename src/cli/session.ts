@@ -4,6 +4,7 @@ import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
 import type { ApiKind, ConnectionOptions, InstanceConnection } from './find-instance.ts'
 import type { NameSources } from './names.ts'
+import { printable } from './output.ts'
 import type { ProcessContext } from './process-context.ts'
 
 /** State that the commands of one invocation share. */
@@ -63,6 +64,33 @@ export async function locateInstance(
     throw new CommandError(
       `${error.missing} One runs on ${data_dir}, at ${base_url}: for all commands of this shell, export BERTH_DATA=${shellQuote([data_dir])}\nElse ${error.remedy}`,
     )
+  }
+}
+
+/**
+ * Returns options that name the only instance that this user keeps running, and says so on stderr, if the given ones find
+ * none. Returns the given ones if there is another number of instances, or if they name a directory. For commands that
+ * read or create: one that destroys must be sure which instance is meant.
+ */
+export async function orOnlyInstance(
+  { env, cwd, stderr }: ProcessContext,
+  options: ConnectionOptions,
+  api: ApiKind,
+): Promise<ConnectionOptions> {
+  if (options.data !== undefined || env.BERTH_DATA) return options
+  const { findInstance, NoInstanceError } = await import('./find-instance.ts')
+  try {
+    findInstance(options, { env, cwd }, api)
+    return options
+  } catch (error) {
+    if (!(error instanceof NoInstanceError)) return options
+    const { listInstances } = await import('./instances/registry.ts')
+    const [only, ...others] = listInstances(env).filter(({ started_by }) => started_by !== 'run')
+    if (only === undefined || others.length > 0) return options
+    await stderr.write(
+      `${error.missing} Using the only one that runs, on ${printable(only.data_dir)}, at ${only.base_url}.\n`,
+    )
+    return { ...options, data: only.data_dir }
   }
 }
 

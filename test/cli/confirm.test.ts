@@ -47,14 +47,19 @@ test('a new project without a server offers to provision one', async () => {
     terminal.type(typed)
     return { exitCode: await terminal.exited, output: Bun.stripANSI(terminal.output()) }
   }
-  const refused = await asking('\r')
-  expect(refused.exitCode).toBe(1)
-  expect(refused.output).toContain('Provision one with "berth servers create".')
-  expect(await count(kept)).toBe(0)
-  const { exitCode, output } = await asking('y\r')
-  expect(exitCode).toBe(0)
-  expect(output).toMatch(/Provisioned srv_\w+\.\s+Created prj_/)
-  await kept.run(['servers', 'delete', '--yes'])
+  for (const typed of ['n\r', 'maybe\r']) {
+    const refused = await asking(typed)
+    expect(refused.exitCode).toBe(1)
+    expect(refused.output).toContain('Provision one with "berth servers create".')
+    expect(await count(kept)).toBe(0)
+  }
+  // Nothing is lost by a server more, so Enter alone is yes.
+  for (const typed of ['\r', 'y\r']) {
+    const { exitCode, output } = await asking(typed)
+    expect(exitCode).toBe(0)
+    expect(output).toMatch(/Provisioned srv_\w+\.\s+Created prj_/)
+    await kept.run(['servers', 'delete', '--yes'])
+  }
 })
 
 test('nobody is asked with --yes, nor where nobody sits at a terminal', async () => {

@@ -61,31 +61,53 @@ test('with nothing running the sentence names folder and remedy', async () => {
   )
 })
 
-test('where an instance runs on another directory, the sentence says how to use it', async () => {
+test('without an instance of the directory, the only one is used to read and to create, but not to destroy', async () => {
   using folder = temporaryFolder()
   const env = { XDG_STATE_HOME: folder.path }
+  const elsewhere = { cwd: folder.path, env }
   // An instance is listed a moment after its ready line.
   const isListed = (dataDir: string) =>
     until(async () => (await run(['list'], { env })).stdout.includes(dataDir), 'it is listed')
   await using one = await serve([], { env })
   const { data_dir, base_url } = one.info
   await isListed(data_dir)
-  const { stderr } = await run(['servers'], { cwd: folder.path, env })
+  const none = `No berth runs on ${folder.path}/.berth.`
+  const only = `${none} Using the only one that runs, on ${data_dir}, at ${base_url}.\n`
+  expect(await run(['deployments', '--json'], elsewhere)).toMatchObject({
+    exitCode: 0,
+    stdout: '{"deployments":[]}\n',
+    stderr: only,
+  })
+  const created = await run(['servers', 'create', 'shop', '-q'], elsewhere)
+  expect(created).toMatchObject({ exitCode: 0, stderr: only })
+  expect((await run(['whoami'], elsewhere)).stderr).toBe(only)
+  expect((await run(['faults'], elsewhere)).stderr).toBe(only)
+
   const remedy = `BERTH_DATA=${data_dir}`
-  expect(stderr).toBe(
-    `berth: No berth runs on ${folder.path}/.berth. One runs on ${data_dir}, at ${base_url}: for all commands of this shell, export ${remedy}\nElse start one with "berth serve", or name one with --base-url or --data, or sign in to one with "berth login URL".\n`,
+  for (const command of [
+    ['reset', '-y'],
+    ['servers', 'delete', '-y'],
+  ]) {
+    expect(await run(command, elsewhere)).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(
+        `berth: ${none} One runs on ${data_dir}, at ${base_url}: for all commands of this shell, export ${remedy}\n`,
+      ),
+    })
+  }
+  expect((await run(['servers', '-q'], elsewhere)).stdout).toBe(created.stdout)
+  expect((await run(['stop'], elsewhere)).stderr).toBe(
+    `berth: ${none} One runs on ${data_dir}, at ${base_url}: berth stop --data ${data_dir}\n`,
   )
-  expect((await run(['whoami'], { cwd: folder.path, env })).stderr).toBe(stderr)
-  expect((await run(['stop'], { cwd: folder.path, env })).stderr).toBe(
-    `berth: No berth runs on ${folder.path}/.berth. One runs on ${data_dir}, at ${base_url}: berth stop --data ${data_dir}\n`,
-  )
-  const [, given = ''] = /export BERTH_DATA=(.*)$/m.exec(stderr) ?? []
-  const followed = await run(['servers'], { cwd: folder.path, env: { ...env, BERTH_DATA: given } })
-  expect(followed).toMatchObject({ exitCode: 0, stderr: '' })
+  expect((await run(['servers', 'delete', 'shop', '-y'], elsewhere)).stderr).toBe(only)
+  const named = await run(['servers'], { cwd: folder.path, env: { ...env, BERTH_DATA: data_dir } })
+  expect(named).toMatchObject({ exitCode: 0, stderr: '' })
+  expect((await run(['servers', '--data', folder.path], elsewhere)).exitCode).toBe(1)
+
   await using other = await serve([], { env })
   expect(other.info.pid).not.toBe(one.info.pid)
   await isListed(other.info.data_dir)
-  expect((await run(['servers'], { cwd: folder.path, env })).stderr).toEndWith(
+  expect((await run(['servers'], elsewhere)).stderr).toEndWith(
     ' 2 run on other directories: "berth list" shows them.\n',
   )
 })

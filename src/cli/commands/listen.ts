@@ -2,6 +2,7 @@ import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import { action, jsonLines } from '../command.ts'
 import { flag, text } from '../options.ts'
+import { orOnlyInstance } from '../session.ts'
 
 /** `berth listen` */
 export const listen = action({
@@ -31,14 +32,15 @@ Examples:
 `,
   async run({ session, options, idOf }) {
     const { listenToEvents, openConnection } = await import('../listen/listen.ts')
+    const where = await orOnlyInstance(session.context, options, 'control')
     if (options.printSecret) {
-      await session.context.stdout.write(`${(await openConnection(session, options)).secret}\n`)
+      await session.context.stdout.write(`${(await openConnection(session, where)).secret}\n`)
       return 0
     }
     const target = options.forwardTo === undefined ? undefined : parseTarget(options.forwardTo)
     const events = parseEvents(options.events)
     const account = await idOf('ACCOUNT', options.account)
-    return listenToEvents(session, options, { target, events, account, json: options.json })
+    return listenToEvents(session, where, { target, events, account, json: options.json })
   },
 })
 

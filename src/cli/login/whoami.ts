@@ -4,7 +4,7 @@ import { CommandError } from '../errors.ts'
 import type { ConnectionOptions, CredentialSource, InstanceConnection } from '../find-instance.ts'
 import { facts } from '../output.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
-import { locateInstance } from '../session.ts'
+import { locateInstance, orOnlyInstance } from '../session.ts'
 import { type Column, table } from '../table.ts'
 import { readLogins } from './credentials.ts'
 
@@ -67,7 +67,8 @@ export async function showIdentity(
   options: ConnectionOptions,
   print: Print,
 ): Promise<void> {
-  const instance = await locateInstance(context, options, 'api')
+  const where = await orOnlyInstance(context, options, 'api')
+  const instance = await locateInstance(context, where, 'api')
   const { known, failure } = await lookUpKey(instance)
   const identity: Identity = {
     base_url: instance.baseUrl,

@@ -2,7 +2,7 @@ import type { Deployment } from '../../resources/deployments/model.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import { deploymentLog, LOG_OPTIONS, showLog } from '../log.ts'
 import { text } from '../options.ts'
-import { serverName } from '../server-or-new.ts'
+import { listOrNone, serverName } from '../server-or-new.ts'
 import type { Column } from '../table.ts'
 
 const COLUMNS: readonly Column<Deployment>[] = [
@@ -36,12 +36,14 @@ export const deployments: Noun = {
       access: 'api',
       async run({ connect, server, print }) {
         const client = await connect()
-        const serverId = await server()
-        const empty = `${serverId} publishes nothing yet. Publish its workspace with "berth deploy".\n`
-        await print(
-          await client.call('deployments.list', { params: { serverId } }),
-          rows('deployments', COLUMNS, empty),
-        )
+        let empty =
+          'There is no server yet, so nothing is published. Publish a directory with "berth deploy DIR".\n'
+        const list = (serverId: string) => {
+          empty = `${serverId} publishes nothing yet. Publish its workspace with "berth deploy".\n`
+          return client.call('deployments.list', { params: { serverId } })
+        }
+        const published = await listOrNone(server, list, { deployments: [] })
+        await print(published, rows('deployments', COLUMNS, empty))
       },
     }),
     call('deployments.create', {

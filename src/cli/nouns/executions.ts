@@ -7,6 +7,7 @@ import { type Named, type NameWords, pick } from '../names.ts'
 import { choice, flag, text } from '../options.ts'
 import { count, formatBytes, printJson } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
+import { listOrNone } from '../server-or-new.ts'
 import type { Column } from '../table.ts'
 
 const WORDS: NameWords = {
@@ -58,8 +59,11 @@ export const executions: Noun = {
       access: 'api',
       async run({ connect, server, print }) {
         const client = await connect()
-        const list = await client.call('executions.list', { params: { serverId: await server() } })
-        await print(list, rows('executions', COLUMNS, `No executions. ${WORDS.none}\n`))
+        const list = (serverId: string) => client.call('executions.list', { params: { serverId } })
+        await print(
+          await listOrNone(server, list, { executions: [] }),
+          rows('executions', COLUMNS, `No executions. ${WORDS.none}\n`),
+        )
       },
     }),
     action({

@@ -2,6 +2,7 @@ import type { ServerProcess } from '../../resources/processes/model.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import { choice, text } from '../options.ts'
 import { formatBytes } from '../output.ts'
+import { listOrNone } from '../server-or-new.ts'
 import type { Column } from '../table.ts'
 
 const owner = ({ belongs_to: owner }: ServerProcess): string =>
@@ -35,9 +36,13 @@ export const processes: Noun = {
       access: 'api',
       async run({ connect, server, print }) {
         const client = await connect()
-        const serverId = await server()
-        const list = await client.call('processes.list', { params: { serverId } })
-        await print(list, rows('processes', COLUMNS, `Nothing runs on ${serverId}.\n`))
+        let empty = 'There is no server yet, so nothing runs.\n'
+        const list = (serverId: string) => {
+          empty = `Nothing runs on ${serverId}.\n`
+          return client.call('processes.list', { params: { serverId } })
+        }
+        const running = await listOrNone(server, list, { processes: [] })
+        await print(running, rows('processes', COLUMNS, empty))
       },
     }),
     call('processes.delete', {

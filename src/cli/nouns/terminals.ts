@@ -7,6 +7,7 @@ import { type Named, type NameWords, pick } from '../names.ts'
 import { duration, flag, type OptionsOf, repeated, text, wholeNumber } from '../options.ts'
 import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
+import { listOrNone } from '../server-or-new.ts'
 import type { Column } from '../table.ts'
 
 const WORDS: NameWords = {
@@ -89,8 +90,11 @@ export const terminals: Noun = {
       options: { server },
       async run({ connect, server, print }) {
         const client = await connect()
-        const list = await client.call('terminals.list', { params: { serverId: await server() } })
-        await print(list, rows('terminals', COLUMNS, `No terminals yet. ${WORDS.none}\n`))
+        const list = (serverId: string) => client.call('terminals.list', { params: { serverId } })
+        await print(
+          await listOrNone(server, list, { terminals: [] }),
+          rows('terminals', COLUMNS, `No terminals yet. ${WORDS.none}\n`),
+        )
       },
     }),
     call('terminals.create', {
