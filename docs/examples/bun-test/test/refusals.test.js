@@ -9,7 +9,7 @@ beforeEach(async () => {
   account = await createAccount()
   reports = new Reports(account)
 })
-afterEach(() => account.remove())
+afterEach(() => account?.remove())
 
 test('402: a budget that is used up is told', async () => {
   const server = await reports.open()

@@ -9,7 +9,7 @@ beforeAll(async () => {
   account = await createAccount({ label: `worker ${process.env.JEST_WORKER_ID}` })
   reports = new Reports(account)
 })
-afterAll(() => account.remove())
+afterAll(() => account?.remove())
 
 test('the agent writes the report', async () => {
   const server = await reports.open()

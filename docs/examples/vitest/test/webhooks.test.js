@@ -6,7 +6,7 @@ let account
 beforeAll(async () => {
   account = await createAccount()
 })
-afterAll(() => account.remove())
+afterAll(() => account?.remove())
 
 test('a webhook is believed when it is signed, and only then', async () => {
   const reports = new Reports(account)
