@@ -19,9 +19,13 @@ const KEYS = ['master.key', 'credentials.json']
  */
 export async function startFromSnapshot(path: string, snapshot: string): Promise<ClockState> {
   const owner = dirname(dirname(snapshot))
-  if (basename(dirname(snapshot)) !== 'snapshots' || !existsSync(join(snapshot, 'snapshot.json')))
+  if (!existsSync(join(snapshot, 'snapshot.json')))
     throw new StartupError(
-      `${snapshot} is no snapshot. Name its directory: snapshots/NAME in the data directory of the instance that saved it.`,
+      `${snapshot} is not a snapshot. Name its directory: snapshots/NAME in the data directory of the instance that saved it.`,
+    )
+  if (basename(dirname(snapshot)) !== 'snapshots')
+    throw new StartupError(
+      `${snapshot} is a copy of a snapshot without the files that it needs from its data directory: ${KEYS.join(' and ')}. Copy them into a directory, move the snapshot to snapshots/NAME in it, and name it there.`,
     )
   if (holdsState(path))
     throw new StartupError(

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -133,10 +134,13 @@ test('a second instance goes on from a snapshot beside the first, and leaves not
   expect(await here.list()).toMatchObject([{ pid: info.pid }])
 
   // Only an empty directory is filled, whole or not at all.
+  const copiedAway = join(here.path, 'away')
+  cpSync(snapshot, copiedAway, { recursive: true })
   for (const [args, why] of [
     [['--snapshot', snapshot], 'is in use'],
-    [['--snapshot', join(here.path, 'tree'), '--data', 'new'], 'is no snapshot'],
-    [['--snapshot', `${snapshot}-not`, '--data', 'new'], 'is no snapshot'],
+    [['--snapshot', join(here.path, 'tree'), '--data', 'new'], 'is not a snapshot'],
+    [['--snapshot', `${snapshot}-not`, '--data', 'new'], 'is not a snapshot'],
+    [['--snapshot', copiedAway, '--data', 'new'], 'files that it needs from its data directory: master.key'],
   ] as const) {
     const refused = await here.berth('tree', [...DETACH, ...args])
     expect(refused).toMatchObject({ exitCode: 1, stdout: '' })
