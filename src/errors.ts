@@ -55,6 +55,13 @@ export class BerthError extends Error {
   }
 }
 
+/** A 404: no operation and no page has the path. Browsers get a page, programs the body of every failure. */
+export class UnknownPath extends BerthError {
+  constructor(message: string) {
+    super('not_found', message)
+  }
+}
+
 /** A 400: the caller's input is at fault; the message names the field and what was expected. */
 export const badRequest = (message: string): BerthError => new BerthError('bad_request', message)
 

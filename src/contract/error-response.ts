@@ -1,6 +1,7 @@
 import { Elysia, ParseError } from 'elysia'
 import { ComputeError } from '../compute/compute-error.ts'
-import { BerthError, badRequest } from '../errors.ts'
+import { BerthError, badRequest, UnknownPath } from '../errors.ts'
+import { streamInstead } from '../http/accept.ts'
 import { sentToken } from '../http/authentication.ts'
 import { ACCEPTED_CODING } from '../http/request-checks.ts'
 import { pathForLogs } from '../http/secret-path.ts'
@@ -13,14 +14,30 @@ import { isDiskFull, MAKE_ROOM } from '../storage/disk-full.ts'
  *
  * @param path requested path; the request's URL is invalid if its Host header is
  */
-type FailurePage = (failure: BerthError, request: Request, path: string) => Response | null
+type FailurePage = (
+  failure: BerthError,
+  request: Request,
+  path: string,
+) => Response | null | Promise<Response>
+
+/** Shows a page to a browser that opens a path which leads to nothing. */
+const pageOfUnknownPath: FailurePage = (failure, { method, headers }) => {
+  const isRead = method === 'GET' || method === 'HEAD'
+  if (!(failure instanceof UnknownPath && isRead)) return null
+  if (streamInstead(headers.get('accept'), ['text/html']) === null) return null
+  // Most instances never show it.
+  return import('../http/pages/unknown-path.ts').then(({ unknownPathPage }) => unknownPathPage())
+}
 
 /** Returns the methods of a path; none for an unknown path. */
 type MethodsOf = (path: string) => string[]
 
 /** Options of `errorAnswers`. */
 interface ErrorAnswersOptions {
-  /** Renders failures of paths that browsers open, or that clients of another protocol call. */
+  /**
+   * Renders failures of paths that browsers open, or that clients of another protocol call. By default a browser gets
+   * a page for an unknown path only.
+   */
   page?: FailurePage | undefined
   /** The database of the requests. If it is closed, a failed request was overtaken by a reset. */
   database: Pick<Database, 'closed'>
@@ -39,34 +56,37 @@ export const errorAnswers = (
   logger: Logger,
   methodsOf: MethodsOf,
   directory: () => string,
-  { page, database, onFailure }: ErrorAnswersOptions,
+  { page = pageOfUnknownPath, database, onFailure }: ErrorAnswersOptions,
 ) =>
-  new Elysia({ name: 'berth/errors' }).onError({ as: 'global' }, ({ error, code, path, request, set }) => {
-    const failure =
-      code === 'NOT_FOUND'
-        ? unrouted(path, request.method, methodsOf(path), set.headers, directory)
-        : toBerthError(error, database.closed)
-    if (failure.code === 'internal_error' || (failure.code === 'service_unavailable' && failure.cause)) {
-      const requestId = set.headers['x-request-id']
-      logger.error('request failed', {
-        requestId,
-        method: request.method,
-        path: pathForLogs(path),
-        error: failure.cause,
-      })
-    }
-    // Names the scheme, and whether a credential was sent and is invalid (RFC 6750, section 3).
-    if (failure.status === 401) {
-      const wrong = sentToken(request) ? ' error="invalid_token"' : ''
-      set.headers['www-authenticate'] ??= `Bearer${wrong}`
-    }
-    // Names what the connection has to become (RFC 9110, section 15.5.22).
-    if (failure.status === 426) set.headers.upgrade = 'websocket'
-    if (failure.status === 415) Object.assign(set.headers, ACCEPTED_CODING)
-    onFailure?.(request)
-    set.status = failure.status
-    return page?.(failure, request, path) ?? failure.toBody()
-  })
+  new Elysia({ name: 'berth/errors' }).onError(
+    { as: 'global' },
+    async ({ error, code, path, request, set }) => {
+      const failure =
+        code === 'NOT_FOUND'
+          ? unrouted(path, request.method, methodsOf(path), set.headers, directory)
+          : toBerthError(error, database.closed)
+      if (failure.code === 'internal_error' || (failure.code === 'service_unavailable' && failure.cause)) {
+        const requestId = set.headers['x-request-id']
+        logger.error('request failed', {
+          requestId,
+          method: request.method,
+          path: pathForLogs(path),
+          error: failure.cause,
+        })
+      }
+      // Names the scheme, and whether a credential was sent and is invalid (RFC 6750, section 3).
+      if (failure.status === 401) {
+        const wrong = sentToken(request) ? ' error="invalid_token"' : ''
+        set.headers['www-authenticate'] ??= `Bearer${wrong}`
+      }
+      // Names what the connection has to become (RFC 9110, section 15.5.22).
+      if (failure.status === 426) set.headers.upgrade = 'websocket'
+      if (failure.status === 415) Object.assign(set.headers, ACCEPTED_CODING)
+      onFailure?.(request)
+      set.status = failure.status
+      return (await page(failure, request, path)) ?? failure.toBody()
+    },
+  )
 
 /** Returns the methods of a path by the app's routes. GET implies HEAD. */
 export function methodsByRoutes(routes: () => readonly { method: string; path: string }[]): MethodsOf {
@@ -92,7 +112,7 @@ function unrouted(
   headers: Record<string, unknown>,
   directory: () => string,
 ): BerthError {
-  if (known.length === 0) return new BerthError('not_found', `There is nothing at ${path}. ${directory()}`)
+  if (known.length === 0) return new UnknownPath(`There is nothing at ${path}. ${directory()}`)
   headers.allow = known.join(', ')
   return new BerthError(
     'method_not_allowed',

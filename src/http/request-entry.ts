@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { BerthError } from '../errors.ts'
+import { UnknownPath } from '../errors.ts'
 import { percentDecoded } from '../runtime/decode.ts'
 import type { Ids } from '../runtime/ids.ts'
 import { type HostOptions, hostGuard } from './host.ts'
@@ -24,7 +24,7 @@ export const requestEntry = (
     check(request.headers.get('host'))
     checkSlashes(request.url)
     if (!isText(request.url)) {
-      throw new BerthError('not_found', 'There is nothing at a path that is no UTF-8 once it is decoded.')
+      throw new UnknownPath('There is nothing at a path that is no UTF-8 once it is decoded.')
     }
   })
 }
@@ -33,7 +33,7 @@ export const requestEntry = (
  * Refuses a path with two slashes in a row or, except for the root, with a slash at its end. No operation has such a
  * path, and a client that builds one lacks an id.
  *
- * @throws BerthError 404
+ * @throws UnknownPath
  */
 function checkSlashes(url: string): void {
   const from = url.indexOf('/', url.indexOf('//') + 2)
@@ -43,8 +43,7 @@ function checkSlashes(url: string): void {
   const double = url.indexOf('//', from)
   if (!url.endsWith('/', end) && (double === -1 || double >= end)) return
   const path = url.slice(from, end)
-  throw new BerthError(
-    'not_found',
+  throw new UnknownPath(
     `There is nothing at ${path}: no path has a slash at its end or two in a row. Ask for ${path.replace(/\/+/g, '/').replace(/(.)\/$/, '$1')}.`,
   )
 }

@@ -61,6 +61,40 @@ test.each([
   expect(answer.headers.get('content-type')).toStartWith('application/json')
 })
 
+describe('a path that leads to nothing', () => {
+  const PATHS = ['/nope', '/nope/', '/nope/a/b', '/%', '/servers//files', '/_berth/nope', '/docs/nope']
+  const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+
+  test.each(PATHS)('%s is a page with a way on for a browser, and JSON for programs', async (path) => {
+    const page = await fetch(`${origin}${path}`, { headers: { accept: BROWSER } })
+    expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
+    const text = await page.text()
+    expect(text).toContain('<h1>There is no such page</h1>')
+    expect(text).toContain('<a href="/">')
+    expect(page.headers.get('x-request-id')).toStartWith('req_')
+    for (const accept of [
+      '*/*',
+      'application/json',
+      'application/json, text/html;q=0.5',
+      'text/html;q=0, */*',
+    ]) {
+      const answer = await fetch(`${origin}${path}`, { headers: { accept } })
+      expect([accept, answer.status, await answer.json()]).toEqual([
+        accept,
+        404,
+        { error: 'not_found', message: expect.any(String) },
+      ])
+    }
+    const sent = await fetch(`${origin}${path}`, { method: 'POST', headers: { accept: BROWSER } })
+    expect(await sent.json()).toMatchObject({ error: 'not_found' })
+  })
+
+  test('a resource that is not there is JSON for a browser too', async () => {
+    const answer = await berth.fetch('/servers/srv_none', { headers: { accept: BROWSER } })
+    expect(await answer.json()).toMatchObject({ error: 'not_found' })
+  })
+})
+
 test('another scheme than Bearer is told which one is wanted, and not that it is wrong', async () => {
   for (const path of ['/mcp', '/servers']) {
     const answerTo = (authorization: string) =>

@@ -1,6 +1,7 @@
 import { BerthError } from '../../errors.ts'
 import { type Html, html } from '../../http/pages/html.ts'
 import { pageResponse } from '../../http/pages/page.ts'
+import { unknownPathPage } from '../../http/pages/unknown-path.ts'
 
 /** A request for a page that fails, with an explanation and a remedy for the person. */
 export class PageFailure extends Error {
@@ -51,9 +52,7 @@ export function pageForBrowsers(
 ): Response | null {
   if (!/\btext\/html\b/.test(request.headers.get('accept') ?? '')) return null
   if (FOR_PROGRAMS.test(path)) return null
-  return code === 'not_found'
-    ? pageOf(status, 'There is no such page', 'Nothing is here, or not any more.')
-    : pageOf(status, 'That did not work', message)
+  return code === 'not_found' ? unknownPathPage() : pageOf(status, 'That did not work', message)
 }
 
 const pageOf = (status: number, title: string, message: string): Response =>
