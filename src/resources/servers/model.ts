@@ -2,9 +2,18 @@ import { type Static, t } from 'elysia'
 import type { OutboundMode } from '../../config/values.ts'
 import { oneOf, text } from '../../contract/schema.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
+import { DEFAULT_PLAN } from '../accounts/plan.ts'
+import { TIERS } from '../accounts/tiers.ts'
+
+const { cpus, memory_gib: memory, storage_gb: storage } = DEFAULT_PLAN
+
+/** The sizes in words, as the default plan has them. */
+const SIZES = TIERS.map(
+  (tier) => `${tier} ${cpus[tier]} CPU, ${memory[tier]} GiB memory, ${storage[tier]} GB storage`,
+).join('; ')
 
 /** The size of a server. */
-export const Tier = oneOf(['small', 'medium', 'large'], { description: 'Size of the server.' })
+export const Tier = oneOf([...TIERS], { description: `Size of the server. By default ${SIZES}.` })
 export type Tier = Static<typeof Tier>
 
 /** The region of a server. All of them are on this machine. */
@@ -18,8 +27,10 @@ export type ServerStatus = Static<typeof ServerStatus>
 /** Most characters of a server's task: lists of servers contain it. */
 const MAX_TASK = 10_000
 
-const label = t.String({ description: 'Short label.' })
-const newLabel = text({ maxLength: MAX_TASK, description: 'Short label.' })
+/** The specification calls the label `task`. */
+const LABEL = 'Label of the server, not work for an agent.'
+const label = t.String({ description: LABEL })
+const newLabel = text({ maxLength: MAX_TASK, description: LABEL })
 
 /** A server, as every response shows it except the one to its creation. */
 export const Server = t.Object(
