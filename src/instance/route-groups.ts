@@ -27,8 +27,8 @@ export const GROUPS = {
       { openApiRoutes },
       { API_DOCUMENT },
       reference,
-      { referenceViewer },
-      { guideRoutes },
+      { pageViewer },
+      { GUIDE_PATH, guideRoutes },
       { pageAssetRoutes },
     ] = await Promise.all([
       import('../contract/openapi/routes.ts'),
@@ -38,6 +38,8 @@ export const GROUPS = {
       import('../http/docs/guide/routes.ts'),
       import('../http/pages/routes.ts'),
     ])
+    const viewing = { ...services, host, sessions: services.signIn.sessions }
+    const readerOf = pageViewer(viewing, GUIDE_PATH, false)
     return new Elysia()
       .use(openApiRoutes({ app: whole, facts: API_DOCUMENT }))
       .use(
@@ -50,11 +52,11 @@ export const GROUPS = {
           facts: API_DOCUMENT,
           commands,
           origin: (request) => originOf(request, host),
-          viewer: referenceViewer({ ...services, host, sessions: services.signIn.sessions }, '/docs', false),
+          viewer: pageViewer(viewing, '/docs', false),
         }),
       )
       .use(reference.referenceAssetRoutes())
-      .use(guideRoutes(referenceOf))
+      .use(guideRoutes(referenceOf, async (request) => (await readerOf(request))?.header ?? null))
       .use(pageAssetRoutes())
   },
   servers: async ({ access, services }: RouteDependencies) =>

@@ -13,22 +13,12 @@ const INFO: OpenApiDocument['info'] = {
   version: API_VERSION,
   contact: { name: 'The authors of berth' },
   license: { name: 'MIT', identifier: 'MIT' },
-  description: `Provisions servers, runs commands and agents on them, keeps their files, and puts apps behind URLs.
+  description: `Provisions servers, runs commands and agents on them, keeps their files, and puts apps behind URLs. The
+[guide](/docs/guide) explains how; the [control API](/_berth/docs) steers the instance for tests.
 
-**Credentials.** Every operation but those that say otherwise takes an API key as a bearer token. It reaches
-what belongs to its account; the response to anything else is the same as if it did not exist.
-
-The body of a **failure** is \`{error, message}\`: a code for programs and a sentence for people. Checks come in this order:
-credential (401), account level (403), shape of the request (400), resource (404). Beside the statuses that an operation lists,
-a foreign \`Host\` header gets 403, a method that a path does not know 405, and a fault of berth itself 500. Only the
-sign-in of a terminal, which is no operation, answers 429: after too many wrong codes.
-
-**Times** are ISO 8601 in UTC with milliseconds. Lists are complete, newest first. Every response has an \`x-request-id\`,
-which the log shows too.
-
-**Tests** steer the instance by an API apart from this one, the [control API](/_berth/docs).
-
-The [guide](/docs/guide) tells how all of it is used.`,
+Requests take an API key as a bearer token, and reach what belongs to its account. A failure has the body
+\`{error, message}\`. Times are ISO 8601 in UTC, lists are complete with the newest first. All
+[conventions](/docs/guide/api) are a page of the guide.`,
 }
 
 /** What the API's document says beside its operations. */

@@ -288,6 +288,26 @@ describe.skipIf(browserPath === null)('the page in a browser (needs Chromium)', 
     }
   })
 
+  test('pages for everybody have the same links at the same place, and the button to sign out', async () => {
+    await using watched = await watchedPage(browser)
+    const { page } = watched
+    await signInTo(page, berth, '/access')
+    const places: unknown[] = []
+    for (const path of [
+      '/access',
+      '/docs',
+      '/_berth/docs',
+      '/docs/guide',
+      '/docs/guide/api',
+      '/docs/guide?q=faults',
+    ]) {
+      await page.goto(`${berth.info.base_url}${path}`)
+      await page.locator('header').getByRole('button', { name: 'Sign out' }).waitFor()
+      places.push(await page.getByRole('navigation', { name: 'Pages' }).boundingBox())
+    }
+    expect(new Set(places.map((place) => JSON.stringify(place))).size).toBe(1)
+  })
+
   test('without a key and without the instance’s rights the page sends no session, and the refusal is shown', async () => {
     const { body } = await berth.control('POST', '/accounts', { label: 'Another' })
     await using watched = await watchedPage(browser)

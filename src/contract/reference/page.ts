@@ -98,7 +98,7 @@ ${contents}
     body: html`${
       sought === ''
         ? html`${introduction}
-<p>For programs: <a href="${page.document}">the OpenAPI document</a>. For reading: <a href="/docs/guide">the guide</a>.</p>`
+<p>For programs: <a href="${page.document}">the OpenAPI document</a>.</p>`
         : html`<p class="notice" role="status">${isEmpty ? 'Nothing here has' : 'Only what has'} all of <strong>${sought}</strong>. <a href="${page.path}">Show everything</a></p>`
     }
 ${credentialBox(page.credential, csrf)}

@@ -4,13 +4,13 @@ import type { SentSessionsOptions } from '../session/sent-sessions.ts'
 import { signedInHeader } from './header.ts'
 
 /**
- * Returns a function that finds who is signed in with the browser that asks for the reference of an API. It returns
- * null for nobody, and for a session that is not to be trusted: everybody may read.
+ * Returns a function that finds who is signed in with the browser that asks for a page that everybody may read. It
+ * returns null for nobody, and for a session that is not to be trusted.
  *
- * @param path the path of the reference
+ * @param path the path of the page, or of the one that it is below
  * @param needsAdmin whether the API takes only sessions that have the instance's rights
  */
-export function referenceViewer(
+export function pageViewer(
   options: SentSessionsOptions,
   path: string,
   needsAdmin: boolean,

@@ -82,18 +82,14 @@ interface ControlRouteDependencies extends ControlAppOptions {
 /** Every group of routes of the control API, in the order in which its document lists them. Each is loaded when it is first asked for. */
 export const CONTROL_GROUPS = {
   documents: async ({ services, host, commands, whole }: ControlRouteDependencies) => {
-    const [{ documentRoutes }, { referenceViewer }] = await Promise.all([
+    const [{ documentRoutes }, { pageViewer }] = await Promise.all([
       import('./openapi.ts'),
       import('../../signin/pages/viewer.ts'),
     ])
     return documentRoutes(whole, {
       commands,
       origin: (request) => originOf(request, host),
-      viewer: referenceViewer(
-        { ...services, host, sessions: services.signIn.sessions },
-        '/_berth/docs',
-        true,
-      ),
+      viewer: pageViewer({ ...services, host, sessions: services.signIn.sessions }, '/_berth/docs', true),
     })
   },
   instance: async ({ instance, services }: ControlRouteDependencies) =>

@@ -16,30 +16,53 @@ const MATCHES = 40
 /** Returns the path of the reference of an operation; null if there is no such operation. */
 type ReferenceOf = (method: string, path: string) => string | null
 
+/** Returns the header of a page for the browser that asks; null for a browser that is not signed in. */
+type HeaderFor = (request: Request) => Promise<Html | null>
+
+/** What a page of the guide shows. */
+interface Content extends Pick<Page, 'title' | 'body' | 'status'> {
+  /** Whether it has words of the request. */
+  readonly hasSentWords?: boolean
+}
+
 /** Serves the guide as pages and as Markdown, and `/llms.txt`, by which language models find it (llmstxt.org). */
-export const guideRoutes = (referenceOf: ReferenceOf) =>
-  new Elysia({ name: 'berth/guide' })
+export const guideRoutes = (referenceOf: ReferenceOf, headerFor: HeaderFor) => {
+  const show = async (request: Request, { hasSentWords = false, ...content }: Content): Promise<Response> => {
+    const header = await headerFor(request)
+    const response = pageResponse({
+      ...content,
+      header: header ?? navigation(GUIDE_PATH),
+      // The header of a session has its token.
+      headers: header === null ? { 'cache-control': 'no-cache' } : {},
+    })
+    return header !== null && hasSentWords ? response : compressed(request, response)
+  }
+  return new Elysia({ name: 'berth/guide' })
     .get(
       GUIDE_PATH,
       async ({ request }) => {
         const sought = new URL(request.url).searchParams.get('q')?.trim() ?? ''
-        return compressed(request, await (sought === '' ? indexPage() : searchPage(sought)))
+        return show(request, await (sought === '' ? indexPage() : searchPage(sought)))
       },
       HIDDEN,
     )
     .get(
       `${GUIDE_PATH}/*`,
-      async ({ request, params }) => compressed(request, await below(params['*'], referenceOf)),
+      async ({ request, params }) => {
+        const found = await below(params['*'], referenceOf)
+        return found instanceof Response ? compressed(request, found) : show(request, found)
+      },
       HIDDEN,
     )
     .get('/llms.txt', async ({ request }) => compressed(request, text(await llmsText())), HIDDEN)
+}
 
 /** Returns the titles of all pages by their names. */
 const guideTitles = async (): Promise<ReadonlyMap<string, string>> =>
   new Map((await guidePages()).map(({ name, title }) => [name, title]))
 
-/** Responds to a path below the guide's. */
-async function below(path: string, referenceOf: ReferenceOf): Promise<Response> {
+/** Returns what is at a path below the guide's: a page, or the response with a file. */
+async function below(path: string, referenceOf: ReferenceOf): Promise<Content | Response> {
   const page = await guidePage(path.replace(/\.md$/, ''))
   if (page)
     return path.endsWith('.md') ? text(page.markdown, 'text/markdown') : contentPage(page, referenceOf)
@@ -57,10 +80,10 @@ const text = (content: string | Uint8Array, type = 'text/plain'): Response =>
     },
   })
 
-async function indexPage(): Promise<Response> {
+async function indexPage(): Promise<Content> {
   const groups = await guideIndex()
   const titles = await guideTitles()
-  return guideResponse({
+  return {
     title: 'Guide',
     body: html`${searchForm('')}
 ${groups.map(
@@ -76,22 +99,23 @@ ${entries.map(
 <li><a href="/docs">API</a> <span>every operation of the API, to read and to try</span></li>
 <li><a href="/_berth/docs">Control API</a> <span>the operations by which tests steer an instance</span></li>
 </ul>`,
-  })
+  }
 }
 
 /** Renders a line of text in which words in backticks are code. */
 const withCode = (line: string): Html[] =>
   line.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
 
-async function searchPage(sought: string): Promise<Response> {
+async function searchPage(sought: string): Promise<Content> {
   const matches = await searchGuide(sought.split(/\s+/))
-  return guideResponse({
+  return {
     title: 'Guide',
     body: html`${searchForm(sought)}
 <p class="quiet" role="status">${matches.length === 0 ? html`Nothing has all of these words. Try fewer.` : `${matches.length} ${matches.length === 1 ? 'part has' : 'parts have'} these words.`}</p>
 <ul class="entries">
 ${matches.slice(0, MATCHES).map(matchEntry)}</ul>`,
-  })
+    hasSentWords: true,
+  }
 }
 
 const matchEntry = ({ page, heading, fragment, excerpt }: GuideMatch): Html =>
@@ -106,7 +130,7 @@ const searchForm = (sought: string): Html =>
  * Renders a page. Links to other pages lead to their URLs, and are named by their titles where they name the file. The
  * request of an operation, such as `POST /servers`, becomes a link to its reference.
  */
-async function contentPage(page: GuidePage, referenceOf: ReferenceOf): Promise<Response> {
+async function contentPage(page: GuidePage, referenceOf: ReferenceOf): Promise<Content> {
   const titles = await guideTitles()
   const content = page.markdown.replace(/^# .+\n/, '')
   const linked = withoutCode(content, (prose) =>
@@ -120,11 +144,11 @@ async function contentPage(page: GuidePage, referenceOf: ReferenceOf): Promise<R
     }),
   )
   const rendered = Bun.markdown.html(linked, { headings: { ids: true } })
-  return guideResponse({
+  return {
     title: page.title,
     body: html`<p class="quiet"><a href="${GUIDE_PATH}">Guide</a> · <a href="${GUIDE_PATH}/${page.name}.md">as Markdown</a> · in a terminal: <code>berth guide ${page.name}</code></p>
 <div class="prose">${new Html(scrollable(withReferences(rendered, referenceOf)))}</div>`,
-  })
+  }
 }
 
 /** Matches a request as code, with its path up to the query, outside of links and of blocks of code. */
@@ -152,27 +176,19 @@ const withoutCode = (markdown: string, change: (prose: string) => string): strin
     .map((part) => (part.startsWith('```') ? part : change(part)))
     .join('')
 
-const directoryPage = (path: string, names: readonly string[]): Response =>
-  guideResponse({
-    title: path,
-    body: html`<p class="quiet"><a href="${GUIDE_PATH}">Guide</a></p>
+const directoryPage = (path: string, names: readonly string[]): Content => ({
+  title: path,
+  body: html`<p class="quiet"><a href="${GUIDE_PATH}">Guide</a></p>
 <ul>
 ${names.map((name) => html`<li><a href="${GUIDE_PATH}/${path}/${name.replace('/', '')}">${name}</a></li>\n`)}</ul>`,
-  })
+})
 
-const missingPage = (path: string): Response =>
-  guideResponse({
-    title: 'No such page',
-    status: 404,
-    body: html`<p>The guide has no page <code>${path}</code>. <a href="${GUIDE_PATH}">All pages</a></p>${searchForm('')}`,
-  })
-
-const guideResponse = (page: Pick<Page, 'title' | 'body' | 'status'>): Response =>
-  pageResponse({
-    ...page,
-    header: navigation(GUIDE_PATH),
-    headers: { 'cache-control': 'no-cache' },
-  })
+const missingPage = (path: string): Content => ({
+  title: 'No such page',
+  status: 404,
+  body: html`<p>The guide has no page <code>${path}</code>. <a href="${GUIDE_PATH}">All pages</a></p>${searchForm('')}`,
+  hasSentWords: true,
+})
 
 async function llmsText(): Promise<string> {
   const titles = await guideTitles()
