@@ -5,6 +5,7 @@ import { StartupError } from '../errors.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { BUSY_MS, databaseBusy, isBusy } from './busy.ts'
 import { isDiskFull } from './disk-full.ts'
+import { keepStatements } from './keep-statements.ts'
 import { emptyDatabase } from './migrate.ts' with { type: 'macro' }
 import { migrate } from './migrate.ts'
 import { remove, writePrivate } from './private-file.ts'
@@ -50,6 +51,7 @@ export function openDatabase(path: string, isEphemeral = false): Database {
     if (!isEphemeral) sqlite.run('PRAGMA synchronous = NORMAL')
     sqlite.run('PRAGMA foreign_keys = ON')
     migrate(sqlite, path)
+    keepStatements(sqlite)
     const changes = sqlite.query<{ n: number }, []>('SELECT total_changes() AS n')
     let closed = false
     return {
@@ -69,7 +71,8 @@ export function openDatabase(path: string, isEphemeral = false): Database {
           // The disk is full: the log stays beside the file, and the next start reads both.
         }
         closed = true
-        sqlite.close()
+        // Also every statement: one that is left would keep the file open.
+        sqlite.close(true)
       },
     }
   } catch (error) {
