@@ -60,6 +60,9 @@ export const ERROR_MEANINGS = {
 /** Key in a route's `detail`: the description of its event stream, for documents. */
 export const EVENT_STREAM = 'x-event-stream'
 
+/** Key in a route's `detail`: the media types of bytes that it can stream in place of JSON, for documents. */
+export const BYTE_STREAMS = 'x-byte-streams'
+
 /** Key in a route's `detail`, for documents: its event stream goes on for a client that reconnects. */
 export const RESUMABLE = 'x-resumable'
 
@@ -110,6 +113,8 @@ interface OperationFacts<Needed extends OperationAccess, Success> {
   gives?: string
   /** Events and data of the event stream, for callers that accept one. */
   events?: string
+  /** Media types of bytes that callers may accept in place of JSON. */
+  byteStreams?: readonly string[]
   /** Whether the entries of the event stream have ids, so a client that reconnects misses none (`Last-Event-ID`). */
   resumable?: true
   /** Whether the response contains a credential, so caches must not store it. */
@@ -144,6 +149,7 @@ type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = A
     /** Empty if no credential is needed. */
     security?: []
     [EVENT_STREAM]?: string
+    [BYTE_STREAMS]?: readonly string[]
     [RESUMABLE]?: true
     [FORM]?: FormShape
     [TAKES]?: ByteBody
@@ -172,8 +178,8 @@ export function operation<
   facts: OperationFacts<Needed, Success>,
   { body, query }: Given = {} as Given,
 ): Declared<Needed, Success, Given> {
-  const { access, form, takes, gives, summary, description, events, resumable } = facts
-  const { secret, success, errors = [] } = facts
+  const { access, form, takes, gives, summary, description, events, byteStreams } = facts
+  const { resumable, secret, success, errors = [] } = facts
   // Elysia infers the types of a route from `Declared`, whose fields this value has if they were given.
   return {
     ...(body ? { body: checkedBody(body) } : {}),
@@ -186,6 +192,7 @@ export function operation<
       summary,
       description,
       ...(events ? { [EVENT_STREAM]: events } : {}),
+      ...(byteStreams ? { [BYTE_STREAMS]: byteStreams } : {}),
       ...(resumable ? { [RESUMABLE]: true } : {}),
       ...(form ? { [FORM]: form } : {}),
       ...(takes ? { [TAKES]: takes } : {}),

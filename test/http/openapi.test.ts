@@ -6,6 +6,7 @@ import type { OpenApiDocument, Schema } from '../../src/contract/openapi/model.t
 import { ERROR_STATUS } from '../../src/errors.ts'
 import { describeApi, describedApp } from '../../src/instance/describe.ts'
 import { EVENT_NAMES } from '../../src/resources/events/names.ts'
+import { FRAMES_TYPE } from '../../src/resources/exec/frames.ts'
 import { API_DOCUMENT } from '../../src/resources/openapi.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { followsTheRules, operationsOf, resolve } from '../support/openapi-rules.ts'
@@ -155,12 +156,31 @@ describe('operations', () => {
     }
   })
 
-  test('a stream is described beside the JSON that clients are generated from', () => {
-    for (const id of ['exec.run', 'tasks.events', 'builds.logs', 'projects.logs']) {
-      const response = find(id).responses[200]
-      expect(Object.keys(response?.content ?? {})).toEqual(['application/json'])
-      expect(response?.description).toContain('With `Accept: text/event-stream` a stream of events instead: ')
+  test('streams are declared beside JSON, of which clients are generated first', () => {
+    const contentOf = (id: string) => Object.keys(find(id).responses[200]?.content ?? {})
+    const streamed = operations.filter(({ responses }) =>
+      responses[200]?.description.includes('With `Accept: text/event-stream` a stream of events instead: '),
+    )
+    expect(streamed.map(({ operationId }) => operationId).sort()).toEqual([
+      'builds.logs',
+      'deployments.logs',
+      'exec.run',
+      'exec.stream',
+      'executions.output',
+      'projects.logs',
+      'tasks.events',
+      'usage.get',
+      'usage.servers',
+    ])
+    for (const { operationId } of streamed) {
+      expect([operationId, ...contentOf(operationId)]).toEqual([
+        operationId,
+        'application/json',
+        'text/event-stream',
+        ...(operationId.startsWith('exec.') ? ['application/octet-stream', FRAMES_TYPE] : []),
+      ])
     }
+    expect(contentOf('servers.list')).toEqual(['application/json'])
   })
 })
 

@@ -1,6 +1,8 @@
 import type { FormShape } from '../../http/multipart.ts'
+import { EVENT_STREAM_TYPE } from '../../http/sse.ts'
 import {
   ACCOUNT_LEVEL,
+  BYTE_STREAMS,
   type ByteBody,
   type ErrorStatus,
   EVENT_STREAM,
@@ -29,6 +31,7 @@ export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
   responses?: OperationObject['responses']
   requestBody?: OperationObject['requestBody'] & { description?: string }
   [EVENT_STREAM]?: string
+  [BYTE_STREAMS]?: string[]
   [RESUMABLE]?: true
   [FORM]?: FormShape
   [TAKES]?: ByteBody
@@ -54,6 +57,7 @@ export function completeOperation(
 ): OperationObject {
   const {
     [EVENT_STREAM]: events,
+    [BYTE_STREAMS]: byteStreams = [],
     [RESUMABLE]: isResumable = false,
     [FORM]: form,
     [TAKES]: takes,
@@ -81,7 +85,9 @@ export function completeOperation(
       status,
       completeResponse(status, response, schemas, {
         name: responseName(operation.operationId),
-        stream,
+        ...(status === '200' && stream !== undefined
+          ? { stream: { description: stream, byteTypes: byteStreams } }
+          : {}),
         secret,
         gives: /^2/.test(status) ? gives : undefined,
       }),
@@ -137,7 +143,7 @@ function describePart(name: string, path: string): string | undefined {
   return noun && `${name[0]?.toUpperCase()}${name.slice(1)} of the ${noun.replace(/s$/, '')}.`
 }
 
-/** Introduces the event stream in a response's description. Client generators read only the JSON. */
+/** Introduces the event stream in a response's description. */
 export const STREAMED = 'With `Accept: text/event-stream` a stream of events instead:'
 
 /** Describes how a client that reconnects continues an event stream. */
@@ -173,6 +179,18 @@ function named(content: Record<string, MediaType>, name: string): Record<string,
   )
 }
 
+/** The streams that a response may be in place of JSON. */
+interface StreamedResponse {
+  /** Describes its event stream. */
+  readonly description: string
+  /** Media types of its streams of bytes. */
+  readonly byteTypes: readonly string[]
+}
+
+/** Returns the content of streams: an event stream is a text, whose events the response's description has. */
+const streamedContent = ({ byteTypes }: StreamedResponse): Record<string, MediaType> =>
+  Object.assign({ [EVENT_STREAM_TYPE]: { schema: { type: 'string' } } }, ...byteTypes.map(bytesOf))
+
 function completeResponse(
   status: string,
   response: ResponseObject,
@@ -182,7 +200,7 @@ function completeResponse(
     stream,
     secret,
     gives,
-  }: { name: string; stream: string | undefined; secret: true | undefined; gives: string | undefined },
+  }: { name: string; stream?: StreamedResponse; secret: true | undefined; gives: string | undefined },
 ): ResponseObject {
   // A response without a body has the shape "void", of which the generator makes content without a schema.
   const bodies = Object.entries(response.content ?? {}).filter(([, { schema }]) => isShape(schema))
@@ -191,11 +209,16 @@ function completeResponse(
     gives !== undefined
       ? { content: contentOfStream(gives, name, given, schemas) }
       : bodies.length > 0
-        ? { content: shareContent(named(Object.fromEntries(bodies), name), schemas) }
+        ? {
+            content: {
+              ...shareContent(named(Object.fromEntries(bodies), name), schemas),
+              ...(stream ? streamedContent(stream) : {}),
+            },
+          }
         : {}
   const meaning = meaningOf(status, given)
   return {
-    description: stream && status === '200' ? `${meaning} ${stream}` : meaning,
+    description: stream ? `${meaning} ${stream.description}` : meaning,
     ...(secret ? { headers: { 'Cache-Control': NO_STORE } } : {}),
     ...content,
   }

@@ -156,7 +156,7 @@ export function referenceOf(
         .map(([status, { description, content = {} }]) => ({
           status,
           description: status === '200' ? success.trim() : description,
-          gives: Object.keys(content).find((type) => type !== JSON_TYPE),
+          gives: content[JSON_TYPE] ? undefined : Object.keys(content)[0],
           shape: content[JSON_TYPE] && shapes.of(content[JSON_TYPE].schema),
           example: content[JSON_TYPE]?.example,
         })),
