@@ -15,3 +15,14 @@ export function percentDecoded(text: string): string | null {
     return null
   }
 }
+
+/** Returns the number of bytes at the end that begin an incomplete UTF-8 character (RFC 3629). */
+export function unfinished(bytes: Uint8Array): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0
+    if ((byte & 0xc0) === 0x80) continue
+    const length = byte > 0xf4 ? 1 : byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc2 ? 2 : 1
+    return length > back ? back : 0
+  }
+  return 0
+}

@@ -1,3 +1,4 @@
+import { beginningOf } from './characters.ts'
 import type { MaskStream, Masks } from './masks.ts'
 
 /** Characters of a line that are kept; the rest of it is cut off. */
@@ -81,8 +82,8 @@ export class LineStream {
 
   #append(text: string): void {
     const room = LONGEST_LINE - this.#line.length
+    if (!this.#cut) this.#line += beginningOf(text, room)
     if (text.length > room) this.#cut = true
-    if (room > 0) this.#line += text.slice(0, room)
   }
 
   #finish(): void {

@@ -69,6 +69,33 @@ test('secrets are masked in what a command prints, also where its pieces cut the
   expect(events.at(-1)).toMatchObject({ output: { stdout: 'a *** b *** c' } })
 })
 
+test('output that is not UTF-8 is held exactly beside its text, with secrets masked in both', async () => {
+  const variables = { TOKEN: 'geheim-und-läng' }
+  const command = 'printf "a\\377$TOKEN\\360\\237b"; printf "ok" >&2'
+  const { events, deltas } = await using((workbench) => workbench.run(command), variables)
+  const end = events.at(-1)
+  if (end?.type !== 'toolResult') throw new Error('no result')
+  const { stdout, stdoutBase64, ...rest } = end.output
+  expect(stdout).toBe('a\ufffd***\ufffdb')
+  expect(Buffer.from(String(stdoutBase64), 'base64').toString('latin1')).toBe('a\xff***\xf0\x9fb')
+  expect(rest).toMatchObject({ stderr: 'ok' })
+  expect(rest).not.toHaveProperty('stderrBase64')
+  expect(deltas.map((delta) => delta.text).join('')).toContain('a\ufffd***\ufffdb')
+})
+
+test('a cut of a long output never splits a character', async () => {
+  // Pairs of UTF-16 units at odd positions, before and behind the cut.
+  const { events } = await using((workbench) =>
+    workbench.run("printf a; yes '💀💀💀💀💀💀💀' | head -40000 | tr -d '\\n'; printf bc"),
+  )
+  const end = events.at(-1)
+  if (end?.type !== 'toolResult') throw new Error('no result')
+  expect(end.output.truncated).toBe(true)
+  expect(String(end.output.stdout).isWellFormed()).toBe(true)
+  expect(String(end.output.stdout)).toMatch(/^a💀.*💀\n… \(\d+ characters are left out here\)\n💀.*💀bc$/s)
+  expect(end.output).not.toHaveProperty('stdoutBase64')
+})
+
 test('a search finds lines with their numbers, and a bad expression is told', async () => {
   const found = await using(async (workbench) => {
     await workbench.write('src/a.txt', 'one\ntwo words\nthree')

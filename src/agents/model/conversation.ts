@@ -1,4 +1,5 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
+import { beginningOf } from '../../runtime/characters.ts'
 import type { ModelResponse, Reasoning } from './response.ts'
 
 /** Characters of a token, about. */
@@ -158,7 +159,8 @@ const shortened = ({ text, exchanges, reply }: Turn, left: number): Turn => ({
 /** Returns the beginning of a text, with a note about the rest. Does not cut that note again. */
 function truncate(text: string, left: number): string {
   if (text.length <= left + MAX_MARK) return text
-  return `${text.slice(0, left)}… (${text.length - left} more characters were here)`
+  const kept = beginningOf(text, left)
+  return `${kept}… (${text.length - kept.length} more characters were here)`
 }
 
 function toMessages({ text, reasoning, exchanges, reply }: Turn): LanguageModelV4Message[] {

@@ -1,5 +1,6 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { beginningOf, endOf } from '../../runtime/characters.ts'
 import type { Assignment, Outcome } from '../agent.ts'
 import { ToolError } from '../workbench/errors.ts'
 import type { Budget } from './budget.ts'
@@ -157,9 +158,10 @@ const MAX_RESULT = 24_000
 /** Returns the beginning and the end of a text that is too long. */
 function truncateMiddle(text: string, most: number = MAX_RESULT): string {
   if (text.length <= most) return text
-  const head = Math.floor((most * 2) / 3)
-  const omitted = text.length - most
-  return `${text.slice(0, head)}\n… (${omitted} characters are left out here)\n${text.slice(head + omitted)}`
+  const head = beginningOf(text, Math.floor((most * 2) / 3))
+  const tail = endOf(text, most - head.length)
+  const omitted = text.length - head.length - tail.length
+  return `${head}\n… (${omitted} characters are left out here)\n${tail}`
 }
 
 /**

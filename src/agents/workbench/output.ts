@@ -1,35 +1,47 @@
+import { beginningOf, endOf } from '../../runtime/characters.ts'
+import { ExactDecoder, exactBytes } from '../../runtime/exact-text.ts'
 import type { MaskStream, Masks } from '../../runtime/masks.ts'
+import { type PrintedFields, printedFields, readableText } from '../../runtime/printed.ts'
 
 /** Most characters kept of the beginning, and of the end, of each stream. */
 const MAX_KEPT = 32 * 1024
 
-type Stream = 'stdout' | 'stderr'
+const STREAMS = ['stdout', 'stderr'] as const
 
-/** Collects a command's output and passes it on while it is printed. Masks secrets in both. */
+type Stream = (typeof STREAMS)[number]
+
+/**
+ * Collects a command's output and passes it on while it is printed. Masks secrets in both, before bytes become text or
+ * base64, which would hide a secret from the masks.
+ */
 export class CommandOutput {
   readonly #onText: (stream: Stream, text: string) => void
-  readonly #streams: Record<Stream, { decoder: TextDecoder; mask: MaskStream; text: BoundedText }>
+  readonly #streams: Record<Stream, { decoder: ExactDecoder; mask: MaskStream; text: BoundedText }>
 
+  /**
+   * @param show receives readable text, with U+FFFD for bytes that are not UTF-8
+   */
   constructor(masks: Masks, show: (stream: Stream, text: string) => void) {
     this.#onText = show
-    const stream = () => ({ decoder: new TextDecoder(), mask: masks.stream(), text: new BoundedText() })
+    const stream = () => ({ decoder: new ExactDecoder(), mask: masks.stream(), text: new BoundedText() })
     this.#streams = { stdout: stream(), stderr: stream() }
   }
 
   /** Adds the next bytes. */
   write(stream: Stream, data: Uint8Array): void {
     const { decoder, mask } = this.#streams[stream]
-    this.#add(stream, mask.push(decoder.decode(data, { stream: true })))
+    this.#add(stream, mask.push(decoder.push(data)))
   }
 
   /** Returns the whole output, after its end. */
-  end(): Record<Stream, string> {
-    for (const stream of ['stdout', 'stderr'] as const) {
-      const { decoder, mask } = this.#streams[stream]
-      this.#add(stream, mask.push(decoder.decode()))
+  end(): PrintedFields {
+    const fields = STREAMS.map((stream) => {
+      const { decoder, mask, text } = this.#streams[stream]
+      this.#add(stream, mask.push(decoder.end()))
       this.#add(stream, mask.flush())
-    }
-    return { stdout: this.#streams.stdout.text.toString(), stderr: this.#streams.stderr.text.toString() }
+      return printedFields(stream, exactBytes(text.toString()))
+    })
+    return Object.assign({ stdout: '', stderr: '' }, ...fields)
   }
 
   /** Reports whether some of the output was dropped. */
@@ -40,7 +52,7 @@ export class CommandOutput {
   #add(stream: Stream, text: string): void {
     if (text === '') return
     this.#streams[stream].text.add(text)
-    this.#onText(stream, text)
+    this.#onText(stream, text.isWellFormed() ? text : readableText(exactBytes(text)))
   }
 }
 
@@ -48,12 +60,15 @@ export class CommandOutput {
 class BoundedText {
   #head = ''
   #tail = ''
+  #isHeadFull = false
   omitted = 0
 
   add(text: string): void {
-    const room = MAX_KEPT - this.#head.length
-    this.#head += text.slice(0, room)
-    this.#tail += text.slice(Math.max(room, 0))
+    const begun = this.#isHeadFull ? '' : beginningOf(text, MAX_KEPT - this.#head.length)
+    this.#head += begun
+    // A character of two units may have left one free.
+    this.#isHeadFull ||= begun.length < text.length
+    this.#tail += text.slice(begun.length)
     // Not at every call, because a cut copies the kept text.
     if (this.#tail.length > 2 * MAX_KEPT) this.#cut()
   }
@@ -65,7 +80,8 @@ class BoundedText {
   }
 
   #cut(): void {
-    this.omitted += this.#tail.length - MAX_KEPT
-    this.#tail = this.#tail.slice(-MAX_KEPT)
+    const kept = endOf(this.#tail, MAX_KEPT)
+    this.omitted += this.#tail.length - kept.length
+    this.#tail = kept
   }
 }

@@ -6,6 +6,7 @@ import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Masks } from '../../runtime/masks.ts'
+import type { PrintedFields } from '../../runtime/printed.ts'
 import type { AgentEvent, OutputDelta, ToolData } from '../events.ts'
 import { ToolError } from './errors.ts'
 import { CommandOutput } from './output.ts'
@@ -47,9 +48,7 @@ interface WorkbenchOptions {
 }
 
 /** A command's end and its output, shortened in the middle if it is long. */
-interface CommandResult {
-  readonly stdout: string
-  readonly stderr: string
+interface CommandResult extends PrintedFields {
   readonly exitCode: number
   readonly timedOut: boolean
   readonly truncated: boolean

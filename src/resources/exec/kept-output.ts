@@ -1,8 +1,9 @@
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { unfinished } from '../../runtime/decode.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { writePrivate } from '../../storage/private-file.ts'
-import { type Stream, unfinished } from './output.ts'
+import type { Stream } from './output.ts'
 
 /** Bytes of each stream that are kept: the first ones, and the last ones. */
 const HEAD_BYTES = 64 * 1024

@@ -1,8 +1,9 @@
+import { unfinished } from '../../runtime/decode.ts'
+import { type PrintedFields, printedFields } from '../../runtime/printed.ts'
 import type { KeptOutput } from './kept-output.ts'
 import type { LiveExecution } from './live-execution.ts'
 import type { ExecResult } from './model.ts'
-import { type Stream, unfinished } from './output.ts'
-import { type PrintedFields, printedFields } from './printed.ts'
+import type { Stream } from './output.ts'
 
 /** How a request to run a command responds before the command ends. */
 export interface Leave {
@@ -56,7 +57,7 @@ export function leftResult({ end, facts }: LiveExecution, output: KeptOutput): L
 }
 
 /** Returns a stream as fields of a result: as text, and exactly where its bytes are not UTF-8 and all are kept. */
-function textOf(stream: Stream, output: KeptOutput, isOver: boolean): Record<string, string> {
+function textOf(stream: Stream, output: KeptOutput, isOver: boolean): Partial<PrintedFields> {
   const { head, tail, dropped } = output.all(stream)
   const decode = (bytes: Uint8Array): string => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
   if (dropped > 0) return { [stream]: `${decode(head)}\n[… ${dropped} bytes left out …]\n${decode(tail)}` }

@@ -3,7 +3,7 @@ import type { RefusedDestination } from '../../compute/outbound-control.ts'
 import type { BerthError } from '../../errors.ts'
 import type { SendBytes } from '../../http/byte-stream.ts'
 import type { SendEvent } from '../../http/sse.ts'
-import { utf8Text } from '../../runtime/decode.ts'
+import { unfinished, utf8Text } from '../../runtime/decode.ts'
 import { encodeFrame, FRAME_KINDS } from './frames.ts'
 
 /** Most bytes of each stream in a result. */
@@ -107,15 +107,4 @@ export class EventOutput implements ExecOutput {
     if (data !== null) return this.#send(stream, { data })
     return this.#send(stream, { data: Buffer.from(bytes).toString('base64'), encoding: 'base64' })
   }
-}
-
-/** Returns the number of bytes at the end that begin an incomplete UTF-8 character (RFC 3629). */
-export function unfinished(bytes: Uint8Array): number {
-  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
-    const byte = bytes[bytes.length - back] ?? 0
-    if ((byte & 0xc0) === 0x80) continue
-    const length = byte > 0xf4 ? 1 : byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc2 ? 2 : 1
-    return length > back ? back : 0
-  }
-  return 0
 }

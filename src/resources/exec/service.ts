@@ -6,15 +6,16 @@ import type { CommandOwner } from '../../compute/server-process.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
+import { unfinished } from '../../runtime/decode.ts'
 import { once } from '../../runtime/once.ts'
 import { PieceQueue } from '../../runtime/piece-queue.ts'
+import { type PrintedFields, printedFields } from '../../runtime/printed.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { ExecRequest, ExecResult } from './model.ts'
-import { type ExecEnd, type ExecOutput, OUTPUT_LIMIT, unfinished } from './output.ts'
-import { type PrintedFields, printedFields } from './printed.ts'
+import { type ExecEnd, type ExecOutput, OUTPUT_LIMIT } from './output.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
 

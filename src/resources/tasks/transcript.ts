@@ -1,4 +1,6 @@
 import type { AgentEvent, OutputDelta } from '../../agents/events.ts'
+import { beginningOf } from '../../runtime/characters.ts'
+import { exactBytes, exactText } from '../../runtime/exact-text.ts'
 import type { MaskStream, Masks } from '../../runtime/masks.ts'
 import type { TaskEvent } from './model.ts'
 import type { TaskRecords } from './records.ts'
@@ -24,6 +26,9 @@ const MAX_PENDING = 64 * 1024
 
 /** Fields that identify an event. They are not masked, even if a secret has the same text. */
 const UNMASKED_FIELDS: ReadonlySet<string> = new Set(['type', 'status', 'call', 'tool', 'ok'])
+
+/** Fields with output that is not UTF-8, as base64. */
+const EXACT_FIELDS: ReadonlySet<string> = new Set(['stdoutBase64', 'stderrBase64'])
 
 /** Receives stored events and deltas, in order. */
 export interface TranscriptListener {
@@ -174,18 +179,23 @@ const keyOf = (delta: OutputDelta): string =>
 function clean(event: TranscriptEvent, masks: Masks): TranscriptEvent {
   const entries = Object.entries(event).map(([name, value]) => [
     name,
-    UNMASKED_FIELDS.has(name) ? value : cleanValue(value, masks),
+    UNMASKED_FIELDS.has(name) ? value : cleanValue(name, value, masks),
   ])
   return Object.fromEntries(entries)
 }
 
 /** Limits the length of a text to that of a transcript's texts. Returns an already truncated text as it is. */
 export const truncate = (text: string): string =>
-  text.length <= MAX_TEXT + 1 ? text : `${text.slice(0, MAX_TEXT)}…`
+  text.length <= MAX_TEXT + 1 ? text : `${beginningOf(text, MAX_TEXT)}…`
 
-function cleanValue(value: unknown, masks: Masks): unknown {
-  if (typeof value === 'string') return truncate(masks.mask(value))
-  if (Array.isArray(value)) return value.map((one) => cleanValue(one, masks))
+function cleanValue(name: string, value: unknown, masks: Masks): unknown {
+  if (typeof value === 'string')
+    return EXACT_FIELDS.has(name) ? maskedBase64(value, masks) : truncate(masks.mask(value))
+  if (Array.isArray(value)) return value.map((one) => cleanValue('', one, masks))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cleanValue(one, masks)]))
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cleanValue(name, one, masks)]))
 }
+
+/** Masks what base64 holds. A mask in the base64 itself would make it unreadable. The workbench has bounded its length. */
+const maskedBase64 = (base64: string, masks: Masks): string =>
+  Buffer.from(exactBytes(masks.mask(exactText(Buffer.from(base64, 'base64'))))).toString('base64')
