@@ -192,7 +192,7 @@ describe('values', () => {
   test('cannot change what a command is run by', async () => {
     const agent = scripts.does({ ask: { question: 'What?', as: 'PATH' } }, { run: 'ls {{PATH}}' })
     const { outcome } = await server.work(agent, 'x', { ask: async () => '/' })
-    expect(outcome.result).toBe('Done: asked "What?"; ran ls {{PATH}}.')
+    expect(outcome.result).toBe('Done: asked "What?"; ran ls /.')
   })
 
   test('too long for a command have the work fail with a sentence', async () => {
