@@ -15,7 +15,7 @@ export const withSessions = (page: string, texts: ReadonlyMap<string, string>): 
 /** What differs between two runs that print the same. */
 const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\b([a-z]+_)[0-9a-z]{26}\b/g, '$1ID'],
-  [/(127\.0\.0\.1:|\bport )\d+/g, '$1PORT'],
+  [/(127\.0\.0\.1:|\.localhost:|\bport )\d+/g, '$1PORT'],
   [/(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(?:\.\d+Z)?/g, 'CLOCK'],
   [/\b\d+(?:\.\d+)? m?s\b/g, 'TIME'],
   [/\b\d+(?= bytes to send)/g, 'COUNT'],

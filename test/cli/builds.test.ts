@@ -108,13 +108,15 @@ test('list and get say what became of each, newest first; logs prints the end', 
   const failed = idIn((await builds('run', 'fail: x')).stderr)
   const lines = (await builds()).stdout.split('\n')
   expect(lines[0]).toMatch(/^ID +STATUS +GOAL +SERVER +URL$/)
-  expect(lines[1]).toStartWith(`${failed}  failed in implement  fail: x`)
+  expect(lines[1]).toMatch(new RegExp(`^${failed}  failed in implement +fail: x `))
   expect(lines[2]).toMatch(
-    new RegExp(`^${id}  completed +A landing page: ✂ with a goal that is much longe…  ${server}  http:`),
+    new RegExp(
+      `^${id}  completed, nothing implemented  A landing page: ✂ with a goal that is much longe…  ${server}  http:`,
+    ),
   )
   const shown = (await builds('get', id, '--server', server)).stdout
-  expect(shown).toMatch(/^Status {5}completed$/m)
-  expect(shown).toMatch(/^Steps {6}plan done, scaffold done, .*, deploy done$/m)
+  expect(shown).toMatch(/^Status {5}completed, nothing implemented$/m)
+  expect(shown).toMatch(/^Steps {6}plan done, scaffold done, implement skipped, .*, deploy done$/m)
   expect((await builds('logs', failed, '--tail', '1')).stdout).toBe(
     'berth      The build failed in the phase implement: x\n',
   )

@@ -136,7 +136,7 @@ test('ids of accounts and deliveries, which the control API knows, are offered w
   expect(await offered('accounts', 'update', 'acct_')).toContain(id)
   expect(await offered('events', '--account', id.slice(0, -1))).toEqual([id])
   expect(await offered('events', '--event', 'quota.')).toEqual(['quota.threshold', 'quota.cap_reached'])
-  expect(await offered('deliveries', 'list', '--status', 'd')).toEqual(['delivered'])
+  expect(await offered('deliveries', 'list', '--status', 'd')).toEqual(['delivered', 'disabled'])
   const { deliveries } = JSON.parse((await berth.run(['deliveries', '--json'])).stdout)
   expect(deliveries.length).toBeGreaterThan(0)
   expect(await offered('deliveries', 'show', 'dlv_')).toEqual(deliveries.map(({ id }: { id: string }) => id))

@@ -134,7 +134,7 @@ test('operations, faults, kinds and servers are offered at TAB', async () => {
       .map((line) => line.split('\t')[0] ?? '')
   }
   expect(await offered('add', '--operation', '')).toEqual([...API_OPERATION_IDS])
-  expect(await offered('add', '--operation=exec')).toEqual([
+  expect(await offered('add', '--operation=exec.')).toEqual([
     '--operation=exec.run',
     '--operation=exec.stream',
   ])

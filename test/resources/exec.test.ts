@@ -32,8 +32,8 @@ describe('POST /servers/{serverId}/exec', () => {
     expect((await berth.call('GET', `/servers/${server}/files?path=from-command`)).body.content).toBe('x\n')
   })
 
-  test('gives the command a clean environment', async () => {
-    const { stdout } = await exec('env | grep -v ^BERTH_BASE_URL=')
+  test('gives the command a clean environment, with the addresses of berth and its package mirror alone', async () => {
+    const { stdout } = await exec('env | grep -v -e ^BERTH_BASE_URL= -e ^BERTH_PACKAGES_')
     expect(stdout).not.toContain('BERTH')
     for (const line of stdout.trim().split('\n')) {
       expect(line).toMatch(

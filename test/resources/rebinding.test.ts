@@ -132,6 +132,13 @@ describe.skipIf(!hasMachines)('a name that leads elsewhere from one look-up to t
     expect(connections).toEqual(['93.184.216.34:443'])
   })
 
+  test('that is of this machine itself, at a public address, is refused to webhooks, and leads code nowhere', async () => {
+    const { status, body } = await call('POST', '/webhooks', { url: 'https://own.names.example/' })
+    expect([status, body.message]).toEqual([400, expect.stringContaining('93.184.216.35')])
+    const { connections } = await fetchCode({ type: 'archive', url: 'https://own.names.example/a.zip' })
+    expect(connections).toEqual([])
+  })
+
   test('after its creation leads a webhook nowhere', async () => {
     const { attempt, connections } = await deliver('https://after-1-169-254-169-254-w4.names.example/')
     expect(attempt.error).toContain('169.254.169.254, which is not a public address')

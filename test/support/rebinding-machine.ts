@@ -1,5 +1,5 @@
 /**
- * A machine without a way out of it, on which a berth runs: a public address, private ones and a name server whose answers
+ * A machine without a way out of it, on which a berth runs: public addresses, private ones and a name server whose answers
  * change from one question to the next. Takes a JSON line for each step on standard input and answers each with one, the
  * first one with berth's ready line.
  *
@@ -30,19 +30,25 @@ export interface Outcome {
 }
 
 const NAME_SERVER = '127.0.0.53'
+/** The public address of another machine, which this one plays. */
 const PUBLIC = '93.184.216.34'
-const INNER = ['127.0.0.1', '10.0.0.5', '169.254.169.254', '::1']
+
+/** The public address of this machine itself. */
+const OWN = '93.184.216.35'
+
+const INNER = [OWN, '127.0.0.1', '10.0.0.5', '169.254.169.254', '::1']
 
 const asked: Record<string, number> = {}
 const connections: string[] = []
 
 /**
  * Returns the addresses of a name. `after-N-10-0-0-5…` has the public one for the first N questions and 10.0.0.5 from then
- * on, `mixed…` has both at once, and all others are public.
+ * on, `mixed…` has both at once, `own…` is this machine, and all others are public.
  */
 function addressesOf(name: string, times: number): string[] {
   const [, first, address = ''] = /^after-(\d+)-(\d+-\d+-\d+-\d+)/.exec(name) ?? []
   if (first !== undefined) return [times > Number(first) ? address.replaceAll('-', '.') : PUBLIC]
+  if (name.startsWith('own')) return [OWN]
   return name.startsWith('mixed') ? [PUBLIC, '10.0.0.5'] : [PUBLIC]
 }
 
@@ -96,8 +102,10 @@ function furnish(folder: string): void {
     must('mount', '--bind', join(folder, file), `/etc/${file}`)
   }
   must('ip', 'link', 'set', 'lo', 'up')
-  for (const address of [PUBLIC, '10.0.0.5', '169.254.169.254'])
+  for (const address of [OWN, '10.0.0.5', '169.254.169.254'])
     must('ip', 'addr', 'add', `${address}/32`, 'dev', 'lo')
+  // What is sent there arrives here, though no interface has the address.
+  must('ip', 'route', 'add', 'local', `${PUBLIC}/32`, 'dev', 'lo')
 }
 
 /** Serves ports of every address, and notes who is connected to. Only the public address speaks, https. */

@@ -260,6 +260,7 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'projects.restart': RUNS_CODE,
   'projects.cleanup': { destructiveHint: true },
   'webhooks.create': { openWorldHint: true },
+  'webhooks.enable': { idempotentHint: true },
 }
 
 /**

@@ -165,7 +165,8 @@ test('keys, webhooks and the account are sent to a key of the whole account', as
 
   const wanted = { url: 'http://127.0.0.1:1/hook' }
   const { secret, ...webhook } = (await berth.call('POST', '/webhooks', wanted)).body
-  expect(await changes.next('webhook')).toEqual({ type: 'webhook', id: webhook.id, value: webhook })
+  const known = { ...webhook, disabled_at: null }
+  expect(await changes.next('webhook')).toEqual({ type: 'webhook', id: webhook.id, value: known })
   await berth.call('DELETE', `/webhooks/${webhook.id}`)
   await changes.next('webhook', ({ value }) => value === null)
   expect(JSON.stringify(changes.messages)).not.toContain(secret)

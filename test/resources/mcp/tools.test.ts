@@ -131,6 +131,7 @@ describe('the tools', () => {
       'browsers.delete',
       'webhooks.list',
       'webhooks.create',
+      'webhooks.enable',
       'webhooks.delete',
     ])
   })
@@ -223,6 +224,7 @@ describe('the tools', () => {
       'templates.list': READS,
       'webhooks.list': READS,
       'webhooks.create': 'open',
+      'webhooks.enable': 'repeatable',
       'webhooks.delete': REPLACES,
     })
   })
