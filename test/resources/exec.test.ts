@@ -37,7 +37,7 @@ describe('POST /servers/{serverId}/exec', () => {
     expect(stdout).not.toContain('BERTH')
     for (const line of stdout.trim().split('\n')) {
       expect(line).toMatch(
-        /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|TERM|TMPDIR|PWD|OLDPWD|SHLVL|_|INVOCATION_ID|OMP_NUM_THREADS|GOMAXPROCS)=/,
+        /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|TERM|TMPDIR|PWD|OLDPWD|SHLVL|_|INVOCATION_ID|OMP_NUM_THREADS|GOMAXPROCS|npm_config_globalconfig|COREPACK_\w+)=/,
       )
     }
   })
