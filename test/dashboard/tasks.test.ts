@@ -74,6 +74,23 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     expect(problems).toEqual([])
   })
 
+  test('a failed task says why in few words, and where the command stands what berth refused it', async () => {
+    const serverId = await tests.berth.server({ task: 'cut off' })
+    const line = 'seq 3; curl -s -m 3 http://10.0.0.1/; exit 3'
+    const { body } = await tests.berth.call('POST', `/servers/${serverId}/tasks`, { goal: `run: ${line}` })
+    await using watched = await tests.open(`/dashboard/tasks/${body.task_id}`)
+    const { page, problems } = watched
+    const why = page.locator('.said.failed')
+    await why.getByText('Why it failed').waitFor()
+    expect(await why.locator('.words').textContent()).toBe(`The command ${line} ended with exit code 3.`)
+    expect(await why.textContent()).not.toContain('10.0.0.1:80')
+    const tool = page.locator('.tool.bad')
+    await tool.getByText("berth refused the server's connection to 10.0.0.1:80").waitFor()
+    expect(await tool.locator('pre').textContent()).toBe('1\n2\n3\n')
+    expect(await faultsInAnyLook(page)).toEqual([])
+    expect(problems).toEqual([])
+  })
+
   test('a response that comes after the stream has told of something newer changes nothing', async () => {
     const serverId = await tests.berth.server({ task: 'late' })
     await using watched = await tests.open('/dashboard/tasks')

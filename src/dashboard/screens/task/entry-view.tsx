@@ -2,7 +2,7 @@ import { formatBytes } from '../../components/bytes.ts'
 import { Diff } from '../../components/diff.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { drawable } from '../../components/plain-text.ts'
-import type { Entry, Said, ToolUse } from './transcript.ts'
+import { type Entry, refusedOf, type Said, type ToolUse } from './transcript.ts'
 
 /** An entry of the conversation. */
 export const EntryView = ({ entry }: { entry: Entry }) =>
@@ -18,7 +18,22 @@ export const SPEAKERS: Readonly<Record<Said['kind'], string>> = {
   status: 'Result',
 }
 
-const SaidView = ({ said }: { said: Said }) => (
+const SaidView = ({ said }: { said: Said }) =>
+  said.isFailure ? <FailedView text={drawable(said.text)} /> : <SpokenView said={said} />
+
+/** Why a task failed: a sentence, and what was printed as small as in the log. */
+function FailedView({ text }: { text: string }) {
+  const [sentence = '', ...printed] = text.trim().split('\n')
+  return (
+    <div class="said failed">
+      <p class="speaker">Why it failed</p>
+      <p class="words">{sentence}</p>
+      {printed.length > 0 && <pre>{printed.join('\n')}</pre>}
+    </div>
+  )
+}
+
+const SpokenView = ({ said }: { said: Said }) => (
   <div class={`said ${said.kind}`}>
     <p class="speaker">{SPEAKERS[said.kind]}</p>
     <p class="words">{drawable(said.text)}</p>
@@ -38,6 +53,11 @@ function ToolView({ use }: { use: ToolUse }) {
         <Icon name="right" />
       </summary>
       <Output use={use} />
+      {refusedOf(use).map((sentence) => (
+        <p class="notice" key={sentence}>
+          {drawable(sentence)}
+        </p>
+      ))}
     </details>
   )
 }

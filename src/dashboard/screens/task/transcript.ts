@@ -25,6 +25,8 @@ export interface Said {
   /** When it was said, in milliseconds since 1970; null while it is being said. */
   readonly at: number | null
   readonly text: string
+  /** Whether it is the result of a task that failed. */
+  readonly isFailure?: boolean
 }
 
 /** An entry of the conversation with an agent. */
@@ -39,6 +41,16 @@ export interface Usage {
 
 /** The key of a message that has only come in pieces. */
 const DRAFT = 'draft'
+
+/** Returns what a command printed, standard output first. */
+const printedBy = ({ result }: ToolUse): string =>
+  `${result?.output.stdout ?? ''}${result?.output.stderr ?? ''}`
+
+/** Returns the connections that berth refused while a command ran, as sentences. */
+export function refusedOf({ result }: ToolUse): readonly string[] {
+  const refused = result?.output.refused
+  return Array.isArray(refused) ? refused.filter((one) => typeof one === 'string') : []
+}
 
 /** The conversation with an agent, put together from the events of its task. */
 export class Transcript {
@@ -97,7 +109,8 @@ export class Transcript {
         break
       case 'status':
         // The others stand at the top of the page.
-        if (item.result !== undefined) this.#say('status', { ...item, text: item.result })
+        if (item.result !== undefined && item.status === 'failed') this.#sayFailure(item, item.result)
+        else if (item.result !== undefined) this.#say('status', { ...item, text: item.result })
         break
       case 'question':
         this.#say('question', { ...item, text: item.question })
@@ -109,6 +122,17 @@ export class Transcript {
       case 'notice':
         this.#say(item.type, item)
     }
+  }
+
+  /** Adds why it failed, without what stands at a command already: its output, and connections that were refused. */
+  #sayFailure({ seq, at }: { seq: number; at: string }, result: string): void {
+    const uses = this.entries.peek().filter((entry) => entry.kind === 'tool')
+    const refused = new Set(uses.flatMap(refusedOf))
+    const [sentence = '', ...more] = result.split('\n').filter((line) => !refused.has(line))
+    const printed = more.join('\n').trim()
+    const isRepeated = printed === '' || uses.some((use) => printedBy(use).includes(printed))
+    const text = isRepeated ? sentence.replace(/:$/, '.') : `${sentence}\n${printed}`
+    this.#put({ kind: 'status', key: String(seq), at: Date.parse(at), text, isFailure: true })
   }
 
   #say(kind: Said['kind'], { seq, at, text }: { seq: number; at: string; text: string }): void {
