@@ -23,6 +23,7 @@ export function FileView({ serverId, path, onDeleted }: FileViewProps) {
   const [failure, setFailure] = useState<Error | null>(null)
   const [draft, setDraft] = useState(fileWork.draft(serverId, path))
   const [asked, setAsked] = useState<'delete' | 'discard' | null>(null)
+  const [isSaved, setSaved] = useState(false)
   /** Counts the drafts that were discarded: the editor begins anew with each. */
   const [discarded, setDiscarded] = useState(0)
   useEffect(() => {
@@ -40,6 +41,7 @@ export function FileView({ serverId, path, onDeleted }: FileViewProps) {
   const save = async (): Promise<void> => {
     if (draft === null) return
     await writeText(api, serverId, path, draft.text)
+    setSaved(true)
     setContent({ kind: 'text', text: draft.text })
     keep(null)
   }
@@ -47,6 +49,9 @@ export function FileView({ serverId, path, onDeleted }: FileViewProps) {
     <div class="file-view">
       <div class="actions toolbar">
         <code class="file-path">{path}</code>
+        {draft === null && isSaved && (
+          <Saved serverId={serverId} path={path} onRestarted={() => setSaved(false)} />
+        )}
         {draft !== null && (
           <span class="quiet">{isOutdated ? 'edited, and changed on the server since' : 'edited'}</span>
         )}
@@ -107,6 +112,35 @@ export function FileView({ serverId, path, onDeleted }: FileViewProps) {
         </Confirm>
       )}
     </div>
+  )
+}
+
+/** Says that a file is saved. If it is an app's, which runs the code of before, it offers to restart that. */
+function Saved({ serverId, path, onRestarted }: { serverId: string; path: string; onRestarted: () => void }) {
+  const { api, store, notices } = useDashboard()
+  const project = store.projects
+    .open()
+    .list.value.find(({ server_id: id, slug }) => id === serverId && path.startsWith(`projects/${slug}/`))
+  // Of files that berth itself serves, everybody gets the new ones.
+  const isOfFiles = (project?.app?.directory ?? null) !== null
+  const restart = async (projectId: string, name: string): Promise<void> => {
+    await api.call('projects.restart', { params: { projectId } })
+    notices.done(`${name} is restarted.`, { label: 'Show it', href: `/dashboard/projects/${projectId}` })
+    onRestarted()
+  }
+  return (
+    <>
+      <span class="quiet" role="status">
+        Saved
+      </span>
+      {project?.init_phase === 'ready' && !isOfFiles && (
+        <Button icon="restart" onClick={() => restart(project.id, project.name)}>
+          <span>
+            Restart <bdi>{project.name}</bdi>
+          </span>
+        </Button>
+      )}
+    </>
   )
 }
 
