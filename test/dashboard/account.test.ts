@@ -117,7 +117,7 @@ describe.skipIf(browserPath === null)('access and usage on the dashboard (needs 
     await tests.berth.call('POST', `/servers/${serverId}/terminals`, { command: 'sleep 1000' })
     const screens = [
       ['/dashboard/access', 'Reaches'],
-      ['/dashboard/usage', 'By server'],
+      ['/dashboard/usage', 'Credits by server'],
       [`/dashboard/servers/${serverId}/processes`, 'sleep 1000'],
     ] as const
     await using watched = await tests.open(screens[0][0], NARROW)

@@ -19,7 +19,7 @@ describe.skipIf(browserPath === null)('what servers use, on the dashboard (needs
     const server = await berth.server({ task: 'busy' })
     await using watched = await tests.open('/dashboard/servers')
     const { page, requests, problems } = watched
-    await page.getByRole('meter', { name: /^CPU: \d+ % of all of 1$/ }).waitFor()
+    await page.getByRole('meter', { name: /^CPU: \d+ % of 1 CPU$/ }).waitFor()
     await page.getByRole('meter', { name: /^Storage: \d/ }).waitFor()
     await berth.exec(server, "sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $! > pid")
     const used = page.getByRole('meter', { name: /^CPU: [1-9]/ })

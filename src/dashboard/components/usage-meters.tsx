@@ -16,8 +16,16 @@ export function useUsage(serverId?: string): ReadonlyMap<string, ServerUsage> {
 export const formatCredits = (credits: number): string =>
   credits > 0 && credits < 0.01 ? '< 0.01' : credits.toFixed(2)
 
+/** Properties of the bars. */
+interface UsageMetersProps {
+  server: Server
+  usage: ServerUsage | undefined
+  /** Whether the limits stand beside what is used, for which a list has no room. */
+  hasLimits?: boolean
+}
+
 /** What a server uses of its processors, its memory and its storage, each as a small bar. */
-export function UsageMeters({ server, usage }: { server: Server; usage: ServerUsage | undefined }) {
+export function UsageMeters({ server, usage, hasLimits }: UsageMetersProps) {
   const isAsleep = server.status === 'sleeping'
   const {
     cpu_percent: cpu = 0,
@@ -31,14 +39,16 @@ export function UsageMeters({ server, usage }: { server: Server; usage: ServerUs
     <>
       <Meter
         isSmall
+        hasLimit={hasLimits}
         label="CPU"
         used={isAsleep ? 0 : cpu}
         most={100}
         text={usage && !isAsleep ? `${cpu.toFixed(0)} %` : '–'}
-        limit={usage && `all of ${cpus}`}
+        limit={usage && `${cpus} ${cpus === 1 ? 'CPU' : 'CPUs'}`}
       />
       <Meter
         isSmall
+        hasLimit={hasLimits}
         label="Memory"
         used={isAsleep ? 0 : memory}
         most={memoryLimit}
@@ -47,6 +57,7 @@ export function UsageMeters({ server, usage }: { server: Server; usage: ServerUs
       />
       <Meter
         isSmall
+        hasLimit={hasLimits}
         label="Storage"
         used={storage}
         most={storageLimit}

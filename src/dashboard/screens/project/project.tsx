@@ -64,7 +64,7 @@ export default function Project({ params }: ScreenProps) {
         <>
           {project.url !== null && !project.port_taken && (
             <a class="button plain" href={project.url} target="_blank" rel="noopener noreferrer">
-              Open
+              Open the app
             </a>
           )}
           {project.init_phase === 'failed' && (

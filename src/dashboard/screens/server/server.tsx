@@ -52,7 +52,7 @@ function ServerUsage({ server }: { server: ServerValue }) {
   const usage = useUsage(server.id).get(server.id)
   return (
     <div class="server-usage">
-      <UsageMeters server={server} usage={usage} />
+      <UsageMeters server={server} usage={usage} hasLimits />
       <p class="server-facts">
         <span>
           <span class="quiet">Cost</span> {formatCredits(usage?.credits_used ?? server.creditsUsed)} credits
@@ -107,7 +107,7 @@ export default function Server({ params }: ScreenProps) {
         <>
           {server.publicUrl !== null && (
             <a class="button plain" href={server.publicUrl} target="_blank" rel="noopener noreferrer">
-              Open
+              Open the deployment
             </a>
           )}
           <ServerMenu server={server} onDeleted={() => router.go('/dashboard/servers')} />

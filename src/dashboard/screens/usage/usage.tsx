@@ -36,6 +36,7 @@ function Spending({ usage }: { usage: AccountUsage }) {
   const { credits_used: used, budget_cap: cap, days, month_ends_at: ends } = usage
   const most = Math.max(...days.map(({ credits }) => credits), 0)
   const last = days.at(-1)
+  const unknown = daysBefore(days)
   const servers = byServer(days)
   return (
     <>
@@ -49,23 +50,32 @@ function Spending({ usage }: { usage: AccountUsage }) {
         )}
         {cap === null && <p class="quiet">There is no cap.</p>}
       </section>
-      <h2>By day</h2>
-      <ol class="days">
-        {days.map(({ day, credits }) => (
-          <li key={day} title={`${day}: ${formatCredits(credits)} credits`}>
-            <span class="bar" style={{ height: `${most === 0 ? 0 : (credits / most) * 100}%` }} />
-            <span class="visually-hidden">
-              {day}: {formatCredits(credits)} credits
-            </span>
-          </li>
-        ))}
-      </ol>
-      <p class="days-range quiet">
-        {days.length > 1 && `${days[0]?.day} to `}
-        {last && `${last.day}: ${formatCredits(last.credits)} credits`}
-        {days.length > 1 && ` on the last day, at most ${formatCredits(most)} a day`}
-      </p>
-      <h2>By server</h2>
+      <h2>Credits by day</h2>
+      <div class="days-chart">
+        <p class="days-scale quiet" aria-hidden="true">
+          <span>{formatCredits(most)}</span>
+          <span>0</span>
+        </p>
+        <ol class="days">
+          {unknown.map((day) => (
+            <li key={day} title={`${day}: not known`} />
+          ))}
+          {days.map(({ day, credits }) => (
+            <li key={day} title={`${day}: ${formatCredits(credits)} credits`}>
+              <span class="bar" style={{ height: `${most === 0 ? 0 : (credits / most) * 100}%` }} />
+              <span class="visually-hidden">
+                {day}: {formatCredits(credits)} credits
+              </span>
+            </li>
+          ))}
+        </ol>
+        <p class="days-range quiet" aria-hidden="true">
+          <span>{unknown[0] ?? days[0]?.day}</span>
+          <span>{last && `${last.day}: ${formatCredits(last.credits)}`}</span>
+        </p>
+      </div>
+      {unknown.length > 0 && <p class="quiet">Use is known since {days[0]?.day}.</p>}
+      <h2>Credits by server</h2>
       {servers.length === 0 ? (
         <p class="quiet">Nothing was charged in these days.</p>
       ) : (
@@ -73,10 +83,10 @@ function Spending({ usage }: { usage: AccountUsage }) {
           <thead>
             <tr>
               <th>Server</th>
-              <th class="number">Running</th>
-              <th class="number">Tasks</th>
-              <th class="number">Builds</th>
-              <th class="number">Credits</th>
+              <th class="number">for running</th>
+              <th class="number">for tasks</th>
+              <th class="number">for builds</th>
+              <th class="number">in all</th>
             </tr>
           </thead>
           <tbody>
@@ -103,6 +113,16 @@ function Spending({ usage }: { usage: AccountUsage }) {
         </table>
       )}
     </>
+  )
+}
+
+/** Returns the days of the chart before the first of which use is known, the oldest first. */
+function daysBefore(days: AccountUsage['days']): string[] {
+  const first = Date.parse(days[0]?.day ?? '')
+  if (Number.isNaN(first)) return []
+  const missing = Math.max(0, DAYS - days.length)
+  return Array.from({ length: missing }, (_, at) =>
+    new Date(first - (missing - at) * 86_400_000).toISOString().slice(0, 10),
   )
 }
 
