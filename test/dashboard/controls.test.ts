@@ -31,7 +31,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await page.locator('.card', { hasText: 'mine' }).waitFor()
     await page.getByText(/saved \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/).waitFor()
     await berth.server({ task: 'newcomer' })
-    await page.getByRole('button', { name: 'What differs' }).first().click()
+    await page.getByRole('button', { name: 'Compare with the current state' }).first().click()
     const differences = page.getByRole('dialog', { name: 'What differs from “mine”' })
     await differences.getByText('newcomer').first().waitFor()
     expect(await differences.locator('details', { hasText: 'servers' }).first().textContent()).toContain(
@@ -94,7 +94,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
       await dialog.getByRole('button', { name: 'Cancel' }).click()
     }
     await berth.control('POST', '/snapshots/struck/restore')
-    await page.getByText('Struck once, of which the journal has no request, at most 1').waitFor()
+    await page.getByText('Struck once of at most 1, of which the journal has no request').waitFor()
     expect(await page.getByRole('link', { name: 'Struck once' }).count()).toBe(0)
     await berth.control('DELETE', '/faults')
     await berth.control('DELETE', '/snapshots/struck')
@@ -218,9 +218,11 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     const dialog = page.getByRole('dialog', { name: 'Move the clock by 30 d?' })
     await dialog.getByText("This browser's session ends on the way", { exact: false }).waitFor()
     await dialog.getByRole('button', { name: 'Cancel' }).click()
-    await clock.getByRole('button', { name: /^Go to the next: account.budget$/ }).click()
+    await clock
+      .getByRole('button', { name: 'Go to the next: a budget reaches a mark, or the month ends' })
+      .click()
     await page.getByText('Running servers are charged for', { exact: false }).waitFor()
-    await clock.getByText('The end of your own session (session.end) is left out', { exact: false }).waitFor()
+    await clock.getByText('The end of your own session is left out', { exact: false }).waitFor()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
     expect(Math.abs((await offset()) - offsetBefore)).toBeLessThan(1_000)
     await berth.control('POST', '/clock', { reset: true })
@@ -231,7 +233,9 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     const serverId = await berth.server()
     await using watched = await tests.open('/dashboard/controls')
     const { page } = watched
-    const timers = page.getByRole('region', { name: 'Clock', exact: true }).getByRole('row')
+    const clock = page.getByRole('region', { name: 'Clock', exact: true })
+    await clock.getByText('What happens next').click()
+    const timers = clock.getByRole('row')
     const { status } = await berth.call('POST', `/servers/${serverId}/terminals`, {})
     expect(status).toBe(201)
     await timers.filter({ hasText: 'terminal.hang_up' }).waitFor()

@@ -4,6 +4,7 @@ import type { ResponseOf } from '../../client/client.ts'
 import { useDashboard } from '../dashboard.ts'
 import { Confirm } from './dialog.tsx'
 import { span } from './time.tsx'
+import { timerWords } from './timer-words.ts'
 
 /** Berth's clock, and what happens next by it. */
 export type ClockState = ResponseOf<'control.clock.read'>
@@ -87,7 +88,7 @@ function MoveFar({
           </li>
         )}
         <li>Running servers are charged for {distance}.</li>
-        {names.length > 0 && <li>On the way: {names.join(', ')}.</li>}
+        {names.length > 0 && <li>On the way: {names.map(timerWords).join('; ')}.</li>}
       </ul>
     </Confirm>
   )

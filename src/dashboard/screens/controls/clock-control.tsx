@@ -6,6 +6,7 @@ import { CommandLines } from '../../components/command-lines.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { Section } from '../../components/section.tsx'
 import { span, Time } from '../../components/time.tsx'
+import { timerWords } from '../../components/timer-words.ts'
 import { useDashboard } from '../../dashboard.ts'
 
 /** How far a press of a button moves the clock, in milliseconds. */
@@ -95,36 +96,41 @@ export function ClockControl() {
           {next !== undefined && (
             <p>
               <Button look={isNear ? 'primary' : 'plain'} onClick={() => move({ set: next.at })}>
-                Go to the next: {next.name}
+                Go to the next: {timerWords(next.name)}
               </Button>
               {own !== undefined && Date.parse(own.at) < nextAt && (
                 <span class="quiet">
                   {' '}
-                  The end of your own session (session.end) is left out: you would have to sign in again.
+                  The end of your own session is left out: you would have to sign in again.
                 </span>
               )}
             </p>
           )}
-          <table class="plain">
-            <thead>
-              <tr>
-                <th>Next</th>
-                <th>What happens</th>
-                <th>To</th>
-              </tr>
-            </thead>
-            <tbody>
-              {clock.next.slice(0, 10).map(({ at, name, id }) => (
-                <tr key={`${at} ${name} ${id}`}>
-                  <td>
-                    <Time at={at} isDue />
-                  </td>
-                  <td>{name}</td>
-                  <td>{id !== null && <code>{id}</code>}</td>
+          <details>
+            <summary>What happens next</summary>
+            <table class="plain">
+              <thead>
+                <tr>
+                  <th>When</th>
+                  <th>What happens</th>
+                  <th>Timer</th>
                 </tr>
-              ))}
-            </tbody>
-          </table>
+              </thead>
+              <tbody>
+                {clock.next.slice(0, 10).map(({ at, name, id }) => (
+                  <tr key={`${at} ${name} ${id}`}>
+                    <td>
+                      <Time at={at} isDue />
+                    </td>
+                    <td>{timerWords(name)}</td>
+                    <td class="quiet">
+                      <code>{name}</code> {id !== null && <code>{id}</code>}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </details>
         </>
       )}
       <CommandLines

@@ -23,7 +23,6 @@ export function FaultList({ faults }: { faults: readonly Fault[] }) {
             </p>
             <p class="quiet">
               <Hits of={fault} />
-              {fault.times !== null && `, at most ${fault.times}`}
             </p>
             <CommandLines
               berth={faultLine(givenOf(fault))}
@@ -53,10 +52,12 @@ export function FaultList({ faults }: { faults: readonly Fault[] }) {
 }
 
 /** How often a fault has struck, with the way to what it struck as far as that is still known. */
-function Hits({ of: { id, hits, match } }: { of: Fault }) {
+function Hits({ of: { id, hits, times, match } }: { of: Fault }) {
   const { store } = useDashboard()
-  if (hits === 0) return <>Has not struck yet</>
-  const text = hits === 1 ? 'Struck once' : `Struck ${hits} times`
+  const most = times === null ? '' : ` of at most ${times}`
+  if (hits === 0)
+    return <>Has not struck yet{times !== null && `, at most ${times === 1 ? 'once' : `${times} times`}`}</>
+  const text = `${hits === 1 ? 'Struck once' : `Struck ${hits} times`}${most}`
   if (match.deliveries) return <a href="/dashboard/webhooks">{text}</a>
   const { state, list, hasOlder } = store.requests.open()
   // The journal is shorter than the life of a fault: a restart, a reset and a restore empty it.

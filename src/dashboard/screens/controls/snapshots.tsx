@@ -140,7 +140,7 @@ function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: 
           {formatBytes(bytes)}, saved <DateAndTime at={createdAt} />
         </p>
       </div>
-      <Button onClick={() => setAsked('diff')}>What differs</Button>
+      <Button onClick={() => setAsked('diff')}>Compare with the current state</Button>
       <Button onClick={() => setAsked('fork')}>Fork</Button>
       <Button onClick={onRestore}>Restore</Button>
       <Button
