@@ -1,6 +1,7 @@
 /** Paths of icons in a box of 16 by 16, drawn with a stroke. */
 const PATHS = {
   timeline: 'M2 4h7M2 8h12M2 12h9',
+  event: 'M9 1.8L3.5 9H8l-1 5.2L12.5 7H8z',
   requests: 'M5 13V3M2.2 5.8L5 3l2.8 2.8M11 3v10M8.2 10.2L11 13l2.8-2.8',
   servers: 'M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.75h.01M5 11.25h.01',
   projects: 'M2 4.5v8h12v-7H8L6.5 3.5H2z',

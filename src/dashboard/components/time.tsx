@@ -22,12 +22,13 @@ export function relative(at: number, now: number): string {
   return away > 0 ? `${span(away)} ago` : `in ${span(away)}`
 }
 
-/** A time of day by the second, in UTC as everything that berth writes; the whole on hover. */
-export const TimeOfDay = ({ at }: { at: number }) => {
+/** A time of day by the second, in UTC as everything that berth writes, with the date if that is not today. */
+export function TimeOfDay({ at }: { at: number }) {
+  const { clock } = useDashboard()
   const iso = new Date(at).toISOString()
   return (
     <time dateTime={iso} title={iso}>
-      {iso.slice(11, 19)}
+      {iso.startsWith(clock.today.value) ? iso.slice(11, 19) : iso.slice(5, 16).replace('T', ' ')}
     </time>
   )
 }

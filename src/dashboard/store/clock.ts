@@ -1,4 +1,4 @@
-import { type ReadonlySignal, signal } from '@preact/signals'
+import { computed, type ReadonlySignal, signal } from '@preact/signals'
 import type { Changes } from '../api/changes.ts'
 
 /** Milliseconds between updates of relative times. */
@@ -28,6 +28,9 @@ export class Clock {
   get now(): ReadonlySignal<number> {
     return this.#now as ReadonlySignal<number>
   }
+
+  /** The date in UTC, as in `2030-01-31`. Components that read it are drawn again when it changes. */
+  readonly today: ReadonlySignal<string> = computed(() => new Date(this.now.value).toISOString().slice(0, 10))
 
   /** Whether the clock was moved or frozen. */
   get steering(): ReadonlySignal<ClockSteering> {

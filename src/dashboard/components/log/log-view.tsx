@@ -70,7 +70,8 @@ export function LogView({ label, open }: LogViewProps) {
 const Line = ({ line, hasTime }: { line: LogLine; hasTime: boolean }) => (
   <div class={`log-line ${line.stream ?? ''}${line.phase === undefined ? '' : ' phase'}`}>
     {hasTime && <time dateTime={line.at}>{line.at.slice(11, 23)}</time>}
-    <span class="log-source">{line.source}</span>
+    {/* A line without text is of the same source as those around it. */}
+    <span class="log-source">{line.text.trim() !== '' && line.source}</span>
     <span class="log-text">{plainText(line.text)}</span>
   </div>
 )

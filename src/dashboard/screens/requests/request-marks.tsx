@@ -7,7 +7,7 @@ export const RequestMarks = ({ request: { near_misses: misses, faults } }: { req
     {misses.length > 0 && (
       <span class="miss" title={misses[0]?.message}>
         <Icon name="warning" />
-        <span class="visually-hidden">near miss</span>
+        <span class="miss-words">near miss</span>
       </span>
     )}
     {faults.length > 0 && (

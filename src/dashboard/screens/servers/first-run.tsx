@@ -12,7 +12,7 @@ export function FirstRun() {
   const [key, setKey] = useState<string | null>(null)
   const lines = (shown: string): string[] => [
     `export BERTH_BASE_URL=${baseUrl} BERTH_API_KEY=${shown}`,
-    'curl -X POST $BERTH_BASE_URL/servers -H "Authorization: Bearer $BERTH_API_KEY"',
+    'berth servers create first',
     'berth shell',
   ]
   return (

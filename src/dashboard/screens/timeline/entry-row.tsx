@@ -14,7 +14,7 @@ import { type Entry, isThing, type Subject } from './tree.ts'
 
 const ICONS: Readonly<Record<Subject['kind'], IconName>> = {
   request: 'requests',
-  event: 'timeline',
+  event: 'event',
   delivery: 'webhooks',
   server: 'servers',
   project: 'projects',
