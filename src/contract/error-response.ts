@@ -8,6 +8,8 @@ import { pathForLogs } from '../http/secret-path.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Database } from '../storage/database.ts'
 import { isDiskFull, MAKE_ROOM } from '../storage/disk-full.ts'
+import { suggestOperations } from './near-paths.ts'
+import type { OperationIndex } from './operations.ts'
 
 /**
  * Returns a page in place of a failure's JSON body; null for the body.
@@ -34,6 +36,8 @@ type MethodsOf = (path: string) => string[]
 
 /** Options of `errorAnswers`. */
 interface ErrorAnswersOptions {
+  /** The operations, of which a 404 and a 405 name those that may be meant. */
+  operations?: () => OperationIndex
   /**
    * Renders failures of paths that browsers open, or that clients of another protocol call. By default a browser gets
    * a page for an unknown path only.
@@ -56,14 +60,19 @@ export const errorAnswers = (
   logger: Logger,
   methodsOf: MethodsOf,
   directory: () => string,
-  { page = pageOfUnknownPath, database, onFailure }: ErrorAnswersOptions,
+  { operations, page = pageOfUnknownPath, database, onFailure }: ErrorAnswersOptions,
 ) =>
   new Elysia({ name: 'berth/errors' }).onError(
     { as: 'global' },
     async ({ error, code, path, request, set }) => {
       const failure =
         code === 'NOT_FOUND'
-          ? unrouted(path, request.method, methodsOf(path), set.headers, directory)
+          ? unrouted(
+              { path, method: request.method, known: methodsOf(path) },
+              set.headers,
+              directory,
+              operations,
+            )
           : toBerthError(error, database.closed)
       if (failure.code === 'internal_error' || (failure.code === 'service_unavailable' && failure.cause)) {
         const requestId = set.headers['x-request-id']
@@ -106,18 +115,17 @@ const matches = (pattern: string[], given: string[]): boolean =>
   pattern.every((part, index) => (part.startsWith(':') ? given[index] !== '' : part === given[index]))
 
 function unrouted(
-  path: string,
-  method: string,
-  known: string[],
+  { path, method, known }: { path: string; method: string; known: string[] },
   headers: Record<string, unknown>,
   directory: () => string,
+  operations: (() => OperationIndex) | undefined,
 ): BerthError {
-  if (known.length === 0) return new UnknownPath(`There is nothing at ${path}. ${directory()}`)
+  const meant = operations && suggestOperations(method, path, operations())
+  if (known.length === 0)
+    return new BerthError('not_found', `There is nothing at ${path}. ${meant ?? directory()}`)
   headers.allow = known.join(', ')
-  return new BerthError(
-    'method_not_allowed',
-    `${path} does not answer to ${method}, only to ${known.join(', ')}.`,
-  )
+  const refusal = `${path} does not answer to ${method}, only to ${known.join(', ')}.`
+  return new BerthError('method_not_allowed', meant ? `${refusal} ${meant}` : refusal)
 }
 
 function toBerthError(error: unknown, stateReplaced: boolean): BerthError {

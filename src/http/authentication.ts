@@ -165,6 +165,19 @@ export class Callers {
     if (known) this.#known.set(part, known)
   }
 
+  /**
+   * Returns the caller of a request that was refused before anything checked its credential; undefined without a valid
+   * one.
+   */
+  find(request: Request): Caller | undefined {
+    try {
+      return this.admit(request, 'resource')
+    } catch (error) {
+      if (error instanceof BerthError) return undefined
+      throw error
+    }
+  }
+
   /** Returns the caller of an admitted request; undefined for one that needs no credential. */
   of(request: Request): Caller | undefined {
     return this.#known.get(request)?.caller

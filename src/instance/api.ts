@@ -1,5 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { errorAnswers, methodsByRoutes } from '../contract/error-response.ts'
+import { API_OPERATIONS, listOperations, OperationIndex } from '../contract/operations.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import { accessControl, Callers, Uploads } from '../http/authentication.ts'
 import { BODY_LIMIT } from '../http/body.ts'
@@ -93,6 +94,7 @@ export function createApi(
     root
       .use(
         errorAnswers(logger, methodsOf, () => 'GET /openapi.json lists all paths.', {
+          operations: () => new OperationIndex(listOperations(API_OPERATIONS)),
           page,
           database,
           onFailure: idempotency.end,

@@ -107,6 +107,13 @@ export const REQUESTS: readonly Request[] = [
   ['GET /servers/SERVER/'],
   ['GET /nowhere'],
   ['DELETE /servers'],
+  ['POST /projects'],
+  ['POST /servers/SERVER/tasks/task_1/answer'],
+  ['POST /servers/SERVER/projects/prj_1/push'],
+  ['POST /servers/SERVER/run'],
+  ['GET /tasks/task_1'],
+  ['GET /serverz'],
+  ['POST /templates'],
 ]
 
 /** Requests to the control API, their paths after `/_berth`. */
@@ -228,6 +235,8 @@ export const CONTROLS: readonly Request[] = [
   ['GET /wait?task=task_x&until=done'],
   ['GET /clock/'],
   ['GET /nowhere'],
+  ['POST /scenario'],
+  ['DELETE /snapshots'],
 ]
 
 /** Fixtures files: objects are written as JSON with an indent of 2. */

@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { errorAnswers, methodsByRoutes } from '../../contract/error-response.ts'
-import { CONTROL_OPERATIONS, listOperations } from '../../contract/operations.ts'
+import { CONTROL_OPERATIONS, listOperations, OperationIndex } from '../../contract/operations.ts'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { requestEntry } from '../../http/request-entry.ts'
 import { AccountsService } from '../../resources/accounts/service.ts'
@@ -37,7 +37,12 @@ export function createControlApi(options: ControlAppOptions): ControlApi {
     const root: AnyElysia = new Elysia({ name: 'berth/control', normalize: false })
     const methodsOf = methodsByRoutes(() => root.routes)
     root
-      .use(errorAnswers(logger, methodsOf, directory, { database }))
+      .use(
+        errorAnswers(logger, methodsOf, directory, {
+          operations: () => new OperationIndex(listOperations(CONTROL_OPERATIONS)),
+          database,
+        }),
+      )
       .use(requestEntry((request) => (isPostToInbox(request) ? inboxIds : controlIds), host))
       .use(controlEntry(guard))
       .use(access)

@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Callers } from '../../http/authentication.ts'
+import type { Caller } from '../../http/caller.ts'
 import { namedClient } from '../../http/own-client.ts'
 import { wantsSocket } from '../../http/web-socket.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -77,7 +78,6 @@ export class Capture {
         if (entry === undefined) return
         entry.id = String(set.headers['x-request-id'])
         entry.ms = performance.now() - entry.began
-        entry.caller = callers.of(request)
         // The page's WebSockets can have no header of their own. They have a session.
         if (entry.client === null && callers.hasIdentified(request) && wantsSocket(request))
           entry.client = 'dashboard'
@@ -85,6 +85,7 @@ export class Capture {
         entry.aborted = entry.ms > SOON_MS && request.signal.aborted
         if (typeof set.status === 'number') entry.status = set.status
         const text = takeValue(entry, responseValue)
+        entry.caller = callerOf(request, entry.status, callers)
         journal.add(entry)
         if (text === null) return
         set.headers['content-type'] = JSON_TYPE
@@ -116,7 +117,7 @@ export class Capture {
       // A cut connection and the response of a fault have no id of the API.
       entry.id = response.headers.get('x-request-id') ?? ids.next('req')
       entry.ms = performance.now() - entry.began
-      entry.caller = callers.of(request)
+      entry.caller = callerOf(request, entry.status, callers)
       entry.aborted = request.signal.aborted
       journal.add(entry)
       return response
@@ -146,6 +147,10 @@ export class Capture {
     }
   }
 }
+
+/** Returns the sender of a request, also of one that was refused before its credential was checked. */
+const callerOf = (request: Request, status: number, callers: Callers): Caller | undefined =>
+  callers.of(request) ?? (status >= 400 && status !== 401 ? callers.find(request) : undefined)
 
 /**
  * Adds a handler's return value to its entry.

@@ -1,3 +1,4 @@
+import { nearOperations, requestOf } from '../../contract/near-paths.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 import { percentDecoded } from '../../runtime/decode.ts'
@@ -120,63 +121,22 @@ function foreignIds({ path: pattern }: DescribedOperation, path: string): NearMi
   })
 }
 
-/** Longest name or segment that is compared letter by letter. */
+/** Longest name that is compared letter by letter. */
 const MAX_COMPARED = 64
 
-/** The distance of another method, and the largest distance of a suggested path. */
-const OTHER_METHOD = 0.2
-const FARTHEST = 1.7
+/** Most operations that are suggested for a path. */
+const MOST_PATHS = 4
 
 /** Suggests operations for a path or a method that does not exist. */
 function unknownOperation(
   { method, path }: ExaminedRequest,
   index: OperationIndex<DescribedOperation>,
 ): NearMiss[] {
+  const near = nearOperations(method, path, index).slice(0, MOST_PATHS).map(requestOf)
   const others = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].flatMap((one) => index.match(one, path) ?? [])
-  if (others.length > 0) {
-    const methods = others.map((operation) => `${operation.method} ${operation.path}`)
-    return [missOf('method', path, `Nothing answers to ${method} here`, methods)]
-  }
-  const given = segmentsOf(path)
-  const rated = index.all.flatMap((operation) => {
-    const pattern = segmentsOf(operation.path)
-    // Each extra segment counts 1, so paths that are two longer are not compared.
-    if (Math.abs(given.length - pattern.length) > FARTHEST) return []
-    const distance = distanceOf(given, pattern)
-    return {
-      name: `${operation.method} ${operation.path}`,
-      distance: distance + (operation.method === method ? 0 : OTHER_METHOD),
-      // Paths must share something.
-      near: distance <= 0.75 * Math.max(given.length, pattern.length) && distance <= FARTHEST,
-    }
-  })
-  const near = rated.filter((one) => one.near).sort((a, b) => a.distance - b.distance)
-  const best = near[0]?.distance ?? 0
-  const suggestions = near.filter(({ distance }) => distance < best + 0.3).map(({ name }) => name)
-  return [missOf('path', path, 'There is nothing at this path', suggestions.slice(0, 4))]
-}
-
-/** Returns the distance between two paths: 1 for each segment that is extra, missing or different. */
-function distanceOf(given: readonly string[], pattern: readonly string[]): number {
-  let row = Array.from({ length: pattern.length + 1 }, (_, index) => index)
-  for (const [at, segment] of given.entries()) {
-    const next = [at + 1]
-    for (const [to, wanted] of pattern.entries()) {
-      const replaced = (row[to] ?? 0) + segmentDistance(segment, wanted)
-      next.push(Math.min(replaced, (row[to + 1] ?? 0) + 1, (next[to] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[pattern.length] ?? 0
-}
-
-function segmentDistance(given: string, wanted: string): number {
-  if (given === wanted) return 0
-  // Ids contain an underscore. A word in place of an id was more likely meant as a word.
-  if (wanted.startsWith('{')) return given.includes('_') ? 0.1 : 0.6
-  if (given.length > MAX_COMPARED) return 1
-  const begins = given !== '' && (given.startsWith(wanted) || wanted.startsWith(given))
-  return begins || nearest(given, [wanted]).length > 0 ? 0.4 : 1
+  return others.length > 0
+    ? [missOf('method', path, `Nothing answers to ${method} here`, [...near, ...others.map(requestOf)])]
+    : [missOf('path', path, 'There is nothing at this path', near)]
 }
 
 /** Returns the known names that a client may have meant. Those that differ only in notation come first. */

@@ -73,6 +73,7 @@ describe('an entry', () => {
       headers: { 'content-type': 'application/json' },
     })
     await berth.call('GET', '/nowhere')
+    await fetch(`${berth.info.base_url}/nowhere`, { headers: { authorization: 'Bearer sk_live_none' } })
     // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
     const shown = (await journal()).map(({ status, operation, account_id, response }: any) => [
       status,
@@ -84,6 +85,7 @@ describe('an entry', () => {
       [401, 'servers.list', false, 'missing_or_invalid_api_key'],
       [404, 'servers.get', true, 'not_found'],
       [400, 'servers.create', true, 'bad_request'],
+      [404, null, true, 'not_found'],
       [404, null, false, 'not_found'],
     ])
   })
@@ -532,6 +534,10 @@ describe('near misses', () => {
       'POST /servers/{serverId}/exec',
     )
     expect((await missesOf('GET', '/something-else'))[0].suggestions).toEqual([])
+    expect((await missesOf('POST', '/projects'))[0]).toMatchObject({
+      kind: 'method',
+      suggestions: ['POST /servers/{serverId}/projects', 'GET /projects'],
+    })
     expect((await missesOf('PUT', '/servers'))[0]).toMatchObject({
       kind: 'method',
       suggestions: ['GET /servers', 'POST /servers'],
