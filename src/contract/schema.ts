@@ -71,6 +71,13 @@ export const worded = <Shape extends TSchema>(shape: Shape, words: string): Shap
 export const amount = (options: { minimum: number; maximum: number; description?: string }) =>
   Type.Unsafe<number>({ ...options, type: 'number', [Kind]: 'Amount', [DECIMALS]: 3 })
 
+/**
+ * Returns the schema of such a number in a request. Documents declare the decimals of these alone: many validators divide
+ * binary fractions, and would refuse numbers that berth itself has responded with.
+ */
+export const givenAmount = (options: Parameters<typeof amount>[0]) =>
+  ({ ...amount(options), multipleOf: 0.001 }) as ReturnType<typeof amount>
+
 TypeRegistry.Set<TSchema & { minimum: number; maximum: number }>('Amount', ({ minimum, maximum }, value) => {
   if (typeof value !== 'number' || value < minimum || value > maximum) return false
   // Tolerates the rounding errors of binary fractions.

@@ -1,5 +1,5 @@
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { amount, integer, oneOf, worded } from '../../contract/schema.ts'
+import { amount, givenAmount, integer, oneOf, worded } from '../../contract/schema.ts'
 import { TIERS } from './tiers.ts'
 
 /** Largest budget cap, in credits. Sums of units are exact far beyond it. */
@@ -12,13 +12,11 @@ const closed = <Fields extends TProperties>(fields: Fields, options: object = {}
 const perTier = <Value extends TSchema>(value: Value, description: string) =>
   closed({ small: value, medium: value, large: value }, { description })
 
-/** A price in credits. */
-const price = (description?: string) =>
-  amount({ minimum: 0, maximum: 1_000_000, ...(description ? { description } : {}) })
-
-/** The limits and prices of an account. */
-export const AccountPlan = closed(
-  {
+/** Returns the fields of a plan, with a schema for its credits. */
+function planFields(credits: typeof amount) {
+  const price = (description?: string) =>
+    credits({ minimum: 0, maximum: 1_000_000, ...(description ? { description } : {}) })
+  return {
     tiers: Type.Array(oneOf([...TIERS]), {
       uniqueItems: true,
       description: 'Tiers that can be provisioned.',
@@ -34,26 +32,30 @@ export const AccountPlan = closed(
     credits_per_hour: perTier(price(), 'Credits for an hour of running or building.'),
     credits_per_task: price('Credits for a task.'),
     credits_per_build: price('Credits for a build.'),
-    monthly_cap: amount({
+    monthly_cap: credits({
       minimum: 0,
       maximum: LARGEST_CAP,
       description: 'Credits a month, if the account has no budget of its own.',
     }),
-  },
-  { $id: 'Plan' },
-)
+  }
+}
+
+/** The limits and prices of an account. */
+export const AccountPlan = closed(planFields(amount), { $id: 'Plan' })
 export type AccountPlan = Static<typeof AccountPlan>
+
+const given = planFields(givenAmount)
 
 /** Fields of a plan that replace those of another plan. Missing ones are unchanged. */
 export const PlanOverrides = worded(
   Type.Partial(
     closed({
-      ...AccountPlan.properties,
-      projects: Type.Partial(AccountPlan.properties.projects),
-      storage_gb: Type.Partial(AccountPlan.properties.storage_gb),
-      cpus: Type.Partial(AccountPlan.properties.cpus),
-      memory_gib: Type.Partial(AccountPlan.properties.memory_gib),
-      credits_per_hour: Type.Partial(AccountPlan.properties.credits_per_hour),
+      ...given,
+      projects: Type.Partial(given.projects),
+      storage_gb: Type.Partial(given.storage_gb),
+      cpus: Type.Partial(given.cpus),
+      memory_gib: Type.Partial(given.memory_gib),
+      credits_per_hour: Type.Partial(given.credits_per_hour),
     }),
     { $id: 'PlanOverrides', additionalProperties: false },
   ),
@@ -62,7 +64,7 @@ export const PlanOverrides = worded(
 export type PlanOverrides = Static<typeof PlanOverrides>
 
 /** Credits that an account may use in a month. */
-export const BudgetCap = amount({ minimum: 0, maximum: LARGEST_CAP, description: 'Credits a month.' })
+export const BudgetCap = givenAmount({ minimum: 0, maximum: LARGEST_CAP, description: 'Credits a month.' })
 
 /** Credits that an account has used in a month, with the precision of units. */
 export const CreditsUsed = Type.Number({

@@ -183,7 +183,13 @@ export type OutputQuery = Static<typeof OutputQuery>
 export const ExecutionInput = t.Object(
   {
     text: t.Optional(t.String({ description: 'Text to write.' })),
-    base64: t.Optional(t.String({ description: 'Bytes to write, in place of text.' })),
+    base64: t.Optional(
+      t.String({
+        pattern: '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2,3}={0,2})?$',
+        title: 'bytes as base64',
+        description: 'Bytes to write, in place of text.',
+      }),
+    ),
     end: t.Optional(t.Boolean({ description: 'End standard input after that.' })),
   },
   { $id: 'ExecutionInput', additionalProperties: false, examples: [{ text: 'yes\n' }] },

@@ -40,6 +40,8 @@ const ClockMove = t.Object(
   {
     advance: t.Optional(
       t.String({
+        pattern: '^\\s*[0-9]+(?:\\.[0-9]+)?(?:ms|s|m|h|d)?\\s*$',
+        title: 'a duration such as 500ms, 90s, 15m, 2h or 30d',
         description: 'A duration such as 90s, 15m, 2h or 30d: all that falls due in it runs, in order.',
         examples: ['2h'],
       }),
@@ -136,12 +138,7 @@ async function move(clock: SteerableClock, body: Static<typeof ClockMove>): Prom
 }
 
 function durationOf(text: string, longest: number): number {
-  const ms = parseDuration(text)
-  if (ms === null) {
-    throw badRequest(
-      `"advance" in the body: expected a duration such as 500ms, 90s, 15m, 2h or 30d, got ${JSON.stringify(text)}.`,
-    )
-  }
+  const ms = parseDuration(text) ?? Infinity
   if (ms > longest) throw badRequest('"advance" in the body: expected a time before the year 10000.')
   return ms
 }

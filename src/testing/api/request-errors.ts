@@ -2,12 +2,18 @@ import { type Static, t } from 'elysia'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
-import { badRequest } from '../../errors.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { Pace } from '../../runtime/pace.ts'
 import { addressOf, type JournalEntry, jsonOf, textOf } from '../journal/entry.ts'
 import type { RequestJournal } from '../journal/journal.ts'
+
+/** Schema of a filter by status. */
+export const StatusFilter = t.String({
+  pattern: '^[1-5](?:[0-9][0-9]|xx)$',
+  title: 'a status such as 404, or 4xx for all of its hundred',
+  description: 'One status, or a hundred of them, such as `4xx`.',
+})
 
 /** The first status of a failure. */
 const FIRST_FAILURE = 400
@@ -36,7 +42,7 @@ export const RequestErrorsQuery = t.Object(
   {
     account_id: t.Optional(t.String()),
     operation: t.Optional(t.String({ description: 'An operation id, such as `exec.run`.' })),
-    status: t.Optional(t.String({ description: 'One status, or a hundred of them, such as `4xx`.' })),
+    status: t.Optional(StatusFilter),
     own: t.Optional(
       oneOf(['true', 'false'], {
         description: "Only those of berth's own clients, or only those of all others.",
@@ -89,17 +95,8 @@ function codeOf({ response }: JournalEntry): string | null {
   return typeof error === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(error) ? error : null
 }
 
-/**
- * Returns the statuses that a filter means: one, or a hundred.
- *
- * @throws BerthError 400
- */
+/** Returns the statuses that a filter means: one, or a hundred. */
 export function statusRange(status: string): [from: number, to: number] {
-  if (!/^[1-5](?:\d\d|xx)$/.test(status)) {
-    throw badRequest(
-      `"status" in the query: expected a status such as 404, or 4xx for all of its hundred, got ${JSON.stringify(status)}.`,
-    )
-  }
   const hundred = Number(status[0]) * 100
   return status.endsWith('xx') ? [hundred, hundred + 99] : [Number(status), Number(status)]
 }

@@ -17,7 +17,13 @@ import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { ControlAccess } from './control-access.ts'
 import { BODIES, type Positions, positionOf, streamFields, streamItems, streamStart } from './list-query.ts'
-import { groupErrors, RequestErrors, RequestErrorsQuery, statusRange } from './request-errors.ts'
+import {
+  groupErrors,
+  RequestErrors,
+  RequestErrorsQuery,
+  StatusFilter,
+  statusRange,
+} from './request-errors.ts'
 
 /** Number of listed items: by default and at most. */
 const LIMIT = { default: 100, most: 100_000 }
@@ -91,7 +97,7 @@ const RequestsQuery = t.Object(
     path: t.Optional(
       t.String({ description: 'The path without its query; `*` stands for anything: `/servers/*`.' }),
     ),
-    status: t.Optional(t.String({ description: 'One status, or a hundred of them, such as `4xx`.' })),
+    status: t.Optional(StatusFilter),
     account_id: t.Optional(t.String()),
     operation: t.Optional(t.String({ description: 'An operation id, such as `exec.run`.' })),
     own: t.Optional(
