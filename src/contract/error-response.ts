@@ -5,6 +5,7 @@ import { streamInstead } from '../http/accept.ts'
 import { sentToken } from '../http/authentication.ts'
 import { ACCEPTED_CODING } from '../http/request-checks.ts'
 import { pathForLogs } from '../http/secret-path.ts'
+import { SPOKEN_VERSION } from '../http/web-socket.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Database } from '../storage/database.ts'
 import { isDiskFull, MAKE_ROOM } from '../storage/disk-full.ts'
@@ -89,7 +90,7 @@ export const errorAnswers = (
         set.headers['www-authenticate'] ??= `Bearer${wrong}`
       }
       // Names what the connection has to become (RFC 9110, section 15.5.22).
-      if (failure.status === 426) set.headers.upgrade = 'websocket'
+      if (failure.status === 426) Object.assign(set.headers, { upgrade: 'websocket' }, SPOKEN_VERSION)
       if (failure.status === 415) Object.assign(set.headers, ACCEPTED_CODING)
       onFailure?.(request)
       set.status = failure.status

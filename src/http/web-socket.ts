@@ -1,3 +1,5 @@
+import { BerthError } from '../errors.ts'
+
 /** The data of a WebSocket of the main port: receives its events. None of the methods may throw. */
 export interface SocketListener {
   /** Called once, first. */
@@ -52,3 +54,23 @@ export interface SocketUpgrader {
 /** Reports whether a request asks for a WebSocket. */
 export const wantsSocket = (request: Request): boolean =>
   request.headers.get('upgrade')?.toLowerCase() === 'websocket'
+
+/** The version of the protocol that is spoken (RFC 6455, section 4.1). */
+const VERSION = '13'
+
+/** The header of a 426 for another version (RFC 6455, section 4.4). */
+export const SPOKEN_VERSION = { 'sec-websocket-version': VERSION } as const
+
+/**
+ * Refuses the handshake of another version of the protocol. Bun would refuse it too, without a body.
+ *
+ * @throws BerthError 426
+ */
+export function checkVersion(request: Request): void {
+  const version = request.headers.get('sec-websocket-version')
+  if (version === null || version === VERSION) return
+  throw new BerthError(
+    'upgrade_required',
+    `The handshake asks for version ${version.slice(0, 20)} of WebSocket. Only version ${VERSION} is spoken: send "Sec-WebSocket-Version: ${VERSION}".`,
+  )
+}

@@ -2,7 +2,7 @@ import { BerthError, badRequest } from '../../errors.ts'
 import { isNamed } from '../../http/accept.ts'
 import { SHARED_ENDS, type SocketEnd } from '../../http/socket-ends.ts'
 import { EVENT_STREAM_TYPE, type StreamRun } from '../../http/sse.ts'
-import { type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
+import { checkVersion, type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { ChangeSocket } from './socket.ts'
@@ -92,6 +92,7 @@ export class ChangeStreams {
     run: (send: SendMessage, ended: AbortSignal) => Promise<void>,
     { request, set, whileValid, endOfCredential }: StreamRequest,
   ): Response {
+    checkVersion(request)
     const { sockets } = this.#dependencies
     if (!sockets.acceptSockets()) {
       throw new BerthError('service_unavailable', 'berth has only just started. Send the handshake again.')

@@ -4,7 +4,7 @@ import type { Sandbox } from '../../compute/sandbox.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { credentialEnd } from '../../http/socket-ends.ts'
-import { type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
+import { checkVersion, type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -167,6 +167,7 @@ export class TerminalsService implements ServerLifecycleListener {
         'A terminal is attached to by WebSocket: send a handshake, or use a WebSocket client.',
       )
     }
+    checkVersion(request)
     if (terminal.viewers >= MAX_VIEWERS) {
       throw new BerthError(
         'plan_limit',

@@ -51,6 +51,15 @@ test('a request that is neither a handshake nor takes events is told what to sen
     'Changes are streamed: send a handshake of a WebSocket, or "Accept: text/event-stream".',
   )
   expect((await berth.call('GET', '/changes', undefined, { upgrade: 'websocket' })).status).toBe(400)
+  const old = await berth.call('GET', '/changes', undefined, {
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    'sec-websocket-version': '8',
+  })
+  expect([old.status, old.headers.get('sec-websocket-version')]).toEqual([426, '13'])
+  expect(old.headers.get('x-request-id')).toStartWith('req_')
+  expect(old.body.message).toContain('asks for version 8 of WebSocket')
 })
 
 /** Adds sleeping servers, copies of one. Disposing of them removes them. */
