@@ -3,6 +3,7 @@ import { type AnyElysia, t } from 'elysia'
 import { ERROR_STATUS } from '../errors.ts'
 import type { Admission } from '../http/authentication.ts'
 import type { FormShape } from '../http/multipart.ts'
+import { refuseBadQuery } from '../http/request-checks.ts'
 import type { IndexedOperation, OperationId } from './operations.ts'
 import { type CheckedQuery, checkedBody, checkedQuery, shapeOf } from './request.ts'
 import { checkedResponse } from './response.ts'
@@ -117,6 +118,8 @@ interface OperationFacts<Needed extends OperationAccess, Success> {
   byteStreams?: readonly string[]
   /** Whether the entries of the event stream have ids, so a client that reconnects misses none (`Last-Event-ID`). */
   resumable?: true
+  /** Whether it keeps any query as it came, for an operation without a credential. */
+  anyQuery?: true
   /** Whether the response contains a credential, so caches must not store it. */
   secret?: true
   /** Shapes of successes by status. */
@@ -179,13 +182,15 @@ export function operation<
   { body, query }: Given = {} as Given,
 ): Declared<Needed, Success, Given> {
   const { access, form, takes, gives, summary, description, events, byteStreams } = facts
-  const { resumable, secret, success, errors = [] } = facts
+  const { resumable, anyQuery = false, secret, success, errors = [] } = facts
   // Elysia infers the types of a route from `Declared`, whose fields this value has if they were given.
   return {
     ...(body ? { body: checkedBody(body) } : {}),
     ...(query ? { query: checkedQuery(query) } : {}),
     ...admitting(access, form, takes !== undefined),
     ...(secret ? { transform: keepOutOfCaches } : {}),
+    // Others check it with the credential.
+    ...(access === 'public' && !anyQuery ? { beforeHandle: refuseBadQuery } : {}),
     response: checked(success),
     detail: {
       operationId: id,

@@ -34,7 +34,7 @@ export interface BodyListeners {
 /**
  * Reads a request's body, which must be a JSON object of at most `limit` bytes.
  *
- * @returns the object, or undefined if there is no body
+ * @returns the object, or undefined if there is no body, or only white space
  * @throws BerthError 413 over the limit; 415 for a content coding; 400 for another content type, malformed JSON or another value
  */
 export async function readJsonBody(
@@ -43,7 +43,7 @@ export async function readJsonBody(
   { witness, counter }: BodyListeners = {},
 ): Promise<object | undefined> {
   const bytes = await readBytes(request, limit, counter)
-  if (bytes.length === 0) return undefined
+  if (isBlank(bytes)) return undefined
   const type = typeOf(request)
   witness?.(bytes, type)
   return parseObject(bytes, type, 'application/json')
@@ -64,7 +64,7 @@ export async function readFormBody(
   { witness, counter }: BodyListeners = {},
 ): Promise<Omit<Form, 'value'> & { value: object | undefined }> {
   const bytes = await readBytes(request, limit, counter)
-  if (bytes.length === 0) return { value: undefined, file: null }
+  if (isBlank(bytes)) return { value: undefined, file: null }
   const type = typeOf(request)
   if (isForm(type)) {
     const form = parseForm(bytes, type, shape)
@@ -77,6 +77,10 @@ export async function readFormBody(
     file: null,
   }
 }
+
+/** Reports whether a body has nothing but white space (RFC 8259, 2), which counts as none. */
+const isBlank = (bytes: Uint8Array): boolean =>
+  bytes.every((byte) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09)
 
 const typeOf = (request: Request): string => request.headers.get('content-type') ?? ''
 

@@ -24,6 +24,12 @@ export function checkQuery(url: string): void {
   if (fault !== null) throw badRequest(describeFormFault(fault, 'query'))
 }
 
+/**
+ * Hook of routes that need no credential: refuses a query as `checkQuery` does. Must destructure its context: Elysia reads
+ * its source to find the parts that it uses.
+ */
+export const refuseBadQuery = ({ request }: { request: Request }): void => checkQuery(request.url)
+
 /** A fault of a text of the type application/x-www-form-urlencoded, of which queries are too. */
 export interface FormFault {
   /** The parameter, decoded if that is possible. */

@@ -133,6 +133,28 @@ describe('a body', () => {
     expect(body.data).toMatchObject(data)
   })
 
+  test.each(['/_berth/health', '/_berth/ready', '/openapi.json', '/llms.txt', '/docs/guide', '/docs'])(
+    'of what needs no credential is not read otherwise either: %s',
+    async (path) => {
+      for (const [query, fault] of [
+        ['?q=%zz', '"q" in the query is malformed: '],
+        ['?q=a&q=b', '"q" in the query is there twice'],
+      ]) {
+        const response = await fetch(`${berth.info.base_url}${path}${query}`)
+        const { status, message } = await refusal(response)
+        expect(status).toBe(400)
+        expect(message).toStartWith(fault as string)
+      }
+    },
+  )
+
+  test('of the sign-in of a program is refused too, and who asked is not sent on', async () => {
+    for (const query of ['client_id=%zz', 'client_id=a&client_id=b', 'client_id=%FF']) {
+      const response = await fetch(`${berth.info.base_url}/oauth/authorize?${query}`, { redirect: 'manual' })
+      expect([query, response.status]).toEqual([query, 400])
+    }
+  })
+
   test('a number in a query is quoted as it was sent', async () => {
     const { status, message } = await refusal(
       await send('POST', '/servers/SERVER/exec/stream?command=true&timeoutMs=9007199254740993'),
@@ -144,14 +166,22 @@ describe('a body', () => {
     })
   })
 
-  test('an Idempotency-Key of two lines is 400', async () => {
-    const { status, message } = await refusal(
-      await send('POST', '/servers', '{}', { ...JSON_TYPE, 'idempotency-key': 'one, two' }),
-    )
-    expect({ status, message }).toEqual({
-      status: 400,
-      message: '"Idempotency-Key" in the headers is there twice: name it once.',
-    })
+  test('an Idempotency-Key may have commas, as one that is sent once can', async () => {
+    const create = () => send('POST', '/servers', '{}', { ...JSON_TYPE, 'idempotency-key': 'one, two' })
+    const [first, again] = [await create(), await create()]
+    expect([first.status, again.status]).toEqual([201, 201])
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    const made = (await first.json()) as { id: string }
+    expect(await again.json()).toEqual(made)
+    await berth.call('DELETE', `/servers/${made.id}`)
+  })
+
+  test.each([' ', '\n', ' \t\r\n '])('a body of white space alone counts as none: %j', async (body) => {
+    const made = await send('POST', '/servers', body, JSON_TYPE)
+    expect(made.status).toBe(201)
+    await berth.call('DELETE', `/servers/${((await made.json()) as { id: string }).id}`)
+    const { status, message } = await refusal(await send('PATCH', '/servers/SERVER', body, JSON_TYPE))
+    expect([status, message]).toEqual([400, 'The body is missing: expected a JSON object.'])
   })
 
   test('of an inbox, and text in JSON, is not looked into', async () => {

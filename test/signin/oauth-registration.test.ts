@@ -137,6 +137,7 @@ describe('registration of clients', () => {
       'invalid_client_metadata',
     ],
     [{ redirect_uris: ['https://app.example/'], grant_types: ['implicit'] }, 'invalid_client_metadata'],
+    [{ grant_types: ['client_credentials'] }, 'invalid_client_metadata'],
     [{ redirect_uris: ['https://app.example/'], response_types: ['token'] }, 'invalid_client_metadata'],
     [{ redirect_uris: ['https://app.example/'], client_name: 5 }, 'invalid_client_metadata'],
     [{ redirect_uris: ['https://app.example/'], client_name: 'n'.repeat(101) }, 'invalid_client_metadata'],

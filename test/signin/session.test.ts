@@ -82,6 +82,8 @@ describe('a session', () => {
       `/signin?return_to=${encodeURIComponent('/access?done=x')}`,
     ])
     expect((await visitor().get('/')).location).toBe('/signin?return_to=%2F')
+    const head = await fetch(`${berth.info.base_url}/`, { method: 'HEAD', redirect: 'manual' })
+    expect([head.status, head.headers.get('location')]).toEqual([303, '/signin?return_to=%2F'])
     expect((await (await Visitor.of(berth)).get('/')).status).toBe(200)
   })
 

@@ -1,5 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { etagOf, isUnchanged } from '../../http/etag.ts'
+import { refuseBadQuery } from '../../http/request-checks.ts'
 import type { DocumentFacts } from './facts.ts'
 
 /** An OpenAPI document to serve: its app, path and facts. */
@@ -21,7 +22,7 @@ export function openApiRoutes({ app, path = '/openapi.json', facts }: ServedDocu
     const text = JSON.stringify(openApiDocument(await app(), facts))
     return { text, etag: etagOf(text) }
   }
-  return new Elysia({ name: `berth${path}` }).get(
+  return new Elysia({ name: `berth${path}` }).onBeforeHandle(refuseBadQuery).get(
     path,
     async ({ request }) => {
       made ??= make()

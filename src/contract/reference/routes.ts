@@ -1,6 +1,7 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { type Asset, asset } from '../../http/pages/assets.ts'
 import { assetRoutes } from '../../http/pages/routes.ts'
+import { refuseBadQuery } from '../../http/request-checks.ts'
 import { once } from '../../runtime/once.ts'
 import type { DocumentFacts } from '../openapi/facts.ts'
 import style from './browser/reference.css' with { type: 'text' }
@@ -48,7 +49,7 @@ export function referenceRoutes(api: DescribedApi) {
     return { ...pages, compressed, reference, whole: pages.render(reference) }
   })
   const page: ReferencePage = { ...api, script: SCRIPT.url, style: STYLE.url }
-  return new Elysia({ name: `berth${api.path}` }).get(
+  return new Elysia({ name: `berth${api.path}` }).onBeforeHandle(refuseBadQuery).get(
     api.path,
     async ({ request }) => {
       const { reference, whole, narrowed, render, referencePage, compressed } = await load()

@@ -38,12 +38,13 @@ type SentMetadata = Readonly<Record<string, unknown>>
  */
 export function readClientMetadata(sent: object): ClientMetadata {
   const given = sent as SentMetadata
+  // First of all: a client that asks for another grant has no redirect URI, and needs none.
+  checkIncludes(given, 'grant_types', 'authorization_code')
   const redirect_uris = readRedirectUris(given.redirect_uris)
   const method = given.token_endpoint_auth_method ?? 'client_secret_basic'
   const known = AUTH_METHODS.find((name) => name === method)
   if (known === undefined)
     throw invalid(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}`)
-  checkIncludes(given, 'grant_types', 'authorization_code')
   checkIncludes(given, 'response_types', 'code')
   return {
     client_name: readText(given, 'client_name', NAME_LIMIT) ?? '',

@@ -31,7 +31,7 @@ export const pageRoute =
 function signInFirst(request: Request): Response {
   const { pathname, search } = new URL(request.url)
   const query =
-    request.method === 'GET'
+    request.method === 'GET' || request.method === 'HEAD'
       ? // Browsers leave a backslash in a query unescaped, and `returnPath` refuses one.
         `?${new URLSearchParams({ return_to: `${pathname}${search.replaceAll('\\', '%5C')}` })}`
       : ''

@@ -61,6 +61,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
         visitor: true,
         ...operation('control.inbox.receive', {
           access: 'public',
+          anyQuery: true,
           summary: 'Post to an inbox',
           description:
             'Accepts any body. `respond` in the query is the status of the response, or several with commas between, one for each attempt of an event. `delay_ms` delays the response.',

@@ -98,9 +98,11 @@ test.each([
 })
 
 test('a path that is none is answered with those that there are', async () => {
-  const { status, body } = await berth.control('GET', '/clocks')
+  const { status, body } = await berth.control('GET', '/nowhere')
   expect([status, body.error]).toEqual([404, 'not_found'])
   expect(body.message).toContain('/_berth/clock, ')
+  const near = await berth.control('GET', '/clocks')
+  expect(near.body.message).toBe('There is nothing at /_berth/clocks. Did you mean GET /_berth/clock?')
   expect((await berth.control('DELETE', '/clock')).headers.get('allow')).toContain('POST')
 })
 

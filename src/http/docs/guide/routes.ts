@@ -2,6 +2,7 @@ import { Elysia } from 'elysia'
 import { compressed } from '../../compressed.ts'
 import { Html, html } from '../../pages/html.ts'
 import { navigation, type Page, pageResponse } from '../../pages/page.ts'
+import { refuseBadQuery } from '../../request-checks.ts'
 import { type GuidePage, guideFile, guideIndex, guidePage, guidePages } from './pages.ts'
 import { type GuideMatch, searchGuide } from './search.ts'
 
@@ -38,6 +39,7 @@ export const guideRoutes = (referenceOf: ReferenceOf, headerFor: HeaderFor) => {
     return header !== null && hasSentWords ? response : compressed(request, response)
   }
   return new Elysia({ name: 'berth/guide' })
+    .onBeforeHandle(refuseBadQuery)
     .get(
       GUIDE_PATH,
       async ({ request }) => {

@@ -218,6 +218,7 @@ describe('what is no archive', () => {
     ['an xz file', '\xfd7zXZ\0', 'an xz file'],
     ['a web page', '<!DOCTYPE html>', 'a web page'],
     ['rar', 'Rar!\x1a', 'a rar archive'],
+    ['a tar without files', '\0'.repeat(10_240), 'It holds no files.'],
   ])('%s is told as such', async (_name, content, why) => {
     await using world = new World()
     expect(await badRequestOf(world.unpack(Buffer.from(content, 'latin1')))).toContain(why)

@@ -85,7 +85,7 @@ function archiveKind(head: Uint8Array): ArchiveKind | { instead: string } {
   const begins = (bytes: readonly number[]) => bytes.every((byte, index) => head[index] === byte)
   if (begins([0x50, 0x4b, 0x03, 0x04]) || begins([0x50, 0x4b, 0x05, 0x06])) return 'zip'
   if (begins([0x1f, 0x8b])) return 'tar.gz'
-  if (isTarHeader(head)) return 'tar'
+  if (isTarHeader(head) || isEndOfTar(head)) return 'tar'
   if (head.length === 0) return { instead: 'empty' }
   const [instead] = KNOWN_OTHERS.find(([, bytes]) => begins(bytes)) ?? []
   return { instead: instead ?? 'something else' }
@@ -107,3 +107,7 @@ function isTarHeader(block: Uint8Array): boolean {
   for (let at = 0; at < 512; at += 1) if (at < 148 || at >= 156) sum += block[at] ?? 0
   return said === sum
 }
+
+/** Reports whether a block is the end of a tar, which one without files begins with. */
+const isEndOfTar = (block: Uint8Array): boolean =>
+  block.length >= 512 && block.subarray(0, 512).every((byte) => byte === 0)
