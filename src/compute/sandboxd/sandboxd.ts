@@ -1,4 +1,4 @@
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs'
+import { openSync, readlinkSync, writeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import type { TerminalSize } from '../execution.ts'
@@ -10,7 +10,7 @@ import { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
 import { confine } from './confinement.ts'
 import { type Libc, loadLibc } from './libc.ts'
-import { Credit, OutputPump } from './output.ts'
+import { startPoolThreads } from './pool-threads.ts'
 import {
   CHUNK,
   decodeJson,
@@ -29,16 +29,6 @@ import { SpawnError } from './spawn-error.ts'
 import { Terminals } from './terminals.ts'
 import { inheritedTransport } from './transport.ts'
 import { Watchdog } from './watchdog.ts'
-
-/** Threads of Bun's pool; SANDBOXD_ENVIRONMENT sets this limit. */
-const POOL_THREADS = 2
-
-/** Reads at a time that bring them to life, and how often that is tried. */
-const WARM_UP_READS = 4
-const WARM_UP_ROUNDS = 100
-
-/** Microseconds between them. */
-const REST_US = 50
 
 /** Most looks for processes that an earlier look has missed. */
 const MOST_LOOKS = 5
@@ -65,8 +55,8 @@ interface SandboxdOptions {
   libc: Libc
   /** The connection to berth. */
   channel: FrameChannel
-  /** Resolves when Bun has the threads that it needs. */
-  warm: Promise<void>
+  /** Waits until Bun has the threads that it needs. */
+  awaitThreads(): void
   /** Ends sandboxd's process. */
   exit(): Promise<void>
 }
@@ -180,12 +170,14 @@ class Sandboxd {
     if (configuration.silenceMs !== null) this.#expectFrames(configuration.silenceMs)
     this.#oomScore = openOomScore()
     libc.forbidTracing()
-    void this.#options.warm
-      .then(() => {
-        confine(configuration.confinement, watch.memoryBytes !== undefined)
-        channel.send(FRAME.ready, 0)
-      })
-      .catch((error: unknown) => this.#giveUp(error))
+    this.#options.awaitThreads()
+    try {
+      confine(configuration.confinement, watch.memoryBytes !== undefined)
+    } catch (error) {
+      this.#giveUp(error)
+      return
+    }
+    channel.send(FRAME.ready, 0)
   }
 
   /** Ends sandboxd when no frame has come for `silenceMs`: berth, or the way to it, is gone. */
@@ -282,38 +274,6 @@ function openOomScore(): number | null {
 }
 
 /**
- * Makes Bun start its threads for reading pipes while the process limit leaves room: it aborts if it needs a thread
- * later and cannot have one. The first command is also faster. One thread may be quick enough for all reads of a
- * round, so rounds repeat until the threads exist.
- */
-async function warmUp(libc: Libc): Promise<void> {
-  for (let round = 0; round < WARM_UP_ROUNDS; round++) {
-    const pumps = Array.from({ length: WARM_UP_READS }, () => {
-      const { read, write } = libc.pipe('read')
-      writeSync(write, '\n')
-      closeSync(write)
-      return new OutputPump(read, new Credit(CHUNK), null, () => {})
-    })
-    await Promise.all(pumps.map((pump) => pump.run()))
-    if (poolThreads() >= POOL_THREADS) return
-    // A new thread may have to wait for this one's processor, for milliseconds if this one goes on.
-    libc.rest(REST_US)
-  }
-}
-
-/** Counts the threads of Bun's pool, by their names. */
-function poolThreads(): number {
-  try {
-    const threads = readdirSync('/proc/self/task')
-    const names = threads.map((thread) => readFileSync(`/proc/self/task/${thread}/comm`, 'utf8'))
-    return names.filter((name) => name.startsWith('Bun Pool')).length
-  } catch {
-    // One that has ended since, or no /proc: the next round looks again.
-    return 0
-  }
-}
-
-/**
  * Adopts the sandbox's orphans. They can then be found as descendants even without a marker, and are reaped when they
  * end. `own` lists the children that Bun itself waits for.
  */
@@ -349,8 +309,7 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
   const libc = loadLibc()
   libc.leaveKeyring()
   // Its threads start while the rest of this process does.
-  const warm = warmUp(libc)
-  warm.catch(() => {})
+  const awaitThreads = startPoolThreads(libc)
   // Ends with its socket, in order, not by a terminal's signals, which are meant for berth.
   for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(name, () => {})
   const exit = async (): Promise<void> => {
@@ -367,7 +326,7 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
       void exit()
     },
   })
-  const sandboxd = new Sandboxd({ libc, channel, warm, exit })
+  const sandboxd = new Sandboxd({ libc, channel, awaitThreads, exit })
   await channel.open()
   // What runs from here on is worth compiling early, unlike the start.
   Bun.unsafe.setJITPolicy(1)
