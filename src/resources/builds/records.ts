@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, isNotNull, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNotNull, type SQL, sql } from 'drizzle-orm'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
@@ -40,15 +40,16 @@ export class BuildRecords {
 
   /** Returns the builds of a server, newest first. */
   listByServer(serverId: string): BuildRow[] {
-    return this.listByServers([serverId])
+    return this.#list(eq(builds.serverId, serverId))
   }
 
-  /** Returns the builds of several servers together, newest first. */
-  listByServers(serverIds: readonly string[]): BuildRow[] {
-    const found = this.#queries
-      .select()
-      .from(builds)
-      .where(inArray(builds.serverId, [...serverIds]))
+  /** Returns the builds of all servers of an account, newest first. */
+  listByAccount(accountId: string): BuildRow[] {
+    return this.#list(eq(builds.accountId, accountId))
+  }
+
+  #list(which: SQL): BuildRow[] {
+    const found = this.#queries.select().from(builds).where(which)
     return found.orderBy(desc(sql`rowid`)).all()
   }
 

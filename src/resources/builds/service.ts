@@ -1,6 +1,8 @@
 import { BerthError, notFound } from '../../errors.ts'
-import type { Caller } from '../../http/caller.ts'
+import { type Caller, mayReachServer } from '../../http/caller.ts'
 import type { Lifecycle } from '../../runtime/service.ts'
+import type { Database } from '../../storage/database.ts'
+import { ReadCache } from '../../storage/read-cache.ts'
 import type { ReadableLog } from '../logs/readable-log.ts'
 import { isInProject } from '../projects/inside.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
@@ -20,6 +22,7 @@ interface BuildsDependencies
   extends RecordsDependencies,
     Omit<QueueDependencies, 'records' | 'logs' | 'servers' | 'isInProject'> {
   servers: ServersService
+  database: Pick<Database, 'version'>
   /** Absolute path of the directory of all builds' logs. */
   logDirectory: string
 }
@@ -31,10 +34,12 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   readonly #queue: BuildQueue
   readonly #logs: BuildLogs
   readonly #servers: ServersService
+  /** The lists of servers and of accounts, by their ids. */
+  readonly #lists: ReadCache<Build[]>
   #stopped = false
 
   constructor(dependencies: BuildsDependencies) {
-    const { clock, logger, logDirectory, queries, servers } = dependencies
+    const { clock, database, logger, logDirectory, queries, servers } = dependencies
     this.#dependencies = dependencies
     this.#records = new BuildRecords(dependencies)
     this.#logs = new BuildLogs({ clock, logger, directory: logDirectory })
@@ -45,6 +50,7 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
       isInProject: (serverId, path) => isInProject(queries, serverId, path.split('/')),
     })
     this.#servers = servers
+    this.#lists = new ReadCache(database.version)
   }
 
   /** Ends the builds that ran when berth was killed, and removes the logs of deleted servers. */
@@ -109,13 +115,14 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
    */
   list(caller: Caller, serverId: string): Build[] {
     this.#servers.getRow(caller, serverId)
-    return this.#records.listByServer(serverId).map(toBuild)
+    return this.#lists.get(serverId, () => this.#records.listByServer(serverId).map(toBuild))
   }
 
   /** Lists the builds of all servers that the caller may access, newest first. */
   listAll(caller: Caller): Build[] {
-    const ids = this.#servers.list(caller).map(({ id }) => id)
-    return this.#records.listByServers(ids).map(toBuild)
+    const { accountId } = caller
+    const all = this.#lists.get(accountId, () => this.#records.listByAccount(accountId).map(toBuild))
+    return caller.servers === null ? all : all.filter(({ serverId }) => mayReachServer(caller, serverId))
   }
 
   /** Returns a build. @throws BerthError 404 */
