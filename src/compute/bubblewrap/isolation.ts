@@ -47,6 +47,7 @@ const NO_NAMESPACES: [path: string, contents: Uint8Array] = [
 export class BubblewrapIsolation implements LocalIsolation {
   readonly name = 'bubblewrap'
   readonly namespaces = true
+  readonly keepsGroups = true
   readonly #options: LocalDriverOptions
   readonly #calls = once(loadSocketCalls)
   readonly #files: SharedFiles

@@ -47,6 +47,7 @@ const REMEDY =
 export class LandlockIsolation implements LocalIsolation {
   readonly name = 'landlock'
   readonly namespaces = false
+  readonly keepsGroups = true
   readonly #options: LocalDriverOptions
   readonly #tools: ToolsDirectory
 

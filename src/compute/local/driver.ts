@@ -289,7 +289,7 @@ export class LocalDriver implements ComputeDriver {
         relay,
         group,
         running: this.#running,
-        namespaces: this.#isolation.namespaces,
+        isolation: this.#isolation,
         scanner: this.#scanner,
         memoryEnforcedBy: limiter.enforced.memory,
         networks,

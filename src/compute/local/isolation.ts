@@ -109,6 +109,8 @@ export interface LocalIsolation {
   readonly name: Isolation
   /** Whether the sandbox has its own user namespace, and its own PID namespace, which ends with its first process. */
   readonly namespaces: boolean
+  /** Whether no process of a server can leave the control group that it was started in. */
+  readonly keepsGroups: boolean
   /** Tries the real thing once. Never throws. */
   probe(): Promise<IsolationProbe>
   /** Returns how to start sandboxd for a server. */

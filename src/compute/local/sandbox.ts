@@ -23,7 +23,7 @@ import type { ServerConsumption } from '../server-process.ts'
 import { killAll, killPresent, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
 import { LocalFaultInjection } from './fault-injection.ts'
-import { type Launch, LaunchRefused, type LocalDriverOptions } from './isolation.ts'
+import { type Launch, LaunchRefused, type LocalDriverOptions, type LocalIsolation } from './isolation.ts'
 import type { NetworkLoader, NetworkSetup } from './network/network-setup.ts'
 import type { OutboundRelay, RelayedOutbound } from './network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from './network/rules.ts'
@@ -65,8 +65,7 @@ export interface SandboxStart {
   group: LimitGroup
   /** Notes which sandboxes of a driver run. */
   running: RunningSandboxes
-  /** See `LocalIsolation.namespaces`. */
-  namespaces: boolean
+  isolation: Pick<LocalIsolation, 'namespaces' | 'keepsGroups'>
   /** Shared by the sandboxes of a driver. */
   scanner: ProcessScanner
   limits: Limits
@@ -306,10 +305,11 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
 
   /** Notes what leads to all of its processes, once it is complete. */
   #trace(): void {
-    const { id, group, namespaces, running } = this.#start
+    const { id, group, isolation, running } = this.#start
+    const { namespaces, keepsGroups } = isolation
     const pids = [this.#process.pid, ...this.#own]
     this.#ownAlive = rememberProcesses(pids)
-    this.#isTraced = namespaces || group.directories.length > 0
+    this.#isTraced = namespaces || (keepsGroups && group.directories.length > 0)
     if (this.#isTraced) running.ready(id, { pids: namespaces ? pids : [], groups: group.directories })
   }
 

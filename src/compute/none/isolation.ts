@@ -12,6 +12,8 @@ import type { ToolsDirectory } from '../local/tools-directory.ts'
 export class NoIsolation implements LocalIsolation {
   readonly name = 'none'
   readonly namespaces = false
+  /** A command may write to the control groups that berth writes to. */
+  readonly keepsGroups = false
   readonly #options: LocalDriverOptions
   readonly #tools: ToolsDirectory
 
