@@ -381,7 +381,7 @@ export function createServices(dependencies: ServiceDependencies) {
     signIn,
     deliveries,
     localWebhooks,
-    journal: new RequestJournal({ entries: config.journalSize, bytes: JOURNAL_BYTES }),
+    journal: new RequestJournal({ entries: config.journalSize, bytes: JOURNAL_BYTES, since: clock.now() }),
     webhooks: webhooks.get,
     changeStreams: changeStreams.get,
     tasks: tasks.get,

@@ -93,8 +93,22 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
       await dialog.getByText('The journal of requests is emptied, and an undo does not').waitFor()
       await dialog.getByRole('button', { name: 'Cancel' }).click()
     }
+    const begun = Date.parse((await berth.control('GET', '/clock')).body.now)
     await berth.control('POST', '/snapshots/struck/restore')
     await page.getByText('Struck once of at most 1, of which the journal has no request').waitFor()
+    await page.getByRole('link', { name: 'Requests', exact: true }).click()
+    const since = async (): Promise<number> =>
+      Date.parse((await page.locator('.journal-since time').getAttribute('datetime')) ?? '')
+    expect(await since()).toBeGreaterThanOrEqual(begun)
+    await page.getByText('the last start, reset or restore').waitFor()
+    // Whoever opens the page later sees the same.
+    await using other = await tests.open('/dashboard/requests')
+    await other.page.locator('.journal-since time').waitFor()
+    const shown = Date.parse((await other.page.locator('.journal-since time').getAttribute('datetime')) ?? '')
+    expect(shown).toBeGreaterThanOrEqual(begun)
+    expect(Math.abs(shown - (await since()))).toBeLessThan(10_000)
+    await page.getByRole('link', { name: 'Test controls' }).click()
+    await page.getByText('Struck once of at most 1').waitFor()
     expect(await page.getByRole('link', { name: 'Struck once' }).count()).toBe(0)
     await berth.control('DELETE', '/faults')
     await berth.control('DELETE', '/snapshots/struck')

@@ -110,8 +110,10 @@ export class Changes {
         if (this.#live.size === this.#paths.length) this.#state.value = 'live'
         // Also the first time: what was opened before waits for it.
         this.#reload(path)
-      } else if (change.type === 'gap' || change.type === 'reset') this.#reload(path)
-      else for (const listener of this.#listeners.get(change.type) ?? []) listener(change)
+      } else {
+        if (change.type === 'gap' || change.type === 'reset') this.#reload(path)
+        for (const listener of this.#listeners.get(change.type) ?? []) listener(change)
+      }
     }
     socket.onclose = ({ code }) => {
       this.#live.delete(path)

@@ -6,6 +6,8 @@ interface JournalLimits {
   readonly entries: number
   /** Most bytes of memory. */
   readonly bytes: number
+  /** The time at which it is begun, in milliseconds since 1970. */
+  readonly since?: number
 }
 
 /** Default memory of a journal in bytes. */
@@ -29,6 +31,8 @@ export interface NumberedEntry {
  * secrets.
  */
 export class RequestJournal {
+  /** When it was begun, in milliseconds since 1970: a start, a reset and a restore begin a new one. */
+  readonly since: number
   readonly #capacity: number
   readonly #mostBytes: number
   /** A ring buffer: an entry is at its `seq` modulo the size. */
@@ -43,7 +47,8 @@ export class RequestJournal {
   /** How many responses are serialized next. */
   #due = 0
 
-  constructor({ entries, bytes }: JournalLimits) {
+  constructor({ entries, bytes, since = 0 }: JournalLimits) {
+    this.since = since
     this.#capacity = entries
     this.#mostBytes = bytes
   }
