@@ -151,3 +151,21 @@ test('a reader who falls behind amid output is given none of it twice', async ()
     'at 11',
   ])
 })
+
+test('output that is not UTF-8 is masked once more where it is stored, stays base64, and is not cut', () => {
+  // A secret that was set after the command had printed it.
+  masks.add(['geheim-und-lang'])
+  const printed = Buffer.from(`\xff geheim-und-lang ${'\xff'.repeat(250_000)}`, 'latin1')
+  transcript.report({
+    type: 'toolResult',
+    call: 'call_1',
+    tool: 'run',
+    ok: true,
+    output: { stdout: '\ufffd geheim-und-lang', stdoutBase64: printed.toString('base64') },
+  })
+  const output = records.listEvents(row.id, 0).at(-1)?.output ?? {}
+  expect(output.stdout).toBe('\ufffd ***')
+  expect(Buffer.from(String(output.stdoutBase64), 'base64').toString('latin1')).toBe(
+    `\xff *** ${'\xff'.repeat(250_000)}`,
+  )
+})
