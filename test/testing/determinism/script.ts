@@ -43,7 +43,8 @@ export async function everyOperation(
   await call('GET', '/servers')
 
   const { secret } = await call('POST', '/webhooks', { url: receiver.url })
-  await call('POST', '/webhooks', { url: 'http://127.0.0.1:9/' })
+  const { id: closed } = await call('POST', '/webhooks', { url: 'http://127.0.0.1:9/' })
+  await call('POST', `/webhooks/${closed}/enable`)
   const { id: unused } = await call('POST', '/webhooks', { url: 'https://93.184.215.14/', events: [] })
   await call('DELETE', `/webhooks/${unused}`)
   await call('GET', '/webhooks')
