@@ -122,8 +122,7 @@ function unrouted(
   operations: (() => OperationIndex) | undefined,
 ): BerthError {
   const meant = operations && suggestOperations(method, path, operations())
-  if (known.length === 0)
-    return new BerthError('not_found', `There is nothing at ${path}. ${meant ?? directory()}`)
+  if (known.length === 0) return new UnknownPath(`There is nothing at ${path}. ${meant ?? directory()}`)
   headers.allow = known.join(', ')
   const refusal = `${path} does not answer to ${method}, only to ${known.join(', ')}.`
   return new BerthError('method_not_allowed', meant ? `${refusal} ${meant}` : refusal)

@@ -35,8 +35,8 @@ test('failures are grouped by operation, status and code, the latest first, each
   expect(await errors('?status=5xx')).toEqual([])
   expect((await berth.control('GET', '/requests/errors?status=many')).status).toBe(400)
   const { accounts } = (await berth.control('GET', '/accounts')).body
-  // A path that leads nowhere is refused before anybody looks whose key it is.
-  expect(await errors(`?account_id=${accounts[0].id}`)).toEqual([all[1], all[3]])
+  // Whose key it is counts also at a path that leads nowhere.
+  expect(await errors(`?account_id=${accounts[0].id}`)).toEqual([all[1], all[2], all[3]])
 })
 
 test('what a fault responded is no code unless it is a word', async () => {
