@@ -26,8 +26,9 @@ export class ProcessesService {
     const sandbox = this.#servers.lifecycle.sandbox(id)
     if (sandbox === undefined || sandbox.ending) return []
     try {
-      const found = await sandbox.processes()
+      // Before the look, so that a slow response makes no process younger than it is.
       const now = this.#clock.now()
+      const found = await sandbox.processes()
       return found
         .map(({ pid, parentPid, command, state, cpuPercent, memoryBytes, ageMs, ports, owner }) => ({
           pid,
