@@ -6,6 +6,7 @@ import { accountCaller } from '../../http/caller.ts'
 import type { HostOptions } from '../../http/host.ts'
 import { isFromOwnPage, originOf } from '../../http/origin.ts'
 import { redirectResponse } from '../../http/pages/page.ts'
+import { checkQuery } from '../../http/request-checks.ts'
 import { accountLabel } from '../../resources/accounts/label.ts'
 import type { CreatedApiKey } from '../../resources/keys/model.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
@@ -114,6 +115,7 @@ export function commandLineRoutes({
         body: checkedBody(CodeExchange),
         async parse({ request, set }) {
           set.headers['cache-control'] = 'no-store'
+          checkQuery(request.url)
           refuseForeign(request, host)
           return (await readJsonBody(request, BODY_LIMIT)) ?? null
         },

@@ -1,5 +1,5 @@
 import { BerthError } from '../../errors.ts'
-import { ACCEPTED_CODING } from '../../http/request-checks.ts'
+import { ACCEPTED_CODING, checkQuery } from '../../http/request-checks.ts'
 
 /**
  * Registered error codes that berth uses (RFC 6749, 4.1.2.1 and 5.2; RFC 7591, 3.2.2; RFC 8707, 2; RFC 9101, 7;
@@ -51,11 +51,15 @@ export const clientResponse = (
   headers: Readonly<Record<string, string>> = {},
 ): Response => Response.json(body, { status, headers: { ...NEVER_STORED, ...headers } })
 
-/** Wraps a handler for clients: an error that it throws becomes an OAuth error response. */
+/**
+ * Wraps a handler for clients. Refuses a malformed query, though nothing is read from it; an error that the handler throws
+ * becomes an OAuth error response.
+ */
 export const clientRoute =
   (handle: (request: Request) => Promise<Response>) =>
   async ({ request }: { request: Request }): Promise<Response> => {
     try {
+      checkQuery(request.url)
       return await handle(request)
     } catch (error) {
       if (error instanceof OAuthProblem) return problemResponse(error)

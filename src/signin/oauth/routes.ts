@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import type { HostOptions } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
+import { refuseBadQuery } from '../../http/request-checks.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Queries } from '../../storage/database.ts'
@@ -30,6 +31,12 @@ interface OAuthRoutesOptions extends ReachableSources {
 
 const WELL_KNOWN = '/.well-known/oauth'
 
+/** The query of the consent page is a client's: faults are reported to the client, and a resource may come twice. */
+const OF_CLIENT = { checksOwnQuery: true }
+
+/** The metadata are no page: a fault of the query is an error as the API's. */
+const METADATA = { ...PAGE, beforeHandle: refuseBadQuery }
+
 /** Serves the OAuth 2.1 authorization server: metadata, registration, consent, tokens and revocation. */
 export function oauthRoutes(parts: OAuthRoutesOptions, host: HostOptions) {
   const consents = new Consents(parts.clock)
@@ -40,17 +47,17 @@ export function oauthRoutes(parts: OAuthRoutesOptions, host: HostOptions) {
   const origin = (request: Request): string => originOf(request, host)
   const server = ({ request }: { request: Request }) => Response.json(serverMetadata(origin(request)))
   return new Elysia({ name: 'berth/oauth' })
-    .get(`${WELL_KNOWN}-authorization-server`, server, PAGE)
-    .get(`${WELL_KNOWN}-authorization-server/mcp`, server, PAGE)
+    .get(`${WELL_KNOWN}-authorization-server`, server, METADATA)
+    .get(`${WELL_KNOWN}-authorization-server/mcp`, server, METADATA)
     .get(
       `${WELL_KNOWN}-protected-resource`,
       ({ request }) => Response.json(resourceMetadata(origin(request), false)),
-      PAGE,
+      METADATA,
     )
     .get(
       `${WELL_KNOWN}-protected-resource/mcp`,
       ({ request }) => Response.json(resourceMetadata(origin(request), true)),
-      PAGE,
+      METADATA,
     )
     .post(
       '/oauth/register',
@@ -59,12 +66,12 @@ export function oauthRoutes(parts: OAuthRoutesOptions, host: HostOptions) {
     )
     .get(
       '/oauth/authorize',
-      pageRoute((request) => showConsentPage(request, all)),
+      pageRoute((request) => showConsentPage(request, all), OF_CLIENT),
       PAGE,
     )
     .post(
       '/oauth/authorize',
-      pageRoute((request) => decideConsent(request, all)),
+      pageRoute((request) => decideConsent(request, all), OF_CLIENT),
       PAGE,
     )
     .post(

@@ -1,4 +1,5 @@
 import { redirectResponse } from '../../http/pages/page.ts'
+import { checkQuery } from '../../http/request-checks.ts'
 import { failurePage } from '../pages/failure.ts'
 
 /** The options of a page's route. It reads its own body, and the OpenAPI document leaves it out. */
@@ -13,11 +14,17 @@ type PageHandler = (
   params: Readonly<Record<string, string>>,
 ) => Response | Promise<Response>
 
-/** Wraps a page's handler: an error that it throws becomes a page too. */
+/**
+ * Wraps a page's handler. Refuses a query that would be read otherwise than it was sent (`checkQuery`); an error that the
+ * handler throws becomes a page too.
+ *
+ * @param checksOwnQuery whether the handler checks the query itself
+ */
 export const pageRoute =
-  (handle: PageHandler) =>
+  (handle: PageHandler, { checksOwnQuery = false } = {}) =>
   async ({ request, params }: { request: Request; params: Readonly<Record<string, string>> }) => {
     try {
+      if (!checksOwnQuery) checkQuery(request.url)
       return await handle(request, params)
     } catch (error) {
       if (error instanceof SignInNeeded) return signInFirst(request)
