@@ -22,9 +22,12 @@ export interface ServeFilesOptions {
 
 const INDEX = 'index.html'
 
+/** The endings of pages that their paths may leave out. */
+const PAGE_ENDINGS = ['.html', '.htm']
+
 /**
  * Serves the files of a directory in a workspace: complete, in ranges (RFC 9110, section 14) or by condition (section
- * 13). Links and paths cannot leave the workspace. Nothing below a name that begins with a dot is served, except
+ * 13). The path of a page may leave out its `.html`. Links and paths cannot leave the workspace. Nothing below a name that begins with a dot is served, except
  * `/.well-known/`.
  *
  * @param directory relative to the workspace; empty for the workspace itself
@@ -58,32 +61,48 @@ class FileSite {
     }
     const target = targetOf(request.target)
     if (target === null || this.options.isHidden?.(target.names)) return this.#respondMissing(request)
-    const content = await this.#contents.find(
-      target.isDirectory ? [...target.names, INDEX].join('/') : target.names.join('/'),
-    )
+    const { names, isDirectory } = target
+    const content = await this.#contents.find((isDirectory ? [...names, INDEX] : names).join('/'))
     if (content !== null) return send(request, content)
-    return (await this.#respondDirectory(request, target)) ?? this.#respondFallback(request)
+    return (await this.#respondWithout(request, target)) ?? this.#respondFallback(request)
   }
 
-  /** Responds to the path of a directory: with a redirect to its URL with a slash, or a listing. */
-  async #respondDirectory(
-    request: FileRequest,
-    { names, isDirectory }: Target,
-  ): Promise<FileResponse | null> {
+  /**
+   * Responds to a path that names no file: with a redirect to the directory or the page that it means, with the page, or
+   * with a listing.
+   */
+  async #respondWithout(request: FileRequest, { names, isDirectory }: Target): Promise<FileResponse | null> {
     const path = this.#prefix + names.join('/') || '.'
-    const entry = await quietly(() => this.workspace.stat(path))
-    if (entry?.kind !== 'directory') return null
-    const { listing } = this.options
-    if (!isDirectory) {
+    const kind = (await quietly(() => this.workspace.stat(path)))?.kind
+    const isListed = kind === 'directory' && this.options.listing === true
+    if (kind === 'directory' && !isDirectory) {
       const index = await this.#contents.find([...names, INDEX].join('/'))
       index?.dispose()
-      return index === null && !listing ? null : redirect(request, names)
+      if (index !== null) return redirect(request, names, '/')
     }
-    if (!listing) return null
+    const page = kind === undefined || kind === 'directory' ? await this.#findPage(names) : null
+    if (page !== null && !isDirectory) return send(request, page)
+    page?.dispose()
+    if (page !== null) return redirect(request, names, '')
+    if (!isListed) return null
+    if (!isDirectory) return redirect(request, names, '/')
     const entries = await quietly(() => this.workspace.entries(path))
     if (entries === null) return null
     const shown = entries.filter(({ name }) => !this.options.isHidden?.([...names, name]))
     return this.#respondListing(request, listingPage(names, shown))
+  }
+
+  /** Returns the page that a path without its ending names, as `/about` does `about.html`; null if there is none. */
+  async #findPage(names: readonly string[]): Promise<Content | null> {
+    const last = names.at(-1)
+    if (last === undefined) return null
+    for (const ending of PAGE_ENDINGS) {
+      const page = [...names.slice(0, -1), `${last}${ending}`]
+      if (!isVisible(`${last}${ending}`, names.length - 1) || this.options.isHidden?.(page)) continue
+      const content = await this.#contents.find(page.join('/'))
+      if (content !== null) return content
+    }
+    return null
   }
 
   async #respondFallback(request: FileRequest): Promise<FileResponse> {
@@ -150,11 +169,12 @@ function sendWhole(
 }
 
 /**
- * Redirects to the same path with a slash at the end. Rebuilds the path, so a `//` in it cannot name another host.
+ * Redirects to the path of `names`, with or without a slash at the end. Rebuilds the path, so a `//` in it cannot name
+ * another host.
  */
-function redirect(request: FileRequest, names: readonly string[]): FileResponse {
+function redirect(request: FileRequest, names: readonly string[], slash: '/' | ''): FileResponse {
   const query = /\?[^#]*/.exec(request.target)?.[0] ?? ''
-  const location = `/${names.map((name) => `${encodeURIComponent(name)}/`).join('')}${query}`
+  const location = `/${names.map(encodeURIComponent).join('/')}${slash}${query}`
   const headers = { location, 'cache-control': 'no-cache', 'content-length': '0' }
   return { status: 301, headers, body: null }
 }
