@@ -4,7 +4,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
 import type { AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
-import type { AppCrash, AppState } from './app-runtime/supervision.ts'
+import type { AppCrash, AppState, SupervisorOptions } from './app-runtime/supervision.ts'
 import { AppSupervisor } from './app-runtime/supervisor.ts'
 import type { Exposure } from './exposure.ts'
 import type { ServeFiles } from './sites/upstream.ts'
@@ -41,6 +41,8 @@ interface AppResponderOptions {
   clock: Clock
   appPorts: AppPorts
   log: AppLog
+  workspace: SupervisorOptions['workspace']
+  slugOf: SupervisorOptions['slugOf']
   /** Called when the app begins to respond and when it stops. */
   onRunning: (running: boolean) => void
   /**
@@ -158,14 +160,11 @@ export class AppResponder {
   #superviseIn(sandbox: Sandbox): AppSupervisor {
     const present = supervisorOf(this.#responding)
     if (present?.sandbox === sandbox) return present
-    const { owner, directory, clock, appPorts, log } = this.#options
+    const { owner, directory, clock, appPorts, log, workspace, slugOf } = this.#options
     const supervisor: AppSupervisor = new AppSupervisor({
-      owner,
-      sandbox,
+      ...{ owner, sandbox, clock, log, workspace, slugOf },
       cwd: directory,
-      clock,
       ports: appPorts,
-      log,
       onState: (state) => {
         if (supervisorOf(this.#responding) === supervisor) this.#applyState(state, supervisor)
       },

@@ -56,6 +56,8 @@ export interface HostedAppDependencies {
   preparation: Preparation
   /** Ports that apps listen on. */
   appPorts: AppPorts
+  /** Returns the slug of the project of this id; null if there is none. */
+  slugOf: (id: string) => string | null
   /** Directory of the logs of all apps. */
   logsDirectory: string
   /** Returns the credential that every command of a server has, which logs must not show. */
@@ -120,7 +122,7 @@ export class HostedApp {
     this.#options = options
     this.#dependencies = dependencies
     const { owner, directory, port, slug, serverId, hasRun, onRunning, onState, onRecovered } = options
-    const { clock, servers, sites, appPorts, preparation } = dependencies
+    const { clock, servers, sites, appPorts, slugOf, preparation } = dependencies
     const asleep = servers.isSleeping(serverId)
     const first: Upstream = !hasRun
       ? NOT_STARTED
@@ -150,7 +152,8 @@ export class HostedApp {
     }
     this.#exposure = new Exposure(sites, site, first, (reason) => serveStatus(status, reason))
     this.#responder = new AppResponder({
-      ...{ owner, directory, clock, appPorts, log, onRunning },
+      ...{ owner, directory, clock, appPorts, log, onRunning, slugOf },
+      workspace: () => this.#workspace(),
       exposure: this.#exposure,
       onState: (hasRecovered) => {
         if (hasRecovered) {
@@ -175,6 +178,11 @@ export class HostedApp {
       onUp: onRecovered,
       onFailed: onState,
     })
+  }
+
+  /** First label of the app's host name; null for none. */
+  get slug(): string | null {
+    return this.#options.slug
   }
 
   /** Whether the app responds. */

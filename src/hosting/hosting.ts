@@ -87,6 +87,7 @@ export class Hosting {
       sites: this.#gateway,
       preparation: this.preparation,
       appPorts: new AppPorts({ repeatable }),
+      slugOf: (id) => this.#apps.get(id)?.slug ?? null,
       logsDirectory: join(dataDir, 'logs'),
       credentialOf: (serverId) => this.#packages.tokenOf(serverId),
       mayReadLogs: dependencies.mayReadLogs,

@@ -101,7 +101,7 @@ export class Preparation {
     const { [NPM_VARIABLES.url]: mirror } = packages
     if (mirror !== undefined) sandbox.forward(Number(new URL(mirror).port))
     const env = { ...packages, ...environment }
-    const step = { owner, sandbox, cwd: directory, command, env, log, source }
+    const step = { owner, sandbox, workspace, cwd: directory, command, env, log, source }
     await runStep({ ...step, ...(signal ? { signal } : {}) })
   }
 }

@@ -3,6 +3,7 @@ import type { Execution } from '../../compute/execution.ts'
 import type { RefusalCollector } from '../../compute/outbound-control.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
+import type { Workspace } from '../../compute/workspace.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { once } from '../../runtime/once.ts'
@@ -14,6 +15,8 @@ import { noteRefusals } from './log/refusals.ts'
 import { socketHint } from './log/socket-hint.ts'
 import { AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'
 import type { AppPort } from './ports.ts'
+import { describeTakenPort, PORT_TAKEN } from './taken-port.ts'
+import { describeWindowsScript } from './windows-script.ts'
 
 /** An app that runs as a command. */
 export interface AppProgram {
@@ -27,6 +30,9 @@ export interface AppProgram {
 
 /** Milliseconds after which a process that has not ended counts as started, whether it listens or not. */
 const STARTED_MS = 500
+
+/** Milliseconds that a program gets to do without a port that is taken, before it makes way. */
+const YIELD_MS = 2000
 
 /** Matches what programs that run scripts print when berth ends the script, which would look like a crash. */
 const SCRIPT_ENDED =
@@ -66,6 +72,10 @@ export interface ProcessOptions {
   log: AppLog
   clock: Clock
   timing: HealthTiming
+  /** @throws ComputeError if the server is gone */
+  workspace: () => Workspace
+  /** See `describeTakenPort`. */
+  slugOf(id: string): string | null
 }
 
 /** One process of an app, from its start to its end. */
@@ -80,6 +90,8 @@ export class AppProcess {
   /** Whether berth ends it. */
   #isEnding = false
   #hasListened = false
+  /** Called when it prints that a port is taken. */
+  #onPortTaken = (): void => {}
   #onChecked = (): void => {}
   /** Resolves when the process and everything it started have ended and the output is logged. Never rejects. */
   readonly exited: Promise<ProcessEnd>
@@ -92,9 +104,13 @@ export class AppProcess {
   constructor(options: ProcessOptions) {
     this.#options = options
     const { owner, sandbox, cwd, program, port, log } = options
+    const hint = socketHint(sandbox, (text) => log.append('berth', text))
     this.#output = log.output(
       'app',
-      socketHint(sandbox, (hint) => log.append('berth', hint)),
+      (line) => {
+        hint?.(line)
+        if (PORT_TAKEN.test(line)) this.#onPortTaken()
+      },
       (text) => !this.#isEnding || !SCRIPT_ENDED.test(text),
     )
     this.#execution = sandbox.exec({
@@ -128,20 +144,56 @@ export class AppProcess {
    * Resolves with the address on which the app responds, as soon as it does.
    *
    * @param onChecked called once when it listens, or has not ended soon
-   * @throws AppFailure with the last lines of output if it ends before, or does not respond in time; the signal's
-   * reason
+   * @param yields whether it makes way soon if it prints that a port is taken and does not respond
+   * @throws AppFailure with the last lines of output if it ends before, does not respond in time or makes way; the
+   * signal's reason
    */
-  async waitUntilHealthy(signal: AbortSignal, onChecked: () => void = () => {}): Promise<AppAddress> {
+  async waitUntilHealthy(
+    signal: AbortSignal,
+    onChecked: () => void = () => {},
+    yields: boolean = false,
+  ): Promise<AppAddress> {
     this.#onChecked = once(onChecked)
     const soon = setTimeout(() => this.whenEnded || this.#onChecked(), STARTED_MS)
+    const blocked = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    if (yields) this.#onPortTaken = once(() => (timer = setTimeout(() => blocked.abort(), YIELD_MS)))
     const found = await this.#search
-      .run(AbortSignal.any([signal, this.#ended.signal]))
-      .finally(() => clearTimeout(soon))
+      .run(AbortSignal.any([signal, this.#ended.signal, blocked.signal]))
+      .finally(() => {
+        clearTimeout(soon)
+        clearTimeout(timer)
+      })
     signal.throwIfAborted()
     if (typeof found === 'object') return found
-    if (!this.whenEnded) throw new AppFailure(found, this.#output.last)
-    const end = await this.exited
-    throw new AppFailure(`The app did not start: ${end.reason}`, this.#output.last, end, !this.#hasListened)
+    const { last } = this.#output
+    if (this.whenEnded) throw await this.#endedTooSoon(await this.exited)
+    const taken = await this.#describeTakenPort()
+    const limit = blocked.signal.aborted ? '' : ` within ${this.#options.timing.limitMs / 1000} s`
+    throw new AppFailure(taken === null ? found : `The app did not respond${limit}. ${taken}`, last)
+  }
+
+  /** Returns the error of a start that ended before it responded, with the cause as far as it can be known. */
+  async #endedTooSoon(end: ProcessEnd): Promise<AppFailure> {
+    const { last } = this.#output
+    const { program, cwd, workspace } = this.#options
+    const script = await describeWindowsScript({
+      ...{ command: program.command, exitCode: end.exitCode, lines: last, cwd, workspace: workspace() },
+    }).catch(() => null)
+    const taken = script === null ? await this.#describeTakenPort() : null
+    const reason =
+      script !== null && end.exitCode !== null
+        ? `it ${describeExitCode(end.exitCode)}. ${script}`
+        : end.exitCode === 0 && !this.#hasListened
+          ? `it ended without having listened, with exit code 0: ${NO_SERVER}`
+          : end.reason
+    const summary = `The app did not start: ${reason}${taken === null ? '' : ` ${taken}`}`
+    return new AppFailure(summary, last, end, !this.#hasListened)
+  }
+
+  #describeTakenPort(): Promise<string | null> {
+    const { owner, sandbox, slugOf } = this.#options
+    return describeTakenPort({ owner, sandbox, lines: this.#output.last, slugOf })
   }
 
   /**
@@ -206,6 +258,10 @@ export class AppProcess {
     return end
   }
 }
+
+/** What a program is that ends by itself, with the remedy. */
+const NO_SERVER =
+  'it is no server. "start" in berth.json has to be a command that listens on the port in the variable PORT and goes on.'
 
 function describeExit(code: number): string {
   if (code === 127) return 'its command was not found (exit code 127).'

@@ -33,16 +33,22 @@ export class AppProcesses {
    * Starts a process and waits until it responds. If it does not, ends it before it throws.
    *
    * @param onChecked see `AppProcess.waitUntilHealthy`
+   * @param yields see there
    * @throws AppFailure, AppError; the signal's reason
    */
-  async launch(program: AppProgram, signal: AbortSignal, onChecked?: () => void): Promise<RunningProcess> {
+  async launch(
+    program: AppProgram,
+    signal: AbortSignal,
+    onChecked?: () => void,
+    yields?: boolean,
+  ): Promise<RunningProcess> {
     const { sandbox, log } = this.#options
     signal.throwIfAborted()
     if (sandbox.ending) throw serverStoppedError()
     log.append('berth', `Starts: ${program.command}`)
     const process = await this.#start(program, signal)
     try {
-      const address = await process.waitUntilHealthy(signal, onChecked)
+      const address = await process.waitUntilHealthy(signal, onChecked, yields)
       log.append('berth', `Answers on port ${address.port}.`)
       if (address.port !== process.port) log.append('berth', IGNORES_PORT)
       return { process, program, address }
@@ -71,10 +77,10 @@ export class AppProcesses {
   }
 
   async #start(program: AppProgram, signal: AbortSignal): Promise<AppProcess> {
-    const { owner, sandbox, cwd, ports, log, clock } = this.#options
+    const { owner, sandbox, cwd, ports, log, clock, workspace, slugOf } = this.#options
     const port = await (program.port === null ? ports.reserve(sandbox) : ports.claim(sandbox, program.port))
     const options: ProcessOptions = {
-      ...{ owner, sandbox, cwd, program, port, log, clock },
+      ...{ owner, sandbox, cwd, program, port, log, clock, workspace, slugOf },
       timing: this.#timing,
     }
     try {

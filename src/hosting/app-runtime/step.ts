@@ -1,11 +1,13 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
+import type { Workspace } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import type { LogSource } from './log/entry.ts'
 import type { AppLog } from './log/log.ts'
 import { noteRefusals } from './log/refusals.ts'
 import { socketHint } from './log/socket-hint.ts'
 import { AppFailure } from './plan.ts'
+import { describeWindowsScript } from './windows-script.ts'
 
 /** Default time limit of an installation or a build, in milliseconds. */
 const TIMEOUT_MS = 15 * 60_000
@@ -15,6 +17,7 @@ interface PreparationStep {
   /** What the command belongs to. */
   owner: CommandOwner
   sandbox: Sandbox
+  workspace: Workspace
   /** The app's directory, relative to the workspace. */
   cwd: string
   command: string
@@ -34,7 +37,7 @@ interface PreparationStep {
  * reason
  */
 export async function runStep(step: PreparationStep): Promise<void> {
-  const { owner, sandbox, cwd, command, env, log, source, signal, timeoutMs = TIMEOUT_MS } = step
+  const { owner, sandbox, workspace, cwd, command, env, log, source, signal, timeoutMs = TIMEOUT_MS } = step
   signal?.throwIfAborted()
   log.append('berth', `Runs: ${command}`)
   const output = log.output(
@@ -58,7 +61,12 @@ export async function runStep(step: PreparationStep): Promise<void> {
   if (timedOut) {
     throw new AppFailure(`The ${source} command took longer than ${timeoutMs / 60_000} minutes.`, output.last)
   }
-  if (exitCode !== 0) {
-    throw new AppFailure(`The ${source} command failed with exit code ${exitCode}: ${command}`, output.last)
-  }
+  if (exitCode === 0) return
+  const failed = { command, exitCode, lines: output.last, cwd, workspace }
+  const script = await describeWindowsScript(failed).catch(() => null)
+  const cause = script === null ? '' : `. ${script}`
+  throw new AppFailure(
+    `The ${source} command failed with exit code ${exitCode}: ${command}${cause}`,
+    output.last,
+  )
 }

@@ -1,5 +1,6 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
+import type { Workspace } from '../../compute/workspace.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { AppAddress } from './health.ts'
 import { HEALTH_TIMING, type HealthTiming } from './health-search.ts'
@@ -87,6 +88,10 @@ export interface SupervisorOptions {
   /** Shared by all apps of a berth. */
   ports: AppPorts
   log: AppLog
+  /** Returns the files of its server. @throws ComputeError if the server is gone */
+  workspace: () => Workspace
+  /** Returns the slug of the project of this id; null if there is none. */
+  slugOf(id: string): string | null
   /** Called for every change, in order. Must not throw. */
   onState(state: AppState): void
   timing?: Partial<SupervisorTiming>

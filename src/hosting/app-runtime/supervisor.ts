@@ -14,6 +14,7 @@ import {
   type SupervisorOptions,
   type SupervisorTiming,
 } from './supervision.ts'
+import { PORT_TAKEN } from './taken-port.ts'
 
 /** Kinds of operations. Only one runs at a time. */
 type Operation = 'start' | 'restart' | 'stop'
@@ -129,7 +130,9 @@ export class AppSupervisor {
     this.#replaced = inTheWay ? null : old
     try {
       const ends = withdrawn === undefined ? signal : AbortSignal.any([signal, withdrawn])
-      const next = await this.#processes.launch(program, ends, reportOnce).catch(async (error: unknown) => {
+      const yields = old !== null && !inTheWay && (await old.process.hasOtherPorts())
+      const launched = this.#processes.launch(program, ends, reportOnce, yields)
+      const next = await launched.catch(async (error: unknown) => {
         if (old === null || inTheWay || ends.aborted || !(await holdsPortWanted(old, error))) throw error
         inTheWay = true
         this.#replaced = null
@@ -317,9 +320,6 @@ export class AppSupervisor {
 
 const summaryOf = (error: unknown): string => (error instanceof AppFailure ? error.summary : messageOf(error))
 
-/** Matches what programs print whose port is taken. */
-const PORT_TAKEN = /EADDRINUSE|address (?:is )?already in use|port \d+ (?:is |was )?(?:already )?in use/i
-
 /**
  * Reports whether a running version has a port that another one needs: a fixed one, or one that it listens on in place of
  * the one in PORT.
@@ -330,7 +330,6 @@ const holdsPortOf = ({ process, address }: RunningProcess, next: AppProgram): bo
 /** Reports whether a version failed because the one that runs holds a port besides the one in PORT, as for metrics. */
 const holdsPortWanted = async ({ process }: RunningProcess, error: unknown): Promise<boolean> =>
   error instanceof AppFailure &&
-  error.end !== null &&
   error.log.some((line) => PORT_TAKEN.test(line)) &&
   (await process.hasOtherPorts())
 

@@ -335,6 +335,7 @@ describe('a step', () => {
     const step = {
       owner: OWNER,
       sandbox: world.sandbox,
+      workspace: world.workspace,
       cwd: '',
       env: { KEY: 'top-secret' },
       log,
@@ -359,6 +360,7 @@ describe('a step', () => {
     const step = {
       owner: OWNER,
       sandbox: world.sandbox,
+      workspace: world.workspace,
       cwd: '',
       env: {},
       log,

@@ -31,7 +31,8 @@ test.skipIf(!isPossible)('an app whose Unix socket landlock refuses is told the 
     const script = `for (const name of ['a', 'b']) await new Promise((next) =>
       require('net').createServer().on('error', (error) => next(console.log(error.code ?? error.message))).listen('./' + name, next));
       console.log('EAFNOSUPPORT'); console.log('Address family not supported by protocol')`
-    const step = { owner: { kind: 'project', id: 'p' } as const, sandbox, cwd: '', env: {}, log }
+    const workspace = bench.driver.workspace(handle)
+    const step = { owner: { kind: 'project', id: 'p' } as const, sandbox, workspace, cwd: '', env: {}, log }
     await runStep({ ...step, command: `bun -e "${script.replaceAll('\n', ' ')}"`, source: 'build' })
     const lines = (await log.tail(100)).map(({ text }) => text)
     expect(lines.filter(isRefused)).toHaveLength(sandbox.refusesUnixSockets ? 1 : 0)

@@ -74,6 +74,8 @@ export class World implements AsyncDisposable {
       clock: this.clock,
       ports: this.ports,
       log,
+      workspace: () => this.workspace,
+      slugOf: () => null,
       onState: (state) => void states.push(state),
       timing: { ...QUICK, ...timing },
     })
