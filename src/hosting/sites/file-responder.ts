@@ -34,6 +34,7 @@ const REASONS: Readonly<Record<number, string>> = {
   200: 'OK',
   206: 'Partial Content',
   301: 'Moved Permanently',
+  302: 'Found',
   304: 'Not Modified',
   404: 'Not Found',
   405: 'Method Not Allowed',

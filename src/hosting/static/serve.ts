@@ -1,12 +1,12 @@
-import type { Workspace } from '../../compute/workspace.ts'
-import { percentDecoded } from '../../runtime/decode.ts'
+import type { Workspace, WorkspaceEntry } from '../../compute/workspace.ts'
 import { type OwnResponse, ownContent, wantsHtml } from '../sites/own-response.ts'
 import type { FileRequest, FileResponse, ServeFiles } from '../sites/upstream.ts'
+import { BasePath } from './base-path.ts'
 import { evaluate, parseRange, rangeApplies } from './conditions.ts'
 import { type Content, Contents, quietly } from './content.ts'
 import { listingPage } from './listing.ts'
-
 import { type LiveReload, RELOAD_PATH, withReload } from './reload.ts'
+import { isVisible, pathOf, type Target, targetOf } from './target.ts'
 
 /** Options of `serveFiles`. */
 export interface ServeFilesOptions {
@@ -39,6 +39,7 @@ export function serveFiles(workspace: Workspace, directory: string, options: Ser
 
 class FileSite {
   readonly #contents: Contents
+  readonly #basePath: BasePath
   readonly #prefix: string
 
   constructor(
@@ -48,6 +49,9 @@ class FileSite {
   ) {
     this.#prefix = directory === '' || directory.endsWith('/') ? directory : `${directory}/`
     this.#contents = new Contents(workspace, this.#prefix, Boolean(options.reload))
+    this.#basePath = new BasePath(this.#contents, async (names) => {
+      return (await this.#stat(names)) !== null
+    })
   }
 
   async respond(request: FileRequest): Promise<FileResponse> {
@@ -60,33 +64,70 @@ class FileSite {
         : { status: 200, headers: { 'cache-control': 'no-cache' }, body: null }
     }
     const target = targetOf(request.target)
-    if (target === null || this.options.isHidden?.(target.names)) return this.#respondMissing(request)
-    const { names, isDirectory } = target
+    if (target === null) return this.#respondMissing(request)
+    const response =
+      (await this.#respondFile(request, target, [])) ?? (await this.#respondOtherwise(request, target))
+    return response ?? (await this.#respondFallback(request, target))
+  }
+
+  /**
+   * Responds with the file at a path, or the index of the directory; null if there is none.
+   *
+   * @param above what precedes the path in the address
+   */
+  async #respondFile(
+    request: FileRequest,
+    { names, isDirectory }: Target,
+    above: readonly string[],
+  ): Promise<FileResponse | null> {
+    if (this.options.isHidden?.(names)) return null
     const content = await this.#contents.find((isDirectory ? [...names, INDEX] : names).join('/'))
-    if (content !== null) return send(request, content)
-    return (await this.#respondWithout(request, target)) ?? this.#respondFallback(request)
+    if (content === null) return null
+    const base = names.length + above.length > 0 ? [] : await this.#basePath.of(content)
+    if (base.length === 0) return send(request, content)
+    content.dispose()
+    return redirect(request, base, '/', 302)
+  }
+
+  /** Responds to a path at which there is no file: below the base path with what is there without it. */
+  async #respondOtherwise(request: FileRequest, target: Target): Promise<FileResponse | null> {
+    const { names, isDirectory } = target
+    const index = names.length === 0 ? null : await this.#contents.find(INDEX)
+    index?.dispose()
+    const base = index === null ? [] : await this.#basePath.of(index)
+    const isBelow = base.length > 0 && base.every((name, at) => names[at] === name)
+    if (!isBelow) return this.#respondWithout(request, target, [])
+    const below = { names: names.slice(base.length), isDirectory }
+    if (below.names.length === 0 && !isDirectory) return redirect(request, base, '/', 302)
+    return (
+      (await this.#respondFile(request, below, base)) ?? (await this.#respondWithout(request, below, base))
+    )
   }
 
   /**
    * Responds to a path that names no file: with a redirect to the directory or the page that it means, with the page, or
    * with a listing.
    */
-  async #respondWithout(request: FileRequest, { names, isDirectory }: Target): Promise<FileResponse | null> {
-    const path = this.#prefix + names.join('/') || '.'
-    const kind = (await quietly(() => this.workspace.stat(path)))?.kind
+  async #respondWithout(
+    request: FileRequest,
+    { names, isDirectory }: Target,
+    above: readonly string[],
+  ): Promise<FileResponse | null> {
+    if (this.options.isHidden?.(names)) return null
+    const kind = (await this.#stat(names))?.kind
     const isListed = kind === 'directory' && this.options.listing === true
     if (kind === 'directory' && !isDirectory) {
       const index = await this.#contents.find([...names, INDEX].join('/'))
       index?.dispose()
-      if (index !== null) return redirect(request, names, '/')
+      if (index !== null) return redirect(request, [...above, ...names], '/')
     }
     const page = kind === undefined || kind === 'directory' ? await this.#findPage(names) : null
     if (page !== null && !isDirectory) return send(request, page)
     page?.dispose()
-    if (page !== null) return redirect(request, names, '')
+    if (page !== null) return redirect(request, [...above, ...names], '')
     if (!isListed) return null
-    if (!isDirectory) return redirect(request, names, '/')
-    const entries = await quietly(() => this.workspace.entries(path))
+    if (!isDirectory) return redirect(request, [...above, ...names], '/')
+    const entries = await quietly(() => this.workspace.entries(this.#pathOf(names)))
     if (entries === null) return null
     const shown = entries.filter(({ name }) => !this.options.isHidden?.([...names, name]))
     return this.#respondListing(request, listingPage(names, shown))
@@ -105,8 +146,17 @@ class FileSite {
     return null
   }
 
-  async #respondFallback(request: FileRequest): Promise<FileResponse> {
-    const wanted = this.options.fallback && wantsHtml(request.header('accept'))
+  #stat(names: readonly string[]): Promise<WorkspaceEntry | null> {
+    return quietly(() => this.workspace.stat(this.#pathOf(names)))
+  }
+
+  #pathOf(names: readonly string[]): string {
+    return this.#prefix + names.join('/') || '.'
+  }
+
+  async #respondFallback(request: FileRequest, { names }: Target): Promise<FileResponse> {
+    const { fallback, isHidden } = this.options
+    const wanted = fallback && wantsHtml(request.header('accept')) && !isHidden?.(names)
     const index = wanted ? await this.#contents.find(INDEX) : null
     return index === null ? this.#respondMissing(request) : send(request, index)
   }
@@ -172,11 +222,16 @@ function sendWhole(
  * Redirects to the path of `names`, with or without a slash at the end. Rebuilds the path, so a `//` in it cannot name
  * another host.
  */
-function redirect(request: FileRequest, names: readonly string[], slash: '/' | ''): FileResponse {
+function redirect(
+  request: FileRequest,
+  names: readonly string[],
+  slash: '/' | '',
+  status: 301 | 302 = 301,
+): FileResponse {
   const query = /\?[^#]*/.exec(request.target)?.[0] ?? ''
   const location = `/${names.map(encodeURIComponent).join('/')}${slash}${query}`
   const headers = { location, 'cache-control': 'no-cache', 'content-length': '0' }
-  return { status: 301, headers, body: null }
+  return { status, headers, body: null }
 }
 
 const MISSING: OwnResponse = { status: 404, code: 'not_found', message: 'There is no such page.' }
@@ -204,42 +259,4 @@ function sendOwn(
   }
   const body = request.method === 'HEAD' ? null : content
   return { status: response.status, headers: { ...headers, ...more }, body }
-}
-
-/** The target of a request as a file of a site. */
-interface Target {
-  /** Names from the site's directory down, decoded. */
-  readonly names: readonly string[]
-  /** Whether it ends in `/`, so it names a directory. */
-  readonly isDirectory: boolean
-}
-
-/** The only directory with a leading dot that is served (RFC 8615). */
-const WELL_KNOWN = '.well-known'
-
-/**
- * Parses a request target. Returns null if it cannot name a file: a name begins with a dot (except `/.well-known/`),
- * contains an encoded slash, a backslash or a control character, or is not UTF-8.
- */
-function targetOf(target: string): Target | null {
-  const parts = pathOf(target).split('/')
-  const names: string[] = []
-  for (const part of parts) {
-    if (part === '') continue
-    const name = part.includes('%') ? percentDecoded(part) : part
-    if (name === null || !isVisible(name, names.length)) return null
-    names.push(name)
-  }
-  return { names, isDirectory: parts.at(-1) === '' }
-}
-
-/** Returns the path of a target, encoded, without its query. */
-function pathOf(target: string): string {
-  const end = target.search(/[?#]/)
-  return end === -1 ? target : target.slice(0, end)
-}
-
-function isVisible(name: string, depth: number): boolean {
-  if (name.startsWith('.')) return depth === 0 && name === WELL_KNOWN
-  return !/[/\\\p{Cc}]/u.test(name)
 }
