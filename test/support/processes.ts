@@ -76,7 +76,8 @@ export async function until(
   }
 }
 
-function attempt(read: () => string): string {
+/** Returns what a read of /proc gives, or no text where its process or descriptor is gone. */
+export function attempt(read: () => string): string {
   try {
     return read()
   } catch {
