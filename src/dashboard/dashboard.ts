@@ -1,4 +1,3 @@
-import { type Signal, signal } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import { Changes } from './api/changes.ts'
@@ -31,8 +30,6 @@ export class Dashboard {
   readonly usage: LiveUsage
   readonly router: Router
   readonly clock: Clock
-  /** When the journal of requests was begun, in milliseconds since 1970. */
-  readonly journalSince: Signal<number>
   /** What runs, and what holds there. */
   readonly health = new Health()
   readonly notices = new Notices()
@@ -46,10 +43,6 @@ export class Dashboard {
     this.api = new ApiClient(context, this.session)
     this.changes = new Changes(context, this.session)
     this.clock = new Clock(context.now)
-    this.journalSince = signal(Date.parse(context.journal_since))
-    this.changes.subscribe('reset', () => {
-      this.journalSince.value = this.clock.read()
-    })
     // Before the store: it needs objects as they were before a change.
     this.steps.follow(
       this.changes,

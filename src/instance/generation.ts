@@ -9,6 +9,7 @@ import { Supervisor } from '../runtime/supervisor.ts'
 import type { CredentialsFile, DataDirectory } from '../storage/data-directory.ts'
 import { type Database, openDatabase } from '../storage/database.ts'
 import { openCipher } from '../storage/master-key.ts'
+import type { StateCause } from '../testing/journal/journal.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import { type Api, createApi } from './api.ts'
 import type { App } from './group-apps.ts'
@@ -17,7 +18,7 @@ import { startOrder } from './start-order.ts'
 
 /** Dependencies that outlive one generation. */
 export interface GenerationDependencies
-  extends Omit<ServiceDependencies, 'dataDir' | 'database' | 'cipher' | 'scenarios'> {
+  extends Omit<ServiceDependencies, 'dataDir' | 'database' | 'cipher' | 'scenarios' | 'begunBy'> {
   dataDirectory: DataDirectory
   /** Settles when the compute driver is selected. */
   driverSelected: Promise<unknown>
@@ -65,10 +66,11 @@ export class Generation {
   /**
    * Opens the state and creates the services, without starting them.
    *
+   * @param begunBy what begins it
    * @param first ids to use first if the state is empty
    * @throws StartupError if the state cannot be used
    */
-  constructor(dependencies: GenerationDependencies, first?: FirstIds) {
+  constructor(dependencies: GenerationDependencies, begunBy: StateCause, first?: FirstIds) {
     this.#dependencies = dependencies
     const { config, dataDirectory } = dependencies
     this.#database = openDatabase(dataDirectory.database, config.ephemeral)
@@ -76,6 +78,7 @@ export class Generation {
       const { queries } = this.#database
       this.services = createServices({
         ...dependencies,
+        begunBy,
         dataDir: dataDirectory.path,
         database: this.#database,
         cipher: openCipher({ queries, dataDirectory, configured: config.masterKey }),

@@ -43,7 +43,7 @@ import type { Heartbeat } from '../storage/heartbeat.ts'
 import { FaultyCompute } from '../testing/faults/compute/compute.ts'
 import { deliveryFaults } from '../testing/faults/deliveries.ts'
 import { FaultStore } from '../testing/faults/store.ts'
-import { JOURNAL_BYTES, RequestJournal } from '../testing/journal/journal.ts'
+import { JOURNAL_BYTES, RequestJournal, type StateCause } from '../testing/journal/journal.ts'
 import { StateLookup } from './state-lookup.ts'
 
 /** Dependencies of the services. */
@@ -52,6 +52,8 @@ export interface ServiceDependencies {
   version: string
   logger: Logger
   clock: SteerableClock
+  /** What begins the state that they are of. */
+  begunBy: StateCause
   /** Returns the randomness of each purpose. */
   randomFor: (purpose: string) => Random
   /** Absolute path of the data directory. */
@@ -381,7 +383,11 @@ export function createServices(dependencies: ServiceDependencies) {
     signIn,
     deliveries,
     localWebhooks,
-    journal: new RequestJournal({ entries: config.journalSize, bytes: JOURNAL_BYTES, since: clock.now() }),
+    journal: new RequestJournal({
+      entries: config.journalSize,
+      bytes: JOURNAL_BYTES,
+      begun: { at: clock.now(), by: dependencies.begunBy },
+    }),
     webhooks: webhooks.get,
     changeStreams: changeStreams.get,
     tasks: tasks.get,

@@ -16,6 +16,7 @@ import type {
   StateOperations,
   StateReplacement,
 } from '../testing/api/states.ts'
+import type { StateCause } from '../testing/journal/journal.ts'
 import type { StateDiff } from '../testing/snapshots/compare.ts'
 import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'
 import { saveUndo } from '../testing/snapshots/undo.ts'
@@ -57,7 +58,7 @@ export class InstanceState implements StateOperations {
     const whole = { ...dependencies, requestsEnded: () => this.#requestsEnded() }
     this.#dependencies = whole
     this.#snapshots = new Snapshots(whole.dataDirectory.path)
-    this.#generation = new Generation(whole)
+    this.#generation = new Generation(whole, 'start')
   }
 
   /** The current generation. */
@@ -73,7 +74,7 @@ export class InstanceState implements StateOperations {
   /** Responds to a request: finds the app that its path leads to, and hands it over. Never throws. */
   readonly respond = (request: Request): Response | Promise<Response> => {
     if (this.#closed !== null) return this.#respondLater(request, this.#closed)
-    if (this.#failure !== null) return refusal(this.#failure)
+    if (this.#failure !== null) return Response.json(this.#failure.toBody(), { status: this.#failure.status })
     const app = this.#generation.appAt(request.url)
     const response = app instanceof Promise ? app.then((loaded) => loaded.fetch(request)) : app.fetch(request)
     // A request to the control API may itself end the generation, so it does not count as open.
@@ -107,11 +108,10 @@ export class InstanceState implements StateOperations {
   reset({ undo }: ReplacementOptions): Promise<StateReplacement> {
     return this.#exclusively(async () => {
       const saved = undo ? { undo: await this.#saveUndo('before-reset') } : {}
-      const { rngSeed } = this.#dependencies.config
       // Seeded randomness yields the same first ids again.
-      const first = rngSeed === null ? this.#generation.firstIds : undefined
+      const first = this.#dependencies.config.rngSeed === null ? this.#generation.firstIds : undefined
       const begun = performance.now()
-      await this.#replace(async () => undefined, first)
+      await this.#replace('reset', async () => undefined, first)
       await this.#openAgain()
       return { took_ms: since(begun), ...saved }
     })
@@ -122,7 +122,7 @@ export class InstanceState implements StateOperations {
       this.#snapshots.check(name)
       const saved = undo ? { undo: await this.#saveUndo('before-restore', name) } : {}
       const begun = performance.now()
-      await this.#replace(async (staging) => {
+      await this.#replace('restore', async (staging) => {
         const { clock } = await this.#snapshots.copyTo(name, staging, this.#stopping.signal)
         this.#check(staging)
         await this.#spareKept(name, staging)
@@ -236,10 +236,12 @@ export class InstanceState implements StateOperations {
   /**
    * Ends the generation and begins the next with another state.
    *
+   * @param by what replaces it
    * @param fill prepares the next state in an empty directory, and returns its clock
    * @throws what `fill` throws; the state is then unchanged
    */
   async #replace(
+    by: StateCause,
     fill: (staging: string) => Promise<ClockState | undefined>,
     first?: FirstIds,
   ): Promise<void> {
@@ -259,10 +261,10 @@ export class InstanceState implements StateOperations {
         await this.#end()
         swap.commit()
         await clock.begin(state)
-        await this.#begin(first).catch(async () => {
+        await this.#begin(by, first).catch(async () => {
           // On a full disk, removing the previous state makes room for the next.
           await this.#clear(swap)
-          await this.#begin(first)
+          await this.#begin(by, first)
         })
       } catch (error) {
         const cause = messageOf(error)
@@ -309,8 +311,8 @@ export class InstanceState implements StateOperations {
    *
    * @throws StartupError if the state cannot be used
    */
-  async #begin(first: FirstIds | undefined): Promise<void> {
-    this.#generation = new Generation(this.#dependencies, first)
+  async #begin(by: StateCause, first: FirstIds | undefined): Promise<void> {
+    this.#generation = new Generation(this.#dependencies, by, first)
     await this.#generation.recover()
   }
 
@@ -392,8 +394,6 @@ const stopping = (): BerthError => new BerthError('service_unavailable', 'berth 
 
 /** Milliseconds, to a tenth. */
 const since = (begun: number): number => Math.round((performance.now() - begun) * 10) / 10
-
-const refusal = (failure: BerthError): Response => Response.json(failure.toBody(), { status: failure.status })
 
 /** Reports whether a request is for the control API: the first segment of its path is `_berth`. */
 const isControlRequest = ({ url }: Request): boolean => /^[a-z]+:\/\/[^/]*\/_berth(?:[/?]|$)/.test(url)

@@ -26,8 +26,6 @@ interface SignInRoutesOptions extends ReachableSources {
   version: string
   /** The data directory, an absolute path. */
   dataDir: string
-  /** The journal of requests. */
-  journal: { readonly since: number }
   /** Reports whether a process on a server sent a request. */
   senderOf: SentSessionsOptions['senderOf']
 }

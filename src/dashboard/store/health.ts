@@ -9,7 +9,7 @@ type InstanceHealth = ResponseOf<'control.health'>
 
 /**
  * What is known of the instance as a whole: read at first, and whenever the page has connected, since another one may
- * run then.
+ * run then, or the same one with another state.
  */
 export class Health {
   readonly #value = signal<InstanceHealth | null>(null)
@@ -44,5 +44,7 @@ export class Health {
     }
     void read()
     changes.onGap(() => void read())
+    // The journal begins anew where all requests are gone.
+    changes.subscribe('request', ({ id }) => id === '*' && void read())
   }
 }

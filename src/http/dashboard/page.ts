@@ -21,8 +21,6 @@ export interface DashboardContext {
   readonly base_url: string
   /** The time by berth's clock, as in `2026-05-01T12:00:00.000Z`. */
   readonly now: string
-  /** When the journal of requests was begun, in the same form. */
-  readonly journal_since: string
 }
 
 /** Makes the response with the page of the dashboard. Its script draws everything. */

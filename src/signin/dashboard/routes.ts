@@ -18,7 +18,6 @@ interface DashboardRoutesOptions {
   clock: Clock
   version: string
   dataDir: string
-  journal: { readonly since: number }
 }
 
 /**
@@ -32,7 +31,6 @@ export function dashboardRoutes({
   clock,
   version,
   dataDir,
-  journal,
 }: DashboardRoutesOptions) {
   const assets = new DashboardAssets()
   const page = pageRoute(async (request) => {
@@ -50,7 +48,6 @@ export function dashboardRoutes({
         data_dir: isAdmin ? dataDir : null,
         base_url: origin,
         now: toIso(clock.now()),
-        journal_since: toIso(journal.since),
       },
       await assets.entry(),
     )

@@ -93,7 +93,7 @@ export const CONTROL_GROUPS = {
     })
   },
   instance: async ({ instance, services }: ControlRouteDependencies) =>
-    (await import('./health.ts')).instanceRoutes(instance, services.clock),
+    (await import('./health.ts')).instanceRoutes(instance, services.clock, services.journal),
   states: async ({ access, states, services }: ControlRouteDependencies) =>
     (await import('./states.ts')).statesRoutes(access, states, services.changes),
   clock: async ({ access, services }: ControlRouteDependencies) =>

@@ -4,6 +4,7 @@ import { AGENTS, type AgentName } from '../../config/agents.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { type SteerableClock, toIso } from '../../runtime/clock.ts'
+import { JOURNAL_CAUSES, type RequestJournal } from '../journal/journal.ts'
 
 /** The instance's status, as the control API shows it. */
 export interface InstanceStatus {
@@ -53,12 +54,23 @@ const Health = t.Object(
       },
       { description: 'The clock that tests may move or freeze.' },
     ),
+    journal: t.Object(
+      {
+        since: t.String({ format: 'date-time', description: 'By the clock.' }),
+        begun_by: oneOf([...JOURNAL_CAUSES], { description: 'What began it, and emptied the one before.' }),
+      },
+      { description: 'The journal of requests: it has none from before.' },
+    ),
   },
   { $id: 'Health' },
 )
 
 /** Serves `/_berth/health` and `/_berth/ready`, which need no credential and reveal no secret. */
-export const instanceRoutes = (instance: InstanceStatus, clock: SteerableClock) =>
+export const instanceRoutes = (
+  instance: InstanceStatus,
+  clock: SteerableClock,
+  journal: Pick<RequestJournal, 'begun'>,
+) =>
   new Elysia({ prefix: '/_berth' })
     .get(
       '/health',
@@ -71,6 +83,7 @@ export const instanceRoutes = (instance: InstanceStatus, clock: SteerableClock) 
         enforced: await instance.enforced(),
         isolation_rejected: [...(await instance.rejectedIsolations())],
         clock: { now: toIso(clock.now()), frozen: clock.frozen, offset_ms: Math.round(clock.offset) },
+        journal: { since: toIso(journal.begun.at), begun_by: journal.begun.by },
       }),
       operation('control.health', {
         access: 'public',

@@ -7,6 +7,7 @@ import { badRequest, notFound } from '../../errors.ts'
 import { OWN_CLIENTS } from '../../http/own-client.ts'
 import { afterGap, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import type { Changes } from '../../resources/changes/types.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
 import { Pace } from '../../runtime/pace.ts'
@@ -124,6 +125,7 @@ export const ALL_REQUESTS = '*'
 
 /** Dependencies of the requests' routes. */
 interface RequestsRoutesOptions {
+  clock: Clock
   journal: RequestJournal
   changes: Changes
   operations: () => Promise<OperationIndex<DescribedOperation>>
@@ -136,7 +138,7 @@ interface RequestsRoutesOptions {
 /** Serves `/_berth/requests`: requests to the API with their responses. */
 export const requestsRoutes = (
   access: ControlAccess,
-  { journal, changes, operations, masks, stopping }: RequestsRoutesOptions,
+  { clock, journal, changes, operations, masks, stopping }: RequestsRoutesOptions,
 ) => {
   const reader = once(async () => {
     const [{ shownEntry }, index] = await Promise.all([import('../journal/shown.ts'), operations()])
@@ -238,7 +240,7 @@ export const requestsRoutes = (
     .delete(
       '',
       () => {
-        const deleted = journal.clear()
+        const deleted = journal.clear(clock.now())
         changes.notify('request', ALL_REQUESTS, null)
         return { deleted }
       },

@@ -1,13 +1,25 @@
 import { type JournalEntry, serialized, sizeOf } from './entry.ts'
 
 /** Limits of a journal. */
-interface JournalLimits {
+interface JournalOptions {
   /** Most entries; 0 disables the journal. */
   readonly entries: number
   /** Most bytes of memory. */
   readonly bytes: number
-  /** The time at which it is begun, in milliseconds since 1970. */
-  readonly since?: number
+  readonly begun: JournalBegin
+}
+
+/** What begins a journal anew: the start of berth, a reset, a restore or a call that clears it. */
+export const JOURNAL_CAUSES = ['start', 'reset', 'restore', 'clear'] as const
+
+/** What may end the state with its journal, and begin the next. */
+export type StateCause = Exclude<(typeof JOURNAL_CAUSES)[number], 'clear'>
+
+/** When a journal was begun, and by what. */
+interface JournalBegin {
+  /** In milliseconds since 1970. */
+  readonly at: number
+  readonly by: (typeof JOURNAL_CAUSES)[number]
 }
 
 /** Default memory of a journal in bytes. */
@@ -31,8 +43,6 @@ export interface NumberedEntry {
  * secrets.
  */
 export class RequestJournal {
-  /** When it was begun, in milliseconds since 1970: a start, a reset and a restore begin a new one. */
-  readonly since: number
   readonly #capacity: number
   readonly #mostBytes: number
   /** A ring buffer: an entry is at its `seq` modulo the size. */
@@ -46,11 +56,17 @@ export class RequestJournal {
   #bytes = 0
   /** How many responses are serialized next. */
   #due = 0
+  #begun: JournalBegin
 
-  constructor({ entries, bytes, since = 0 }: JournalLimits) {
-    this.since = since
+  constructor({ entries, bytes, begun }: JournalOptions) {
+    this.#begun = begun
     this.#capacity = entries
     this.#mostBytes = bytes
+  }
+
+  /** Since when it has been kept, and what began it. */
+  get begun(): JournalBegin {
+    return this.#begun
   }
 
   /** Whether the journal keeps anything. */
@@ -83,10 +99,12 @@ export class RequestJournal {
   /**
    * Removes all entries.
    *
+   * @param at the time, in milliseconds since 1970
    * @returns their number
    */
-  clear(): number {
+  clear(at: number): number {
     const { length } = this
+    this.#begun = { at, by: 'clear' }
     while (this.length > 0) this.#drop()
     return length
   }

@@ -1,9 +1,9 @@
 import { useMemo } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { shortId } from '../../components/copy.tsx'
+import { JournalSince } from '../../components/journal-since.tsx'
 import { PlaceFilters } from '../../components/place-filters.tsx'
 import { Select, Switch } from '../../components/select.tsx'
-import { TimeOfDay } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
 /** Properties of the filters. */
@@ -16,7 +16,7 @@ interface FiltersProps {
 
 /** The filters of the list, all in the address. */
 export function Filters({ isOfServer = false, isGrouped = false }: FiltersProps) {
-  const { store, router, journalSince } = useDashboard()
+  const { store, router } = useDashboard()
   const requests = store.requests.list.value
   const operations = useMemo(
     () => [...new Set(requests.map(({ operation }) => operation ?? 'none'))].sort(),
@@ -61,9 +61,7 @@ export function Filters({ isOfServer = false, isGrouped = false }: FiltersProps)
       {!isGrouped && store.requests.hasOlder.value && (
         <Button onClick={() => store.requests.loadOlder()}>Load older ones</Button>
       )}
-      <span class="journal-since quiet" title="Each of them empties the journal of requests">
-        since <TimeOfDay at={journalSince.value} />, the last start, reset or restore
-      </span>
+      <JournalSince />
     </div>
   )
 }

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
 import { Empty } from '../../components/empty.tsx'
+import { JournalSince } from '../../components/journal-since.tsx'
 import { type Held, HoldButton, useHeld } from '../../components/live-list.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { Menu, type MenuItem } from '../../components/menu.tsx'
@@ -53,7 +54,10 @@ export default function Timeline() {
       actions={!isNew && <Actions entries={sinceMark(shown, mark)} held={held} mark={mark} />}
     >
       {isNew ? (
-        <FirstRun />
+        <>
+          <FirstRun />
+          {context.is_admin && <JournalSince />}
+        </>
       ) : (
         <>
           <Filters />
@@ -155,6 +159,7 @@ function Filters() {
       <PlaceFilters />
       <Switch name="errors" label="Errors only" />
       {context.is_admin && <Switch name="own" label="berth's own clients" />}
+      {context.is_admin && <JournalSince />}
     </div>
   )
 }
