@@ -117,6 +117,7 @@ interface Streams {
   'usage.servers': Record<string, UsageMessage>
   'usage.get': Record<string, UsageMessage>
   'exec.run': ExecEvents
+  'executions.output': ExecutionEvents
   'tasks.events': Record<string, StoredTranscriptEvent | PositionedDelta>
   'builds.logs': LogStream
   'projects.logs': LogStream
@@ -136,8 +137,15 @@ interface ExecEvents {
   error: { readonly error: string; readonly message: string }
 }
 
+/** The events of an execution's output. */
+interface ExecutionEvents extends Omit<ExecEvents, 'exit'> {
+  /** In the place of output that is not kept; without fields before everything that is. */
+  gap: { readonly stream?: 'stdout' | 'stderr'; readonly dropped?: number }
+  exit: Pick<ResponseOf<'executions.get'>['execution'], 'status' | 'exitCode' | 'timedOut'>
+}
+
 /** A part of a command's output; base64 where the bytes are not UTF-8. */
-type OutputChunk = { readonly data: string } | { readonly data: string; readonly encoding: 'base64' }
+export type OutputChunk = { readonly data: string } | { readonly data: string; readonly encoding: 'base64' }
 
 /** An event of a task's transcript, with its place in it. */
 export type StoredTranscriptEvent = TranscriptEvent & { readonly seq: number; readonly at: string }

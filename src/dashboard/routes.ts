@@ -28,6 +28,11 @@ export const ROUTES: readonly Route[] = [
     title: 'Server',
     load: () => import('./screens/server/server.tsx'),
   },
+  {
+    path: '/dashboard/servers/:serverId/executions/:executionId',
+    title: 'Execution',
+    load: () => import('./screens/execution/execution.tsx'),
+  },
   { path: '/dashboard/projects', title: 'Projects', load: () => import('./screens/projects/projects.tsx') },
   {
     path: '/dashboard/projects/:projectId',

@@ -35,17 +35,18 @@ export class ApiClient {
   }
 
   /**
-   * Opens the event stream of an operation. It ends with the response, or when `signal` aborts it.
+   * Opens the event stream of an operation. It ends with the response, or when `signal` aborts it. The id of an event is
+   * empty if it has none.
    *
    * @throws ApiFailure as `call` does
    */
   async *stream<Id extends CallId & StreamId>(
     id: Id,
     ...given: ArgumentsOf<Id>
-  ): AsyncGenerator<StreamEventOf<Id>> {
+  ): AsyncGenerator<StreamEventOf<Id> & { readonly id: string }> {
     const response = await this.send(requestOf(id, ...given), { accept: 'text/event-stream' })
-    for await (const { event, data } of eventsOf(response))
-      yield { event, data: JSON.parse(data) } as StreamEventOf<Id>
+    for await (const { event, data, id = '' } of eventsOf(response))
+      yield { event, data: JSON.parse(data), id } as StreamEventOf<Id> & { readonly id: string }
   }
 
   /**

@@ -29,6 +29,14 @@ const LOOKS: Readonly<Record<string, Look>> = {
   exhausted: 'bad',
 }
 
+/** How a command ended: by its exit code, or by its time. */
+export const ExitState = ({ exitCode, timedOut }: { exitCode: number | null; timedOut: boolean }) =>
+  timedOut ? (
+    <State of="timed out" look="waiting" />
+  ) : (
+    <State of={`exit ${exitCode}`} look={exitCode === 0 ? 'good' : 'bad'} />
+  )
+
 /** A state in a word, with a dot in its colour. */
 export const State = ({ of: state, look }: { of: string; look?: Look | undefined }) => (
   <span class={`state ${look ?? LOOKS[state] ?? 'resting'}`}>{state.replaceAll('_', ' ')}</span>

@@ -2,34 +2,20 @@ import { type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { ResponseOf } from '../../client/client.ts'
 import type { ApiClient } from '../api/client.ts'
 import { messageOf } from '../api/failure.ts'
+import { PrintedOutput } from './printed-output.ts'
 
 /** Most commands of a server whose output is kept, and whose lines are. */
 const MOST_RUNS = 20
 const MOST_LINES = 200
 
-/** Characters of a command's output that are kept: its end. */
-const MOST_CHARACTERS = 200_000
-
 /** Commands that run at once. Each has a connection of the browser's six, which the page needs too. */
 const MOST_RUNNING = 3
-
-/** Milliseconds in which output is gathered before it is shown. */
-const GATHER_MS = 50
 
 /** How a command ended. */
 type CommandEnd = Omit<ResponseOf<'exec.stream'>, 'stdout' | 'stderr'>
 
-/** A part of what a command printed. */
-interface Printed {
-  readonly stream: 'stdout' | 'stderr'
-  readonly text: string
-}
-
 /** What is known of a command. */
 export interface CommandState {
-  readonly output: readonly Printed[]
-  /** Whether the beginning of the output is not kept. */
-  readonly isCut: boolean
   /** Null while it runs, and if it was cancelled or could not be run. */
   readonly end: CommandEnd | null
   /** Why it could not be run, or lost its connection. */
@@ -42,16 +28,8 @@ export interface CommandState {
 /** A command that runs on a server, or ran. */
 export class CommandRun {
   readonly #abort = new AbortController()
-  readonly #state = signal<CommandState>({
-    output: [],
-    isCut: false,
-    end: null,
-    failure: null,
-    isRunning: true,
-    ms: null,
-  })
-  #waiting: Printed[] = []
-  #flush: ReturnType<typeof setTimeout> | undefined
+  readonly #state = signal<CommandState>({ end: null, failure: null, isRunning: true, ms: null })
+  readonly output = new PrintedOutput()
 
   constructor(
     readonly id: number,
@@ -71,7 +49,6 @@ export class CommandRun {
   /** Runs it; resolves when it has ended. */
   async run(api: ApiClient, serverId: string): Promise<void> {
     const began = performance.now()
-    const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
     let end: CommandEnd | null = null
     let failure: string | null = null
     try {
@@ -81,46 +58,15 @@ export class CommandRun {
       for await (const { event, data } of api.stream('exec.run', { params, body, signal })) {
         if (event === 'exit') end = data
         else if (event === 'error') failure = data.message
-        else {
-          const bytes = 'encoding' in data && Uint8Array.from(atob(data.data), (one) => one.charCodeAt(0))
-          this.#print(event, bytes ? decoders[event].decode(bytes, { stream: true }) : data.data)
-        }
+        else this.output.print(event, data)
       }
       if (end === null && failure === null) failure = 'The connection was lost, which ends the command.'
     } catch (error) {
       if (!this.#abort.signal.aborted) failure = messageOf(error)
     }
-    clearTimeout(this.#flush)
-    this.#show()
+    this.output.flush()
     const ms = performance.now() - began
-    this.#state.value = { ...this.#state.peek(), end, failure, isRunning: false, ms }
-  }
-
-  #print(stream: Printed['stream'], text: string): void {
-    this.#waiting.push({ stream, text })
-    this.#flush ??= setTimeout(() => this.#show(), GATHER_MS)
-  }
-
-  #show(): void {
-    this.#flush = undefined
-    if (this.#waiting.length === 0) return
-    const state = this.#state.peek()
-    const output = [...state.output]
-    for (const { stream, text } of this.#waiting) {
-      const last = output.at(-1)
-      if (last?.stream === stream) output[output.length - 1] = { stream, text: last.text + text }
-      else output.push({ stream, text })
-    }
-    this.#waiting = []
-    let surplus = output.reduce((sum, { text }) => sum + text.length, 0) - MOST_CHARACTERS
-    const isCut = state.isCut || surplus > 0
-    while (surplus > 0 && output[0]) {
-      const { stream, text } = output[0]
-      if (text.length <= surplus) output.shift()
-      else output[0] = { stream, text: text.slice(surplus) }
-      surplus -= text.length
-    }
-    this.#state.value = { ...state, output, isCut }
+    this.#state.value = { end, failure, isRunning: false, ms }
   }
 }
 
@@ -156,6 +102,11 @@ export class Commands {
     const all = [run, ...runs.peek()]
     runs.value = all.filter(({ state }, at) => at < MOST_RUNS || state.peek().isRunning)
     void run.run(this.#api, serverId)
+    this.remember(serverId, command)
+  }
+
+  /** Keeps a line that was run on a server, for `lines`. */
+  remember(serverId: string, command: string): void {
     const lines = this.lines(serverId).filter((line) => line !== command)
     sessionStorage.setItem(keyOf(serverId), JSON.stringify([command, ...lines].slice(0, MOST_LINES)))
   }

@@ -90,6 +90,7 @@ export class Store {
   readonly #api: ApiClient
   readonly #changes: Changes
   readonly #terminals = new Map<string, Collection<Terminal>>()
+  readonly #executions = new Map<string, Collection<Execution>>()
   readonly #deployments = new Map<string, Collection<Deployment>>()
   readonly #serverFaults = new Map<string, Collection<ServerFaults>>()
 
@@ -218,6 +219,21 @@ export class Store {
           type: 'terminal',
           idOf: ({ id }) => id,
           load: async () => (await this.#api.call('terminals.list', { params: { serverId } })).terminals,
+          accepts: (change) => change.server_id === serverId,
+        }),
+    )
+  }
+
+  /** The executions of a server. */
+  executions(serverId: string): Collection<Execution> {
+    return kept(
+      this.#executions,
+      serverId,
+      () =>
+        new Collection<Execution>(this.#changes, {
+          type: 'execution',
+          idOf: ({ id }) => id,
+          load: async () => (await this.#api.call('executions.list', { params: { serverId } })).executions,
           accepts: (change) => change.server_id === serverId,
         }),
     )

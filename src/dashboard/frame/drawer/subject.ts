@@ -7,7 +7,7 @@ import type { Loadable } from '../../store/collection.ts'
 
 /** What the drawer is about. */
 export interface Subject {
-  readonly kind: 'server' | 'project' | 'task' | 'build' | 'request'
+  readonly kind: 'server' | 'project' | 'task' | 'build' | 'execution' | 'request'
   readonly id: string
   /** What it is called; empty until it is loaded. */
   readonly name: string
@@ -22,10 +22,11 @@ export interface Subject {
   readonly path: string
 }
 
-/** Returns what an address shows: one server, project, task, build or request; null if it shows none or several. */
+/** Returns what an address shows: one server, project, task, build, execution or request; null if it shows none or several. */
 export function subjectAt({ store, router, context }: Dashboard, address: string): Subject | null {
   const url = new URL(address, location.origin)
-  const { serverId, projectId, taskId, buildId } = matchRoute(router.routes, url.pathname)?.params ?? {}
+  const { serverId, projectId, taskId, buildId, executionId } =
+    matchRoute(router.routes, url.pathname)?.params ?? {}
   const requestId = context.is_admin ? url.searchParams.get('request') : null
   if (requestId !== null && requestId !== '') {
     const request = store.requests.get(requestId)
@@ -77,6 +78,20 @@ export function subjectAt({ store, router, context }: Dashboard, address: string
       source: store.projects,
       berth: `berth projects get ${projectId}`,
       path: pathOf('projects.get', { projectId }),
+    }
+  }
+  if (serverId !== undefined && executionId !== undefined) {
+    const source = store.executions(serverId)
+    const execution = source.get(executionId)
+    return {
+      kind: 'execution',
+      id: executionId,
+      name: execution ? titleOf(execution.command) : '',
+      serverId,
+      value: execution,
+      source,
+      berth: `berth executions get ${executionId}`,
+      path: pathOf('executions.get', { serverId, executionId }),
     }
   }
   if (serverId !== undefined) {

@@ -13,6 +13,7 @@ import type { Server as ServerValue } from '../../store/store.ts'
 import { ServerMenu } from '../servers/server-menu.tsx'
 import { Commands } from './commands/commands.tsx'
 import { Deployment } from './deployment.tsx'
+import { Executions } from './executions.tsx'
 import { Faults, ServerFaultNotices } from './faults/faults.tsx'
 import { Files } from './files/files.tsx'
 import { ServerBuilds, ServerTasks } from './goals.tsx'
@@ -36,6 +37,7 @@ interface Part {
 const PARTS: readonly Part[] = [
   { tab: '', label: 'Terminal', Content: Terminals },
   { tab: 'commands', label: 'Commands', Content: Commands },
+  { tab: 'executions', label: 'Executions', Content: Executions },
   { tab: 'files', label: 'Files', Content: Files },
   { tab: 'processes', label: 'Processes', Content: Processes },
   { tab: 'projects', label: 'Projects', Content: ServerProjects },

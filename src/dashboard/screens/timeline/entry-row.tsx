@@ -230,6 +230,7 @@ function pathsOf({ subject, serverId }: Entry): string[] {
     case 'terminal':
       return [`/dashboard/servers/${serverId}?terminal=${subject.value.id}`]
     case 'execution':
+      return server.flatMap((path) => [`${path}/executions/${subject.value.id}`, path])
     case 'server':
     case 'deployment':
       return server

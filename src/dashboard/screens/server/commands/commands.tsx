@@ -3,6 +3,7 @@ import { Button } from '../../../components/button.tsx'
 import { CommandLines, quoted } from '../../../components/command-lines.tsx'
 import { useDashboard } from '../../../dashboard.ts'
 import type { Server } from '../../../store/store.ts'
+import { runInBackground } from '../../execution/run-in-background.ts'
 import { RunView } from './run-view.tsx'
 
 /** A line that runs commands on a server, and below it what they printed, the newest first. */
@@ -44,7 +45,8 @@ interface LineProps {
 
 /** The line: Enter runs it, the arrows go through earlier ones, Escape cancels what runs. */
 function Line({ server, input, isRunning, onCancel }: LineProps) {
-  const { commands, notices } = useDashboard()
+  const dashboard = useDashboard()
+  const { commands, notices } = dashboard
   const hasEnded = commands.of(server.id).value.some(({ state }) => !state.value.isRunning)
   const [line, setLine] = useState('')
   /** The place among earlier lines, the newest being 0; -1 for the line that is typed, which is kept. */
@@ -117,8 +119,16 @@ function Line({ server, input, isRunning, onCancel }: LineProps) {
       <div class="command-hint">
         <p class="quiet" id="command-keys">
           Runs in the workspace by <code>sh -c</code>. <kbd>↑</kbd> <kbd>↓</kbd> earlier commands,{' '}
-          <kbd>Esc</kbd> cancels. It goes on while you look at other screens, and ends with the page.
+          <kbd>Esc</kbd> cancels. It goes on while you look at other screens, and ends with the page; in the
+          background it runs on.
         </p>
+        <Button
+          look="quiet"
+          disabled={line.trim() === ''}
+          onClick={() => runInBackground(dashboard, server.id, line)}
+        >
+          Run in the background
+        </Button>
         {hasEnded && (
           <Button look="quiet" onClick={() => commands.clear(server.id)}>
             Clear

@@ -69,7 +69,12 @@ export function Processes({ server }: { server: Server }) {
             </thead>
             <tbody>
               {shown.processes.map((process) => (
-                <Row key={process.pid} process={process} onEnd={() => setEnding(process)} />
+                <Row
+                  key={process.pid}
+                  serverId={server.id}
+                  process={process}
+                  onEnd={() => setEnding(process)}
+                />
               ))}
             </tbody>
           </table>
@@ -102,7 +107,7 @@ export function Processes({ server }: { server: Server }) {
   )
 }
 
-function Row({ process, onEnd }: { process: Process; onEnd: () => void }) {
+function Row({ serverId, process, onEnd }: { serverId: string; process: Process; onEnd: () => void }) {
   const { pid, command, belongs_to: owner, cpu_percent: cpu, memory_bytes: memory, ports } = process
   return (
     <tr>
@@ -110,7 +115,13 @@ function Row({ process, onEnd }: { process: Process; onEnd: () => void }) {
       <td>
         <code>{command}</code>
       </td>
-      <td class="owner quiet">{owner?.kind}</td>
+      <td class="owner quiet">
+        {owner?.kind === 'exec' && owner.id !== null ? (
+          <a href={`/dashboard/servers/${serverId}/executions/${owner.id}`}>execution</a>
+        ) : (
+          owner?.kind
+        )}
+      </td>
       <td class="number">{cpu.toFixed(1)} %</td>
       <td class="number">{formatBytes(memory)}</td>
       <td>{ports.join(', ')}</td>
