@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { packDirectory } from '../../src/cli/directory/pack.ts'
-import { leftOutText } from '../../src/cli/directory/report.ts'
+import { notesOn } from '../../src/cli/directory/report.ts'
 import { type LocalFile, surveyDirectory } from '../../src/cli/directory/survey.ts'
 import { temporaryFolder } from './command.ts'
 
@@ -113,7 +113,7 @@ describe('what .gitignore files say', () => {
     expect(survey.files.map(({ path }) => path)).toEqual([
       ...['.berthignore', '.gitignore', 'dist/a.js', 'sub/d.txt'],
     ])
-    expect(leftOutText(survey, '')).toBe('Left out: docs/, sub/c.psd (by .gitignore and .berthignore).\n')
+    expect(notesOn(survey, '')).toBe('Left out: docs/, sub/c.psd (by .gitignore and .berthignore).\n')
   })
 
   test('does not hold from outside where there is no repository around', async () => {
@@ -148,7 +148,7 @@ test('credentials, installed packages, version control and data of berth stay be
     'nested/.env.local.sample',
   ])
   expect(survey.leftOut.secret).toEqual(['.env', '.env.production', '.envrc', 'nested/.env.local'])
-  expect(leftOutText(survey, '--env-file')).toBe(
+  expect(notesOn(survey, '--env-file')).toBe(
     'Left out: .berth/, .git/, nested/node_modules/, node_modules/, venv/; a.log (by .gitignore); ' +
       '.env, .env.production, .envrc, nested/.env.local (may hold secrets; --env-file .env sends the variables in it).\n',
   )

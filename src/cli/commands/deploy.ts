@@ -29,8 +29,8 @@ export const deploy = action({
   },
   help: `
 Without DIR the workspace is published as it is: an app where one is found, else its files. With DIR the
-directory's files are written into it first, but for .git, node_modules, what .gitignore files name, and .env
-files: "berth secrets import .env" sets the variables in them. Publishing again keeps the URL.
+directory's files are written into it first, but for .git, node_modules, what git ignores, and .env files that
+git does not track: "berth secrets import .env" sets the variables in them. Publishing again keeps the URL.
 
 Examples:
   berth deploy .
@@ -90,7 +90,7 @@ Examples:
         const kept = files - sent.length
         const rest = kept === 0 ? '' : `; ${kept} of them unchanged`
         await context.stderr.write(
-          `Uploaded ${printable(directory)}: ${deployment.size}${rest}.\n${deployment.leftOut}`,
+          `Uploaded ${printable(directory)}: ${deployment.size}${rest}.\n${deployment.notes}`,
         )
         const hint = await projectHint(context, client, directory)
         return print({ ...published, files }, async (shown) => `${await publishedText(shown)}${hint}`)
@@ -182,7 +182,7 @@ async function publishDirectory(
     )
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    if (error.code === 'compute_backend_error') await context.stderr.write(deployment.leftOut)
+    if (error.code === 'compute_backend_error') await context.stderr.write(deployment.notes)
     if (error.code !== 'bad_request') throw error
     throw new CommandError(
       `${printable(deployment.given)} was not sent, and nothing published: ${error.message}`,
@@ -214,7 +214,7 @@ async function deployOnChange(
       const publication = await publishDirectory(context, client, serverId, deployment, options)
       if (publication === null) return
       const { published, sent, removed } = publication
-      if (isFirst) await stderr.write(deployment.leftOut)
+      if (isFirst) await stderr.write(deployment.notes)
       const took_ms = Math.round(performance.now() - began)
       await printResult(stdout, json, { ...published, files: sent.length, removed, took_ms }, () => {
         const parts = [sentText(sent), removed > 0 ? `${removed} removed` : ''].filter(Boolean)

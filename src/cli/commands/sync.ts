@@ -30,8 +30,9 @@ export const sync = action({
   berth sync --watch                   to the workspace of the only server
   berth sync dist :www --delete        www has nothing else then
 
-It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore files exclude,
-.git, node_modules and .env files. --delete leaves such files of the server alone.
+It leaves out what "berth deploy DIR" does: what git ignores and does not track, what .berthignore files
+exclude, .git, node_modules and .env files that git does not track. --delete leaves such files of the
+server alone.
 `,
   async run({ session: { context }, args: [dir = '.', target = ':'], options, connect, reconnect, place }) {
     const wanted = parsePlace(target)
@@ -42,13 +43,12 @@ It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore fil
     const client = await connect()
     const found = await place(wanted.server === '' ? undefined : wanted.server)
     const { serverId } = found
-    const [{ RemoteShell }, { Synchronizer }, { CopyProgress }, { leftOutText, sentText }] =
-      await Promise.all([
-        import('../copy/remote.ts'),
-        import('../copy/sync.ts'),
-        import('../copy/progress.ts'),
-        import('../directory/report.ts'),
-      ])
+    const [{ RemoteShell }, { Synchronizer }, { CopyProgress }, { notesOn, sentText }] = await Promise.all([
+      import('../copy/remote.ts'),
+      import('../copy/sync.ts'),
+      import('../copy/progress.ts'),
+      import('../directory/report.ts'),
+    ])
     const { stdout, stderr } = context
     const directory = resolve(context.cwd, dir)
     const synchronizer = new Synchronizer(
@@ -76,7 +76,7 @@ It leaves out what "berth deploy DIR" does: what .gitignore and .berthignore fil
     const first = async (client: Client, signal: AbortSignal): Promise<void> => {
       await report(await once(client, signal))
       const { survey } = synchronizer
-      if (survey !== null && !options.json) await stderr.write(leftOutText(survey, 'berth secrets import'))
+      if (survey !== null && !options.json) await stderr.write(notesOn(survey, 'berth secrets import'))
     }
     if (!options.watch)
       return untilInterrupted(async (signal) => {

@@ -1,8 +1,7 @@
-import { basename, dirname, join } from 'node:path'
-import { compareManifests, type FileManifest, SECRET } from '../../resources/files/manifest.ts'
-import { IgnoreRules } from '../directory/gitignore.ts'
+import { dirname } from 'node:path'
+import { compareManifests, type FileManifest } from '../../resources/files/manifest.ts'
 import { ManifestReader } from '../directory/manifest.ts'
-import { type DirectorySurvey, partOf, surveyDirectory } from '../directory/survey.ts'
+import { type DirectorySurvey, isLeftOut, partOf, surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
 import { packPaths } from './pack.ts'
 import { remotePath } from './place.ts'
@@ -42,10 +41,7 @@ export class Synchronizer {
   }
 
   /** Reports whether a path was left out the last time. */
-  readonly isLeftOut = (path: string): boolean => {
-    const { ignored = [], generated = [] } = this.#survey?.leftOut ?? {}
-    return [...ignored, ...generated].some((entry) => entry === path || entry === `${path}/`)
-  }
+  readonly isLeftOut = (path: string): boolean => isLeftOut(this.#survey, path)
 
   /** Sends what differs. @throws CommandError */
   async run(shell: RemoteShell, listener: UploadListener): Promise<SyncOutcome> {
@@ -53,7 +49,7 @@ export class Synchronizer {
     this.#survey = survey
     const manifest = await this.#reader.read(survey)
     const { changed, extra } = compareManifests(manifest, await this.#describe(shell, manifest))
-    const removed = this.#deletes ? await keptApart(survey, extra) : []
+    const removed = this.#deletes ? keptApart(survey, extra) : []
     const at = quotePath(this.#path)
     listener.expect(partOf(survey, changed).files.reduce((sum, { size }) => sum + size, 0))
     // First: a file may stand where a directory is to be.
@@ -80,16 +76,11 @@ export class Synchronizer {
 }
 
 /** Returns those of the server's paths to remove: not what would be left out here, such as results of a build. */
-async function keptApart(survey: DirectorySurvey, extra: readonly string[]): Promise<string[]> {
-  const { root, files, leftOut } = survey
-  const rules = await IgnoreRules.of(root)
-  const directories = new Set(files.flatMap(({ path }) => directoriesAbove(path)))
-  for (const directory of ['', ...[...directories].sort()]) await rules.enter(join(root, directory))
+function keptApart({ leftOut, wouldLeaveOut }: DirectorySurvey, extra: readonly string[]): string[] {
   const present = Object.values(leftOut).flat()
   return extra.filter(
     (path) =>
-      !SECRET.test(basename(path)) &&
-      !rules.ignores(join(root, path), false) &&
+      !wouldLeaveOut(path) &&
       !present.some((entry) => entry === path || (entry.endsWith('/') && path.startsWith(entry))),
   )
 }

@@ -7,9 +7,9 @@ import { formatBytes } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { StatusLine } from '../status-line.ts'
 import { ManifestReader } from './manifest.ts'
-import { leftOutText, sizeOf } from './report.ts'
+import { notesOn, sizeOf } from './report.ts'
 import { type SendProgress, type SendStage, sendManifest } from './send.ts'
-import { type DirectorySurvey, surveyDirectory } from './survey.ts'
+import { type DirectorySurvey, isLeftOut, surveyDirectory } from './survey.ts'
 
 /** What a directory was published as. */
 export interface DirectoryPublication {
@@ -50,19 +50,16 @@ export class DirectoryDeployment {
   }
 
   /** Reports whether a path was left out of what was sent last. */
-  readonly isLeftOut = (path: string): boolean => {
-    const { ignored = [], generated = [] } = this.#survey?.leftOut ?? {}
-    return [...ignored, ...generated].some((entry) => entry === path || entry === `${path}/`)
-  }
+  readonly isLeftOut = (path: string): boolean => isLeftOut(this.#survey, path)
 
   /** How far the last publication is, or was when it was interrupted. */
   get stage(): SendStage {
     return this.#stage
   }
 
-  /** Describes what is left out of the directory; empty if nothing is. */
-  get leftOut(): string {
-    return this.#survey === null ? '' : leftOutText(this.#survey, 'berth secrets import')
+  /** Describes what is left out of the directory, and what few would expect to be sent; empty if there is neither. */
+  get notes(): string {
+    return this.#survey === null ? '' : notesOn(this.#survey, 'berth secrets import')
   }
 
   /** The number and size of the directory's files. */
@@ -106,7 +103,7 @@ export class DirectoryDeployment {
     const survey = await surveyDirectory(this.directory)
     this.#survey = survey
     if (survey.files.length === 0)
-      throw new CommandError(`${this.given} has no file to send. ${this.leftOut}`.trim())
+      throw new CommandError(`${this.given} has no file to send. ${this.notes}`.trim())
     const manifest = await this.#describe(survey)
     const before = this.#sent
     const { changed, extra } =

@@ -1,9 +1,18 @@
+import { existsSync } from 'node:fs'
 import { lstat, readFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import type { Ignore } from 'ignore'
 import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
+
+/** What git ignores beside what `.gitignore` files name, and how. */
+export interface GitRules {
+  /** Texts with rules for the whole work tree, the least important first: the person's own, and `info/exclude`. */
+  readonly excludes: readonly string[]
+  /** Whether rules ignore the case of names. */
+  readonly ignoresCase: boolean
+}
 
 /**
  * Applies the `.gitignore` files of a directory, of its subdirectories, and of its parents up to the top of the git
@@ -12,42 +21,64 @@ import { unreadable } from '../local-file.ts'
 export class IgnoreRules {
   private constructor(
     private readonly top: string,
+    /** The rules of all files. */
     private readonly rules: Ignore,
+    /** Those of `.berthignore` files. */
+    private readonly own: Ignore,
   ) {}
 
-  /** Returns the rules for a directory without its own rules, which `enter` adds. */
-  static async of(directory: string): Promise<IgnoreRules> {
+  /**
+   * Returns the rules for a directory without its own rules, which `enter` adds.
+   *
+   * @param git null if git is not asked
+   */
+  static async of(directory: string, git: GitRules | null): Promise<IgnoreRules> {
     const { default: ignore } = await import('ignore')
-    const outer = await directoriesAround(directory)
-    const around = new IgnoreRules(outer[0] ?? directory, ignore())
-    for (const one of outer) await around.enter(one)
+    const empty = () => ignore({ ignorecase: git?.ignoresCase ?? false })
+    const top = workTreeAround(directory) ?? directory
+    const around = new IgnoreRules(top, empty(), empty())
+    for (const text of git?.excludes ?? []) around.#add(top, text)
+    for (const one of directoriesBetween(top, directory)) await around.enter(one)
     // A directory that is named explicitly, such as a build's output, is used even if it is ignored.
-    const isNamedThough = outer.length > 0 && around.ignores(directory, true)
-    return isNamedThough ? new IgnoreRules(directory, ignore()) : around
+    const isNamedThough = top !== directory && around.ignores(directory, true)
+    return isNamedThough ? new IgnoreRules(directory, empty(), empty()) : around
   }
 
-  /** Adds the rules of a directory's own files. Enter parents before their subdirectories. */
-  async enter(directory: string): Promise<void> {
-    await this.#read(directory, '.gitignore')
-    await this.#read(directory, '.berthignore')
+  /**
+   * Adds the rules of a directory's own files. Enter parents before their subdirectories.
+   *
+   * @param git of a nested repository
+   */
+  async enter(directory: string, git: GitRules | null = null): Promise<void> {
+    for (const text of git?.excludes ?? []) this.#add(directory, text)
+    this.#add(directory, await readRules(join(directory, '.gitignore')))
+    this.#add(directory, await readRules(join(directory, '.berthignore')), true)
   }
 
-  async #read(directory: string, name: string): Promise<void> {
-    const text = await readRules(join(directory, name))
+  #add(directory: string, text: string, isOwn = false): void {
     const base = this.#path(directory)
     const lines = text.replace(/^\ufeff/, '').split(/\r?\n/)
-    this.rules.add(lines.flatMap((line) => rebasePattern(base, line)))
+    const rules = lines.flatMap((line) => rebasePattern(base, inBytes(line)))
+    this.rules.add(rules)
+    if (isOwn) this.own.add(rules)
   }
 
-  /** Reports whether an entry of an entered directory is ignored. */
-  ignores(path: string, isDirectory: boolean): boolean {
-    return this.rules.ignores(`${this.#path(path)}${isDirectory ? '/' : ''}`)
+  /**
+   * Reports whether an entry of an entered directory is ignored.
+   *
+   * @param isTracked whether git tracks it, so that only `.berthignore` files count
+   */
+  ignores(path: string, isDirectory: boolean, isTracked = false): boolean {
+    return (isTracked ? this.own : this.rules).ignores(`${this.#path(path)}${isDirectory ? '/' : ''}`)
   }
 
   #path(path: string): string {
-    return relative(this.top, path).split(sep).join('/')
+    return inBytes(relative(this.top, path).split(sep).join('/'))
   }
 }
+
+/** Returns a text with a character for each byte of its UTF-8: to git, `?` and `[…]` mean a byte. */
+const inBytes = (text: string): string => Buffer.from(text).toString('latin1')
 
 /** Largest file of rules, in bytes. */
 const MAX_BYTES = 1024 * 1024
@@ -58,7 +89,7 @@ const MAX_BYTES = 1024 * 1024
  *
  * @throws CommandError if it cannot be read, or is too large
  */
-async function readRules(file: string): Promise<string> {
+export async function readRules(file: string): Promise<string> {
   try {
     const stats = await lstat(file)
     if (!stats.isFile()) return ''
@@ -74,17 +105,19 @@ async function readRules(file: string): Promise<string> {
   }
 }
 
-/**
- * Returns the directories from the top of the git repository to the parent of `directory`; none outside a repository.
- */
-async function directoriesAround(directory: string): Promise<string[]> {
-  const { existsSync } = await import('node:fs')
-  const around: string[] = []
+/** Returns the top of the git work tree that a directory is in; null outside one. */
+export function workTreeAround(directory: string): string | null {
   for (let at = directory; ; at = dirname(at)) {
-    if (at !== directory) around.unshift(at)
-    if (existsSync(join(at, '.git'))) return around
-    if (at === dirname(at)) return []
+    if (existsSync(join(at, '.git'))) return at
+    if (at === dirname(at)) return null
   }
+}
+
+/** Returns the directories from `top` to the parent of a directory in it. */
+function directoriesBetween(top: string, directory: string): string[] {
+  const between: string[] = []
+  for (let at = directory; at !== top; at = dirname(at)) between.unshift(dirname(at))
+  return between
 }
 
 /** Converts a line of an ignore file in `base` to a rule of the top directory. */

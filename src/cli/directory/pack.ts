@@ -143,6 +143,6 @@ function tooLarge({ root, files }: DirectorySurvey): CommandError {
     .slice(0, NAMED)
     .map(({ path, size }) => `${path} (${formatBytes(size)})`)
   return new CommandError(
-    `${root} packs to more than the ${BODY_LIMIT / 1024 / 1024} MiB that a request may have. Its largest files are ${largest.join(', ')}. Leave out what the app does not need with a .gitignore file, send it in parts with "berth projects push", or give the code as a git repository with --git.`,
+    `${root} packs to more than the ${BODY_LIMIT / 1024 / 1024} MiB that a request may have. Its largest files are ${largest.join(', ')}. Leave out what the app does not need with a .berthignore file, send it in parts with "berth projects push", or give the code as a git repository with --git.`,
   )
 }

@@ -19,25 +19,51 @@ export function sentText(paths: readonly string[]): string {
 }
 
 /**
- * Describes the files of a directory that are not sent; empty if all are.
+ * Describes what is not sent of a directory, and what is sent though few would expect it. Empty if there is neither, else
+ * a line for each.
  *
- * @param sendSecrets command that sends the variables in a `.env` file, without the file's name
+ * @param sendSecrets command that sends the variables in a `.env` file, without the file's name; null leaves out what is
+ *   usual, such as `.git` and ignored files
  */
-export function leftOutText(
-  { files, leftOut: { generated, ignored, secret, special } }: DirectorySurvey,
-  sendSecrets: string,
-): string {
+export function notesOn(survey: DirectorySurvey, sendSecrets: string | null): string {
+  const { trackedSecrets, pointers, missing, problems } = survey
+  const notes = [
+    leftOutText(survey, sendSecrets),
+    trackedSecrets.length > 0
+      ? `Sent although it may hold secrets: ${named(trackedSecrets)} (git tracks it; a .berthignore file can leave it out).`
+      : '',
+    pointers.length > 0
+      ? `Sent as pointers of Git LFS, without their content: ${named(pointers)} ("git lfs pull" fetches it).`
+      : '',
+    missing > 0 ? `Not here: ${count(missing, 'tracked file')} that the sparse checkout leaves out.` : '',
+    ...problems,
+  ].filter(Boolean)
+  return notes.map((note) => `${printable(note)}\n`).join('')
+}
+
+/** Describes the files of a directory that are not sent; empty if all are. */
+function leftOutText({ files, leftOut }: DirectorySurvey, sendSecrets: string | null): string {
+  const { generated, installed, ignored, special, unnameable, unfetched, secret } = leftOut
   const hasOwn = files.some(({ path }) => /(?:^|\/)\.berthignore$/.test(path))
   const by = hasOwn ? '.gitignore and .berthignore' : '.gitignore'
-  const parts = [
+  const because = (paths: readonly string[], reason: string) =>
+    paths.length > 0 ? `${named(paths)} (${reason})` : ''
+  const usual = [
     generated.length > 0 ? named(generated) : '',
-    ignored.length > 0 ? `${named(ignored)} (by ${by})` : '',
-    special.length > 0 ? `${named(special)} (no regular file)` : '',
-    secret.length > 0
-      ? `${named(secret)} (may hold secrets; ${sendSecrets} ${shellQuote(secret.slice(0, 1))} sends the variables in it)`
-      : '',
-  ].filter(Boolean)
-  return parts.length === 0 ? '' : `Left out: ${printable(parts.join('; '))}.\n`
+    because(ignored, `by ${by}`),
+    because(special, 'no regular file'),
+    because(
+      secret,
+      `may hold secrets; ${sendSecrets} ${shellQuote(secret.slice(0, 1))} sends the variables in it`,
+    ),
+  ]
+  const unusual = [
+    because(installed, 'committed, but the server installs packages itself'),
+    because(unnameable, 'the name is not UTF-8'),
+    because(unfetched, '"git submodule update --init" fetches it'),
+  ]
+  const parts = [...(sendSecrets === null ? [] : usual), ...unusual].filter(Boolean)
+  return parts.length === 0 ? '' : `Left out: ${parts.join('; ')}.`
 }
 
 function named(paths: readonly string[]): string {

@@ -1,10 +1,11 @@
-import { type Dirent, lstatSync } from 'node:fs'
+import { type Dirent, existsSync, lstatSync, readFileSync } from 'node:fs'
 import { readdir, readlink, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { GENERATED, SECRET } from '../../resources/files/manifest.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
+import { TrackedFiles } from './git.ts'
 import { IgnoreRules } from './gitignore.ts'
 
 /** A file to send to a server. */
@@ -29,14 +30,20 @@ export interface LocalLink {
 
 /** Why an entry of a directory is not sent. */
 type SkipReason =
-  /** `.env` and similar files, whose values may be secret. */
+  /** `.env` and similar files that git does not track, whose values may be secret. */
   | 'secret'
-  /** Ignored by a `.gitignore` or `.berthignore` file. */
+  /** Ignored by a `.gitignore` or `.berthignore` file, or other rules of git, and not tracked. */
   | 'ignored'
   /** Version control, installed packages and berth's own data, which can be generated again. */
   | 'generated'
+  /** Installed packages that git tracks: they are those of another machine. */
+  | 'installed'
+  /** Submodules that git has not fetched. */
+  | 'unfetched'
   /** Neither file, directory nor link: a socket, a pipe or a device. */
   | 'special'
+  /** Its name is not UTF-8. */
+  | 'unnameable'
 
 /** The files of a directory to send to a server, and the entries to leave out. */
 export interface DirectorySurvey {
@@ -46,6 +53,16 @@ export interface DirectorySurvey {
   readonly links: readonly LocalLink[]
   /** Paths by reason. Those of directories end with `/`. */
   readonly leftOut: Readonly<Record<SkipReason, readonly string[]>>
+  /** Paths of `.env` and similar files that are sent, since git tracks them. */
+  readonly trackedSecrets: readonly string[]
+  /** Paths of files that Git LFS has not fetched: pointers are sent. */
+  readonly pointers: readonly string[]
+  /** The number of tracked files that a sparse checkout leaves out. */
+  readonly missing: number
+  /** What kept git from listing its files, a sentence each. */
+  readonly problems: readonly string[]
+  /** Reports whether a file would be left out if it were in the directory. */
+  readonly wouldLeaveOut: (path: string) => boolean
 }
 
 /** An app's sources have fewer files. More indicate a home directory or a disk named by mistake. */
@@ -61,9 +78,21 @@ export async function surveyDirectory(directory: string): Promise<DirectorySurve
   const root = await realpath(directory).catch((error: NodeJS.ErrnoException) => {
     throw directoryError(directory, error)
   })
-  const surveyor = new Surveyor(root, await IgnoreRules.of(root))
+  const tracked = new TrackedFiles(root)
+  const surveyor = new Surveyor(root, tracked, await IgnoreRules.of(root, await tracked.add('')))
   await surveyor.enter(root)
-  return surveyor
+  const { files, links, leftOut, trackedSecrets, pointers, wouldLeaveOut } = surveyor
+  const missing = tracked.missing([...files, ...links].map(({ path }) => path))
+  return {
+    ...{ root, files, links, leftOut, trackedSecrets, pointers, missing, wouldLeaveOut },
+    problems: tracked.problems,
+  }
+}
+
+/** Reports whether a path was left out of a survey as ignored or generated; false before one. */
+export function isLeftOut(survey: DirectorySurvey | null, path: string): boolean {
+  const { ignored = [], generated = [], installed = [] } = survey?.leftOut ?? {}
+  return [...ignored, ...generated, ...installed].some((entry) => entry === path || entry === `${path}/`)
 }
 
 /** Checks that there is a directory that can be read. @throws CommandError */
@@ -80,20 +109,29 @@ export function partOf(survey: DirectorySurvey, paths: readonly string[]): Direc
   return { ...survey, files: survey.files.filter(isWanted), links: survey.links.filter(isWanted) }
 }
 
-class Surveyor implements DirectorySurvey {
+class Surveyor {
   readonly files: LocalFile[] = []
   readonly links: LocalLink[] = []
-  readonly leftOut = {
-    secret: [] as string[],
-    ignored: [] as string[],
-    generated: [] as string[],
-    special: [] as string[],
+  readonly leftOut: Record<SkipReason, string[]> = {
+    secret: [],
+    ignored: [],
+    generated: [],
+    installed: [],
+    unfetched: [],
+    special: [],
+    unnameable: [],
   }
+  readonly trackedSecrets: string[] = []
+  readonly pointers: string[] = []
 
   constructor(
-    readonly root: string,
+    private readonly root: string,
+    private readonly tracked: TrackedFiles,
     private readonly rules: IgnoreRules,
   ) {}
+
+  readonly wouldLeaveOut = (path: string): boolean =>
+    !this.tracked.has(path) && (isSecret(path) || this.rules.ignores(join(this.root, path), false))
 
   async enter(directory: string): Promise<void> {
     const entries = await readdir(directory, { withFileTypes: true }).catch(
@@ -101,11 +139,17 @@ class Surveyor implements DirectorySurvey {
         throw directory !== this.root && isGone(error) ? error : directoryError(directory, error)
       },
     )
-    if (directory !== this.root && entries.some(({ name }) => name === 'pyvenv.cfg')) {
-      this.leftOut.generated.push(`${this.#path(directory)}/`)
-      return
+    const path = this.#path(directory)
+    const names = new Set(entries.map(({ name }) => name))
+    if (directory !== this.root) {
+      if (isVirtualEnvironment(directory, names)) {
+        this.leftOut[this.tracked.isAbove(path) ? 'installed' : 'generated'].push(`${path}/`)
+        return
+      }
+      if (entries.length === 0 && this.tracked.isSubmodule(path)) this.leftOut.unfetched.push(`${path}/`)
     }
-    await this.rules.enter(directory)
+    const nested = directory !== this.root && names.has('.git') ? await this.tracked.add(path) : null
+    await this.rules.enter(directory, nested)
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const full = join(directory, entry.name)
       const reason = this.#reasonAgainst(full, entry)
@@ -117,19 +161,27 @@ class Surveyor implements DirectorySurvey {
   /** Adds an entry. Ignores one that another program removes meanwhile. */
   async #take(full: string, entry: Dirent): Promise<void> {
     try {
-      if (entry.isDirectory()) await this.enter(full)
-      else if (entry.isSymbolicLink()) this.links.push(await this.#link(full))
+      if (entry.isDirectory()) return await this.enter(full)
+      if (entry.isSymbolicLink()) this.links.push(await this.#link(full))
       else this.files.push(this.#file(full))
+      const path = this.#path(full)
+      if (isSecret(path)) this.trackedSecrets.push(path)
     } catch (error) {
       if (!isGone(error)) throw error
+      // Bytes that are not UTF-8 were replaced, so that the name leads nowhere.
+      if (entry.name.includes('\ufffd')) this.leftOut.unnameable.push(this.#path(full))
     }
   }
 
   #reasonAgainst(full: string, entry: Dirent): SkipReason | undefined {
-    if (GENERATED.has(entry.name)) return 'generated'
-    if (SECRET.test(entry.name)) return 'secret'
-    if (this.rules.ignores(full, entry.isDirectory())) return 'ignored'
-    const isKnown = entry.isFile() || entry.isDirectory() || entry.isSymbolicLink()
+    const path = this.#path(full)
+    const isDirectory = entry.isDirectory()
+    const isTracked = isDirectory ? this.tracked.isAbove(path) : this.tracked.has(path)
+    if (GENERATED.has(entry.name))
+      return isTracked && entry.name === 'node_modules' ? 'installed' : 'generated'
+    if (!isTracked && isSecret(path)) return 'secret'
+    if (this.rules.ignores(full, isDirectory, isTracked)) return 'ignored'
+    const isKnown = entry.isFile() || isDirectory || entry.isSymbolicLink()
     return isKnown ? undefined : 'special'
   }
 
@@ -137,12 +189,14 @@ class Surveyor implements DirectorySurvey {
   #file(full: string): LocalFile {
     if (this.files.length >= MAX_FILES) {
       throw new CommandError(
-        `${this.root} has more than ${MAX_FILES} files. Is it the directory you mean? What does not belong to the app can be left out with a .gitignore or .berthignore file.`,
+        `${this.root} has more than ${MAX_FILES} files. Is it the directory you mean? What does not belong to the app can be left out with a .berthignore file.`,
       )
     }
     const { size, mode, mtimeMs, ctimeMs } = lstatSync(full)
     const isExecutable = (mode & 0o100) !== 0
-    return { path: this.#path(full), size, isExecutable, modifiedAt: mtimeMs, changedAt: ctimeMs }
+    const path = this.#path(full)
+    if (isPointer(full, size)) this.pointers.push(path)
+    return { path, size, isExecutable, modifiedAt: mtimeMs, changedAt: ctimeMs }
   }
 
   async #link(full: string): Promise<LocalLink> {
@@ -153,7 +207,7 @@ class Surveyor implements DirectorySurvey {
       isAbsolute(target) || !this.#contains(resolve(dirname(full), target)) || !this.#contains(end)
     if (leadsOut) {
       throw new CommandError(
-        `${this.#path(full)} is a link that leads out of the directory (to ${target}), where the server cannot follow it. Replace it by what it leads to, or leave it out with a .gitignore file.`,
+        `${this.#path(full)} is a link that leads out of the directory (to ${target}), where the server cannot follow it. Replace it by what it leads to, or leave it out with a .berthignore file.`,
       )
     }
     return { path: this.#path(full), target: target.split(sep).join('/') }
@@ -165,6 +219,34 @@ class Surveyor implements DirectorySurvey {
 
   #path(full: string): string {
     return relative(this.root, full).split(sep).join('/')
+  }
+}
+
+/** Reports whether a path is of a `.env` or similar file, or in such a directory. */
+const isSecret = (path: string): boolean => path.split('/').some((name) => SECRET.test(name))
+
+/** Reports whether a directory has an installation of Python for one project. */
+const isVirtualEnvironment = (directory: string, names: ReadonlySet<string>): boolean =>
+  names.has('pyvenv.cfg') ||
+  names.has('conda-meta') ||
+  // Those that virtualenv made before its version 20.
+  (names.has('bin') && names.has('lib') && existsSync(join(directory, 'bin/activate_this.py')))
+
+/** Sizes of pointers that Git LFS writes, in bytes. */
+const POINTER_SIZES = { least: 120, most: 200 }
+
+/** Reports whether a file is a pointer of Git LFS, in place of a file that it has not fetched. */
+const isPointer = (full: string, size: number): boolean =>
+  size >= POINTER_SIZES.least &&
+  size <= POINTER_SIZES.most &&
+  contentOf(full).startsWith('version https://git-lfs.github.com/spec/')
+
+/** Returns the content of a small file; an empty text if it cannot be read, which sending it reports. */
+function contentOf(full: string): string {
+  try {
+    return readFileSync(full, 'latin1')
+  } catch {
+    return ''
   }
 }
 

@@ -188,8 +188,8 @@ export const projects: Noun = {
       },
       help: `
 The code comes from a directory, a template, a git repository or an archive; without any the project is blank.
-Of a directory everything is sent but .git, node_modules, what .gitignore files name, and .env files: --env-file
-sends the variables in them.
+Of a directory everything is sent but .git, node_modules, what git ignores, and .env files that git does not
+track: --env-file sends the variables in them.
 
 Phases and log go to stderr until the app is ready. Ctrl-C leaves the bring-up going. ${EXIT_CODES}
 

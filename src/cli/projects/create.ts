@@ -7,7 +7,7 @@ import { shellQuote } from '../../runtime/shell-quote.ts'
 import type { Client } from '../client.ts'
 import type { CommonOptions, Invocation } from '../command.ts'
 import { FORM_OVERHEAD, inParts, packDirectory } from '../directory/pack.ts'
-import { leftOutText, sizeOf } from '../directory/report.ts'
+import { notesOn, sizeOf } from '../directory/report.ts'
 import { checkDirectory, surveyDirectory } from '../directory/survey.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
@@ -116,9 +116,9 @@ export async function createFrom(
   const { context } = session
   const directory = resolve(context.cwd, given)
   const survey = await surveyDirectory(directory)
-  const leftOut = leftOutText(survey, '--env-file')
+  const notes = notesOn(survey, '--env-file')
   const shown = printable(given)
-  if (survey.files.length === 0) throw new CommandError(`${shown} has no file to send. ${leftOut}`.trim())
+  if (survey.files.length === 0) throw new CommandError(`${shown} has no file to send. ${notes}`.trim())
   const create = async (archive?: Uint8Array<ArrayBuffer>): Promise<Project> => {
     const body = bodyOf(options, { body: {}, ...nameFromPath(directory) }, variables)
     const project = await post(client, serverId, body, archive)
@@ -129,11 +129,11 @@ export async function createFrom(
   if (parts === 1) {
     const archive = await packDirectory(survey)
     await context.stderr.write(
-      `Packed ${shown}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n${leftOut}`,
+      `Packed ${shown}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n${notes}`,
     )
     return create(archive)
   }
-  await context.stderr.write(`Sending ${shown}: ${sizeOf(survey)}, in ${parts} parts.\n${leftOut}`)
+  await context.stderr.write(`Sending ${shown}: ${sizeOf(survey)}, in ${parts} parts.\n${notes}`)
   const { id, slug } = await create()
   const pusher = new Pusher(session, directory, id, { isQuiet: options.json ?? false })
   try {

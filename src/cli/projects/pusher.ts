@@ -3,9 +3,9 @@ import { compareManifests, type FileManifest } from '../../resources/files/manif
 import type { Project } from '../../resources/projects/model.ts'
 import type { Client } from '../client.ts'
 import { ManifestReader } from '../directory/manifest.ts'
-import { leftOutText, sizeOf } from '../directory/report.ts'
+import { notesOn, sizeOf } from '../directory/report.ts'
 import { type SendProgress, type SendStage, sendManifest } from '../directory/send.ts'
-import { type DirectorySurvey, surveyDirectory } from '../directory/survey.ts'
+import { type DirectorySurvey, isLeftOut, surveyDirectory } from '../directory/survey.ts'
 import { CommandError } from '../errors.ts'
 import type { LogLine } from '../log.ts'
 import { count, formatBytes } from '../output.ts'
@@ -63,10 +63,7 @@ export class Pusher {
   }
 
   /** Reports whether a path was left out of the last push. */
-  readonly isLeftOut = (path: string): boolean => {
-    const { ignored = [], generated = [] } = this.#survey?.leftOut ?? {}
-    return [...ignored, ...generated].some((entry) => entry === path || entry === `${path}/`)
-  }
+  readonly isLeftOut = (path: string): boolean => isLeftOut(this.#survey, path)
 
   /**
    * Sends what differs, and waits until the app responds or has failed. Sends what has just failed no second time.
@@ -93,7 +90,9 @@ export class Pusher {
 
   async #push(client: Client, signal: AbortSignal, onLine: (line: LogLine) => void): Promise<PushOutcome> {
     const began = performance.now()
+    const isFirst = this.#survey === null
     const { survey, manifest } = await this.#look()
+    if (isFirst && !this.view.isQuiet) await this.session.context.stderr.write(notesOn(survey, null))
     if (this.#failed !== null && Bun.deepEquals(manifest, this.#failed.manifest)) {
       const { outcome } = this.#failed
       return {
@@ -152,8 +151,8 @@ export class Pusher {
     const survey = await surveyDirectory(this.directory)
     this.#survey = survey
     if (survey.files.length === 0) {
-      const leftOut = leftOutText(survey, 'berth secrets import')
-      throw new CommandError(`${this.directory} has no file to send. ${leftOut}`.trim())
+      const notes = notesOn(survey, 'berth secrets import')
+      throw new CommandError(`${this.directory} has no file to send. ${notes}`.trim())
     }
     using own = new StatusLine(this.session.context.stderr)
     const { status = own, label = '', isQuiet } = this.view

@@ -172,8 +172,8 @@ export class ProjectCode {
 }
 
 /**
- * Reports whether a push could send a file: it sends no packages, and no `.env` files, which may hold secrets. A push
- * must not remove what it cannot send.
+ * Reports whether every push sends a file if it is there: none sends packages, and few send `.env` files, which may hold
+ * secrets. A push must not remove what it cannot send.
  */
 const isSent = (path: string): boolean =>
   !path.split('/').some((name) => GENERATED.has(name) || SECRET.test(name))
