@@ -4,7 +4,7 @@ import type { Sandbox } from '../compute/sandbox.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
 import { type Workspace, WorkspaceError } from '../compute/workspace.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
-import type { AppPlan } from './app-runtime/plan.ts'
+import { type AppPlan, describePlan, inApp } from './app-runtime/plan.ts'
 import type { Packages } from './npm-mirror/packages.ts'
 
 /** The location and the log of an app to prepare. */
@@ -42,19 +42,17 @@ export class Preparation {
    */
   async plan(location: AppWorkspace): Promise<AppPlan> {
     const plan = await this.detect(location)
-    location.log.append('berth', `Found: ${plan.kind}.`)
-    for (const { what, why } of plan.leftOut ?? [])
-      location.log.append('berth', `Not started: ${what}, since ${why}`)
+    for (const line of describePlan(plan)) location.log.append('berth', line)
     return plan
   }
 
   /** Does the same without a line in the log. @throws AppError, NoAppFound */
   async detect({ workspace, directory, sandbox }: AppWorkspace): Promise<AppPlan> {
-    const [{ planApp }, { SandboxTools }] = await Promise.all([
-      import('./app-runtime/plan-app.ts'),
-      import('./app-runtime/tools.ts'),
+    const [{ planApp }, { SandboxMachine }] = await Promise.all([
+      import('./detection/detect.ts'),
+      import('./detection/sandbox-machine.ts'),
     ])
-    return planApp({ workspace, dir: directory, tools: new SandboxTools(sandbox) })
+    return planApp({ workspace, directory, machine: new SandboxMachine(sandbox) })
   }
 
   /**
@@ -68,7 +66,7 @@ export class Preparation {
     // The mirror caches packages for all servers: another copy would only fill this workspace.
     const cache = `${CACHE}/${location.directory.replaceAll('/', '-') || 'workspace'}`
     try {
-      await this.#run(location, 'install', plan.install, {
+      await this.#run(location, 'install', plan, {
         ...cacheVariables(`${sandbox.home}/${cache}`, plan.install),
         ...environment,
       })
@@ -82,13 +80,13 @@ export class Preparation {
 
   /** Builds the app. @throws AppError */
   async build(location: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
-    if (plan.build !== null) await this.#run(location, 'build', plan.build, environment)
+    if (plan.build !== null) await this.#run(location, 'build', plan, environment)
   }
 
   async #run(
     location: AppWorkspace,
     source: 'install' | 'build',
-    command: string,
+    plan: AppPlan,
     environment: AppEnvironment,
   ): Promise<void> {
     const { owner, serverId, sandbox, workspace, directory, log, signal } = location
@@ -100,8 +98,19 @@ export class Preparation {
     })
     const { [NPM_VARIABLES.url]: mirror } = packages
     if (mirror !== undefined) sandbox.forward(Number(new URL(mirror).port))
-    const env = { ...packages, ...environment }
-    const step = { owner, sandbox, workspace, cwd: directory, command, env, log, source }
+    const shown = plan[source] ?? ''
+    const env = { ...packages, ...plan.variables, ...environment }
+    const step = {
+      owner,
+      sandbox,
+      workspace,
+      cwd: directory,
+      command: inApp(plan, shown),
+      shown,
+      env,
+      log,
+      source,
+    }
     await runStep({ ...step, ...(signal ? { signal } : {}) })
   }
 }

@@ -38,8 +38,14 @@ test('a workspace of files is published, and again under the same URL', async ()
   const { status, body } = await publish(serverId)
   expect(status).toBe(201)
   const detected = {
-    ...{ kind: 'static files', found_in: ['index.html'], directory: '.', health: '/' },
-    ...{ install: null, build: null, start: null },
+    ...{ kind: 'static files', directory: '.', serves: '.', health: '/' },
+    ...{ install: null, build: null, release: null, start: null, port: null, tools: [] },
+    ...{
+      evidence: [{ file: 'index.html', line: null, says: 'exists' }],
+      left_out: [],
+      others: [],
+      warnings: [],
+    },
   }
   expect(body).toEqual({ url: expect.any(String), status: 'live', app: detected })
   expect(body.url).toSatisfy(isProjectUrl)
@@ -49,7 +55,8 @@ test('a workspace of files is published, and again under the same URL', async ()
   expect(await eventsOf(serverId, 'deployment.live')).toHaveLength(1)
 
   await write(serverId, 'dist/index.html', 'built')
-  const built = { ...detected, found_in: ['index.html', 'dist/index.html'], directory: 'dist' }
+  const evidence = [{ file: 'dist/index.html', line: null, says: 'exists' }]
+  const built = { ...detected, evidence, serves: 'dist' }
   expect((await publish(serverId)).body).toEqual({ ...body, app: built })
   expect(await textOf(body.url)).toBe('built')
   expect(await list(serverId)).toHaveLength(1)
@@ -61,7 +68,7 @@ test('a workspace without an app is published as a listing, and the response and
   const { url, app: detected } = (await publish(serverId)).body
   expect(detected).toMatchObject({
     kind: 'static files, index of the directory',
-    found_in: [],
+    evidence: [],
     directory: '.',
   })
   const { body } = await berth.call('GET', `/servers/${serverId}/deployments/logs`)

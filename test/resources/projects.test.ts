@@ -258,7 +258,7 @@ describe('bring-up', () => {
     expect(phases.map(({ phase }) => phase)).toEqual(['fetch', 'install', 'failed'])
     expect(phases.map(({ began_at }) => began_at).toSorted()).toEqual(phases.map(({ began_at }) => began_at))
     expect(ended.app).toMatchObject({
-      found_in: ['berth.json'],
+      evidence: [{ file: 'berth.json', line: 1, says: expect.stringContaining('no luck') }],
       install: 'echo no luck; exit 7',
       build: null,
     })

@@ -1,3 +1,5 @@
+import { shellQuote } from '../../runtime/shell-quote.ts'
+
 /** A variable that an app asks for. */
 export interface EnvRequirement {
   /** Whether the app cannot start without it. */
@@ -20,6 +22,44 @@ export type StartPlan =
       readonly fallback: boolean
     }
 
+/** Where a file of an app says something that decided how it is run. */
+export interface Evidence {
+  /** Relative to the source. */
+  readonly file: string
+  /** From 1; null where it is the file's existence that counts. */
+  readonly line: number | null
+  /** The line, at most 200 characters of it. */
+  readonly says: string
+}
+
+/** A tool that an app needs. */
+export interface FoundTool {
+  /** The command's name. */
+  readonly name: string
+  /** The version that the app's files ask for, as they say it; null for any. */
+  readonly wanted: string | null
+  /** The file that asks for it; null where none does. */
+  readonly wantedBy: string | null
+  /** The version that runs; null if it is not installed. */
+  readonly found: string | null
+}
+
+/** What berth does not run of what an app's files ask for. */
+export interface LeftOut {
+  readonly what: string
+  /** A clause that follows "since". */
+  readonly why: string
+}
+
+/** Another app of the same source, which is not run. */
+export interface OtherApp {
+  /** Relative to the source; empty for the source itself. */
+  readonly directory: string
+  readonly kind: string
+  /** A `berth.json` of the source that runs it; null where naming its directory does. */
+  readonly berthJson: Readonly<Record<string, unknown>> | null
+}
+
 /**
  * How the app in a directory is installed, built and started, from its manifest and detection. Plain JSON, stored in
  * the database.
@@ -27,13 +67,14 @@ export type StartPlan =
 export interface AppPlan {
   /** A name for people: `Node.js (npm)`, `Python (Flask)`, `static files`, … */
   readonly kind: string
-  /** Files that detection has read, relative to the app's directory; not known of plans of before. */
-  readonly foundIn?: readonly string[]
-  /** What berth does not run of what its files ask for, and why; not known of plans of before. */
-  readonly leftOut?: readonly { readonly what: string; readonly why: string }[]
+  /** Where its commands run, relative to the source; empty for the source itself. */
+  readonly directory: string
   /** Shell commands, run in the app's directory in this order; null if there is nothing to do. */
   readonly install: string | null
   readonly build: string | null
+  /** A shell command that has to succeed before each start. */
+  readonly release: string | null
+  /** The directory of files is relative to the source. */
   readonly start: StartPlan
   /** Path that must respond with a status under 500. */
   readonly health: string
@@ -41,7 +82,69 @@ export interface AppPlan {
   readonly watch: boolean
   /** Variables that it asks for, by name. */
   readonly env: Readonly<Record<string, EnvRequirement>>
+  /** Put first on PATH of all its commands; relative ones are below its directory. */
+  readonly path: readonly string[]
+  /** Variables that its framework needs; its own come before them. */
+  readonly variables: Readonly<Record<string, string>>
+  readonly tools: readonly FoundTool[]
+  readonly evidence: readonly Evidence[]
+  readonly leftOut: readonly LeftOut[]
+  readonly others: readonly OtherApp[]
+  /** Sentences about what may surprise. */
+  readonly warnings: readonly string[]
 }
+
+/** Completes a plan of fewer fields, such as one that an earlier version has stored. */
+export const storedPlan = (stored: Partial<AppPlan> & Pick<AppPlan, 'kind' | 'start'>): AppPlan => ({
+  directory: '',
+  install: null,
+  build: null,
+  release: null,
+  health: '/',
+  watch: false,
+  env: {},
+  path: [],
+  variables: {},
+  tools: [],
+  evidence: [],
+  leftOut: [],
+  others: [],
+  warnings: [],
+  ...stored,
+})
+
+/** Returns the text to run for a command of an app: in the app's directory, with its programs on PATH. */
+export function inApp({ directory, path }: Pick<AppPlan, 'directory' | 'path'>, command: string): string {
+  const change = directory === '' ? '' : `cd -- ${shellQuote([directory])} && `
+  if (path.length === 0) return `${change}${command}`
+  const first = path.map((one) => (one.startsWith('/') ? one : `$PWD/${one}`)).join(':')
+  return `${change}export PATH="${first.replaceAll(/["`\\]/g, '\\$&')}:$PATH"; ${command}`
+}
+
+/** Returns what was found, as lines of a log. */
+export function describePlan({ kind, directory, evidence, leftOut, others, warnings }: AppPlan): string[] {
+  const files = [
+    ...new Set(evidence.map(({ file, line }) => (line === null ? file : `${file} line ${line}`))),
+  ]
+  const by = files.length === 0 ? '' : `, by ${files.slice(0, MAX_NAMED).join(', ')}`
+  return [
+    `Found: ${kind}${directory === '' ? '' : ` in ${directory}`}${by}.`,
+    ...leftOut.map(({ what, why }) => `Not started: ${what}, since ${why}`),
+    ...others.map(
+      (other) =>
+        `Not started: ${other.kind} in ${other.directory || 'the same directory'}, since one app runs. ${remedyOf(other)}`,
+    ),
+    ...warnings.map((warning) => `Warning: ${warning}`),
+  ]
+}
+
+/** Most files that a line names. */
+const MAX_NAMED = 5
+
+const remedyOf = ({ directory, berthJson }: OtherApp): string =>
+  berthJson === null
+    ? `To run it, name its directory: --directory ${shellQuote([directory])}`
+    : `To run it, put this into berth.json: ${JSON.stringify(berthJson)}`
 
 /** Returns the names of required variables without a default that are not among the given ones. */
 export const missingVariables = ({ env }: Pick<AppPlan, 'env'>, given: ReadonlySet<string>): string[] =>

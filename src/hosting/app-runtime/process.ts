@@ -13,7 +13,7 @@ import type { AppLog } from './log/log.ts'
 import type { LogOutput } from './log/output.ts'
 import { noteRefusals } from './log/refusals.ts'
 import { socketHint } from './log/socket-hint.ts'
-import { AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'
+import { AppFailure, type AppPlan, inApp, type ProcessEnd } from './plan.ts'
 import type { AppPort } from './ports.ts'
 import { describeTakenPort, PORT_TAKEN } from './taken-port.ts'
 import { describeWindowsScript } from './windows-script.ts'
@@ -21,6 +21,10 @@ import { describeWindowsScript } from './windows-script.ts'
 /** An app that runs as a command. */
 export interface AppProgram {
   readonly command: string
+  /** The command as its author or detection has it, without the change to its directory and PATH. */
+  readonly shown: string
+  /** Where it runs, relative to the app's source. */
+  readonly directory: string
   readonly health: string
   /** The only port that it can listen on; null for the one in PORT. */
   readonly port: number | null
@@ -47,16 +51,20 @@ const DEFAULT_ENV = { NODE_ENV: 'production', PYTHONUNBUFFERED: '1' }
  * @throws TypeError for files, which need no process
  */
 export function toProgram(plan: AppPlan, env: Readonly<Record<string, string>>): AppProgram {
-  const { start, health } = plan
+  const { start, health, release } = plan
   if (start.kind !== 'command') throw new TypeError('Files are served without a process.')
   const defaults = Object.entries(plan.env).flatMap(([name, { default: value }]) =>
     value === null ? [] : [[name, value] as const],
   )
+  // Heroku runs the release command with the app's variables before the new version starts.
+  const shown = release === null ? start.command : `{ ${release}; } && { ${start.command}; }`
   return {
-    command: start.command,
+    command: inApp(plan, shown),
+    shown,
+    directory: plan.directory,
     port: start.port,
     health,
-    env: { ...DEFAULT_ENV, ...Object.fromEntries(defaults), ...env },
+    env: { ...DEFAULT_ENV, ...plan.variables, ...Object.fromEntries(defaults), ...env },
   }
 }
 
@@ -178,7 +186,8 @@ export class AppProcess {
     const { last } = this.#output
     const { program, cwd, workspace } = this.#options
     const script = await describeWindowsScript({
-      ...{ command: program.command, exitCode: end.exitCode, lines: last, cwd, workspace: workspace() },
+      ...{ command: program.shown, exitCode: end.exitCode, lines: last, workspace: workspace() },
+      cwd: [cwd, program.directory].filter(Boolean).join('/'),
     }).catch(() => null)
     const taken = script === null ? await this.#describeTakenPort() : null
     const reason =

@@ -45,7 +45,7 @@ export class AppProcesses {
     const { sandbox, log } = this.#options
     signal.throwIfAborted()
     if (sandbox.ending) throw serverStoppedError()
-    log.append('berth', `Starts: ${program.command}`)
+    log.append('berth', `Starts: ${program.shown}`)
     const process = await this.#start(program, signal)
     try {
       const address = await process.waitUntilHealthy(signal, onChecked, yields)

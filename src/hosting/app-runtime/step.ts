@@ -21,6 +21,8 @@ interface PreparationStep {
   /** The app's directory, relative to the workspace. */
   cwd: string
   command: string
+  /** The command as it is logged, by default as it is. */
+  shown?: string
   env: Readonly<Record<string, string>>
   log: AppLog
   source: Extract<LogSource, 'fetch' | 'install' | 'build'>
@@ -37,9 +39,21 @@ interface PreparationStep {
  * reason
  */
 export async function runStep(step: PreparationStep): Promise<void> {
-  const { owner, sandbox, workspace, cwd, command, env, log, source, signal, timeoutMs = TIMEOUT_MS } = step
+  const {
+    owner,
+    sandbox,
+    workspace,
+    cwd,
+    command,
+    shown = step.command,
+    env,
+    log,
+    source,
+    signal,
+    timeoutMs = TIMEOUT_MS,
+  } = step
   signal?.throwIfAborted()
-  log.append('berth', `Runs: ${command}`)
+  log.append('berth', `Runs: ${shown}`)
   const output = log.output(
     source,
     socketHint(sandbox, (hint) => log.append('berth', hint)),
@@ -62,11 +76,11 @@ export async function runStep(step: PreparationStep): Promise<void> {
     throw new AppFailure(`The ${source} command took longer than ${timeoutMs / 60_000} minutes.`, output.last)
   }
   if (exitCode === 0) return
-  const failed = { command, exitCode, lines: output.last, cwd, workspace }
+  const failed = { command: shown, exitCode, lines: output.last, cwd, workspace }
   const script = await describeWindowsScript(failed).catch(() => null)
   const cause = script === null ? '' : `. ${script}`
   throw new AppFailure(
-    `The ${source} command failed with exit code ${exitCode}: ${command}${cause}`,
+    `The ${source} command failed with exit code ${exitCode}: ${shown}${cause}`,
     output.last,
   )
 }

@@ -3,7 +3,7 @@ import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { BerthError } from '../../errors.ts'
-import { AppError, AppFailure, type AppPlan, NoAppFound } from '../../hosting/app-runtime/plan.ts'
+import { AppError, AppFailure, type AppPlan, NoAppFound, storedPlan } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { AppWorkspace, Preparation } from '../../hosting/preparation.ts'
 import { messageOf } from '../../runtime/error-info.ts'
@@ -14,15 +14,10 @@ import type { DeploymentRow } from './table.ts'
 const ERROR_LOG_LINES = 20
 
 /** Serves the files of a workspace without an app, as a listing if there is no page. */
-const LISTING: AppPlan = {
+const LISTING: AppPlan = storedPlan({
   kind: 'static files, index of the directory',
-  install: null,
-  build: null,
   start: { kind: 'files', folder: '', fallback: false },
-  health: '/',
-  watch: false,
-  env: {},
-}
+})
 
 /** What the processes of a published app belong to. A server publishes one. */
 export const OWNER: CommandOwner = { kind: 'deployment', id: null }

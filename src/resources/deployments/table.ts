@@ -1,13 +1,13 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { FailedChange } from '../../hosting/app-runtime/supervision.ts'
+import { appPlan } from '../projects/table.ts'
 
 /** The deployments of servers, one each. */
 export const deployments = sqliteTable('deployments', {
   id: text('id').primaryKey(),
   serverId: text('server_id').notNull(),
   port: integer('port').notNull(),
-  plan: text('plan', { mode: 'json' }).$type<AppPlan>().notNull(),
+  plan: appPlan('plan').notNull(),
   createdAt: integer('created_at').notNull(),
   /** The last publication that did not come up; null once a later one does. */
   failedChange: text('failed_change', { mode: 'json' }).$type<FailedChange>(),

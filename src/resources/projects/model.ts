@@ -82,12 +82,47 @@ const InitPhaseEntry = t.Object(
 export const DetectedApp = t.Object(
   {
     kind: t.String({ description: 'For a person, such as `Node.js (npm)`.' }),
-    found_in: t.Array(t.String(), { description: 'Files of the code that say so.' }),
+    directory: t.String({ description: 'Where its commands run, relative to the source.' }),
+    serves: t.Nullable(t.String(), {
+      description: 'The directory that berth serves, relative to the source; null for a command.',
+    }),
     install: t.Nullable(t.String(), { description: 'A shell command; null if there is nothing to do.' }),
     build: t.Nullable(t.String(), { description: 'A shell command; null if there is nothing to do.' }),
     start: t.Nullable(t.String(), { description: 'A shell command; null if berth serves files.' }),
-    directory: t.Nullable(t.String(), { description: 'The directory that berth serves; else null.' }),
+    release: t.Nullable(t.String(), { description: 'A shell command that runs before each start.' }),
+    port: t.Nullable(t.Integer(), { description: 'The only port that counts; null for the one in PORT.' }),
     health: t.String({ description: 'The path that has to respond with a status under 500.' }),
+    tools: t.Array(
+      t.Object({
+        name: t.String(),
+        wanted: t.Nullable(t.String(), { description: 'The version that its files ask for; null for any.' }),
+        wanted_by: t.Nullable(t.String(), { description: 'The file that asks for it.' }),
+        found: t.Nullable(t.String(), { description: 'The version that runs; null if there is none.' }),
+      }),
+      { description: 'The tools that it needs.' },
+    ),
+    evidence: t.Array(
+      t.Object({
+        file: t.String({ description: 'Relative to the source.' }),
+        line: t.Nullable(t.Integer(), { description: 'From 1; null where the file itself is the evidence.' }),
+        says: t.String(),
+      }),
+      { description: 'What of the source says so.' },
+    ),
+    left_out: t.Array(t.Object({ what: t.String(), why: t.String() }), {
+      description: 'What its files ask for and berth does not run.',
+    }),
+    others: t.Array(
+      t.Object({
+        directory: t.String({ description: 'Relative to the source.' }),
+        kind: t.String(),
+        berth_json: t.Nullable(t.Record(t.String(), t.Unknown()), {
+          description: 'A berth.json that runs it; null where naming its directory does.',
+        }),
+      }),
+      { description: 'Further apps of the source, which are not run.' },
+    ),
+    warnings: t.Array(t.String(), { description: 'Sentences about what may surprise.' }),
   },
   { $id: 'DetectedApp', additionalProperties: true },
 )

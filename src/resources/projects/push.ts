@@ -1,6 +1,6 @@
 import type { Workspace } from '../../compute/workspace.ts'
-import { beginningOf } from '../../hosting/app-runtime/detect/package-json.ts'
 import { AppError, type AppPlan } from '../../hosting/app-runtime/plan.ts'
+import { beginningOf } from '../../hosting/detection/node/package-json.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { accountCaller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'

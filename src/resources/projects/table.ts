@@ -1,6 +1,6 @@
-import { blob, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { blob, customType, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { CommandOwner } from '../../compute/server-process.ts'
-import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
+import { type AppPlan, storedPlan } from '../../hosting/app-runtime/plan.ts'
 import type { AppCrash, FailedChange } from '../../hosting/app-runtime/supervision.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import { toIso } from '../../runtime/clock.ts'
@@ -19,6 +19,13 @@ export interface PhaseEntry {
   readonly phase: InitPhase
   readonly at: number
 }
+
+/** A column of a plan, which an earlier version may have stored. */
+export const appPlan = customType<{ data: AppPlan; driverData: string }>({
+  dataType: () => 'text',
+  toDriver: (plan) => JSON.stringify(plan),
+  fromDriver: (text) => storedPlan(JSON.parse(text)),
+})
 
 /** Projects. */
 export const projects = sqliteTable('projects', {
@@ -42,7 +49,7 @@ export const projects = sqliteTable('projects', {
   /** Whether the bring-up continues without the missing variables. */
   proceed: integer('proceed', { mode: 'boolean' }).notNull().default(false),
   /** How its app is installed, built and started, as detected last. */
-  plan: text('plan', { mode: 'json' }).$type<AppPlan>(),
+  plan: appPlan('plan'),
   /** A push that berth has undone at a start, because it had not come up; null once another follows. */
   failedChange: text('failed_change', { mode: 'json' }).$type<FailedChange>(),
   createdAt: integer('created_at').notNull(),
@@ -102,22 +109,43 @@ export const toProject = (
 export const toFailedChange = ({ reason, at }: FailedChange) => ({ reason, at: toIso(at) })
 
 /** Returns how an app is started as the API shows it. */
-export const toDetectedApp = ({
-  kind,
-  install,
-  build,
-  start,
-  health,
-  foundIn = [],
-}: AppPlan): DetectedApp => ({
-  kind,
-  found_in: [...foundIn],
-  install,
-  build,
-  start: start.kind === 'command' ? start.command : null,
-  directory: start.kind === 'files' ? start.folder || '.' : null,
-  health,
-})
+export const toDetectedApp = (plan: AppPlan): DetectedApp => {
+  const {
+    kind,
+    directory,
+    install,
+    build,
+    release,
+    start,
+    health,
+    tools,
+    evidence,
+    leftOut,
+    others,
+    warnings,
+  } = plan
+  const isCommand = start.kind === 'command'
+  return {
+    kind,
+    directory: directory || '.',
+    serves: isCommand ? null : start.folder || '.',
+    install,
+    build,
+    start: isCommand ? start.command : null,
+    release,
+    port: isCommand ? start.port : null,
+    health,
+    tools: tools.map(({ wantedBy, ...tool }) => ({ ...tool, wanted_by: wantedBy })),
+    evidence: [...evidence],
+    left_out: [...leftOut],
+    others: others.map(({ berthJson, ...other }) => ({
+      ...other,
+      directory: other.directory || '.',
+      berth_json: berthJson,
+    })),
+    warnings: [...warnings],
+  }
+}
 
 /** Returns a crash as the API shows it. */
 export const toCrash = ({ reason, exitCode, since, restart }: AppCrash): CrashModel => ({

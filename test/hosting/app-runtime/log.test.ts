@@ -14,7 +14,7 @@ import type { AppLog } from '../../../src/hosting/app-runtime/log/log.ts'
 import type { LogEvent } from '../../../src/hosting/app-runtime/log/subscriber.ts'
 import { AppFailure } from '../../../src/hosting/app-runtime/plan.ts'
 import { runStep } from '../../../src/hosting/app-runtime/step.ts'
-import { SandboxTools } from '../../../src/hosting/app-runtime/tools.ts'
+import { SandboxMachine } from '../../../src/hosting/detection/sandbox-machine.ts'
 import { cleanLine, LONGEST_LINE } from '../../../src/runtime/lines.ts'
 import { Masks } from '../../../src/runtime/masks.ts'
 import { until } from '../../compute/bench.ts'
@@ -381,7 +381,7 @@ describe('a step', () => {
 
 test('the tools of a sandbox are asked for once', async () => {
   await using world = await World.open()
-  const tools = new SandboxTools(world.sandbox)
+  const tools = new SandboxMachine(world.sandbox)
   expect(
     await Promise.all(['sh', 'no-such-tool', 'cargo-nothing; echo x'].map((name) => tools.has(name))),
   ).toEqual([true, false, false])

@@ -6,7 +6,7 @@ import type { Sandbox } from '../../../src/compute/sandbox.ts'
 import type { Workspace } from '../../../src/compute/workspace.ts'
 import type { LogEntry } from '../../../src/hosting/app-runtime/log/entry.ts'
 import { AppLog } from '../../../src/hosting/app-runtime/log/log.ts'
-import type { AppPlan } from '../../../src/hosting/app-runtime/plan.ts'
+import { type AppPlan, storedPlan } from '../../../src/hosting/app-runtime/plan.ts'
 import { AppPorts } from '../../../src/hosting/app-runtime/ports.ts'
 import type { AppState, SupervisorTiming } from '../../../src/hosting/app-runtime/supervision.ts'
 import { AppSupervisor } from '../../../src/hosting/app-runtime/supervisor.ts'
@@ -137,16 +137,7 @@ export function openLog(dir: string, clock = new MovedClock(), masks = new Masks
 
 /** A plan of a command. */
 export function planOf(command: string, rest: Partial<AppPlan> = {}, port: number | null = null): AppPlan {
-  return {
-    kind: 'command',
-    install: null,
-    build: null,
-    start: { kind: 'command', command, port },
-    health: '/',
-    watch: false,
-    env: {},
-    ...rest,
-  }
+  return storedPlan({ kind: 'command', start: { kind: 'command', command, port }, ...rest })
 }
 
 async function strongest(): Promise<'bubblewrap' | 'none'> {

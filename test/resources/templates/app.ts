@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { LocalWorkspace } from '../../../src/compute/local/workspace.ts'
 import type { AppPlan } from '../../../src/hosting/app-runtime/plan.ts'
-import { planApp } from '../../../src/hosting/app-runtime/plan-app.ts'
+import { planApp } from '../../../src/hosting/detection/detect.ts'
 import { TemplateCatalog } from '../../../src/resources/templates/catalog.ts'
 import { freePort } from '../../support/ports.ts'
 import { processesOf, until } from '../../support/processes.ts'
@@ -51,8 +51,8 @@ function signal({ pid }: { pid: number }, name: NodeJS.Signals): void {
 export const planCopy = (folder: string): Promise<AppPlan> =>
   planApp({
     workspace: new LocalWorkspace(dirname(folder)),
-    dir: basename(folder),
-    tools: { has: async (name) => Bun.which(name) !== null, nodeVersion: async () => null },
+    directory: basename(folder),
+    machine: { has: async (name) => Bun.which(name) !== null, versions: async () => [] },
   })
 
 /** An app of a template that runs. Disposing of it ends it and removes its folder. */

@@ -3,7 +3,8 @@ import type { Project } from '../../store/store.ts'
 /** What berth has found out about the app, and by which of its files. */
 export function Detected({ project: { app } }: { project: Project }) {
   if (!app) return null
-  const { kind, found_in: files, install, build, start, directory, health } = app
+  const { kind, evidence, directory, serves, install, build, release, start, health } = app
+  const files = [...new Set(evidence.map(({ file }) => file))]
   return (
     <details class="detected">
       <summary>
@@ -16,15 +17,24 @@ export function Detected({ project: { app } }: { project: Project }) {
         )}
       </summary>
       <dl class="facts">
+        {directory !== '.' && (
+          <>
+            <dt>Directory</dt>
+            <dd>
+              <code>{directory}</code>
+            </dd>
+          </>
+        )}
         <Command name="Install" command={install} />
         <Command name="Build" command={build} />
-        {directory === null ? (
+        {release !== null && <Command name="Release" command={release} />}
+        {serves === null ? (
           <Command name="Start" command={start} />
         ) : (
           <>
             <dt>Start</dt>
             <dd>
-              berth serves the files of <code>{directory}</code>
+              berth serves the files of <code>{serves}</code>
             </dd>
           </>
         )}

@@ -1,6 +1,6 @@
 import type { Agent } from '../../../agents/agent.ts'
 import { AppError, NoAppFound } from '../../../hosting/app-runtime/plan.ts'
-import { SandboxTools } from '../../../hosting/app-runtime/tools.ts'
+import { SandboxMachine } from '../../../hosting/detection/sandbox-machine.ts'
 import type { Preparation } from '../../../hosting/preparation.ts'
 import { messageOf } from '../../../runtime/error-info.ts'
 import type { TemplateCatalog } from '../../templates/catalog.ts'
@@ -136,7 +136,7 @@ async function listUsableTemplates(
   { sandbox, log }: BuildContext,
   catalog: TemplateCatalog,
 ): Promise<ProjectTemplate[]> {
-  const tools = new SandboxTools(sandbox)
+  const tools = new SandboxMachine(sandbox)
   const found: ProjectTemplate[] = []
   for (const template of catalog.list()) {
     const tool = NEEDED_TOOLS[template.id]

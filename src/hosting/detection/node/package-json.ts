@@ -1,6 +1,6 @@
 import { isObject } from '../../../runtime/is-object.ts'
-import { AppError } from '../plan.ts'
-import type { AppDirectory } from './app-directory.ts'
+import { AppError } from '../../app-runtime/plan.ts'
+import type { SourceDirectory } from '../source.ts'
 
 /** The parts of a package.json that matter for running the package. */
 export interface PackageJson {
@@ -24,7 +24,7 @@ export interface PackageJson {
  *
  * @throws AppError for a mistake in it
  */
-export async function readPackageJson(app: AppDirectory): Promise<PackageJson | null> {
+export async function readPackageJson(app: SourceDirectory): Promise<PackageJson | null> {
   const value = await app.json('package.json')
   if (value === null) return null
   if (!isObject(value)) throw new AppError('package.json: expected an object.')
@@ -79,7 +79,7 @@ function patterns(value: unknown): string[] {
   return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : []
 }
 
-async function pnpmWorkspaces(app: AppDirectory): Promise<string[]> {
+async function pnpmWorkspaces(app: SourceDirectory): Promise<string[]> {
   const text = await app.text('pnpm-workspace.yaml')
   if (text === null) return []
   const value = yaml(text)

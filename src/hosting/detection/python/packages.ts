@@ -1,6 +1,7 @@
 import { fieldsOf } from '../../../runtime/is-object.ts'
-import { quote, type Tools } from '../tools.ts'
-import type { AppDirectory } from './app-directory.ts'
+import { shellQuote } from '../../../runtime/shell-quote.ts'
+import type { Machine } from '../machine.ts'
+import type { SourceDirectory } from '../source.ts'
 
 /** The packages that a Python app requires. */
 export interface PythonPackages {
@@ -22,7 +23,10 @@ const UV_VENV = '.venv/bin/python -c "" 2>/dev/null || uv venv --clear .venv'
  *
  * @throws AppError for a broken file
  */
-export async function readPythonPackages(app: AppDirectory, tools: Tools): Promise<PythonPackages | null> {
+export async function readPythonPackages(
+  app: SourceDirectory,
+  tools: Machine,
+): Promise<PythonPackages | null> {
   const uv = await tools.has('uv')
   const requirements = await app.text('requirements.txt')
   const project = await app.toml('pyproject.toml')
@@ -50,14 +54,14 @@ export async function readPythonPackages(app: AppDirectory, tools: Tools): Promi
 /** Returns the command that installs requirements into `.venv`, by uv or by pip; null without any. */
 function pipCommand(uv: boolean, wanted: readonly string[]): string | null {
   if (wanted.length === 0) return null
-  const words = wanted.map(quote).join(' ')
+  const words = shellQuote(wanted)
   return uv
     ? `uv pip install --python .venv/bin/python ${words}`
     : `.venv/bin/python -m pip install --disable-pip-version-check --no-input ${words}`
 }
 
 /** Returns the command of the tool whose lock file exists, if that tool is installed. */
-async function lockedInstall(app: AppDirectory, tools: Tools): Promise<string | null> {
+async function lockedInstall(app: SourceDirectory, tools: Machine): Promise<string | null> {
   if ((await app.has('uv.lock')) && (await tools.has('uv'))) return 'uv sync --frozen || uv sync'
   if ((await app.has('poetry.lock')) && (await tools.has('poetry'))) {
     return 'POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install --no-root --no-interaction'

@@ -1,5 +1,5 @@
-import type { Tools } from '../tools.ts'
-import type { AppDirectory } from './app-directory.ts'
+import type { Machine } from '../machine.ts'
+import type { SourceDirectory } from '../source.ts'
 import type { PackageJson } from './package-json.ts'
 
 /** A program that installs a package's dependencies. */
@@ -30,9 +30,9 @@ const LOCK_FILES = [
  * there is none or it is not installed.
  */
 export async function choosePackageManager(
-  app: AppDirectory,
+  app: SourceDirectory,
   pkg: PackageJson,
-  tools: Tools,
+  tools: Machine,
 ): Promise<PackageManager> {
   const locks = new Set<string>()
   for (const [name, file] of LOCK_FILES) if (await app.has(file)) locks.add(name)

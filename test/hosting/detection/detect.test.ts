@@ -9,8 +9,8 @@ import {
   missingVariables,
   NoAppFound,
 } from '../../../src/hosting/app-runtime/plan.ts'
-import { planApp } from '../../../src/hosting/app-runtime/plan-app.ts'
-import type { Tools } from '../../../src/hosting/app-runtime/tools.ts'
+import { planApp } from '../../../src/hosting/detection/detect.ts'
+import type { Machine } from '../../../src/hosting/detection/machine.ts'
 
 const FIXTURES = join(import.meta.dir, '../../../fixtures/apps')
 
@@ -18,18 +18,20 @@ const NPM = 'npm ci --no-audit --no-fund || npm install --no-audit --no-fund'
 const LEAN_NPM = 'npm ci --no-audit --no-fund --omit=dev || npm install --no-audit --no-fund --omit=dev'
 const VENV = '{ .venv/bin/python -c "" 2>/dev/null || python3 -m venv --clear .venv; } && '
 const PIP = `${VENV}.venv/bin/python -m pip install --disable-pip-version-check --no-input`
-const IN_VENV = 'export PATH="$PWD/.venv/bin:$PATH"; '
 
 /** A machine with these tools. */
-const having = (...names: string[]): Tools => ({
+const having = (...names: string[]): Machine => ({
   has: async (name) => names.includes(name),
-  nodeVersion: async () => '20.20.2',
+  versions: async (tool) => {
+    const version = tool === 'node' ? '20.20.2' : '3.11.2'
+    return names.includes(tool) ? [{ tool, version, bin: '/usr/bin', isDefault: true }] : []
+  },
 })
 
-const USUAL = having('npm', 'pnpm', 'yarn', 'python3', 'go', 'cargo', 'deno')
+const USUAL = having('npm', 'node', 'pnpm', 'yarn', 'python3', 'go', 'cargo', 'deno')
 
-const plan = (dir: string, tools = USUAL): Promise<AppPlan> =>
-  planApp({ workspace: new LocalWorkspace(FIXTURES), dir, tools })
+const plan = (directory: string, machine = USUAL): Promise<AppPlan> =>
+  planApp({ workspace: new LocalWorkspace(FIXTURES), directory, machine })
 
 /** `$ COMMAND`, or `FOLDER/`, with a `*` where one page answers all. */
 function startOf({ start }: AppPlan): string {
@@ -114,54 +116,42 @@ const ROWS: Row[] = [
     'Python (Flask)',
     `${PIP} -r requirements.txt`,
     null,
-    `$ ${IN_VENV}python -m flask --app app:app run --host $HOST --port $PORT`,
+    `$ python -m flask --app app:app run --host $HOST --port $PORT`,
   ],
   [
     'flask-gunicorn',
     'Python (Flask)',
     `${PIP} -r requirements.txt`,
     null,
-    `$ ${IN_VENV}gunicorn --bind $HOST:$PORT 'wsgi:create_app()'`,
+    `$ gunicorn --bind $HOST:$PORT 'wsgi:create_app()'`,
   ],
   [
     'fastapi',
     'Python (FastAPI)',
     `${PIP} 'fastapi>=0.110' uvicorn`,
     null,
-    `$ ${IN_VENV}uvicorn app.main:api --host $HOST --port $PORT`,
+    `$ uvicorn app.main:api --host $HOST --port $PORT`,
   ],
   [
     'django',
     'Python (Django)',
     `${PIP} -r requirements.txt`,
     null,
-    `$ ${IN_VENV}python manage.py migrate --noinput && exec python manage.py runserver --noreload $HOST:$PORT`,
+    `$ python manage.py migrate --noinput && exec python manage.py runserver --noreload $HOST:$PORT`,
   ],
   [
     'poetry',
     'Python (Starlette)',
     `${PIP} 'starlette>=0.40.0,<0.41' 'httpx[http2]>=0.27,<0.28' uvicorn`,
     null,
-    `$ ${IN_VENV}uvicorn main:app --host $HOST --port $PORT`,
+    `$ uvicorn main:app --host $HOST --port $PORT`,
   ],
   ['python-plain', 'Python', null, null, '$ python3 -u main.py'],
   ['go', 'Go', null, 'mkdir -p bin && go build -o bin/app ./cmd/server', '$ ./bin/app'],
   ['rust', 'Rust', null, 'cargo build --release', '$ ./target/release/api'],
   ['deno', 'Deno', null, null, '$ deno task start'],
-  [
-    'procfile',
-    'Python',
-    `${PIP} -r requirements.txt`,
-    null,
-    `$ ${IN_VENV}{ python manage.py migrate; } && { gunicorn app:app --bind 0.0.0.0:$PORT; }`,
-  ],
-  [
-    'manifest',
-    'Node.js (bun)',
-    'bun install --no-save',
-    null,
-    '$ export PATH="$PWD/node_modules/.bin:$PATH"; next-start --port $PORT',
-  ],
+  ['procfile', 'Python', `${PIP} -r requirements.txt`, null, '$ gunicorn app:app --bind 0.0.0.0:$PORT'],
+  ['manifest', 'Node.js (bun)', 'bun install --no-save', null, '$ next-start --port $PORT'],
   ['manifest-static', 'static files', null, null, 'site/*'],
   ['manifest-env-only', 'Bun', null, null, '$ bun server.ts'],
   ['variables', 'Bun', null, null, '$ bun server.ts'],
@@ -207,11 +197,11 @@ describe('the tools of the machine', () => {
   )
 
   test.each([
-    ['flask', 'python3'],
-    ['python-plain', 'python3'],
-    ['go', 'go'],
-    ['rust', 'cargo'],
-    ['deno', 'deno'],
+    ['flask', 'Python'],
+    ['python-plain', 'Python'],
+    ['go', 'Go'],
+    ['rust', 'Rust'],
+    ['deno', 'Deno'],
   ])('%s without %s is refused by its name, with the remedy', async (folder, tool) => {
     const error = await plan(folder, having()).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(AppError)
@@ -389,11 +379,11 @@ describe('a broken file of the app', () => {
   test('processes of a Procfile besides web and release are named as left out, with the line that starts them', async () => {
     const Procfile = 'web: bun web.ts\nrelease: echo now\nworker: bun "a b".ts\nclock: bun clock.ts\n'
     using folder = new Folder({ Procfile, 'web.ts': '' })
-    const { leftOut = [] } = await folder.plan()
+    const { leftOut } = await folder.plan()
     expect(leftOut.map(({ what }) => what)).toEqual(['"worker" of the Procfile', '"clock" of the Procfile'])
     expect(leftOut[0]?.why).toEndWith('put this into berth.json: {"start": "bun \\"a b\\".ts & bun web.ts"}')
     using stated = new Folder({ Procfile, 'berth.json': '{"start": "bun all.ts"}' })
-    expect((await stated.plan()).leftOut).toBeUndefined()
+    expect((await stated.plan()).leftOut).toEqual([])
   })
 
   test('a link out of the workspace is no file of the app', async () => {
@@ -600,8 +590,8 @@ class Folder implements Disposable {
     }
   }
 
-  plan(tools = USUAL): Promise<AppPlan> {
-    return planApp({ workspace: new LocalWorkspace(this.path), dir: 'app', tools })
+  plan(machine = USUAL): Promise<AppPlan> {
+    return planApp({ workspace: new LocalWorkspace(this.path), directory: 'app', machine })
   }
 
   [Symbol.dispose](): void {

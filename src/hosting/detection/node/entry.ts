@@ -1,4 +1,4 @@
-import type { AppDirectory } from './app-directory.ts'
+import type { SourceDirectory } from '../source.ts'
 import { usesBun } from './bun-use.ts'
 import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
 
@@ -34,7 +34,7 @@ const SERVES =
  * Returns the file that runs a package without a start script: its main file, the one its dev script runs, or a usual
  * one. Returns null if there is none.
  */
-export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<string | null> {
+export async function findEntry(app: SourceDirectory, pkg: PackageJson): Promise<string | null> {
   for (const path of [pkg.main, pkg.module]) {
     const entry = path === null ? null : await resolveFile(app, path)
     if (entry !== null) return entry
@@ -51,7 +51,7 @@ export async function findEntry(app: AppDirectory, pkg: PackageJson): Promise<st
 }
 
 /** Returns a server's file in a directory without a package.json, or null. Ignores scripts of a page. */
-export async function findLooseEntry(app: AppDirectory): Promise<string | null> {
+export async function findLooseEntry(app: SourceDirectory): Promise<string | null> {
   const page = await app.has('index.html')
   for (const path of commonEntries(['main', 'index', 'server', 'app'])) {
     const text = await app.code(path)
@@ -65,7 +65,7 @@ export async function findLooseEntry(app: AppDirectory): Promise<string | null> 
  * Returns the command that runs a file: by Bun for TypeScript and for files that only Bun understands, else by
  * Node.js.
  */
-export async function runFile(app: AppDirectory, path: string, preferBun: boolean): Promise<string> {
+export async function runFile(app: SourceDirectory, path: string, preferBun: boolean): Promise<string> {
   const text = (await app.code(path)) ?? ''
   const exported = /\bexport default\b/.test(text) && !/\.listen\(|\bserve\(/.test(text)
   const forBun = preferBun || !/\.[cm]?js$/.test(path) || usesBun(text) || exported
@@ -74,7 +74,7 @@ export async function runFile(app: AppDirectory, path: string, preferBun: boolea
 
 /** Returns the file that a script only runs, or null if it does anything else. */
 export async function entryOfScript(
-  app: AppDirectory,
+  app: SourceDirectory,
   pkg: PackageJson,
   name: string,
 ): Promise<string | null> {
@@ -89,7 +89,7 @@ export async function entryOfScript(
 }
 
 /** Finds a file as Node.js does: the extension may be missing, or the path a directory. */
-async function resolveFile(app: AppDirectory, path: string): Promise<string | null> {
+async function resolveFile(app: SourceDirectory, path: string): Promise<string | null> {
   const plain = path.replace(/^\.\//, '').replace(/\/$/, '')
   if (plain === '' || plain.startsWith('/') || plain.split('/').includes('..')) return null
   const tries = [plain, ...commonEntries([plain, `${plain}/index`])]

@@ -1,11 +1,12 @@
 import { isObject } from '../../../runtime/is-object.ts'
-import type { Tools } from '../tools.ts'
-import type { AppDirectory } from './app-directory.ts'
-import { type DetectedApp, type Detector, noStartFound, startCommand, unknownStart } from './detected-app.ts'
-import { findEntry, findLooseEntry, runFile } from './entry.ts'
-import { type Framework, recognizeFramework } from './frameworks.ts'
-import { dependsOn, type PackageJson, readPackageJson, resolveScript } from './package-json.ts'
-import { choosePackageManager, installCommand, type PackageManager } from './package-manager.ts'
+import type { StartPlan } from '../../app-runtime/plan.ts'
+import { type Candidate, type Provider, type Strength, startCommand } from '../candidate.ts'
+import type { Machine } from '../machine.ts'
+import { findEntry, findLooseEntry, runFile } from '../node/entry.ts'
+import { type Framework, recognizeFramework } from '../node/frameworks.ts'
+import { dependsOn, type PackageJson, readPackageJson, resolveScript } from '../node/package-json.ts'
+import { choosePackageManager, installCommand, type PackageManager } from '../node/package-manager.ts'
+import type { SourceDirectory } from '../source.ts'
 
 const BIN = 'node_modules/.bin'
 
@@ -23,35 +24,84 @@ const PORT_OPTIONS: ReadonlyArray<readonly [tool: RegExp, options: string]> = [
   [/^wrangler\s+(?:pages\s+)?dev\b/, '--port $PORT --ip $HOST'],
 ]
 
-/** Detects apps with a package.json, for every runtime. */
-export const detectNode: Detector = async (app, tools) => {
-  const pkg = await readPackageJson(app)
-  if (pkg === null) return null
-  const manager = await choosePackageManager(app, pkg, tools)
-  const found = await detectPackage(app, pkg, manager)
-  if (await isNodeTooOld(app, pkg, tools)) return withBunOnly(found)
-  return manager.modern ? withYarn(found) : found
+/** Matches commands that this provider's runtimes and managers run. */
+const RUNS = /(?:^|[\s/;&])(?:node|npm|npx|pnpm|yarn|bun|bunx|tsx|ts-node|next|vite)\b/
+
+/** JavaScript and TypeScript: a package.json, for every runtime, or a loose file that serves. */
+export const node: Provider = {
+  name: 'node',
+  marks: /^(?:package\.json|(?:main|index|server|app)\.[cm]?[jt]sx?)$/,
+  async look(directory, machine) {
+    const pkg = await readPackageJson(directory)
+    if (pkg === null) return looseFile(directory)
+    const manager = await choosePackageManager(directory, pkg, machine)
+    const found = await detectPackage(directory, pkg, manager)
+    const { start, ...rest } = (await isNodeTooOld(directory, pkg, machine))
+      ? withBunOnly(found)
+      : manager.modern
+        ? withYarn(found)
+        : found
+    const line =
+      pkg.scripts.start === undefined ? (pkg.scripts.dev === undefined ? null : /"dev"\s*:/) : /"start"\s*:/
+    const candidate = {
+      ...rest,
+      path: [BIN],
+      tools: [],
+      evidence: [await directory.evidence('package.json', line)],
+      runs: RUNS,
+    }
+    return [
+      start.kind === 'unknown'
+        ? { ...candidate, strength: 'none', start: null, obstacle: start.reason, claims: start.isFinal }
+        : { ...candidate, start },
+    ]
+  },
 }
 
 /** Returns a TypeScript or JavaScript file that serves, without a package.json. */
-export const detectScript: Detector = async (app) => {
-  const entry = await findLooseEntry(app)
-  if (entry === null) return null
-  const command = await runFile(app, entry, false)
+const looseFile = async (directory: SourceDirectory): Promise<Candidate[]> => {
+  const entry = await findLooseEntry(directory)
+  if (entry === null) return []
+  const command = await runFile(directory, entry, false)
   const kind = command.startsWith('bun ') ? 'Bun' : 'Node.js'
-  return { kind, install: null, build: null, start: startCommand(command), bin: null, needs: [] }
+  const evidence = [await directory.evidence(entry)]
+  const start = startCommand(command)
+  return [{ kind, strength: 'weak', install: null, build: null, start, tools: [], evidence, runs: RUNS }]
 }
 
+/** An app whose start is not known. */
+interface UnknownStart {
+  readonly kind: 'unknown'
+  /** Why, as a sentence. */
+  readonly reason: string
+  /** Whether nothing else in the directory can be the app. */
+  readonly isFinal: boolean
+}
+
+/** How a package runs. */
+interface Found {
+  readonly kind: string
+  readonly strength: Strength
+  readonly install: string | null
+  readonly fullInstall: string | null
+  readonly build: string | null
+  readonly start: StartPlan | UnknownStart
+}
+
+const unknownStart = (reason: string, isFinal = true): UnknownStart => ({ kind: 'unknown', reason, isFinal })
+
 async function detectPackage(
-  app: AppDirectory,
+  app: SourceDirectory,
   pkg: PackageJson,
   manager: PackageManager,
-): Promise<DetectedApp> {
+): Promise<Found> {
   const framework = await recognizeFramework({ app, pkg })
   const build = pkg.scripts.build === undefined ? (framework?.build ?? null) : 'bun run build'
   const { start, lean } = framework
     ? { start: frameworkApp(framework, pkg), lean: false }
     : await packageApp(app, pkg, manager)
+  const strength: Strength =
+    start.kind === 'files' ? 'pages' : framework || pkg.scripts.start !== undefined ? 'stated' : 'weak'
   const atAll = pkg.dependent.atAll || pkg.workspaces.length > 0
   const fullInstall = atAll ? installCommand(manager, false) : null
   const production = lean && build === null && pkg.workspaces.length === 0
@@ -61,12 +111,11 @@ async function detectPackage(
     fullInstall,
     build: framework !== null && framework.build === null ? null : build,
     start,
-    bin: BIN,
-    needs: [],
+    strength,
   }
 }
 
-function kindOf(manager: PackageManager, start: DetectedApp['start']): string {
+function kindOf(manager: PackageManager, start: Found['start']): string {
   const byBun = start.kind === 'command' && /^bun (?!run )/.test(start.command)
   return byBun || (manager.name === 'bun' && manager.chosen) ? 'Bun' : `Node.js (${manager.name})`
 }
@@ -77,11 +126,11 @@ function productionInstall(pkg: PackageJson, manager: PackageManager): string | 
   return pkg.dependent.toRun ? installCommand(manager, spare) : null
 }
 
-function frameworkApp(framework: Framework, pkg: PackageJson): DetectedApp['start'] {
+function frameworkApp(framework: Framework, pkg: PackageJson): Found['start'] {
   const { dev } = pkg.scripts
   const severs = framework.start.kind === 'files' && pkg.scripts.start === undefined && dev !== undefined
   if (!severs || !SEVERAL.test(dev) || !runsServer(pkg)) return framework.start
-  return noStartFound(
+  return unknownStart(
     'package.json has no script "start", and its script "dev" runs several programs, of which one is a server.',
   )
 }
@@ -109,17 +158,17 @@ function runsFile(script: string): boolean {
 
 /** Determines how a package without a framework starts, and whether it needs development dependencies for that. */
 async function packageApp(
-  app: AppDirectory,
+  app: SourceDirectory,
   pkg: PackageJson,
   manager: PackageManager,
-): Promise<{ start: DetectedApp['start']; lean: boolean }> {
+): Promise<{ start: Found['start']; lean: boolean }> {
   const script = resolveScript(pkg, 'start')
   if (script !== null)
     return { start: startCommand(runScript('start', script)), lean: PLAIN_RUN.test(script) }
   if (pkg.workspaces.length > 0) {
     const folders = pkg.workspaces.join(', ')
     const reason = `This is the root of several packages (${folders}), and package.json has no script "start" that says which of them to run.`
-    return { start: noStartFound(reason), lean: false }
+    return { start: unknownStart(reason), lean: false }
   }
   const entry = await findEntry(app, pkg)
   if (entry !== null) {
@@ -133,9 +182,9 @@ async function packageApp(
   }
   const nothing =
     'package.json has no script "start" and no "main" file, and there is no index, server or app file.'
-  if (pkg.scripts.build === undefined) return { start: unknownStart(nothing), lean: false }
+  if (pkg.scripts.build === undefined) return { start: unknownStart(nothing, false), lean: false }
   const output = `If its script "build" makes pages, say where: {"static": {"folder": "dist"}}.`
-  return { start: noStartFound(`${nothing} ${output}`), lean: false }
+  return { start: unknownStart(`${nothing} ${output}`), lean: false }
 }
 
 function runScript(name: string, script: string): string {
@@ -145,7 +194,7 @@ function runScript(name: string, script: string): string {
 }
 
 /** Starts the app through Yarn. Yarn 2 and later may store packages where only programs that it starts find them. */
-function withYarn(found: DetectedApp): DetectedApp {
+function withYarn(found: Found): Found {
   const through = (command: string): string =>
     command.replace(/\bbun run\b/g, 'yarn run').replace(/(^|\s)node (?=\S)/g, '$1yarn node ')
   const { build, start } = found
@@ -167,17 +216,17 @@ const MAX_RANGE_LENGTH = 200
  * Reports whether the machine's Node.js is older than the package or one of its dependencies requires. Ignores a
  * range that no newer version satisfies: packages often keep such a range for older versions.
  */
-async function isNodeTooOld(app: AppDirectory, pkg: PackageJson, tools: Tools): Promise<boolean> {
+async function isNodeTooOld(app: SourceDirectory, pkg: PackageJson, tools: Machine): Promise<boolean> {
   const all = [...(pkg.node === null ? [] : [pkg.node]), ...(await rangesOfDependencies(app, pkg))]
   // Most packages have one of a few ranges.
   const ranges = [...new Set(all)].filter(({ length }) => length <= MAX_RANGE_LENGTH).slice(0, MAX_RANGES)
   if (ranges.length === 0) return false
-  const version = await tools.nodeVersion()
+  const [version = null] = (await tools.versions('node')).map((one) => one.version)
   return version !== null && ranges.some((range) => isBelow(version, range))
 }
 
 /** Makes Bun run the programs of Node.js, including those that a script starts. */
-function withBunOnly(found: DetectedApp): DetectedApp {
+function withBunOnly(found: Found): Found {
   const instead = (command: string): string =>
     command.replace(/\bbun run\b/g, 'bun --bun run').replace(/(^|\s)node (?=\S)/g, '$1bun ')
   const { kind, build, start } = found
@@ -198,7 +247,7 @@ function isBelow(version: string, range: string): boolean {
 }
 
 /** Returns the Node.js ranges of the given packages from npm's lock file. Other lock files have none. */
-async function rangesOfDependencies(app: AppDirectory, pkg: PackageJson): Promise<string[]> {
+async function rangesOfDependencies(app: SourceDirectory, pkg: PackageJson): Promise<string[]> {
   const lock = await app.json('package-lock.json').catch(() => null)
   const packages = isObject(lock) && isObject(lock.packages) ? lock.packages : {}
   const names = Object.keys({ ...pkg.dependencies, ...pkg.devDependencies })

@@ -1,7 +1,8 @@
-import { quote } from '../tools.ts'
-import type { AppDirectory } from './app-directory.ts'
-import { type DetectedApp, type Detector, startCommand, unknownStart } from './detected-app.ts'
-import { type PythonPackages, readPythonPackages } from './python-packages.ts'
+import { shellQuote } from '../../../runtime/shell-quote.ts'
+import { type Provider, startCommand } from '../candidate.ts'
+import { type PythonPackages, readPythonPackages } from '../python/packages.ts'
+import type { SourceDirectory } from '../source.ts'
+import { anyVersion } from '../versions.ts'
 
 const VENV = '.venv'
 
@@ -14,37 +15,51 @@ const ASGI = /^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)*(?:FastAPI|Starlette|Litestar|
 const FLASK = /^(\w+)\s*(?::[^=\n]+)?=\s*(?:\w+\.)*Flask\(/m
 const FACTORY = /^def (create_app|make_app)\(/m
 
-/** Python apps, by their list of requirements or their usual files. */
-export const detectPython: Detector = async (app, tools) => {
-  const packages = await readPythonPackages(app, tools)
-  const manage = await app.text('manage.py')
-  const modules = await findModules(app)
-  if (packages === null && manage === null && modules.length === 0) return null
-  const {
-    name,
-    command,
-    also = [],
-  } = (manage === null ? null : django(manage, packages)) ??
-  asgi(modules, packages) ??
-  flask(modules, packages) ??
-  tool(modules, packages) ??
-  plain(modules)
-  const install = packages?.install(also) ?? null
-  const python = install === null ? 'python3' : 'python'
-  const start: DetectedApp['start'] =
-    command === null
-      ? unknownStart(
+/** Python: an app object, a file or a tool that serves. */
+export const python: Provider = {
+  name: 'python',
+  marks:
+    /^(?:requirements\.txt|pyproject\.toml|Pipfile|manage\.py|(?:main|app|server|wsgi|asgi|api|run|application|index|__main__)\.py)$/,
+  async look(directory, machine) {
+    const packages = await readPythonPackages(directory, machine)
+    const manage = await directory.text('manage.py')
+    const modules = await findModules(directory)
+    if (packages === null && manage === null && modules.length === 0) return []
+    const {
+      name,
+      command,
+      also = [],
+    } = (manage === null ? null : django(manage, packages)) ??
+    asgi(modules, packages) ??
+    flask(modules, packages) ??
+    tool(modules, packages) ??
+    plain(modules)
+    const install = packages?.install(also) ?? null
+    const interpreter = install === null ? 'python3' : 'python'
+    const files = [
+      'requirements.txt',
+      'pyproject.toml',
+      'Pipfile',
+      'manage.py',
+      ...modules.map(({ path }) => path),
+    ]
+    const file = directory.first(files)
+    return [
+      {
+        kind: name === null ? 'Python' : `Python (${name})`,
+        strength: command === null ? 'none' : name === null ? 'weak' : 'proven',
+        install,
+        build: null,
+        start: command === null ? null : startCommand(command.replaceAll('{python}', interpreter)),
+        obstacle:
           'There is a list of Python packages, but no main.py, app.py or manage.py that would say how the app starts.',
-        )
-      : startCommand(withVenv(command.replaceAll('{python}', python), install !== null))
-  return {
-    kind: name === null ? 'Python' : `Python (${name})`,
-    install,
-    build: null,
-    start,
-    bin: install === null ? null : `${VENV}/bin`,
-    needs: ['python3'],
-  }
+        path: install === null ? [] : [`${VENV}/bin`],
+        tools: [anyVersion('python3')],
+        evidence: file === null ? [] : [await directory.evidence(file)],
+        runs: /(?:^|[\s/;&])(?:python3?|gunicorn|uvicorn|hypercorn|daphne|waitress-serve|flask|streamlit|celery)\b/,
+      },
+    ]
+  },
 }
 
 /** A start command, with `{python}` in place of the interpreter. */
@@ -64,11 +79,7 @@ interface Module {
   root: string
 }
 
-function withVenv(command: string, venv: boolean): string {
-  return venv ? `export PATH="$PWD/${VENV}/bin:$PATH"; ${command}` : command
-}
-
-async function findModules(app: AppDirectory): Promise<Module[]> {
+async function findModules(app: SourceDirectory): Promise<Module[]> {
   const found: Module[] = []
   for (const directory of DIRECTORIES) {
     for (const name of MODULES) {
@@ -103,7 +114,7 @@ function asgi(modules: readonly Module[], packages: PythonPackages | null): Star
     const framework = /\bFastAPI\(/.test(text)
       ? 'FastAPI'
       : (/\b(Starlette|Litestar|Quart)\(/.exec(text)?.[1] ?? 'ASGI')
-    const from = root === '' ? '' : ` --app-dir ${quote(root)}`
+    const from = root === '' ? '' : ` --app-dir ${shellQuote([root])}`
     const command = `uvicorn ${name}:${variable}${from} --host $HOST --port $PORT`
     return { name: framework, command, also: packages?.has('uvicorn') ? [] : ['uvicorn'] }
   }
@@ -117,10 +128,10 @@ function flask(modules: readonly Module[], packages: PythonPackages | null): Sta
   if (found === undefined) return null
   const variable = FLASK.exec(found.text)?.[1] ?? `${FACTORY.exec(found.text)?.[1]}()`
   const target = `${found.name}:${variable}`
-  const from = found.root === '' ? '' : quote(found.root)
+  const from = found.root === '' ? '' : shellQuote([found.root])
   const command = packages?.has('gunicorn')
-    ? `gunicorn ${from === '' ? '' : `--chdir ${from} `}--bind $HOST:$PORT ${quote(target)}`
-    : `${from === '' ? '' : `cd ${from} && `}{python} -m flask --app ${quote(target)} run --host $HOST --port $PORT`
+    ? `gunicorn ${from === '' ? '' : `--chdir ${from} `}--bind $HOST:$PORT ${shellQuote([target])}`
+    : `${from === '' ? '' : `cd ${from} && `}{python} -m flask --app ${shellQuote([target])} run --host $HOST --port $PORT`
   return { name: 'Flask', command }
 }
 
@@ -130,14 +141,14 @@ function tool(modules: readonly Module[], packages: PythonPackages | null): Star
   if (first === undefined) return null
   if (packages?.has('streamlit')) {
     const options = '--server.port $PORT --server.address $HOST --server.headless true'
-    return { name: 'Streamlit', command: `streamlit run ${quote(first.path)} ${options}` }
+    return { name: 'Streamlit', command: `streamlit run ${shellQuote([first.path])} ${options}` }
   }
   if (!packages?.has('gradio')) return null
-  const command = `GRADIO_SERVER_NAME=$HOST GRADIO_SERVER_PORT=$PORT {python} -u ${quote(first.path)}`
+  const command = `GRADIO_SERVER_NAME=$HOST GRADIO_SERVER_PORT=$PORT {python} -u ${shellQuote([first.path])}`
   return { name: 'Gradio', command }
 }
 
 function plain(modules: readonly Module[]): Start {
   const [first] = modules
-  return { name: null, command: first === undefined ? null : `{python} -u ${quote(first.path)}` }
+  return { name: null, command: first === undefined ? null : `{python} -u ${shellQuote([first.path])}` }
 }

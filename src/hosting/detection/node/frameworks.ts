@@ -1,7 +1,7 @@
 import { fieldsOf } from '../../../runtime/is-object.ts'
-import type { StartPlan } from '../plan.ts'
-import type { AppDirectory } from './app-directory.ts'
-import { startCommand, startFiles } from './detected-app.ts'
+import type { StartPlan } from '../../app-runtime/plan.ts'
+import { startCommand, startFiles } from '../candidate.ts'
+import type { SourceDirectory } from '../source.ts'
 import { entryOfScript } from './entry.ts'
 import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
 
@@ -16,7 +16,7 @@ export interface Framework {
 
 /** A web package under examination. */
 export interface Candidate {
-  readonly app: AppDirectory
+  readonly app: SourceDirectory
   readonly pkg: PackageJson
 }
 
@@ -181,7 +181,7 @@ const angular: Recognizer = async ({ app, pkg }) => {
   return { name: 'Angular (single-page app)', build, start: startFiles(output, true) }
 }
 
-async function readAngular(app: AppDirectory): Promise<{ output: string; server: string | null }> {
+async function readAngular(app: SourceDirectory): Promise<{ output: string; server: string | null }> {
   const file = await app.json('angular.json')
   const projects = at(file, 'projects')
   const [first = 'app'] = Object.keys(typeof projects === 'object' ? (projects ?? {}) : {})

@@ -1,7 +1,7 @@
-import { fieldsOf, isObject } from '../../../runtime/is-object.ts'
-import { readJson } from '../manifest.ts'
-import type { EnvRequirement } from '../plan.ts'
-import type { AppDirectory } from './app-directory.ts'
+import { fieldsOf, isObject } from '../../runtime/is-object.ts'
+import { readJson } from '../app-runtime/manifest.ts'
+import type { EnvRequirement } from '../app-runtime/plan.ts'
+import type { SourceDirectory } from './source.ts'
 
 const EXAMPLES = ['.env.example', '.env.sample', '.env.template', '.env.dist']
 
@@ -16,7 +16,7 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
  * example file's.
  */
 export async function findVariables(
-  app: AppDirectory,
+  app: SourceDirectory,
   manifest: Readonly<Record<string, EnvRequirement>>,
 ): Promise<Record<string, EnvRequirement>> {
   const example = parseExample(await app.textOf(EXAMPLES))
@@ -95,7 +95,7 @@ const noteOf = (text: string): string | null =>
   text.startsWith('#') ? text.replace(/^#+/, '').trim() || null : null
 
 /** Returns the variables of a Heroku app.json. Ignores files of this name of other programs. */
-async function appJson(app: AppDirectory): Promise<Record<string, EnvRequirement>> {
+async function appJson(app: SourceDirectory): Promise<Record<string, EnvRequirement>> {
   const text = await app.text('app.json')
   const { env } = fieldsOf(text === null ? null : parsed(text))
   return Object.fromEntries(

@@ -1,0 +1,279 @@
+import type { Workspace } from '../../compute/workspace.ts'
+import { shellQuote } from '../../runtime/shell-quote.ts'
+import { MANIFEST_FILE, type Manifest, parseManifest } from '../app-runtime/manifest.ts'
+import {
+  AppError,
+  type AppPlan,
+  type Evidence,
+  NoAppFound,
+  type OtherApp,
+  type StartPlan,
+} from '../app-runtime/plan.ts'
+import { findVariables } from './env-files.ts'
+import { type Foreign, readForeign } from './foreign-files.ts'
+import type { Machine } from './machine.ts'
+import { type Procfile, processesLeftOut, readProcfile } from './procfile.ts'
+import { PROVIDERS } from './providers/providers.ts'
+import { type Placed, type Ranking, rank } from './rank.ts'
+import { Source, type SourceDirectory } from './source.ts'
+import { type ChosenTools, chooseTools } from './versions.ts'
+
+/** Where to look for an app, and with what. */
+export interface DetectionOptions {
+  workspace: Workspace
+  /** The source, relative to the workspace; empty for the workspace itself. */
+  directory: string
+  /** The app's own directory, relative to the source, if its author has named one. */
+  within?: string
+  /** The programs that its commands can call. */
+  machine: Machine
+}
+
+/** What was found out about a source. `start` is null exactly if there is a `problem` with finding an app. */
+export interface Detection extends Omit<AppPlan, 'kind' | 'start'> {
+  readonly kind: string | null
+  readonly start: StartPlan | null
+  /** Why the app cannot be run, with the remedy; null if it can. */
+  readonly problem: AppError | null
+  /** A `berth.json` that says the same, or a proposal where nothing says how the app starts; null without one. */
+  readonly berthJson: Readonly<Record<string, unknown>> | null
+}
+
+/** Most pieces of evidence that are kept. */
+const MAX_EVIDENCE = 20
+
+/** Most other apps that are named. */
+const MAX_OTHERS = 20
+
+/**
+ * Determines how the app of a source is installed, built and started, from its `berth.json`, its Procfile and what its
+ * languages' providers make of its files. Executes nothing of it.
+ *
+ * @throws AppError for a mistake in a file; ComputeError if the sandbox cannot be asked for its tools
+ */
+export async function detectApp(options: DetectionOptions): Promise<Detection> {
+  const source = await Source.open(options)
+  return detectIn(source, source.at(options.within ?? ''), options.machine)
+}
+
+/**
+ * Returns how to run the app of a source, as `detectApp` finds it.
+ *
+ * @throws AppError for a mistake in its files, or a tool or a version that is missing; NoAppFound if nothing says how it
+ * starts; ComputeError if the sandbox cannot be asked for its tools
+ */
+export async function planApp(options: DetectionOptions): Promise<AppPlan> {
+  const { kind, start, problem, berthJson: _, ...rest } = await detectApp(options)
+  if (problem !== null) throw problem
+  if (kind === null || start === null) throw new TypeError('An app without a problem has a start.')
+  return { ...rest, kind, start }
+}
+
+async function detectIn(source: Source, directory: SourceDirectory, machine: Machine): Promise<Detection> {
+  const text = await directory.document(MANIFEST_FILE)
+  const manifest = text === null ? {} : parseManifest(text)
+  const procfile = await readProcfile(directory)
+  const stated = statedStart(manifest, procfile)
+  const command = stated?.kind === 'command' ? stated.command : null
+  const ranking = rank(
+    await candidatesIn(source, directory, machine),
+    stated === null ? null : (command ?? ''),
+  )
+  const { app } = ranking
+  if (stated === null && app !== null && app.start !== null && app.directory !== '') {
+    // Its own berth.json and Procfile count as if its directory had been named.
+    const found = await detectIn(source, directory.at(app.directory), machine)
+    return { ...found, others: [...found.others, ...othersOf(ranking, directory)].slice(0, MAX_OTHERS) }
+  }
+  const foreign = await readForeign(directory)
+  const chosen = await chooseNeeded(ranking, { manifest, isStated: stated !== null }, machine)
+  const start = stated ?? app?.start ?? null
+  const evidence = await evidenceOf(directory, { manifest, procfile, ranking, foreign })
+  const plan = {
+    kind: app?.kind ?? (start === null ? null : start.kind === 'files' ? 'static files' : 'command'),
+    directory: directory.path,
+    ...commandsOf(ranking, manifest, stated !== null),
+    release: manifest.start === undefined ? (procfile.get('release') ?? null) : null,
+    start: start && placed(start, manifest, directory.path),
+    health: manifest.health ?? '/',
+    watch: manifest.watch ?? false,
+    env: await findVariables(directory, manifest.env ?? {}),
+    path: [...chosen.path, ...(app?.path ?? [])],
+    variables: app?.variables ?? {},
+    tools: chosen.tools,
+    evidence,
+    leftOut: [
+      ...(app?.leftOut ?? []),
+      ...(command === procfile.get('web') ? processesLeftOut(procfile) : []),
+    ],
+    others: othersOf(ranking, directory).slice(0, MAX_OTHERS),
+    warnings: [...source.warnings, ...(app?.warnings ?? []), ...chosen.warnings, ...foreign.warnings],
+  }
+  const problem =
+    start === null
+      ? noAppFound(directory, { ranking, procfile, foreign })
+      : chosen.problem === null
+        ? null
+        : new AppError(chosen.problem)
+  const { install, build } = plan
+  const berthJson =
+    start === null
+      ? foreign.berthJson
+      : start.kind === 'files'
+        ? { install, build, static: { folder: start.folder, fallback: start.fallback } }
+        : { install, build, start: start.command, ...(start.port === null ? {} : { port: start.port }) }
+  return { ...plan, problem, berthJson }
+}
+
+/** Returns what all providers find in a directory and below, each placed relative to that directory. */
+async function candidatesIn(source: Source, top: SourceDirectory, machine: Machine): Promise<Placed[]> {
+  const directories = new Map([['', new Set<string>()]])
+  for (const path of top.files) {
+    const slash = path.lastIndexOf('/')
+    const directory = path.slice(0, Math.max(0, slash))
+    const names = directories.get(directory) ?? new Set<string>()
+    directories.set(directory, names.add(path.slice(slash + 1)))
+  }
+  const found: Placed[] = []
+  for (const [directory, names] of directories) {
+    for (const provider of PROVIDERS) {
+      if (directory !== '' && ![...names].some((name) => provider.marks.test(name))) continue
+      // A mistake in a file far below is not one of the app.
+      const candidates = await provider.look(top.at(directory), machine).catch((error: unknown) => {
+        if (directory === '' || !(error instanceof AppError)) throw error
+        source.warn(`${directory}: ${error.message}`)
+        return []
+      })
+      found.push(...candidates.map((candidate) => ({ ...candidate, directory })))
+    }
+  }
+  return found
+}
+
+/** Returns the start that the app's author has stated; null if there is none. */
+function statedStart(manifest: Manifest, procfile: Procfile): StartPlan | null {
+  if (manifest.static !== undefined) return { kind: 'files', ...manifest.static }
+  const command = manifest.start ?? procfile.get('web')
+  return command === undefined ? null : { kind: 'command', command, port: null }
+}
+
+/** Returns a start with the manifest's port, and its files relative to the source. */
+function placed(start: StartPlan, { port }: Manifest, directory: string): StartPlan {
+  if (start.kind === 'command') return { ...start, port: port ?? start.port }
+  return { ...start, folder: [directory, start.folder].filter(Boolean).join('/') }
+}
+
+/** Returns how an app and its parts are installed and built, parts first. */
+function commandsOf(
+  { app, parts }: Ranking,
+  manifest: Manifest,
+  isStated: boolean,
+): Pick<AppPlan, 'install' | 'build'> {
+  const install = isStated ? (app?.fullInstall ?? app?.install ?? null) : (app?.install ?? null)
+  const all = [
+    ...parts.map((part) => ({ ...part, install: part.fullInstall ?? part.install })),
+    { directory: app?.directory ?? '', install, build: app?.build ?? null },
+  ]
+  const joined = (name: 'install' | 'build'): string | null => {
+    const commands = all.flatMap(({ directory, ...one }) => {
+      const command = one[name]
+      if (command === null) return []
+      return [
+        {
+          command,
+          text:
+            directory === (app?.directory ?? '')
+              ? command
+              : `(cd -- ${shellQuote([directory])} && ${command})`,
+        },
+      ]
+    })
+    if (commands.length < 2) return commands[0]?.text ?? null
+    return commands.map(({ text }) => (text.startsWith('(') ? text : `{ ${text}; }`)).join(' && ')
+  }
+  return {
+    install: manifest.install === undefined ? joined('install') : manifest.install,
+    build: manifest.build === undefined ? joined('build') : manifest.build,
+  }
+}
+
+/** Chooses the tools of what is run. The author of a manifest's commands knows what they need. */
+async function chooseNeeded(
+  { app, parts }: Ranking,
+  { manifest, isStated }: { manifest: Manifest; isStated: boolean },
+  machine: Machine,
+): Promise<ChosenTools> {
+  const needs = [...(app?.tools ?? []), ...parts.flatMap(({ tools }) => tools)]
+  const chosen = await chooseTools(needs, machine)
+  const isOwn = isStated && (manifest.install !== undefined || (app?.install ?? null) === null)
+  return isOwn ? { ...chosen, problem: null } : chosen
+}
+
+const othersOf = ({ others }: Ranking, top: SourceDirectory): OtherApp[] =>
+  others.map(({ directory, kind, install, build, start }) => ({
+    directory: [top.path, directory].filter(Boolean).join('/'),
+    kind,
+    berthJson:
+      directory !== '' || start?.kind !== 'command' ? null : { install, build, start: start.command },
+  }))
+
+/** What evidence is taken from. */
+interface Findings {
+  manifest?: Manifest
+  procfile: Procfile
+  ranking: Ranking
+  foreign: Foreign
+}
+
+async function evidenceOf(
+  directory: SourceDirectory,
+  { manifest, procfile, ranking: { app, parts }, foreign }: Findings,
+): Promise<Evidence[]> {
+  const own = [
+    ...(manifest && directory.has(MANIFEST_FILE)
+      ? [await directory.evidence(MANIFEST_FILE, /"(?:start|static)"/)]
+      : []),
+    ...(procfile.size > 0 ? [await directory.evidence('Procfile', /^\s*web\s*:/)] : []),
+  ]
+  const found = [
+    ...own,
+    ...(app?.evidence ?? []),
+    ...parts.flatMap(({ evidence }) => evidence),
+    ...foreign.evidence,
+  ]
+  const seen = new Set<string>()
+  return found
+    .filter(({ file, line }) => !seen.has(`${file}:${line}`) && seen.add(`${file}:${line}`))
+    .slice(0, MAX_EVIDENCE)
+}
+
+/** Most files that are named where nothing says how an app starts. */
+const MAX_NAMED = 8
+
+function noAppFound(directory: SourceDirectory, { ranking, procfile, foreign }: Findings): NoAppFound {
+  const remedy = `Add a ${MANIFEST_FILE} with a "start" command that listens on $PORT, for example ${JSON.stringify(
+    foreign.berthJson ?? { start: './my-server --port $PORT' },
+  )}.`
+  if (foreign.says !== null) return new NoAppFound(`${foreign.says} ${remedy}`)
+  const { obstacle = null } = ranking.app ?? {}
+  if (obstacle !== null) return new NoAppFound(`${obstacle} ${remedy}`)
+  if (procfile.size > 0) {
+    const names = [...procfile.keys()].map((name) => `"${name}"`).join(', ')
+    return new NoAppFound(
+      `The Procfile has ${names} but no "web", the process that answers requests. Add a line "web: COMMAND" whose command listens on $PORT.`,
+    )
+  }
+  const [other] = ranking.others
+  if (other !== undefined) {
+    const apps = ranking.others.slice(0, MAX_NAMED).map((one) => `${one.kind} in ${one.directory}`)
+    return new NoAppFound(
+      `Nothing here says how the app starts, but there is ${apps.join(', ')}. Name its directory: --directory ${shellQuote([other.directory])}`,
+    )
+  }
+  const files = directory.files
+  const named =
+    files.slice(0, MAX_NAMED).join(', ') +
+    (files.length > MAX_NAMED ? ` and ${files.length - MAX_NAMED} more` : '')
+  const what = files.length === 0 ? 'it has no files' : `it has ${named}`
+  return new NoAppFound(`Nothing here says how the app starts: ${what}. ${remedy}`)
+}
