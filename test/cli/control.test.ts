@@ -151,6 +151,9 @@ describe('events and deliveries', () => {
     await hooks.got(1)
     const all = await json('deliveries', '--webhook', webhook, '--status', 'delivered')
     const delivery = all.deliveries.at(-1)
+    const of = ['deliveries', '--webhook', hooks.url, '--event'] as const
+    expect((await json(...of, 'server.created')).deliveries.at(-1).id).toBe(delivery.id)
+    expect((await json(...of, 'server.stopped')).deliveries).toEqual([])
     const shown = await text('deliveries', 'show', delivery.id)
     expect(shown).toContain('server.created')
     expect(shown).toMatch(/Attempt 1, .*: 200 after \d+ ms/)

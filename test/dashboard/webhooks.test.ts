@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath, hindrances } from '../support/browser.ts'
 import { dashboardTests, faultsInAnyLook, live, NARROW, showScreen } from '../support/dashboard.ts'
+import { until } from '../support/processes.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -61,7 +62,7 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     await search.fill('TASK.FAILED')
     await delivery.waitFor()
     await search.fill('no such thing')
-    await page.getByText('Nothing matches “no such thing”.').waitFor()
+    await page.getByText('No delivery fits the filters.').waitFor()
     expect(await delivery.count()).toBe(0)
     await search.fill('')
     await berth.control('POST', '/clock', { reset: true })
@@ -81,6 +82,52 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     const forged = page.locator('.deliveries > li', { hasText: 'wrong signature' })
     await forged.getByText('wrong signature').click()
     await forged.locator('p.struck', { hasText: 'made for another body, id or time' }).waitFor()
+    expect(problems).toEqual([])
+  })
+
+  test('deliveries are filtered by endpoint, event and state, alone and together, also from another screen', async () => {
+    const { berth } = tests
+    const subscribe = async (inbox: string): Promise<string> =>
+      (await berth.call('POST', '/webhooks', { url: `${berth.info.base_url}/_berth/inbox/${inbox}` })).body.id
+    const [good, bad] = [await subscribe('good'), await subscribe('bad?respond=503')]
+    const events: string[] = []
+    for (const event of ['project.ready', 'quota.threshold']) {
+      const { body } = await berth.control('POST', '/events', { event })
+      events.push(body.id)
+      await berth.control('GET', `/wait?deliveries=${body.id}`)
+    }
+    await using watched = await tests.open('/dashboard/webhooks')
+    const { page, problems } = watched
+    const shown = page.locator('.deliveries > li')
+    const chosen = async (filters: Record<string, string>, rows: readonly string[]): Promise<void> => {
+      for (const [label, choice] of Object.entries(filters))
+        await page.getByLabel(label, { exact: true }).selectOption(choice)
+      await until(async () => {
+        const summaries = await shown.locator('summary:has(> .state)').allTextContents()
+        return (
+          summaries.length === rows.length && summaries.every((text, at) => text.includes(rows[at] ?? 'none'))
+        )
+      }, `the list has ${rows.length} deliveries`)
+    }
+    await chosen({ Endpoint: bad }, ['quota.threshold', 'project.ready'])
+    await chosen({ Event: 'project.ready' }, ['project.ready'])
+    await chosen({ State: 'delivered' }, [])
+    await page.getByText('No delivery fits the filters.').waitFor()
+    await chosen({ Endpoint: good }, ['project.ready'])
+    expect(new URL(page.url()).searchParams.toString()).toBe(
+      new URLSearchParams({ webhook: good, event: 'project.ready', status: 'delivered' }).toString(),
+    )
+    await page.reload()
+    await chosen({}, ['project.ready'])
+    expect(await faultsInAnyLook(page)).toEqual([])
+    // What the card says of its deliveries leads to them, and an event of the timeline to its own.
+    await page.locator('.card', { hasText: 'inbox/bad' }).getByRole('link', { name: 'waiting' }).click()
+    await chosen({}, ['quota.threshold', 'project.ready'])
+    await showScreen(page, '/')
+    await page.getByRole('link', { name: /event quota\.threshold/ }).click()
+    await page.waitForURL(`**/dashboard/webhooks?event_id=${events[1]}`)
+    await chosen({}, ['quota.threshold', 'quota.threshold'])
+    for (const id of [good, bad]) await berth.call('DELETE', `/webhooks/${id}`)
     expect(problems).toEqual([])
   })
 

@@ -1,4 +1,5 @@
 import type { ResponseOf } from '../../client/client.ts'
+import { EVENT_NAMES } from '../../resources/events/names.ts'
 import type { Client } from '../client.ts'
 import { call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
@@ -71,15 +72,17 @@ export const deliveries: Noun = {
       usage: 'list',
       description: 'list deliveries, newest first',
       options: {
-        webhook: text('WEBHOOK', 'those to one webhook'),
+        webhook: text('WEBHOOK', 'those to one webhook, by its id or URL'),
+        event: choice('EVENT', 'those of events of one name', EVENT_NAMES),
         account: text('ACCOUNT', 'those of one account'),
         status: choice('STATUS', STATUSES.join(', '), STATUSES),
         limit: wholeNumber('N', 'how many at most (default 100)', { least: 1 }),
       },
-      request: async (_, { webhook, account, status, limit = 100 }, { idOf }) => ({
+      request: async (_, { webhook, event, account, status, limit = 100 }, { idOf }) => ({
         query: {
           webhook_id: await idOf('WEBHOOK', webhook),
           account_id: await idOf('ACCOUNT', account),
+          event,
           status,
           limit,
         },

@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, inArray, sql } from 'drizzle-orm'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
+import type { EventName } from '../events/names.ts'
 import { events } from '../events/table.ts'
 import type { DeliveryStatus } from './model.ts'
 import { type AttemptRow, deliveries, deliveryAttempts, webhooks } from './table.ts'
@@ -9,6 +10,7 @@ import { type AttemptRow, deliveries, deliveryAttempts, webhooks } from './table
 interface DeliveryFilter {
   id?: string
   webhookId?: string
+  event?: EventName
   eventId?: string
   accountId?: string
   status?: DeliveryStatus
@@ -44,7 +46,7 @@ interface AttemptReport {
 
 /** Reads deliveries with their attempts, newest first. */
 export function readDeliveries(queries: Queries, filter: DeliveryFilter): DeliveryReport[] {
-  const { id, webhookId, eventId, accountId, status, limit } = filter
+  const { id, webhookId, event, eventId, accountId, status, limit } = filter
   const rows = queries
     .select({ delivery: deliveries, eventId: events.id, event: events.event, webhook: webhooks })
     .from(deliveries)
@@ -54,6 +56,7 @@ export function readDeliveries(queries: Queries, filter: DeliveryFilter): Delive
       and(
         id === undefined ? undefined : eq(deliveries.id, id),
         webhookId === undefined ? undefined : eq(deliveries.webhookId, webhookId),
+        event === undefined ? undefined : eq(events.event, event),
         eventId === undefined ? undefined : eq(events.id, eventId),
         accountId === undefined ? undefined : eq(webhooks.accountId, accountId),
         status === undefined ? undefined : eq(deliveries.status, status),

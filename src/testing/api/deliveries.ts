@@ -2,6 +2,7 @@ import { Elysia, type Static, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { notFound } from '../../errors.ts'
+import { EVENT_NAMES } from '../../resources/events/names.ts'
 import type { Deliveries } from '../../resources/webhooks/deliveries.ts'
 import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
 import type { Queries } from '../../storage/database.ts'
@@ -76,6 +77,7 @@ const WebhookSummary = t.Object(
 const DeliveryQuery = t.Object(
   {
     webhook_id: t.Optional(t.String({ description: 'Those to one webhook.' })),
+    event: t.Optional(oneOf([...EVENT_NAMES])),
     event_id: t.Optional(t.String({ description: 'Those of one event.' })),
     account_id: t.Optional(t.String({ description: 'Those of one account.' })),
     status: t.Optional(oneOf([...DELIVERY_STATUSES])),
@@ -107,11 +109,12 @@ export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }:
       '',
       async ({ query }) => {
         const { readDeliveries } = await history()
-        const { webhook_id, event_id, account_id, limit = LIMIT.default } = query
+        const { webhook_id, event, event_id, account_id, limit = LIMIT.default } = query
         return {
           deliveries: readDeliveries(queries, {
             limit,
             ...(webhook_id === undefined ? {} : { webhookId: webhook_id }),
+            ...(event === undefined ? {} : { event }),
             ...(event_id === undefined ? {} : { eventId: event_id }),
             ...(account_id === undefined ? {} : { accountId: account_id }),
             ...(query.status === undefined ? {} : { status: query.status }),

@@ -106,16 +106,19 @@ describe('GET /_berth/events', () => {
 })
 
 describe('deliveries', () => {
-  test.each(['?status=lost', '?limit=0', '?what=1'])('a list refuses %s', async (query) => {
-    expect((await berth.control('GET', `/deliveries${query}`)).status).toBe(400)
-  })
+  test.each(['?status=lost', '?event=task.lost', '?event=webhook.disabled', '?limit=0', '?what=1'])(
+    'a list refuses %s',
+    async (query) => {
+      expect((await berth.control('GET', `/deliveries${query}`)).status).toBe(400)
+    },
+  )
 
   test('a retry of none is 404', async () => {
     const { status, body } = await berth.control('POST', '/deliveries/dlv_none/retry')
     expect([status, body.error]).toEqual([404, 'not_found'])
   })
 
-  test('are listed by webhook, event and status', async () => {
+  test('are listed by webhook, event, its name and status, alone and together', async () => {
     const url = 'https://hooks.berth.invalid/'
     const webhook = (await berth.call('POST', '/webhooks', { url, events: ['quota.threshold'] })).body
     const event = (await emit({ event: 'quota.threshold' })).body
@@ -125,6 +128,9 @@ describe('deliveries', () => {
     expect(id).toMatch(/^dlv_/)
     expect(await ids(`?event_id=${event.id}`)).toEqual([id])
     expect(await ids('?status=pending&limit=1')).toEqual([id])
+    const all = `?webhook_id=${webhook.id}&status=pending`
+    expect(await ids(`${all}&event=quota.threshold`)).toEqual([id])
+    expect(await ids(`${all}&event=task.created`)).toEqual([])
     expect(await ids(`?webhook_id=${webhook.id}&status=delivered`)).toEqual([])
     expect(await ids('?event_id=evt_none')).toEqual([])
   })

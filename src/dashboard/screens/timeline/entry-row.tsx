@@ -219,14 +219,11 @@ function pathsOf({ subject, serverId }: Entry): string[] {
     case 'request':
       return [`/dashboard/requests?request=${encodeURIComponent(subject.value.id)}`]
     case 'delivery':
-      return [
-        `/dashboard/webhooks/${subject.value.webhook_id}?delivery=${subject.value.id}`,
-        `/dashboard/webhooks?delivery=${subject.value.id}`,
-      ]
+      return [`/dashboard/webhooks?delivery=${subject.value.id}`]
     case 'step':
       return []
     case 'event':
-      return [`/dashboard/webhooks?event=${subject.value.id}`, ...server]
+      return [`/dashboard/webhooks?event_id=${subject.value.id}`, ...server]
     case 'terminal':
       return [`/dashboard/servers/${serverId}?terminal=${subject.value.id}`]
     case 'execution':

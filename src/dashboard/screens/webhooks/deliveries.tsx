@@ -9,39 +9,44 @@ import { State } from '../../components/state.tsx'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Delivery } from '../../store/store.ts'
+import { DeliveryFilters, filterDeliveries } from './delivery-filters.tsx'
 
-/** Deliveries that are listed: the others are found by the timeline. */
+/** Deliveries that are listed: the others are found by the filters. */
 const LISTED = 100
 
 /** What was delivered, or not: each delivery with its attempts. */
 export function Deliveries() {
   const { store, router } = useDashboard()
-  const sought = (router.query.value.get('q') ?? '').toLowerCase()
   return (
     <Loaded of={store.deliveries}>
       {(deliveries) => {
-        const shown = deliveries.filter((delivery) => textOf(delivery).includes(sought))
-        if (shown.length === 0) {
-          const text = sought === '' ? 'Nothing was delivered yet.' : `Nothing matches “${sought}”.`
-          return <p class="quiet">{text}</p>
-        }
+        if (deliveries.length === 0) return <p class="quiet">Nothing was delivered yet.</p>
+        const shown = filterDeliveries(deliveries, router.query.value)
         return (
-          <ul class="deliveries">
-            {shown.slice(0, LISTED).map((delivery) => (
-              <DeliveryView key={delivery.id} delivery={delivery} />
-            ))}
-          </ul>
+          <>
+            <DeliveryFilters deliveries={deliveries} />
+            {shown.length === 0 ? (
+              <p class="quiet">
+                No delivery fits the filters. <a href={router.path.value}>Show all</a>
+              </p>
+            ) : (
+              <ul class="deliveries">
+                {shown.slice(0, LISTED).map((delivery) => (
+                  <DeliveryView key={delivery.id} delivery={delivery} />
+                ))}
+              </ul>
+            )}
+            {shown.length > LISTED && (
+              <p class="quiet">
+                The newest {LISTED} of {shown.length} are listed.
+              </p>
+            )}
+          </>
         )
       }}
     </Loaded>
   )
 }
-
-/** Returns the text of a delivery that a search looks through, in lower case. */
-const textOf = ({ id, event, url, status, attempts }: Delivery): string =>
-  [id, event, url, status, ...attempts.flatMap((attempt) => [attempt.status ?? '', attempt.error ?? ''])]
-    .join(' ')
-    .toLowerCase()
 
 function DeliveryView({ delivery }: { delivery: Delivery }) {
   const { api, clock, router, store } = useDashboard()

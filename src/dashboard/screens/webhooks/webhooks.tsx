@@ -173,19 +173,25 @@ function useSummaries(): ReadonlyMap<string, Summary> {
   return summaries
 }
 
-/** How the deliveries to a webhook went, in words. Why one failed stands at the delivery. */
-function Success({ of: { success_rate: rate, delivered, failed, pending } }: { of: Summary }) {
+/** How the deliveries to a webhook went, in words, with a link to them. */
+function Success({
+  of: { webhook_id: id, success_rate: rate, delivered, failed, pending },
+}: {
+  of: Summary
+}) {
   if (delivered + failed + pending === 0) return <> · nothing was sent yet</>
   return (
     <>
       {' · '}
-      {rate !== null && (
-        <span class={failed === 0 ? '' : 'struck'}>
-          {Math.floor(rate * 1000) / 10} % of {delivered + failed} delivered
-        </span>
-      )}
-      {rate !== null && pending > 0 && ', '}
-      {pending > 0 && `${pending} waiting for the next try`}
+      <a href={`/dashboard/webhooks?webhook=${id}`}>
+        {rate !== null && (
+          <span class={failed === 0 ? '' : 'struck'}>
+            {Math.floor(rate * 1000) / 10} % of {delivered + failed} delivered
+          </span>
+        )}
+        {rate !== null && pending > 0 && ', '}
+        {pending > 0 && `${pending} waiting for the next try`}
+      </a>
     </>
   )
 }
