@@ -24,8 +24,6 @@ export interface ExecCommand {
   owner?: CommandOwner
   /** Bytes kept of each stream; the rest is dropped and `truncated` set. Without it nothing is dropped. */
   outputLimit?: number
-  /** Whether `Execution.pid` is wanted, which costs a message. */
-  reportsPid?: boolean
   /** Receives output in order. While a returned promise is pending, the command's pipe is not read. */
   onOutput(stream: 'stdout' | 'stderr', data: Uint8Array): void | Promise<void>
 }
@@ -75,8 +73,8 @@ export interface Execution {
   /** Resolves when the command's process has exited and its output is delivered; rejects with `ComputeError`. */
   readonly exit: Promise<ExecExit>
   /**
-   * Resolves, for a command with `reportsPid`, when it runs: to the pid of its shell as programs of the server see it;
-   * to null if it has ended before. Rejects with `ComputeError` if it cannot be started.
+   * Resolves when the command runs: to the pid of its shell as programs of the server see it; to null if it has ended
+   * before. Rejects with `ComputeError` if it cannot be started.
    */
   readonly pid: Promise<number | null>
   /**
@@ -92,8 +90,6 @@ export interface Execution {
 
 /** A running command on a terminal. After it has ended, writing and resizing have no effect. */
 export interface TerminalExecution extends Execution {
-  /** Resolves when the command runs; rejects with `ComputeError` if it cannot be started, as `exit` does. */
-  readonly started: Promise<void>
   /** Typed bytes that the terminal has not taken, because no program reads them. They are kept without a bound. */
   readonly unread: number
   /** Types on the terminal; byte 3 is Ctrl-C, byte 4 on an empty line is end of input. */

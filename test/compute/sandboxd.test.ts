@@ -47,6 +47,9 @@ const CONFIGURATION: SandboxdConfiguration = {
   silenceMs: null,
 }
 
+/** Reports that the first command runs. */
+const STARTED = encodeFrame(FRAME.started, 1, encodeNumber(7))
+
 describe('a sandboxd that breaks the protocol', () => {
   const json = (kind: number, value: unknown): Uint8Array => encodeJson(kind, 1, value)
   const oversized = new Uint8Array(9)
@@ -67,12 +70,10 @@ describe('a sandboxd that breaks the protocol', () => {
     ['output without bytes', [encodeFrame(FRAME.stdout, 1)]],
     ['being ready twice', [encodeFrame(FRAME.ready, 0), encodeFrame(FRAME.ready, 0)]],
     ['a pong without a ping', [encodeFrame(FRAME.pong, 0)]],
-    [
-      'a second start of a command',
-      [FRAME.typed, FRAME.typed].map((kind) => encodeFrame(kind, 1, encodeNumber(0))),
-    ],
+    ['a second start of a command', [STARTED]],
+    ['input taken without bytes', [encodeFrame(FRAME.typed, 1, encodeNumber(0))]],
   ])('by %s loses its sandbox; its command counts as killed', async (_, frames) => {
-    await using sandboxd = new FalseSandboxd(frames)
+    await using sandboxd = new FalseSandboxd([STARTED, ...frames])
     const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
     const { exit } = connection.exec({ ...COMMAND, onOutput: () => new Promise(() => {}) })
     expect(await connection.closed).toContain('broke the protocol')
@@ -142,7 +143,7 @@ describe('a sandboxd that was taken over', () => {
   test('takes little memory with single bytes for a reader that takes none', async () => {
     const bytes = Array.from({ length: WINDOW }, (_, n) => (n % 2 === 0 ? FRAME.stdout : FRAME.stderr))
     const output = Buffer.concat(bytes.map((kind) => encodeFrame(kind, 1, new Uint8Array(1))))
-    await using sandboxd = new FalseSandboxd([output, encodeFrame(FRAME.pong, 0)])
+    await using sandboxd = new FalseSandboxd([STARTED, output, encodeFrame(FRAME.pong, 0)])
     const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
     const received = { stdout: 0, stderr: 0 }
     const { promise: taken, resolve: take } = Promise.withResolvers<void>()
@@ -171,7 +172,7 @@ describe('a sandboxd that was taken over', () => {
     for (let sent = 0; sent < 10 * MOST_WAITING && !connection.over; sent++) execution.resize(size)
     expect(connection.over).toBe(true)
     expect(await connection.closed).toContain('does not read')
-    expect((await execution.exit).exitCode).toBe(137)
+    await expect(execution.exit).rejects.toThrow(ComputeError)
   })
 
   test('and ends no call loses its sandbox before many are under way', async () => {
@@ -182,19 +183,24 @@ describe('a sandboxd that was taken over', () => {
   })
 
   test('and does not end a command in time loses its sandbox', async () => {
-    const connection = await SandboxdClient.open(new AnsweringTransport(), null, 10)
+    const transport = new AnsweringTransport()
+    const connection = await SandboxdClient.open(transport, null, 10)
     const { exit } = connection.exec({ ...COMMAND, timeoutMs: 1 })
+    transport.send(STARTED)
     expect(await connection.closed).toBe('sandboxd did not end a command.')
     expect((await exit).exitCode).toBe(137)
   })
 
-  test('and does not begin a command on a terminal loses its sandbox', async () => {
-    const connection = await SandboxdClient.open(new AnsweringTransport(), null, 10)
-    const size = { columns: 80, rows: 24 }
-    const { started } = connection.exec({ ...COMMAND, timeoutMs: null, terminal: size })
-    expect(await connection.closed).toBe('sandboxd did not begin a command.')
-    await started
-  })
+  test.each([undefined, { columns: 80, rows: 24 }])(
+    'and does not begin a command loses its sandbox (terminal: %p)',
+    async (terminal) => {
+      const connection = await SandboxdClient.open(new AnsweringTransport(), null, 10)
+      const { exit, pid } = connection.exec({ ...COMMAND, timeoutMs: null, ...(terminal && { terminal }) })
+      expect(await connection.closed).toBe('sandboxd did not begin a command.')
+      await expect(pid).rejects.toThrow(ComputeError)
+      await expect(exit).rejects.toThrow(ComputeError)
+    },
+  )
 
   const entry = {
     ...{ pid: 2, parentPid: 1, command: 'sleep', state: 'sleeping', cpuMs: 1, startedMs: 1 },
@@ -228,7 +234,7 @@ describe('a sandboxd that was taken over', () => {
 class AnsweringTransport implements Transport {
   #handlers: TransportHandlers | null = null
   readonly #reader = new FrameReader(2 ** 20, (kind, id) => {
-    if (kind === FRAME.ping) setImmediate(() => this.#handlers?.data(encodeFrame(FRAME.pong, id)))
+    if (kind === FRAME.ping) setImmediate(() => this.send(encodeFrame(FRAME.pong, id)))
   })
 
   async open(handlers: TransportHandlers): Promise<void> {
@@ -238,6 +244,11 @@ class AnsweringTransport implements Transport {
   write(bytes: Uint8Array): number {
     this.#reader.push(bytes)
     return bytes.length
+  }
+
+  /** Sends a frame as sandboxd. */
+  send(frame: Uint8Array): void {
+    this.#handlers?.data(frame)
   }
 
   terminate(): void {
@@ -321,6 +332,7 @@ describe('a sandboxd on standard input and output', () => {
     expect(await exit).toMatchObject({ exitCode: 0 })
     expect(Buffer.concat(received).equals(stdin)).toBe(true)
     const sleep = connection.exec({ ...COMMAND, command: 'sleep 300' })
+    await sleep.pid
     connection.close('enough')
     expect(await sandboxd.exited).toBe(0)
     expect((await sleep.exit).exitCode).toBe(137)

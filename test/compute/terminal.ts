@@ -8,7 +8,7 @@ type Rest = Partial<Omit<TerminalCommand, 'command' | 'onOutput'>>
 export interface OpenTerminal {
   readonly text: string
   readonly exit: Promise<ExecExit>
-  readonly started: Promise<void>
+  readonly pid: Promise<number | null>
   readonly unread: number
   type(text: string): void
   resize(size: TerminalSize): void
@@ -36,7 +36,7 @@ export function openTerminal(sandbox: Sandbox, command: string, rest: Rest = {})
       return shown.text
     },
     exit: execution.exit,
-    started: execution.started,
+    pid: execution.pid,
     get unread() {
       return execution.unread
     },

@@ -31,22 +31,50 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true })
 })
 
+/** Waits until a server has ended. */
+async function asleep(id: string): Promise<void> {
+  const status = async (): Promise<string> => (await berth.call('GET', `/servers/${id}`)).body.server.status
+  await until(async () => (await status()) === 'sleeping', 'the server to have ended')
+}
+
+/** The response to a command that was not started. */
+const NOT_STARTED = {
+  status: 502,
+  error: 'compute_backend_error',
+  message: expect.stringContaining('The server is not running any more; start it again.'),
+}
+
 test.each(FALSE_DEEDS)('a sandboxd that %s loses its server, and no other server notices', async (deed) => {
   writeFileSync(join(dir, 'deed'), deed)
   const id = await berth.server()
   rmSync(join(dir, 'deed'))
   const before = berth.log().length
   const { status, body } = await berth.call('POST', `/servers/${id}/exec`, { command: 'true' })
-  // The first of two responses counts.
-  expect({ status, exitCode: body.exitCode }).toEqual({
-    status: 200,
-    exitCode: deed === 'exits twice' ? 0 : 137,
-  })
-  const statusOf = async (): Promise<string> => (await berth.call('GET', `/servers/${id}`)).body.server.status
-  await until(async () => (await statusOf()) === 'sleeping', 'the server to have ended')
+  // The first of two responses counts. A command that has started counts as killed, another one was not started.
+  if (deed === 'exits twice') expect({ status, ...body }).toMatchObject({ status: 200, exitCode: 0 })
+  else if (deed.startsWith('starts'))
+    expect({ status, ...body }).toMatchObject({ status: 200, exitCode: 137 })
+  else expect({ status, ...body }).toMatchObject(NOT_STARTED)
+  await asleep(id)
   expect(berth.log().slice(before)).toContain('a sandbox ended by itself')
   expect((await berth.exec(other, 'echo on')).stdout).toBe('on\n')
   // With the real one it runs again.
   expect((await berth.exec(id, 'echo again')).stdout).toBe('again\n')
+  expect((await berth.call('DELETE', `/servers/${id}`)).status).toBe(200)
+})
+
+test.each([
+  ['a command', 'exec', { command: 'touch ran' }],
+  ['a command with input', 'exec', { command: 'touch ran', stdin: 'x' }],
+  ['an execution', 'exec', { command: 'touch ran', detach: true }],
+  ['a terminal', 'terminals', { command: 'touch ran' }],
+])('%s for a sandboxd that was stopped is 502, and has not run', async (_, noun, body) => {
+  writeFileSync(join(dir, 'deed'), 'stops')
+  const id = await berth.server()
+  rmSync(join(dir, 'deed'))
+  const { status, body: error } = await berth.call('POST', `/servers/${id}/${noun}`, body)
+  expect({ status, ...error }).toMatchObject(NOT_STARTED)
+  await asleep(id)
+  expect((await berth.exec(id, 'ls')).stdout).toBe('')
   expect((await berth.call('DELETE', `/servers/${id}`)).status).toBe(200)
 })

@@ -2,6 +2,7 @@ import {
   decodeJson,
   encodeFrame,
   encodeJson,
+  encodeNumber,
   FRAME,
   FrameReader,
 } from '../../src/compute/sandboxd/protocol.ts'
@@ -26,11 +27,19 @@ const DEEDS: Readonly<Record<string, (send: (bytes: Uint8Array) => void, id: num
   'takes input that it was not sent': (send, id) =>
     send(encodeFrame(FRAME.typed, id, new Uint8Array(4).fill(9))),
   'grants a call room': (send, id) => send(encodeFrame(FRAME.more, id, new Uint8Array(4).fill(255))),
+  'starts a command twice': (send, id) => {
+    for (let n = 0; n < 2; n++) send(encodeFrame(FRAME.started, id, encodeNumber(7)))
+  },
+  'starts a command and ends': (send, id) => {
+    send(encodeFrame(FRAME.started, id, encodeNumber(7)))
+    process.exit(0)
+  },
   ends: () => process.exit(0),
+  stops: () => process.kill(process.pid, 'SIGSTOP'),
 }
 
-/** Names of what a false sandboxd may do. */
-export const FALSE_DEEDS = Object.keys(DEEDS)
+/** What one may do that loses its server at once. */
+export const FALSE_DEEDS = Object.keys(DEEDS).filter((deed) => deed !== 'stops')
 
 /** Does one of `DEEDS` on the socket that a sandboxd inherits. */
 async function runFalsely(deed: string): Promise<void> {

@@ -26,7 +26,10 @@ const CREDIT_STEP = WINDOW / 4
 /** Longest grace that a frame can carry and a timer can wait for. */
 const MAX_GRACE_MS = 2 ** 30
 
-/** Result of a command whose sandbox ended: as after SIGKILL. */
+/** Says that a command was not started, because its sandbox is gone. */
+export const NOT_RUNNING = 'The server is not running any more; start it again.'
+
+/** Result of a command that ran when its sandbox ended: as after SIGKILL. */
 const KILLED: ExecExit = { exitCode: 137, timedOut: false, truncated: false }
 
 /** Berth's side of one command: delivers its output in order, gives credit, resolves `exit`. */
@@ -37,9 +40,8 @@ export class SandboxdExecution {
   readonly #channel: FrameChannel
   readonly #onCancel: (graceMs: number) => void
   readonly #result = Promise.withResolvers<ExecExit>()
-  readonly #started = Promise.withResolvers<void>()
   readonly #pid = Promise.withResolvers<number | null>()
-  #hasPid = false
+  #hasStarted = false
   readonly #input: Uint8Array[] = []
   /** The size of its terminal. */
   #size: TerminalSize | null
@@ -48,7 +50,6 @@ export class SandboxdExecution {
   #cancelled: number | null = null
   /** Bytes of input that sandboxd has, and all that the command's terminal or pipe has not taken. */
   #typing = 0
-  #runs = false
   #unread = 0
   /** Called when more input may be read from a stream. */
   #onRoom: (() => void) | null = null
@@ -76,7 +77,6 @@ export class SandboxdExecution {
     this.#onCancel = onCancel
     this.#size = command.terminal ?? null
     // Most callers wait for the exit only.
-    this.#started.promise.catch(() => {})
     this.#pid.promise.catch(() => {})
   }
 
@@ -97,8 +97,7 @@ export class SandboxdExecution {
 
   /** Asks sandboxd to run the command. */
   begin(): void {
-    const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null } = this.#command
-    const { background, reportsPid = false } = this.#command
+    const { command, cwd = '', env = {}, stdin, timeoutMs, outputLimit = null, background } = this.#command
     const piped = stdin instanceof ReadableStream ? stdin : null
     const whole = stdin instanceof Uint8Array && stdin.length > 0 ? stdin : null
     const request: SpawnRequest = {
@@ -106,7 +105,6 @@ export class SandboxdExecution {
       stdin: piped !== null ? 'pipe' : whole !== null ? 'file' : null,
       endBackground: background === 'ends',
       terminal: this.#size === null ? null : clampSize(this.#size),
-      reportsPid,
     }
     this.#begun = true
     this.#channel.sendJson(FRAME.spawn, this.id, request)
@@ -119,21 +117,15 @@ export class SandboxdExecution {
     if (this.#cancelled !== null) this.cancel(this.#cancelled)
   }
 
-  /** Resolves when the command on a terminal runs; rejects with `ComputeError` if it cannot be started. */
-  get started(): Promise<void> {
-    return this.#started.promise
-  }
-
   /** Resolves to the command's pid when it runs; see `Execution.pid`. */
   get pid(): Promise<number | null> {
     return this.#pid.promise
   }
 
-  /** The command runs. Throws `ProtocolError` if that was not asked for, or was reported before. */
+  /** The command runs. Throws `ProtocolError` if that was reported before. */
   startedAs(pid: number): void {
-    if (this.#command.reportsPid !== true || this.#hasPid)
-      throw new ProtocolError('sandboxd reports the pid of a command that needs none.')
-    this.#hasPid = true
+    if (this.#hasStarted) throw new ProtocolError('A command starts a second time.')
+    this.#hasStarted = true
     this.#pid.resolve(pid)
   }
 
@@ -178,12 +170,10 @@ export class SandboxdExecution {
     this.#sendInput()
   }
 
-  /** The terminal or pipe has taken bytes, or the terminal's command runs. Throws `ProtocolError` if it had fewer. */
+  /** The terminal or pipe has taken bytes. Throws `ProtocolError` if it had fewer, or took none. */
   typed(bytes: number): void {
+    if (bytes === 0) throw new ProtocolError('sandboxd has typed nothing.')
     if (bytes > this.#typing) throw new ProtocolError('sandboxd has typed more than it was sent.')
-    if (bytes === 0 && this.#runs) throw new ProtocolError('A command starts a second time.')
-    this.#runs = true
-    this.#started.resolve()
     this.#typing -= bytes
     this.#unread -= bytes
     this.#sendInput()
@@ -259,14 +249,14 @@ export class SandboxdExecution {
 
   /** Notes that the command could not be started. */
   fail(message: string): void {
-    this.#started.reject(new ComputeError(message))
     this.#pid.reject(new ComputeError(message))
     this.#complete(() => this.#result.reject(new ComputeError(message)))
   }
 
-  /** Ends the execution because the sandbox is gone. */
+  /** Ends the execution because the sandbox is gone: it was killed if it had started, else it was not started. */
   abandon(): void {
-    this.finish(KILLED)
+    if (this.#hasStarted) this.finish(KILLED)
+    else this.fail(NOT_RUNNING)
   }
 
   #complete(settle: () => void): void {
@@ -276,7 +266,6 @@ export class SandboxdExecution {
     this.#unread = 0
     this.#cancelInput()
     this.#onRoom?.()
-    this.#started.resolve()
     this.#pid.resolve(null)
     if (this.#delivery === null) settle()
     else void this.#delivery.then(settle)

@@ -2,7 +2,7 @@ import { isObject } from '../../runtime/is-object.ts'
 import { ComputeError } from '../compute-error.ts'
 import { FrameChannel } from './channel.ts'
 import { type ClientCall, ClientCalls } from './client-calls.ts'
-import { type SandboxdCommand, SandboxdExecution } from './client-execution.ts'
+import { NOT_RUNNING, type SandboxdCommand, SandboxdExecution } from './client-execution.ts'
 import {
   type CallName,
   decodeJson,
@@ -19,7 +19,7 @@ import type { Transport } from './transport.ts'
 /** Milliseconds after a command's timeout, or its cancellation, at which sandboxd should have ended it. */
 const OVERDUE_MS = 10_000
 
-/** How often that time may pass again until the command ends, or one on a terminal begins. */
+/** How often that time may pass again until the command ends, or until it begins. */
 const MOST_OVERDUE = 6
 
 /** Calls under way, at most: those that were given up too, since sandboxd ends each. */
@@ -125,7 +125,7 @@ export class SandboxdClient {
 
   /** Starts a command. Throws `ComputeError` when the connection is over. */
   exec(command: SandboxdCommand): SandboxdExecution {
-    if (this.#over) throw new ComputeError('The server is not running any more; start it again.')
+    if (this.#over) throw new ComputeError(NOT_RUNNING)
     this.#lastId = (this.#lastId + 1) >>> 0
     const id = this.#lastId
     const execution = new SandboxdExecution(id, command, this.#channel, (graceMs) =>
@@ -136,7 +136,7 @@ export class SandboxdClient {
       if (execution.over) return
       execution.begin()
       if (command.timeoutMs !== null) this.#watch(id, command.timeoutMs + this.#overdueMs)
-      if (command.terminal !== undefined) this.#expectStart(execution)
+      this.#expectStart(execution)
     }
     if (this.#held === null) begin()
     else this.#held.push(begin)
@@ -156,7 +156,7 @@ export class SandboxdClient {
   /** Calls a service of sandboxd. Throws `ComputeError` when the connection is over. */
   call(name: CallName, input: object): ClientCall {
     if (this.#calls.size === MOST_CALLS) this.close('sandboxd ends no calls.')
-    if (this.#over) throw new ComputeError('The server is not running any more; start it again.')
+    if (this.#over) throw new ComputeError(NOT_RUNNING)
     this.#lastId = (this.#lastId + 1) >>> 0
     return this.#calls.start(this.#lastId, name, input)
   }
@@ -175,7 +175,7 @@ export class SandboxdClient {
     await promise
   }
 
-  /** Ends the connection; commands under way count as killed. */
+  /** Ends the connection. Commands that have started count as killed; the others are not started. */
   close(reason: string): void {
     if (this.#over) return
     this.#over = true
@@ -238,13 +238,13 @@ export class SandboxdClient {
     this.#pings.unref()
   }
 
-  /** Ends the sandbox if a command on a terminal does not begin, though sandboxd lives. */
+  /** Ends the sandbox if a command does not begin, whether sandboxd lives or was stopped. */
   #expectStart(execution: SandboxdExecution): void {
     const late = (): void => this.close('sandboxd did not begin a command.')
     const timer = setTimeout(late, this.#overdueMs * MOST_OVERDUE)
     timer.unref()
     const cancel = (): void => clearTimeout(timer)
-    void execution.started.then(cancel, cancel)
+    void execution.pid.then(cancel, cancel)
   }
 
   /**

@@ -39,7 +39,7 @@ export interface CommandContext {
   /** Marks the next process that starts as the one to go first when memory runs out. */
   withOomScore<T>(spawn: () => T): T
   output(stream: 'stdout' | 'stderr', data: Uint8Array): void
-  /** Called when a command on a terminal runs, and when its terminal or the pipe of its input has taken bytes. */
+  /** Called when its terminal or the pipe of its input has taken bytes. */
   typed(bytes: number): void
   /** Called when the command runs. */
   started(pid: number): void
@@ -134,7 +134,6 @@ export class Command {
     this.#pid = process.pid
     this.#terminal = terminal
     this.#context.started(process.pid)
-    if (terminal !== null) this.#context.typed(0)
     const timer = this.#limitTime()
     const quick = terminal === null && (await endsWithin(QUICK_MS, process.exited))
     const open = quick ? pumps.filter((pump) => !pump.takeEnd()) : pumps

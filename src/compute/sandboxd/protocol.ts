@@ -52,9 +52,9 @@ export const FRAME = {
   exit: 19,
   failure: 20,
   pong: 21,
-  /** A terminal's program runs; or its terminal, or a command's pipe, has taken this many bytes of input. */
+  /** A command's terminal or pipe has taken this many bytes of input. */
   typed: 22,
-  /** The command runs, with this pid; only if its `spawn` asks for it. */
+  /** The command runs, with this pid. */
   started: 23,
 } as const
 
@@ -208,8 +208,6 @@ export interface SpawnRequest {
   stdin: 'file' | 'pipe' | null
   /** Size of the command's terminal; null for pipes. */
   terminal: TerminalSize | null
-  /** Whether a `started` frame is sent when it runs. */
-  reportsPid: boolean
 }
 
 /** Services of sandboxd. */

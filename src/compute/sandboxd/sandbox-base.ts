@@ -116,7 +116,6 @@ export abstract class SandboxBase
       pid: execution.pid,
       cancel: (graceMs) => execution.cancel(graceMs),
       activity: async () => (execution.over ? NO_ACTIVITY : this.activity(execution)),
-      started: execution.started,
       get unread() {
         return execution.unread
       },

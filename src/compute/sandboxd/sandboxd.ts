@@ -211,9 +211,7 @@ class Sandboxd {
         }
       },
       typed: (bytes) => channel.send(FRAME.typed, id, encodeNumber(bytes)),
-      started(pid) {
-        if (request.reportsPid) channel.send(FRAME.started, id, encodeNumber(pid))
-      },
+      started: (pid) => channel.send(FRAME.started, id, encodeNumber(pid)),
     })
     try {
       const pty = request.terminal === null ? null : this.#terminals.open(configuration)

@@ -274,7 +274,6 @@ export class ExecutionsService implements ServerLifecycleListener {
     try {
       const command = await exec.start(caller, serverId, { ...request, ...stdin } as ExecWish, {
         owner: live.owner,
-        reportsPid: true,
         onOutput: (stream, data) => live.print(stream, data),
       })
       const handle = (exit: ExecEnd | null, error: unknown) => this.#handleEnd(live, exit, error)

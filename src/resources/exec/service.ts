@@ -31,7 +31,7 @@ export type ExecWish =
 const OWNER: CommandOwner = { kind: 'exec', id: null }
 
 /** How a command is run: the receiver of its output, and what it is run for. */
-type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit' | 'owner' | 'reportsPid'>
+type Output = Pick<ExecCommand, 'onOutput' | 'outputLimit' | 'owner'>
 
 /** A command that was started. */
 export interface StartedCommand {

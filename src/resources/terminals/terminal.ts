@@ -114,8 +114,8 @@ export class LiveTerminal implements ViewedTerminal {
   }
 
   /** Resolves when the program runs; rejects with `ComputeError` if it cannot be started. */
-  get started(): Promise<void> {
-    return this.#execution.started
+  get started(): Promise<unknown> {
+    return this.#execution.pid
   }
 
   /** Whether its program runs. */

@@ -4,6 +4,7 @@ import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ComputeError } from '../../../src/compute/compute-error.ts'
 import type { Enforced } from '../../../src/compute/driver.ts'
+import type { ExecExit } from '../../../src/compute/execution.ts'
 import {
   commandMarker,
   findFamily,
@@ -14,11 +15,21 @@ import {
 } from '../../../src/compute/find-processes.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { ServerDirectories } from '../../../src/compute/local/server-directories.ts'
+import type { Sandbox } from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, isSandboxdSafe, processesMarked, run, type Subject, until } from '../bench.ts'
 
-/** Ends its shell's parent, sandboxd. */
-const KILL_AGENT = 'kill -KILL $PPID; sleep 300'
+/** Sends a signal to its shell's parent, sandboxd, when its input has ended. */
+const toAgent = (signal: string): string => `cat; kill -${signal} $PPID; sleep 300; true`
+
+/** Runs a command whose input ends once berth knows that it has started: what it does to sandboxd would come first else. */
+function runOnceStarted(sandbox: Sandbox, command: string, timeoutMs: number | null): Promise<ExecExit> {
+  const stdin = new ReadableStream<Uint8Array>({
+    pull: (controller) => execution.pid.then(() => controller.close()),
+  })
+  const execution = sandbox.exec({ command, stdin, timeoutMs, onOutput() {} })
+  return execution.exit
+}
 
 /** How commands and servers end. */
 export function endTests(name: Subject): void {
@@ -114,7 +125,7 @@ export function endTests(name: Subject): void {
       const sandbox = await bench.startAgain('srv_a', handle)
       if (await isSandboxdSafe(sandbox)) return
       await run(sandbox, 'sleep 300 & echo kept > file')
-      expect((await run(sandbox, KILL_AGENT)).exitCode).toBe(137)
+      expect((await runOnceStarted(sandbox, toAgent('KILL'), 20_000)).exitCode).toBe(137)
       expect((await sandbox.exited).reason).not.toBe('')
       expect(await bench.commands()).toEqual([])
       const again = await bench.startAgain('srv_a', handle)
@@ -122,7 +133,7 @@ export function endTests(name: Subject): void {
     })
 
     test.each([
-      ['while a command runs', 'kill -STOP $PPID; exec sleep 300'],
+      ['while a command runs', toAgent('STOP')],
       ['in the background', '(sleep 0.2; kill -STOP $PPID; exec sleep 300) > /dev/null 2>&1 &'],
     ])(
       'comes to a server whose sandboxd was stopped %s, within seconds and with a reason',
@@ -130,7 +141,7 @@ export function endTests(name: Subject): void {
         await using bench = new Bench(name)
         const sandbox = await bench.start()
         if (!(sandbox instanceof LocalSandbox) || (await isSandboxdSafe(sandbox))) return
-        const running = run(sandbox, command, { timeoutMs: null })
+        const running = runOnceStarted(sandbox, command, null)
         const begun = performance.now()
         expect((await sandbox.exited).reason).toContain('sandboxd was stopped')
         expect(performance.now() - begun).toBeLessThan(4_000)
@@ -143,7 +154,7 @@ export function endTests(name: Subject): void {
       await using bench = new Bench(name)
       const sandbox = await bench.start()
       if (await isSandboxdSafe(sandbox)) return
-      const running = run(sandbox, 'kill -STOP $PPID; sleep 300; true')
+      const running = runOnceStarted(sandbox, toAgent('STOP'), 20_000)
       await until('sandboxd to stop', async () => (await bench.commands()).length === 2)
       await sandbox.stop()
       expect((await running).exitCode).toBe(137)

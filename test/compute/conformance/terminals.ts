@@ -101,12 +101,12 @@ export function terminalTests(name: Subject): void {
       await using bench = new Bench(name)
       const sandbox = await bench.start()
       const terminal = openTerminal(sandbox, 'echo $$; sleep 300')
-      await terminal.started
+      await terminal.pid
       terminal.cancel()
       await terminal.exit
       const nowhere = openTerminal(sandbox, 'true', { cwd: 'nowhere' })
       nowhere.exit.catch(() => {})
-      expect(nowhere.started).rejects.toThrow('"nowhere" does not exist')
+      expect(nowhere.pid).rejects.toThrow('"nowhere" does not exist')
     })
 
     test('tells programs when its size changes', async () => {

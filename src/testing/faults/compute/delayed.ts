@@ -61,25 +61,14 @@ export class DelayedExecution<Begun extends Execution = Execution> implements Ex
 
 /** A command on a terminal that begins later. Keeps typed input until then. */
 export class DelayedTerminal extends DelayedExecution<TerminalExecution> implements TerminalExecution {
-  readonly started: Promise<void>
-  readonly #started = Promise.withResolvers<void>()
   readonly #typed: Uint8Array[] = []
   #size: TerminalSize | null = null
-
-  constructor(delay: Promise<void>, begin: () => TerminalExecution) {
-    super(delay, begin)
-    this.started = this.#started.promise
-    // One that is cancelled before it begins, or cannot begin, ends as its exit does.
-    this.exit.then(() => this.#started.resolve(), this.#started.reject)
-    this.started.catch(() => {})
-  }
 
   get unread(): number {
     return this.begun?.unread ?? this.#typed.reduce((bytes, data) => bytes + data.length, 0)
   }
 
   protected override onBegun(begun: TerminalExecution): void {
-    begun.started.then(this.#started.resolve, this.#started.reject)
     if (this.#size !== null) begun.resize(this.#size)
     for (const data of this.#typed.splice(0)) begun.write(data)
   }
