@@ -1,7 +1,7 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import { parseIso } from '../runtime/clock.ts'
 import { parseDuration } from '../runtime/duration.ts'
 import { HOST_PATTERN_FORMS, parseHostPattern } from '../runtime/host-pattern.ts'
+import { parseIso } from '../runtime/iso-time.ts'
 import type { Schema } from '../runtime/validation/expectation.ts'
 import { checked, wrong } from '../runtime/validation/validate.ts'
 import { ValidationError } from '../runtime/validation/validation-error.ts'

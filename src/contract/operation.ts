@@ -5,7 +5,7 @@ import type { Admission } from '../http/authentication.ts'
 import type { FormShape } from '../http/multipart.ts'
 import { refuseBadQuery } from '../http/request-checks.ts'
 import type { IndexedOperation, OperationId } from './operations.ts'
-import { type CheckedQuery, checkedBody, checkedQuery, shapeOf } from './request.ts'
+import { type CheckedTexts, checkedBody, checkedParams, checkedQuery, shapeOf } from './request.ts'
 import { checkedResponse } from './response.ts'
 import { oneOf } from './schema.ts'
 import { tagOf } from './tags.ts'
@@ -132,6 +132,8 @@ interface OperationFacts<Needed extends OperationAccess, Success> {
 interface Shapes {
   body?: TSchema
   query?: TSchema
+  /** Of the parts of the path that not every text can be; by default each is any text, and unknown ones are 404. */
+  params?: TSchema
 }
 
 /** The property that makes the macro of the API or of the control API admit the caller. */
@@ -163,14 +165,17 @@ type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = A
 } & (Given extends { body: infer Body extends TSchema }
     ? { body: ReturnType<typeof checkedBody<Body>> }
     : object) &
-  (Given extends { query: infer Query extends TSchema } ? { query: CheckedQuery<Query['static']> } : object)
+  (Given extends { query: infer Query extends TSchema } ? { query: CheckedTexts<Query['static']> } : object) &
+  (Given extends { params: infer Params extends TSchema }
+    ? { params: CheckedTexts<Params['static']> }
+    : object)
 
 /**
  * Declares an operation of the API or of the control API. The declaration is complete: documents, tools and the
  * command line read it from the route, which is `.get(path, handler, operation(id, facts, shapes))`.
  *
  * @param id key in operations.ts; its noun determines the group in documents
- * @param shapes shapes of the request's body and query, if it has them
+ * @param shapes shapes of the request's body, query and parameters of the path, if they are to be checked
  */
 export function operation<
   const Needed extends OperationAccess,
@@ -179,7 +184,7 @@ export function operation<
 >(
   id: OperationId,
   facts: OperationFacts<Needed, Success>,
-  { body, query }: Given = {} as Given,
+  { body, query, params }: Given = {} as Given,
 ): Declared<Needed, Success, Given> {
   const { access, form, takes, gives, summary, description, events, byteStreams } = facts
   const { resumable, anyQuery = false, secret, success, errors = [] } = facts
@@ -187,6 +192,7 @@ export function operation<
   return {
     ...(body ? { body: checkedBody(body) } : {}),
     ...(query ? { query: checkedQuery(query) } : {}),
+    ...(params ? { params: checkedParams(params) } : {}),
     ...admitting(access, form, takes !== undefined),
     ...(secret ? { transform: keepOutOfCaches } : {}),
     // Others check it with the credential.

@@ -63,39 +63,47 @@ export function checkedBody<Shape extends TSchema>(shape: Shape): CheckedBody<Ou
 /** Matches a number in a query. */
 const NUMBER = /^-?\d+(?:\.\d+)?$/
 
-/** The kind of TypeBox schema that Elysia sees for a checked query. */
-const QUERY = 'berth.query'
+/** The kind of TypeBox schema that Elysia sees for a checked query or path. */
+const TEXTS = 'berth.texts'
 
-/** Key of the function that parses the query, in such a schema. */
+/** Key of the function that parses the texts, in such a schema. */
 const READ = Symbol('berth.read')
 
-/** A query with its validator, which Elysia runs as a TypeBox schema. */
-export type CheckedQuery<Output> = TUnsafe<Output> & { readonly [SHAPE]: TSchema }
+/** A query or the parameters of a path with their validator, which Elysia runs as a TypeBox schema. */
+export type CheckedTexts<Output> = TUnsafe<Output> & { readonly [SHAPE]: TSchema }
 
 /**
  * Returns the validator of a request's query. All values of a query are text; those of numeric fields are parsed as
  * numbers. It is a TypeBox schema, because with validators of other libraries Elysia splits values at commas and
  * parses JSON in them.
  */
-export function checkedQuery<Shape extends TSchema>(shape: Shape): CheckedQuery<Static<Shape>> {
+export const checkedQuery = <Shape extends TSchema>(shape: Shape) => checkedTexts('query', shape)
+
+/** Returns the validator of the parameters of a request's path, as that of a query. */
+export const checkedParams = <Shape extends TSchema>(shape: Shape) => checkedTexts('path', shape)
+
+function checkedTexts<Shape extends TSchema>(
+  part: 'query' | 'path',
+  shape: Shape,
+): CheckedTexts<Static<Shape>> {
   const validator = new Validator(shape)
   const numeric = Object.entries(shape.properties as Record<string, TSchema>)
     .filter(([, { type }]) => type === 'integer' || type === 'number')
     .map(([name]) => name)
-  const read = (query: Record<string, unknown>): void => {
+  const read = (texts: Record<string, unknown>): void => {
     for (const name of numeric) {
-      const text = query[name]
-      if (typeof text === 'string' && NUMBER.test(text) && isKeptNumber(text)) query[name] = Number(text)
+      const text = texts[name]
+      if (typeof text === 'string' && NUMBER.test(text) && isKeptNumber(text)) texts[name] = Number(text)
     }
-    inPart('query', () => validator.parse(query))
+    inPart(part, () => validator.parse(texts))
   }
-  if (!TypeRegistry.Has(QUERY)) {
-    TypeRegistry.Set<{ [READ]: typeof read }>(QUERY, (schema, query) => {
-      schema[READ](query as Record<string, unknown>)
+  if (!TypeRegistry.Has(TEXTS)) {
+    TypeRegistry.Set<{ [READ]: typeof read }>(TEXTS, (schema, texts) => {
+      schema[READ](texts as Record<string, unknown>)
       return true
     })
   }
-  return Object.assign(Type.Unsafe<Static<Shape>>({ [Kind]: QUERY }), { [READ]: read, [SHAPE]: shape })
+  return Object.assign(Type.Unsafe<Static<Shape>>({ [Kind]: TEXTS }), { [READ]: read, [SHAPE]: shape })
 }
 
 /**
@@ -103,7 +111,7 @@ export function checkedQuery<Shape extends TSchema>(shape: Shape): CheckedQuery<
  *
  * @throws BerthError 400 in place of a ValidationError
  */
-export function inPart<T>(part: 'body' | 'query', read: () => T): T {
+export function inPart<T>(part: 'body' | 'query' | 'path', read: () => T): T {
   try {
     return read()
   } catch (error) {
@@ -113,7 +121,7 @@ export function inPart<T>(part: 'body' | 'query', read: () => T): T {
 
 /** Returns a handler that throws a BerthError 400 for a ValidationError, and any other error unchanged. */
 export const refused =
-  (part: 'body' | 'query') =>
+  (part: 'body' | 'query' | 'path') =>
   (error: unknown): never => {
     throw error instanceof ValidationError ? badRequest(error.describe(part)) : error
   }

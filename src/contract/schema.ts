@@ -7,6 +7,7 @@ import {
   TypeRegistry,
 } from '@sinclair/typebox'
 import { t } from 'elysia'
+import { isBase64 } from '../runtime/decode.ts'
 import { DECIMALS, NOT_BLANK } from '../runtime/validation/expectation.ts'
 
 export { NO_NUL, NOT_BLANK } from '../runtime/validation/expectation.ts'
@@ -61,6 +62,22 @@ export const text = (options: TextBounds & { description?: string }) =>
 /** Returns the schema of a whole number. Elysia's own `Integer` also accepts one written as text. */
 export const integer = (options: IntegerOptions = {}) => Type.Integer(options)
 
+/**
+ * Returns keywords for documents: objects have not all fields of any of these groups. Validation has none for this, so
+ * the code that uses the object checks it.
+ */
+export function notTogether(...groups: readonly (readonly string[])[]) {
+  const [only, ...more] = groups.map(withFields)
+  return { not: more.length === 0 ? only : { anyOf: [only, ...more] } }
+}
+
+/** Returns the schema of objects with all of these fields. */
+export const withFields = (names: readonly string[]) => ({
+  type: 'object',
+  properties: Object.fromEntries(names.map((name) => [name, {}])),
+  required: [...names],
+})
+
 /** Sets the words that follow "expected" in error messages. Documents do not show them. */
 export const worded = <Shape extends TSchema>(shape: Shape, words: string): Shape => ({
   ...shape,
@@ -85,6 +102,25 @@ TypeRegistry.Set<TSchema & { minimum: number; maximum: number }>('Amount', ({ mi
   return Math.abs(thousandths - Math.round(thousandths)) < 1e-6
 })
 
+/**
+ * The keywords by which documents declare bytes as base64 (RFC 4648, section 4). The pattern takes no groups of four
+ * characters, over which engines go back, or out of memory, in a text of megabytes.
+ */
+export const BASE64 = {
+  format: 'byte',
+  contentEncoding: 'base64',
+  pattern: '^[A-Za-z0-9+/]*={0,2}$',
+} as const
+
+/** What such a text is, in words that follow "expected". */
+export const BASE64_WORDS = 'base64 with its padding and without line ends (RFC 4648, 4)'
+
+/** Returns the schema of bytes as base64. */
+export const base64 = (options: { description: string }) =>
+  Type.Unsafe<string>({ ...options, ...BASE64, type: 'string', title: BASE64_WORDS, [Kind]: 'Base64' })
+
+TypeRegistry.Set('Base64', (_, value) => typeof value === 'string' && isBase64(value))
+
 /** Returns the schema of one of several texts, in any case. */
 export const inAnyCase = (values: readonly string[], options: { description?: string } = {}) =>
   Type.Unsafe<string>({ ...options, type: 'string', enum: values, [Kind]: 'InAnyCase' })
@@ -93,6 +129,9 @@ TypeRegistry.Set<{ enum: readonly string[] }>(
   'InAnyCase',
   ({ enum: values }, value) => typeof value === 'string' && values.includes(value.toUpperCase()),
 )
+
+/** Most variables in one object, more than any program has. Each adds to the cost of masking every log. */
+export const MAX_VARIABLES = 1_000
 
 /**
  * Returns the schema of environment variables by name. Names must be valid in every shell (POSIX.1-2024, XBD section
@@ -104,6 +143,7 @@ export const variables = <Value extends TSchema>(
 ) =>
   Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), value, {
     additionalProperties: false,
+    maxProperties: MAX_VARIABLES,
     propertyNames: { title: 'a name of letters, digits and "_" that does not begin with a digit' },
     ...options,
   })

@@ -10,12 +10,21 @@ export const returnPath = (given: string | null | undefined): string => pathOf(g
 /** Reports whether a browser may be sent to a path after a sign-in. */
 export const isReturnPath = (given: string): boolean => pathOf(given) !== null
 
+/** Most characters of such a path. */
+export const RETURN_PATH_LIMIT = 8_000
+
+/**
+ * Matches such a path: printable ASCII without backslashes, and with no empty segment, since dot segments before one could
+ * leave a path that begins with two slashes.
+ */
+export const RETURN_PATH =
+  '^/(?:[!-"$-.0->@-\\[\\]-~]+(?:/[!-"$-.0->@-\\[\\]-~]+)*/?)?(?:[?#][!-\\[\\]-~]*)?$'
+
+const returnPathPattern = new RegExp(RETURN_PATH)
+
 /** Returns a path of this instance with its query, as a browser resolves it; null for anything else. */
 function pathOf(given: string): string | null {
-  if (!/^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/.test(given) || given.length > 8_000) return null
-  const url = URL.parse(given, 'http://berth.invalid')
-  if (url?.origin !== 'http://berth.invalid') return null
-  const path = `${url.pathname}${url.search}`
-  // Dot segments can leave a path that starts with two slashes.
-  return path.startsWith('//') ? null : path
+  if (given.length > RETURN_PATH_LIMIT || !returnPathPattern.test(given)) return null
+  const { pathname, search } = new URL(given, 'http://berth.invalid')
+  return `${pathname}${search}`
 }

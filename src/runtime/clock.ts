@@ -374,18 +374,5 @@ export class SteerableClock implements Clock {
 /** Returns the machine's calendar, for dates that the machine itself has written. */
 export const machineNow = (): number => thisMachine.calendar()
 
-/** A date, optionally with a time of day and its offset from UTC. */
-const ISO_TIME = /^(\d{4})-(\d\d)-(\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/
-
-/** Reads an ISO 8601 time: milliseconds since 1970, or null if it is none or its day does not exist. */
-export function parseIso(text: string): number | null {
-  const [, year, month, day] = (ISO_TIME.exec(text) ?? []).map(Number)
-  if (year === undefined || month === undefined || day === undefined) return null
-  // Date.parse takes the 30th of February for the 2nd of March.
-  if (new Date(Date.UTC(year, month - 1, day)).getUTCDate() !== day) return null
-  const at = Date.parse(text)
-  return Number.isNaN(at) ? null : at
-}
-
 /** Formats a time as ISO 8601 in UTC with milliseconds, the form of every time in a response. */
 export const toIso = (ms: number): string => new Date(ms).toISOString()

@@ -7,6 +7,15 @@ export function utf8Text(bytes: Uint8Array): string | null {
   }
 }
 
+/**
+ * Reports whether a text is base64 with its padding and without line ends (RFC 4648, section 4), and with no bits at the end
+ * that stand for nothing (3.5).
+ */
+export const isBase64 = (text: string): boolean =>
+  text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text) && LAST_GROUP.test(text.slice(-4))
+
+const LAST_GROUP = /^(?:|[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/][AQgw]==)$/
+
 /** Decodes percent-encoding (RFC 3986, 2.1); returns null if it is malformed. */
 export function percentDecoded(text: string): string | null {
   try {

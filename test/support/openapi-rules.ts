@@ -24,7 +24,11 @@ export function schemaChecker(): Ajv2020 {
   const checker = new Ajv2020({
     strict: true,
     allowUnionTypes: true,
-    formats: { 'date-time': true, uri: true },
+    formats: {
+      byte: true,
+      'date-time': true,
+      uri: true,
+    },
   })
   checker.addVocabulary(['components'])
   return checker

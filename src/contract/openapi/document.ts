@@ -55,8 +55,13 @@ export function openApiDocument(app: AnyElysia, facts: DocumentFacts): OpenApiDo
 function generatePaths(routes: Route[]): Record<string, Record<string, Generated>> {
   // Berth reads and checks bodies itself, where the generator cannot see it. All are JSON.
   const declared = routes.map((route) => {
-    const { body, query, response, ...hooks } = route.hooks
-    const shapes = { body: shapeOf(body), query: shapeOf(query), response: responseShapes(response) }
+    const { body, query, params, response, ...hooks } = route.hooks
+    const shapes = {
+      body: shapeOf(body),
+      query: shapeOf(query),
+      params: shapeOf(params),
+      response: responseShapes(response),
+    }
     return { ...route, hooks: { ...hooks, ...shapes, parse: [{ fn: 'json' }] } }
   })
   // The generator asks an app for its routes and for nothing else.

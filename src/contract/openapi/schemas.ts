@@ -105,8 +105,13 @@ function plainObject(schema: Schema): Schema {
   const { patternProperties: patterns, additionalProperties: further, ...rest } = schema
   const [[pattern, value] = [], ...others] = isSchema(patterns) ? Object.entries(patterns) : []
   if (pattern !== undefined && others.length === 0) {
-    const names = pattern === ANY_NAME ? {} : { propertyNames: { pattern } }
-    return { ...rest, ...names, additionalProperties: value }
+    const given = isSchema(rest.propertyNames) ? rest.propertyNames : {}
+    const names = pattern === ANY_NAME ? given : { ...given, pattern }
+    return {
+      ...rest,
+      ...(Object.keys(names).length > 0 ? { propertyNames: names } : {}),
+      additionalProperties: value,
+    }
   }
   // Additional fields are allowed by default. An explicit `true` would add invented fields to examples.
   if (further === true) return patterns === undefined ? rest : { ...rest, patternProperties: patterns }

@@ -66,12 +66,7 @@ export function inputOf({ stdin, openStdin }: Pick<ExecRequest, 'stdin' | 'openS
 export function bytesOf({ text, base64, end }: ExecutionInput): Uint8Array {
   if (text !== undefined && base64 !== undefined)
     throw badRequest('"text" and "base64" in the body exclude each other. Leave one out.')
-  if (base64 !== undefined) {
-    const bytes = Buffer.from(base64, 'base64')
-    if (bytes.toString('base64').replace(/=+$/, '') !== base64.replace(/=+$/, ''))
-      throw badRequest('"base64" in the body: expected bytes as base64.')
-    return bytes
-  }
+  if (base64 !== undefined) return Buffer.from(base64, 'base64')
   if (text === undefined && end !== true)
     throw badRequest('The body has nothing to write: give "text", "base64" or "end": true.')
   return new TextEncoder().encode(text ?? '')

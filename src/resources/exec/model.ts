@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { integer, NO_NUL, oneOf, variables, worded } from '../../contract/schema.ts'
+import { base64, integer, NO_NUL, oneOf, variables, withFields, worded } from '../../contract/schema.ts'
 
 /** Entries of a page of output: by default, and at most. */
 export const DEFAULT_ENTRIES = 500
@@ -43,7 +43,15 @@ export const ExecRequest = t.Object(
       }),
     ),
   },
-  { $id: 'ExecRequest', additionalProperties: true, examples: [{ command: 'uname -a' }] },
+  {
+    $id: 'ExecRequest',
+    additionalProperties: true,
+    examples: [{ command: 'uname -a' }],
+    // For documents. Validation has no such condition, so the route checks it.
+    if: withFields(['openStdin']),
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+    then: { properties: { detach: { const: true } }, required: ['detach'] },
+  },
 )
 export type ExecRequest = Static<typeof ExecRequest>
 
@@ -183,16 +191,20 @@ export type OutputQuery = Static<typeof OutputQuery>
 export const ExecutionInput = t.Object(
   {
     text: t.Optional(t.String({ description: 'Text to write.' })),
-    base64: t.Optional(
-      t.String({
-        // Without groups of four, for which the engine would go back over megabytes.
-        pattern: '^[A-Za-z0-9+/]*={0,2}$',
-        title: 'bytes as base64',
-        description: 'Bytes to write, in place of text.',
-      }),
-    ),
+    base64: t.Optional(base64({ description: 'Bytes to write, in place of text.' })),
     end: t.Optional(t.Boolean({ description: 'End standard input after that.' })),
   },
-  { $id: 'ExecutionInput', additionalProperties: false, examples: [{ text: 'yes\n' }] },
+  {
+    $id: 'ExecutionInput',
+    additionalProperties: false,
+    examples: [{ text: 'yes\n' }],
+    // For documents. Validation has no such condition, so `bytesOf` checks it: not both, and not nothing.
+    not: {
+      anyOf: [
+        withFields(['text', 'base64']),
+        { properties: { text: false, base64: false, end: { const: false } } },
+      ],
+    },
+  },
 )
 export type ExecutionInput = Static<typeof ExecutionInput>

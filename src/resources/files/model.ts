@@ -1,5 +1,8 @@
 import { type Static, t } from 'elysia'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { BASE64, integer, NO_NUL, oneOf } from '../../contract/schema.ts'
+
+/** What a path is whatever the workspace has. Whether it stays in the workspace, only the service can see. */
+const PATH = { maxLength: 4_095, pattern: NO_NUL }
 
 /** The encoding of `content`: text, or base64 for bytes that are not UTF-8. */
 const Encoding = oneOf(['utf-8', 'base64'])
@@ -32,6 +35,7 @@ export type FileContent = Static<typeof FileContent>
 export const FileWrite = t.Object(
   {
     path: t.String({
+      ...PATH,
       minLength: 1,
       description: 'Relative to the workspace, or beginning with /workspace/.',
     }),
@@ -41,6 +45,10 @@ export const FileWrite = t.Object(
   {
     $id: 'FileWrite',
     additionalProperties: true,
+    // For documents. Validation has no such condition, so the service checks it.
+    if: { properties: { encoding: { const: 'base64' } }, required: ['encoding'] },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+    then: { properties: { content: { ...BASE64, type: 'string' } } },
     examples: [{ path: 'notes/hello.txt', content: 'Hello' }],
   },
 )
@@ -71,18 +79,22 @@ export const FileQuery = t.Object(
 )
 
 /** The file or directory to remove. */
-export const FileDeleteQuery = t.Object({ path: t.String({ minLength: 1 }) }, { additionalProperties: true })
+export const FileDeleteQuery = t.Object(
+  { path: t.String({ ...PATH, minLength: 1 }) },
+  { additionalProperties: true },
+)
 
 /** What a manifest describes. */
 export const FileManifestQuery = t.Object(
   {
     directory: t.Optional(
       t.String({
+        ...PATH,
         description: 'Relative to the workspace, or beginning with /workspace/; its own by default.',
       }),
     ),
     paths: t.Optional(
-      t.Array(t.String({ minLength: 1 }), {
+      t.Array(t.String({ ...PATH, minLength: 1 }), {
         maxItems: 20_000,
         description:
           'Files and links, relative to the directory. Without it: all, but for `.git` and `node_modules`.',

@@ -1,8 +1,9 @@
 import { WorkspaceError, type WorkspaceFault } from '../../compute/workspace.ts'
+import { BASE64_WORDS } from '../../contract/schema.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { toIso } from '../../runtime/clock.ts'
-import { utf8Text } from '../../runtime/decode.ts'
+import { isBase64, utf8Text } from '../../runtime/decode.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import { type FileManifest, toManifest } from './manifest.ts'
@@ -173,8 +174,8 @@ const REFUSED: ReadonlySet<WorkspaceFault> = new Set([
 
 function encode(content: string, encoding: FileWrite['encoding']): Uint8Array {
   if (encoding !== 'base64') return new TextEncoder().encode(content)
-  if (content.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(content)) {
-    throw badRequest('"content" in the body: expected base64 (RFC 4648, 4), as "encoding" says.')
+  if (!isBase64(content)) {
+    throw badRequest(`"content" in the body: expected ${BASE64_WORDS}, as "encoding" says.`)
   }
   return Buffer.from(content, 'base64')
 }

@@ -1,6 +1,7 @@
 import { type Static, t } from 'elysia'
 import { integer, oneOf, text } from '../../contract/schema.ts'
 import { EnvironmentVariables } from '../secrets/model.ts'
+import { TemplateId } from '../templates/model.ts'
 import { ProjectSource } from './sources/model.ts'
 
 /** Whether a project has a URL. */
@@ -172,7 +173,10 @@ export const ProjectCreate = t.Object(
     description: t.Optional(description),
     visibility: t.Optional(Visibility),
     lifecycle: t.Optional(Lifecycle),
-    template: t.Optional(t.String({ description: 'A template id; short for a source of that type.' })),
+    template: t.Optional({
+      ...TemplateId,
+      description: 'The id of a template; short for a source of that type.',
+    }),
     source: t.Optional(ProjectSource),
     env: t.Optional(EnvironmentVariables),
   },

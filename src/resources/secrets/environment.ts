@@ -1,3 +1,4 @@
+import { MAX_VARIABLES } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 
 /**
@@ -5,15 +6,12 @@ import { badRequest } from '../../errors.ts'
  */
 const ENVIRONMENT_LIMIT = 1024 * 1024
 
-/**
- * Largest number of variables, and of lines in all their values, more than any program has. Each adds to the cost of
- * masking every log.
- */
-const MAX_VARIABLES = 1_000
+/** Largest number of lines in all values, more than any program has. Each adds to the cost of masking every log. */
 const MAX_LINES = 10_000
 
 /**
- * Checks that a process can receive the variables. Their names were checked before.
+ * Checks that a process can receive the variables together. The schemas of requests have checked their names, and how many
+ * one request has; those that are set already come to them.
  *
  * @param field the field of the body that contains them
  * @throws BerthError 400, without any value

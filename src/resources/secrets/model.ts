@@ -6,14 +6,16 @@ const value = t.String({ maxLength: 65_536, pattern: NO_NUL, writeOnly: true })
 /** Environment variables by name. */
 export const EnvironmentVariables = variables(value, {
   writeOnly: true,
-  description: 'Environment variables; names match [A-Za-z_][A-Za-z0-9_]*.',
+  description:
+    'Environment variables; names match [A-Za-z_][A-Za-z0-9_]*. Of at most 10,000 lines and 1 MiB in all.',
 })
 export type EnvironmentVariables = Static<typeof EnvironmentVariables>
 
 /** Environment variables to set, or to remove if the value is null. */
 const SecretChanges = variables(t.Nullable(value), {
   writeOnly: true,
-  description: 'Values by name, which matches [A-Za-z_][A-Za-z0-9_]*; null removes a variable.',
+  description:
+    'Values by name, which matches [A-Za-z_][A-Za-z0-9_]*; null removes a variable. Of at most 10,000 lines and 1 MiB in all, with those that are set already.',
 })
 export type SecretChanges = Static<typeof SecretChanges>
 

@@ -1,5 +1,21 @@
+import { Type } from '@sinclair/typebox'
 import { type Static, t } from 'elysia'
 import { oneOf } from '../../contract/schema.ts'
+
+/** The ids of all templates, in the order in which people are shown them: simplest first. */
+export const TEMPLATE_IDS = [
+  'static-site',
+  'bun-api',
+  'sqlite-notes',
+  'fullstack',
+  'websocket-chat',
+  'python-api',
+] as const
+
+/** The id of a template, in requests. */
+export const TemplateId = Type.Unsafe<string>(
+  oneOf([...TEMPLATE_IDS], { description: 'The id of a template, as `GET /templates` lists them.' }),
+)
 
 /** An app to start a project from (specification, "ProjectTemplate"). */
 export const ProjectTemplate = t.Object(

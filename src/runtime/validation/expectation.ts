@@ -18,6 +18,7 @@ export interface Schema {
   readonly maxItems?: number
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]
+  readonly maxProperties?: number
   readonly patternProperties?: Readonly<Record<string, Schema>>
   readonly additionalProperties?: unknown
   /** Its title says what the keys are, in words that follow "expected". */
@@ -85,12 +86,14 @@ function textWords({ minLength = 0, maxLength, pattern }: Schema): string {
   return pattern === undefined ? words : `${words} ${PATTERNS[pattern] ?? `that matches ${pattern}`}`
 }
 
-/** Describes how many entries an array must have, as ` of 1 to 1000 entries`; empty if any number will do. */
-export function entryCount({ minItems = 0, maxItems }: Schema): string {
-  if (minItems === 0) return maxItems === undefined ? '' : ` of at most ${maxItems} entries`
-  return maxItems === undefined
-    ? ` of at least ${minItems} entries`
-    : ` of ${minItems} to ${maxItems} entries`
+/**
+ * Describes how many entries an array, or at most an object, must have, as ` of 1 to 1000 entries`; empty if any number will
+ * do.
+ */
+export function entryCount(schema: Schema): string {
+  const { minItems: least = 0, maxItems: most = schema.maxProperties } = schema
+  if (least === 0) return most === undefined ? '' : ` of at most ${most} entries`
+  return most === undefined ? ` of at least ${least} entries` : ` of ${least} to ${most} entries`
 }
 
 const decimals = ({ [DECIMALS]: most }: Schema): string =>

@@ -105,6 +105,12 @@ function* mistakeOf(error: ValueError, path: JsonPath): Generator<ValidationErro
         `expected an array${entryCount(schema)}, got ${(value as unknown[]).length}.`,
       )
       return
+    case ValueErrorType.ObjectMaxProperties:
+      yield new ValidationError(
+        path,
+        `expected an object${entryCount(schema)}, got ${Object.keys(value as object).length}.`,
+      )
+      return
     case ValueErrorType.Union:
       yield* inVariant(value, error.schema, path)
       return

@@ -47,11 +47,16 @@ const EventsQuery = t.Object(
 )
 type EventsQuery = Static<typeof EventsQuery>
 
+/** Fields of an event that berth sets itself. */
+const OWN_FIELDS = ['event', 'created_at']
+
 const EventCreate = t.Object(
   {
     event: oneOf([...EVENT_NAMES]),
     data: t.Optional(
       t.Record(t.String(), t.Unknown(), {
+        // For documents; the route checks it.
+        propertyNames: { not: { enum: OWN_FIELDS } },
         description: "What it says; the documents' example where it is left out.",
       }),
     ),
@@ -106,7 +111,7 @@ export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping 
     .post(
       '',
       async ({ body: { event, data, account_id } }) => {
-        for (const field of ['event', 'created_at']) {
+        for (const field of OWN_FIELDS) {
           if (data && field in data) throw badRequest(`"data.${field}" in the body: berth sets it itself.`)
         }
         const accountId = accountOf(queries, account_id)

@@ -1,7 +1,7 @@
 import { type Static, t } from 'elysia'
 import type { DescribedOperation } from '../../contract/operation.ts'
-import type { OperationIndex } from '../../contract/operations.ts'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { API_OPERATION_IDS, type OperationIndex } from '../../contract/operations.ts'
+import { integer, oneOf, worded } from '../../contract/schema.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { Pace } from '../../runtime/pace.ts'
@@ -14,6 +14,14 @@ export const StatusFilter = t.String({
   title: 'a status such as 404, or 4xx for all of its hundred',
   description: 'One status, or a hundred of them, such as `4xx`.',
 })
+
+/** Schema of a filter by operation. */
+export const OperationFilter = worded(
+  oneOf([...API_OPERATION_IDS] as [string, ...string[]], {
+    description: 'An operation id, such as `exec.run`.',
+  }),
+  'the id of an operation, such as exec.run',
+)
 
 /** The first status of a failure. */
 const FIRST_FAILURE = 400
@@ -41,7 +49,7 @@ export type RequestErrors = Static<typeof RequestErrors>
 export const RequestErrorsQuery = t.Object(
   {
     account_id: t.Optional(t.String()),
-    operation: t.Optional(t.String({ description: 'An operation id, such as `exec.run`.' })),
+    operation: t.Optional(OperationFilter),
     status: t.Optional(StatusFilter),
     own: t.Optional(
       oneOf(['true', 'false'], {

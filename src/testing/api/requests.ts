@@ -3,7 +3,7 @@ import type { DescribedOperation } from '../../contract/operation.ts'
 import { operation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
-import { badRequest, notFound } from '../../errors.ts'
+import { notFound } from '../../errors.ts'
 import { OWN_CLIENTS } from '../../http/own-client.ts'
 import { afterGap, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import type { Changes } from '../../resources/changes/types.ts'
@@ -20,6 +20,7 @@ import type { ControlAccess } from './control-access.ts'
 import { BODIES, type Positions, positionOf, streamFields, streamItems, streamStart } from './list-query.ts'
 import {
   groupErrors,
+  OperationFilter,
   RequestErrors,
   RequestErrorsQuery,
   StatusFilter,
@@ -100,7 +101,7 @@ const RequestsQuery = t.Object(
     ),
     status: t.Optional(StatusFilter),
     account_id: t.Optional(t.String()),
-    operation: t.Optional(t.String({ description: 'An operation id, such as `exec.run`.' })),
+    operation: t.Optional(OperationFilter),
     own: t.Optional(
       oneOf(['true', 'false'], {
         description: "Only those of berth's own clients, or only those of all others.",
@@ -147,11 +148,6 @@ export const requestsRoutes = (
   /** Which of some entries fit, as they are shown. */
   const openFilter = async (query: RequestsQuery) => {
     const { shownEntry, index } = await reader()
-    if (query.operation !== undefined && !index.all.some(({ id }) => id === query.operation)) {
-      throw badRequest(
-        `"operation" in the query: there is none of the id ${JSON.stringify(query.operation)}.`,
-      )
-    }
     const matches = filterOf(query)
     const style = { operations: index, known: masks(), bodies: query.bodies !== 'false' }
     return (numbered: NumberedEntry): ShownEntry | null => {

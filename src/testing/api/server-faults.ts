@@ -80,6 +80,15 @@ const times = t.Optional(
   integer({ minimum: 1, maximum: 1_000_000, description: 'Commands that it is for; else all.' }),
 )
 
+/** A network fault in which nothing happens. */
+const NO_EFFECT = {
+  offline: { const: false },
+  refused: { const: false },
+  latency_ms: { const: 0 },
+  jitter_ms: { const: 0 },
+  loss: { const: 0 },
+}
+
 /** A fault inside a server, with the fields of its kind. */
 const ServerFaultCreate = t.Union(
   [
@@ -96,7 +105,8 @@ const ServerFaultCreate = t.Union(
       times,
       for_ms,
     }),
-    fault('network', { ...networkFields, for_ms }),
+    // For documents; `toNetworkFault` checks it.
+    { ...fault('network', { ...networkFields, for_ms }), not: { properties: NO_EFFECT } },
   ],
   { $id: 'ServerFaultCreate' },
 )

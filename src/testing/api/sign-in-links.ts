@@ -1,9 +1,9 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import { badRequest, notFound } from '../../errors.ts'
+import { notFound } from '../../errors.ts'
 import type { HostOptions } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
-import { isReturnPath } from '../../http/return-path.ts'
+import { RETURN_PATH, RETURN_PATH_LIMIT } from '../../http/return-path.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { ControlAccess } from './control-access.ts'
@@ -14,6 +14,9 @@ const SignInLinkCreate = t.Object(
     account_id: t.Optional(t.String({ description: 'Whom it signs in; the first account where left out.' })),
     return_to: t.Optional(
       t.String({
+        pattern: RETURN_PATH,
+        maxLength: RETURN_PATH_LIMIT,
+        title: 'a path of this instance, such as /access',
         description:
           'The page that it leads to, a path of this instance; the dashboard, `/`, where left out.',
       }),
@@ -61,8 +64,6 @@ export const signInLinksRoutes = (access: ControlAccess, { keys, signIn, host }:
     ({ body, request }) => {
       const { account_id: accountId = null, return_to: returnTo } = body ?? {}
       if (accountId !== null && !keys.hasAccount(accountId)) throw notFound(`The account "${accountId}"`)
-      if (returnTo !== undefined && !isReturnPath(returnTo))
-        throw badRequest('"return_to" in the body: expected a path of this instance, such as /access.')
       const target = { accountId, ...(returnTo !== undefined && { returnTo }) }
       const { path, expiresAt } = signIn.links.issue(target, LIFETIME_MS)
       return status(201, { url: `${originOf(request, host)}${path}`, expires_at: toIso(expiresAt) })

@@ -1,6 +1,6 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { API_OPERATION_IDS } from '../../contract/operations.ts'
-import { inAnyCase, integer, oneOf, worded } from '../../contract/schema.ts'
+import { inAnyCase, integer, notTogether, oneOf, withFields, worded } from '../../contract/schema.ts'
 import { OWN_CLIENTS, type OwnClient } from '../../http/own-client.ts'
 import { type EmittedName, EVENT_NAMES } from '../../resources/events/names.ts'
 import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
@@ -12,6 +12,9 @@ const MAX_REQUESTS = 1_000_000_000
 const MAX_DELAY_MS = 3_600_000
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+/** Matches paths of the control API, which has no faults. */
+const OF_CONTROL_API = '^/_berth(?:/|$)'
 
 const closed = <Fields extends TProperties>(fields: Fields, options: object = {}) =>
   Type.Object(fields, { additionalProperties: false, ...options })
@@ -40,6 +43,10 @@ const FRAMING_HEADERS = [
 /** Statuses whose responses have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
 const BODILESS_STATUSES = [204, 205, 304]
 
+/** Returns the pattern of a text in any case of its letters. */
+const inEitherCase = (text: string): string =>
+  text.replace(/[a-z]/g, (letter) => `[${letter.toUpperCase()}${letter}]`)
+
 /** Headers of a response. Names are tokens, values have no line breaks (RFC 9110, 5.1 and 5.5). */
 const ResponseHeaders = worded(
   Type.Record(
@@ -51,6 +58,7 @@ const ResponseHeaders = worded(
     {
       maxProperties: MAX_HEADERS,
       additionalProperties: false,
+      propertyNames: { not: { pattern: `^(?:${FRAMING_HEADERS.map(inEitherCase).join('|')})$` } },
       description: 'Added to the response, or in place of its own.',
     },
   ),
@@ -72,6 +80,8 @@ const MATCH_FIELDS = {
     worded(
       Type.String({
         pattern: '^[/*][^?]*$',
+        // For documents, as all `not` here; `normalizeFault` checks it.
+        not: { pattern: OF_CONTROL_API },
         description: 'A path or a glob: `*` or `{id}` is what stands between two slashes, `**` anything.',
       }),
       'a path without a query that begins with "/" or "*", such as "/servers/*/exec"',
@@ -124,17 +134,25 @@ export const FaultEffect = Type.Union(
     ),
     closed(
       {
-        respond: closed({
-          status: integer({ minimum: 200, maximum: 599 }),
-          content_type: Type.Optional(
-            worded(
-              Type.String({ pattern: '^[\\x21-\\x7e][\\x20-\\x7e]*$', maxLength: 200 }),
-              'a media type, such as text/html',
+        respond: closed(
+          {
+            status: integer({ minimum: 200, maximum: 599 }),
+            content_type: Type.Optional(
+              worded(
+                Type.String({ pattern: '^[\\x21-\\x7e][\\x20-\\x7e]*$', maxLength: 200 }),
+                'a media type, such as text/html',
+              ),
             ),
-          ),
-          headers: Type.Optional(ResponseHeaders),
-          body: Type.Optional(Type.String({ maxLength: MAX_BODY })),
-        }),
+            headers: Type.Optional(ResponseHeaders),
+            body: Type.Optional(Type.String({ maxLength: MAX_BODY })),
+          },
+          {
+            not: {
+              properties: { status: { enum: BODILESS_STATUSES }, body: { type: 'string', minLength: 1 } },
+              required: ['status', 'body'],
+            },
+          },
+        ),
       },
       { description: 'The response is exactly this, whatever its body is, and nothing is done.' },
     ),
@@ -184,6 +202,24 @@ const RULE_FIELDS = {
   ),
 }
 
+/** Fields of requests to the API, which deliveries are none of. */
+const OF_REQUESTS = ['operation', 'method', 'path', 'client'] as const
+
+const OF_EITHER = notTogether(...OF_REQUESTS.map((field) => ['deliveries', field]))
+
+/** Effects that deliveries do not have. */
+const EFFECTS_OF_REQUESTS = ['truncate', 'backend']
+
+const EFFECT_OF_EITHER = {
+  not: {
+    properties: {
+      match: withFields(['deliveries']),
+      effect: { anyOf: EFFECTS_OF_REQUESTS.map((effect) => withFields([effect])) },
+    },
+    required: ['match', 'effect'],
+  },
+}
+
 /** Which requests a fault of the control API is for. */
 export const FaultMatch = worded(
   closed(
@@ -191,7 +227,7 @@ export const FaultMatch = worded(
       ...MATCH_FIELDS,
       account_id: Type.Optional(filled('the id of an account', 'The account whose key the request carries.')),
     },
-    { $id: 'FaultMatch', description: 'Which requests; what is left out does not matter.' },
+    { $id: 'FaultMatch', ...OF_EITHER, description: 'Which requests; what is left out does not matter.' },
   ),
   'an object, {} for every request',
 )
@@ -200,22 +236,25 @@ export type FaultMatch = Static<typeof FaultMatch>
 /** A fault, as the control API takes it and as the database keeps it. */
 export const FaultText = closed(
   { match: FaultMatch, effect: FaultEffect, ...RULE_FIELDS },
-  { $id: 'FaultCreate' },
+  { $id: 'FaultCreate', ...EFFECT_OF_EITHER },
 )
 export type FaultText = Static<typeof FaultText>
 
 /** A fault of a fixtures file: the account is named there, and has no id yet. */
-export const FixtureFault = closed({
-  match: closed(
-    {
-      ...MATCH_FIELDS,
-      account: Type.Optional(filled('the name of an account', 'Name of an account of the files.')),
-    },
-    { description: 'Which requests are meant; {} for all.' },
-  ),
-  effect: FaultEffect,
-  ...RULE_FIELDS,
-})
+export const FixtureFault = closed(
+  {
+    match: closed(
+      {
+        ...MATCH_FIELDS,
+        account: Type.Optional(filled('the name of an account', 'Name of an account of the files.')),
+      },
+      { ...OF_EITHER, description: 'Which requests are meant; {} for all.' },
+    ),
+    effect: FaultEffect,
+    ...RULE_FIELDS,
+  },
+  EFFECT_OF_EITHER,
+)
 export type FixtureFault = Static<typeof FixtureFault>
 
 /**
@@ -226,7 +265,7 @@ export type FixtureFault = Static<typeof FixtureFault>
  */
 export function normalizeFault(fault: FaultText, path: JsonPath = []): FaultText {
   const { match, effect, ...rule } = fault
-  if (match.path !== undefined && /^\/_berth(?:\/|$)/.test(match.path)) {
+  if (match.path !== undefined && new RegExp(OF_CONTROL_API).test(match.path)) {
     throw new ValidationError(
       [...path, 'match', 'path'],
       'the control API itself has no faults; expected a path of the API.',
@@ -240,14 +279,14 @@ export function normalizeFault(fault: FaultText, path: JsonPath = []): FaultText
 
 /** Checks a fault of deliveries, which are no requests to the API. @throws ValidationError */
 function checkDeliveries({ match, effect }: FaultText, path: JsonPath): void {
-  for (const field of ['operation', 'method', 'path', 'client'] as const)
+  for (const field of OF_REQUESTS)
     if (match[field] !== undefined)
       throw new ValidationError(
         [...path, 'match', field],
         'is of requests to the API; "deliveries" are none.',
       )
   const [kind = ''] = Object.keys(effect)
-  if (kind === 'truncate' || kind === 'backend')
+  if (EFFECTS_OF_REQUESTS.includes(kind))
     throw new ValidationError(
       [...path, 'effect', kind],
       'is for requests to the API; deliveries take "error", "respond", "delay_ms", "disconnect" and "lose_response".',

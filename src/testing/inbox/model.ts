@@ -1,6 +1,5 @@
 import { type Static, t } from 'elysia'
 import { integer, oneOf } from '../../contract/schema.ts'
-import { badRequest } from '../../errors.ts'
 import { parseJsonText } from '../../http/json.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { utf8Text } from '../../runtime/decode.ts'
@@ -60,19 +59,35 @@ export function toEntry(row: InboxRow): InboxEntry {
   }
 }
 
-const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/
+/** The name of an inbox. Using a name creates the inbox. */
+export const InboxName = t.String({
+  pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$',
+  title: 'at most 64 letters, digits, ".", "_" and "-", the first one a letter or a digit',
+  description: 'The name of an inbox.',
+})
 
-/**
- * Checks the name of an inbox. Using a name creates the inbox.
- *
- * @throws BerthError 400 if it is invalid
- */
-export function checkInboxName(name: string): string {
-  if (NAME.test(name)) return name
-  throw badRequest(
-    `The name of an inbox: expected at most 64 letters, digits, ".", "_" and "-", the first one a letter or a digit, got ${JSON.stringify(name.slice(0, 100))}.`,
-  )
-}
+/** The response that a sender asks for. */
+export const InboxResponse = t.Object(
+  {
+    respond: t.Optional(
+      t.String({
+        pattern: '^\\s*[2-5][0-9]{2}\\s*(?:,\\s*[2-5][0-9]{2}\\s*)*$',
+        title: 'a status from 200 to 599, or several with commas between them',
+        description:
+          'The status of the response, or several with commas between, one for each attempt of an event; 200 where left out.',
+      }),
+    ),
+    delay_ms: t.Optional(
+      integer({
+        minimum: 0,
+        maximum: 60_000,
+        description: 'Milliseconds of real time by which the response is delayed.',
+      }),
+    ),
+  },
+  { additionalProperties: true },
+)
+export type InboxResponse = Static<typeof InboxResponse>
 
 /** Parses JSON; returns undefined for a text that is none. */
 function jsonOf(text: string): unknown {

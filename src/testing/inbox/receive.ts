@@ -1,5 +1,5 @@
-import { badRequest } from '../../errors.ts'
 import { readCodedBytes } from '../../http/body.ts'
+import type { InboxResponse } from './model.ts'
 import type { InboxStore } from './store.ts'
 import { type SecretSources, verifySignature } from './verify.ts'
 
@@ -23,23 +23,23 @@ interface ReceiveOptions {
 /**
  * Receives a request to an inbox: stores it, verifies its signature, and responds as its query asks.
  *
- * @throws BerthError 400, 413; nothing is stored then
+ * @throws BerthError 413, 415; nothing is stored then
  */
 export async function receive(
   name: string,
   request: Request,
+  { respond = '200', delay_ms: delayMs = 0 }: InboxResponse,
   { store, verification, stopping }: ReceiveOptions,
 ): Promise<Response> {
   const query = new URL(request.url).search.slice(1)
-  const reply = readRequestedResponse(new URLSearchParams(query))
   const body = Buffer.from(await readCodedBytes(request, BODY_LIMIT))
   const headers = headersOf(request)
   const { verified, reason, webhookId } = verifySignature({ inbox: name, headers, body }, verification)
   const messageId = headers['webhook-id'] ?? null
-  const status = statusOf(reply, () => store.attempts(name, query, messageId))
+  const status = statusOf(respond.split(',').map(Number), () => store.attempts(name, query, messageId))
   const kept = { name, query, headers, body, messageId, webhookId, verified, reason, status }
   const { id } = store.add(kept)
-  await delay(reply.delayMs, [stopping, request.signal])
+  await delay(delayMs, [stopping, request.signal])
   return WITHOUT_BODY.has(status) ? new Response(null, { status }) : Response.json({ id }, { status })
 }
 
@@ -53,45 +53,14 @@ function headersOf(request: Request): Record<string, string> {
   return headers
 }
 
-/** Longest delay of a response in milliseconds of real time. */
-const MAX_DELAY_MS = 60_000
-
-/** The response that the sender asks for. */
-interface RequestedResponse {
-  /** The statuses of successive attempts. The last one is repeated. */
-  statuses: readonly [number, ...number[]]
-  delayMs: number
-}
-
-/**
- * Reads `respond` and `delay_ms`. Other parameters are ignored.
- *
- * @throws BerthError 400
- */
-function readRequestedResponse(query: URLSearchParams): RequestedResponse {
-  const [first = 200, ...more] = (query.get('respond') ?? '200').split(',').map((status) => {
-    if (/^[2-5]\d\d$/.test(status.trim())) return Number(status)
-    throw badRequest(
-      `"respond" in the query: expected a status from 200 to 599, or several with commas between them, got ${JSON.stringify(status)}.`,
-    )
-  })
-  const delay = query.get('delay_ms') ?? '0'
-  const delayMs = /^\d{1,6}$/.test(delay) ? Number(delay) : Number.NaN
-  if (!(delayMs <= MAX_DELAY_MS)) {
-    throw badRequest(
-      `"delay_ms" in the query: expected a whole number from 0 to ${MAX_DELAY_MS}, got ${JSON.stringify(delay)}.`,
-    )
-  }
-  return { statuses: [first, ...more], delayMs }
-}
-
 /**
  * Returns the status for an attempt.
  *
+ * @param statuses those of successive attempts; the last one is repeated
  * @param before returns the number of earlier attempts; called only if needed
  */
-const statusOf = ({ statuses }: RequestedResponse, before: () => number): number =>
-  statuses.length === 1 ? statuses[0] : (statuses[Math.min(before(), statuses.length - 1)] ?? statuses[0])
+const statusOf = (statuses: readonly number[], before: () => number): number =>
+  (statuses.length === 1 ? statuses[0] : (statuses[before()] ?? statuses.at(-1))) ?? 200
 
 /** Resolves after `ms` milliseconds of real time, or as soon as a signal fires. */
 async function delay(ms: number, signals: readonly AbortSignal[]): Promise<void> {

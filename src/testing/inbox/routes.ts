@@ -7,11 +7,13 @@ import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../api/control-access.ts'
 import { type Positions, positionOf, streamItems, streamStart } from '../api/list-query.ts'
-import { checkInboxName, InboxEntry, InboxSummary, toEntry } from './model.ts'
+import { InboxEntry, InboxName, InboxResponse, InboxSummary, toEntry } from './model.ts'
 import { INBOX_LIMITS, type InboxStore } from './store.ts'
 
 /** Entries in one read of a stream. Each may be large. */
 const BATCH_SIZE = 16
+
+const InboxParams = t.Object({ name: InboxName })
 
 const InboxQuery = t.Object(
   {
@@ -48,26 +50,28 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
     .use(access)
     .post(
       '/:name',
-      async ({ params, request }) => {
-        const name = checkInboxName(params.name)
+      async ({ params: { name }, query, request }) => {
         const [{ receive }, { listenSecret }] = await Promise.all([
           import('./receive.ts'),
           import('../../resources/webhooks/signature.ts'),
         ])
         const verification = { queries, cipher, listenSecret: listenSecret(adminToken) }
-        return receive(name, request, { store, verification, stopping })
+        return receive(name, request, query, { store, verification, stopping })
       },
       {
         visitor: true,
-        ...operation('control.inbox.receive', {
-          access: 'public',
-          anyQuery: true,
-          summary: 'Post to an inbox',
-          description:
-            'Accepts any body. `respond` in the query is the status of the response, or several with commas between, one for each attempt of an event. `delay_ms` delays the response.',
-          success: { 200: t.Object({ id: t.String({ description: 'Of the entry.' }) }) },
-          errors: [400, 413],
-        }),
+        ...operation(
+          'control.inbox.receive',
+          {
+            access: 'public',
+            anyQuery: true,
+            summary: 'Post to an inbox',
+            description: 'Accepts any body, and keeps any query.',
+            success: { 200: t.Object({ id: t.String({ description: 'Of the entry.' }) }) },
+            errors: [400, 413],
+          },
+          { query: InboxResponse, params: InboxParams },
+        ),
       },
     )
     .get(
@@ -93,7 +97,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
     .get(
       '/:name',
       ({ params, query, request, stream }): { entries: InboxEntry[] } | Promise<Response> => {
-        const name = checkInboxName(params.name)
+        const { name } = params
         const { limit, follow } = query
         if (follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
           const after = positionOf(query.after, positions)
@@ -131,18 +135,22 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
           resumable: true,
           success: { 200: t.Object({ entries: t.Array(InboxEntry) }) },
         },
-        { query: InboxQuery },
+        { query: InboxQuery, params: InboxParams },
       ),
     )
     .delete(
       '/:name',
-      ({ params }) => ({ removed: store.clear(checkInboxName(params.name)) }),
-      operation('control.inbox.clear', {
-        access: 'admin',
-        summary: 'Empty an inbox',
-        description: 'The response has the number of removed entries.',
-        success: { 200: t.Object({ removed: integer() }) },
-        errors: [400],
-      }),
+      ({ params }) => ({ removed: store.clear(params.name) }),
+      operation(
+        'control.inbox.clear',
+        {
+          access: 'admin',
+          summary: 'Empty an inbox',
+          description: 'The response has the number of removed entries.',
+          success: { 200: t.Object({ removed: integer() }) },
+          errors: [400],
+        },
+        { params: InboxParams },
+      ),
     )
 }

@@ -1,12 +1,13 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { ScenarioText } from '../../agents/scripted/model.ts'
 import { API_KEY } from '../../config/values.ts'
-import { oneOf, text } from '../../contract/schema.ts'
+import { base64, oneOf, text } from '../../contract/schema.ts'
 import { BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { Lifecycle, Visibility } from '../../resources/projects/model.ts'
 import { ProjectSource } from '../../resources/projects/sources/model.ts'
 import { ServerCreate } from '../../resources/servers/model.ts'
+import { TemplateId } from '../../resources/templates/model.ts'
 import { URL_LIMIT } from '../../resources/webhooks/model.ts'
 import { FixtureFault } from '../faults/fault.ts'
 
@@ -83,13 +84,10 @@ const Secrets = keyed(
   'Environment variables by name. Others that were set stay.',
 )
 
-/** Bytes as base64 (RFC 4648, 4). */
-const BASE64 = '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'
-
 const Content = Type.Union(
   [
     Type.String({ description: 'The content itself.' }),
-    closed({ base64: Type.String({ pattern: BASE64, title: 'base64' }) }, 'Bytes that are no text.'),
+    closed({ base64: base64({ description: 'The bytes.' }) }, 'Bytes that are no text.'),
     closed(
       { from: Type.String({ minLength: 1, description: 'Path relative to this file.' }) },
       'A copy of a file, or of a directory with all in it but .git, node_modules and .berth.',
@@ -138,7 +136,10 @@ const Project = closed({
   description: Type.Optional(text({ maxLength: 2_000 })),
   visibility: Type.Optional(Visibility),
   lifecycle: Type.Optional(Lifecycle),
-  template: Type.Optional(Type.String({ description: 'A template id; "berth templates" lists them.' })),
+  template: Type.Optional({
+    ...TemplateId,
+    description: 'The id of a template; "berth templates" lists them.',
+  }),
   source: Type.Optional(ProjectSource),
   files: Type.Optional(
     keyed(

@@ -16,9 +16,9 @@ import type { Queries } from '../../storage/database.ts'
 import type { ControlAccess } from '../api/control-access.ts'
 import { Delivery } from '../api/deliveries.ts'
 import { EmittedEvent } from '../api/events.ts'
-import { checkInboxName, InboxEntry } from '../inbox/model.ts'
+import { InboxEntry, InboxName } from '../inbox/model.ts'
 import { INBOX_LIMITS, type InboxStore } from '../inbox/store.ts'
-import { readUntil } from './states.ts'
+import { readUntil, STATES_PATTERN, STATES_WORDS } from './states.ts'
 import { type WaitCheck, waitUntil } from './wait.ts'
 
 /** Limits of the wait in milliseconds of real time. */
@@ -35,9 +35,11 @@ const WaitQuery = t.Object(
       t.String({ description: 'The id of an event: until all its deliveries have been attempted.' }),
     ),
     event: t.Optional(oneOf([...EMITTED_NAMES])),
-    inbox: t.Optional(t.String({ description: 'The name of an inbox.' })),
+    inbox: t.Optional(InboxName),
     until: t.Optional(
       t.String({
+        pattern: STATES_PATTERN,
+        title: STATES_WORDS,
         description: 'States with commas between; where nothing is said, those in which it goes no further.',
       }),
     ),
@@ -169,7 +171,7 @@ async function checkFor(query: WaitQuery, options: WaitRoutesOptions): Promise<(
     case 'event':
       return subjects.eventCheck(queries, { event: id as EmittedName, after, accountId: query.account_id })
     case 'inbox':
-      return subjects.inboxCheck(inbox, { inbox: checkInboxName(id), after, count: query.count ?? 1 })
+      return subjects.inboxCheck(inbox, { inbox: id, after, count: query.count ?? 1 })
   }
 }
 

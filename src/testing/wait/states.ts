@@ -39,6 +39,16 @@ export const STATES = {
   delivery: states(DELIVERY_STATUSES, ['delivered', 'failed', 'disabled']),
 } satisfies Record<string, SubjectStates>
 
+const ANY_STATE = `\\s*(?:${[...new Set(Object.values(STATES).flatMap(({ all }) => [...all]))].join('|')})\\s*`
+
+/** Matches `until`, with states of whatever subject. */
+export const STATES_PATTERN = `^${ANY_STATE}(?:,${ANY_STATE})*$`
+
+/** What `until` is, in words that follow "expected". */
+export const STATES_WORDS = `states with commas between them (${Object.entries(STATES)
+  .map(([subject, { all }]) => `${subject}: ${all.join(', ')}`)
+  .join('; ')})`
+
 /** A subject with states. */
 type WaitSubject = keyof typeof STATES
 
@@ -46,7 +56,7 @@ type WaitSubject = keyof typeof STATES
  * Returns the states that `until` names.
  *
  * @param given names, separated by commas
- * @throws BerthError 400 for a state that the kind does not have
+ * @throws BerthError 400 for a state that only other kinds have
  */
 export function readUntil(kind: WaitSubject, given: string | undefined): ReadonlySet<string> {
   const { all, finals }: SubjectStates = STATES[kind]

@@ -75,7 +75,7 @@ test('it can be let go and stopped, together with a move', async () => {
 })
 
 test.each([
-  [{}, 'must say what to do'],
+  [{}, 'expected "advance", "set", "freeze" or "reset"'],
   [{ reset: true, freeze: true }, '"reset" in the body stands alone'],
   [{ reset: false }, '"reset"'],
   [{ advance: '1h', set: '2040-01-01' }, 'exclude each other'],

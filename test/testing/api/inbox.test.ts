@@ -116,9 +116,9 @@ describe('POST /_berth/inbox/{name}', () => {
   })
 
   test.each([
-    ['a%20b', 'The name of an inbox'],
-    ['.hidden', 'The name of an inbox'],
-    ['x'.repeat(65), 'The name of an inbox'],
+    ['a%20b', '"name" in the path'],
+    ['.hidden', '"name" in the path'],
+    ['x'.repeat(65), '"name" in the path'],
     ['x?respond=99', '"respond"'],
     ['x?respond=200,', '"respond"'],
     ['x?delay_ms=60001', '"delay_ms"'],

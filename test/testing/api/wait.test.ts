@@ -173,7 +173,7 @@ describe('GET /_berth/wait', () => {
     ['task=x&count=2', 400, '"count" in the query does not go with "task"'],
     ['event=server.exploded', 400, '"event" in the query'],
     ['event=task.created&after=evt_none', 400, '"after" in the query'],
-    ['inbox=a%20b', 400, 'The name of an inbox'],
+    ['inbox=a%20b', 400, '"inbox" in the query'],
     ['inbox=a&count=0', 400, 'query'],
     ['task=x&timeout_ms=600001', 400, 'query'],
     ['task=x&what=1', 400, '"what"'],

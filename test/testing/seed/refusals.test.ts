@@ -67,7 +67,7 @@ test('what the API would refuse stops the start where it stands, and changes not
       {},
       /"servers\.second": .*has used 0 of its budget of 0/,
     ],
-    [withProject({ template: 'none' }), {}, /wrong\.template": There is no template "none"/],
+    [withProject({ template: 'none' }), {}, /wrong\.template": expected one of static-site, .*got "none"/],
     [withProject({}), { plan: { projects: { small: 0 } } }, /allows 0 projects on a small server/],
     [{ ...GOOD, webhooks: { w: { url: 'http://127.0.0.1:9/' } } }, {}, /"webhooks\.w\.url": /],
     [withProject({ source: { type: 'git', url: '/nowhere' } }), {}, /"projects\.wrong": /],

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Ajv from 'ajv'
 import { parse } from 'yaml'
+import { isBase64 } from '../../../src/runtime/decode.ts'
 import { readFixtures } from '../../../src/testing/seed/read.ts'
 import { fixturesSchema } from '../../../src/testing/seed/schema.ts'
 import { GOOD, MISSHAPEN } from './documents.ts'
@@ -12,7 +13,12 @@ const root = join(import.meta.dir, '../../..')
 const folder = mkdtempSync(join(tmpdir(), 'berth-schema-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const validate = new Ajv({ strict: true, strictTypes: false, allErrors: true }).compile(fixturesSchema())
+const validate = new Ajv({
+  strict: true,
+  strictTypes: false,
+  allErrors: true,
+  formats: { byte: isBase64 },
+}).compile(fixturesSchema())
 
 /** What the reader has against a document, or null. */
 function refusal(document: unknown): string | null {

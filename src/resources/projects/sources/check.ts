@@ -3,7 +3,6 @@ import { checkScheme, parseArchiveUrl } from './download.ts'
 import { SourceError } from './errors.ts'
 import { findRepository } from './git/local-repository.ts'
 import { parseGitUrl } from './git/location.ts'
-import { checkReference } from './git/reference.ts'
 import { checkHost, checkName, type HostRules, UnresolvedHost } from './hosts.ts'
 import type { ArchiveSource, GitSource, ProjectSource } from './model.ts'
 
@@ -27,9 +26,8 @@ export function checkSource(source: ProjectSource, upload: boolean, rules: Check
   if (source.type === 'archive') checkArchive(source, upload, rules)
 }
 
-function checkGit({ url, ref }: GitSource, { sourceFolders, allowLocal }: CheckRules): void {
+function checkGit({ url }: GitSource, { sourceFolders, allowLocal }: CheckRules): void {
   const location = parseGitUrl(url)
-  if (ref !== undefined) checkReference(ref)
   asBadRequest('source.url', () => {
     if (location.scheme === 'file') findRepository(location.path, sourceFolders)
     else checkName(location.host, allowLocal)
@@ -68,17 +66,6 @@ export async function checkPlainUrl(url: string, hosts: HostRules): Promise<void
   )
   const check = await Promise.race([found, Bun.sleep(LOOKUP_MS).then(() => () => {})])
   asBadRequest('source.url', check)
-}
-
-/**
- * Reads the archive of `data`: base64 in full (RFC 4648, 4), without line ends.
- *
- * @throws BerthError 400
- */
-export function decodeArchive(data: string): Uint8Array {
-  const bytes = Buffer.from(data, 'base64')
-  if (bytes.toString('base64') === data) return bytes
-  throw badRequest('"source.data" in the body: expected base64 with its padding and without line ends.')
 }
 
 function asBadRequest(field: string, check: () => void): void {

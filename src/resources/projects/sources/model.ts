@@ -1,4 +1,7 @@
 import { type Static, t } from 'elysia'
+import { base64, notTogether } from '../../../contract/schema.ts'
+import { TemplateId } from '../../templates/model.ts'
+import { REFERENCE } from './git/reference.ts'
 
 /** No code: an empty directory. */
 const BlankSource = t.Object({ type: t.Literal('blank') }, { additionalProperties: false })
@@ -7,7 +10,7 @@ const BlankSource = t.Object({ type: t.Literal('blank') }, { additionalPropertie
 const TemplateSource = t.Object(
   {
     type: t.Literal('template'),
-    template: t.String({ description: 'Id of a template from `GET /templates`.' }),
+    template: TemplateId,
   },
   { additionalProperties: false },
 )
@@ -26,6 +29,8 @@ const GitSource = t.Object(
       t.String({
         minLength: 1,
         maxLength: 255,
+        pattern: REFERENCE,
+        title: 'a branch, a tag or the full id of a commit',
         description: 'A branch, a tag, or the full id of a commit; by default the default branch.',
       }),
     ),
@@ -45,10 +50,11 @@ const ArchiveSource = t.Object(
           'An `https://` URL. `http://` only on this machine or a private network, if berth was started with `--allow-local-sources`.',
       }),
     ),
-    data: t.Optional(t.String({ description: 'The archive itself as base64.' })),
+    data: t.Optional(base64({ description: 'The archive itself.' })),
   },
   {
     additionalProperties: false,
+    ...notTogether(['url', 'data']),
     description:
       'A zip, tar or tar.gz, told by its content: from `url`, in `data`, or as the part `archive` of a form.',
   },

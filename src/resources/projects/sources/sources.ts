@@ -63,10 +63,12 @@ export class Sources {
    * @throws BerthError 400 that names the field
    */
   async check(source: ProjectSource, upload: Uint8Array | null): Promise<Uint8Array | null> {
-    const { checkPlainUrl, checkSource, decodeArchive } = await import('./check.ts')
+    const { checkPlainUrl, checkSource } = await import('./check.ts')
     checkSource(source, upload !== null, this.#options)
     if (source.type === 'archive' && source.url !== undefined) await checkPlainUrl(source.url, this.#hosts)
-    return source.type === 'archive' && source.data !== undefined ? decodeArchive(source.data) : upload
+    return source.type === 'archive' && source.data !== undefined
+      ? Buffer.from(source.data, 'base64')
+      : upload
   }
 
   /**

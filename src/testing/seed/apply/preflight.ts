@@ -118,12 +118,11 @@ function checkFiles(context: ApplyContext, one: FixtureEntry<ServerFixture>): vo
 }
 
 async function checkProjects(context: ApplyContext): Promise<void> {
-  const { fixtures, services, records } = context
+  const { fixtures, records } = context
   for (const one of fixtures.projects) {
-    const { template, directory } = one.value
+    const { directory } = one.value
     if (directory !== undefined && context.mode === 'start')
       throw one.error('"berth up" alone sends a directory. Give "files" here.', 'directory')
-    if (template !== undefined) await one.run(() => services.templates.find(template), 'template')
   }
   for (const server of fixtures.servers) {
     const declared = fixtures.projects.filter(({ value }) => value.server === server.name)

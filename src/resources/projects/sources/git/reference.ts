@@ -1,30 +1,19 @@
-import { badRequest } from '../../../../errors.ts'
-
 /** A commit's id in full, SHA-1 or SHA-256. */
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 
 /** Reports whether a reference is the full id of a commit. */
 export const isCommitId = (ref: string): boolean => COMMIT.test(ref)
 
-/** Reports whether a text can name a branch or a tag (git check-ref-format), and can be no option. */
-function isRefName(name: string): boolean {
-  return (
-    !/[\p{Cc}\p{Z} ~^:?*[\\]/u.test(name) &&
-    name.isWellFormed() &&
-    !/^[-/]|[/.]$|\.\.|@\{|\/\/|^@$/.test(name) &&
-    name.split('/').every((part) => !part.startsWith('.') && !part.endsWith('.lock'))
-  )
-}
+/** Control characters, white space, and what git's own notations use. */
+const NOT_IN_NAMES =
+  '\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000~^:?*\\[\\\\'
 
-/**
- * Refuses a reference that cannot be a branch, a tag or a commit's full id.
- *
- * @throws BerthError 400
- */
-export function checkReference(ref: string): void {
-  if (isRefName(ref)) return
-  throw badRequest('"source.ref" in the body: expected a branch, a tag or the full id of a commit.')
-}
+/** Matches what can name a branch, a tag or a commit (git check-ref-format), and can be no option. */
+export const REFERENCE = `^(?![-/.]|@$|.*(?:\\.\\.|@\\{|//|/\\.|\\.lock/|\\.lock$|[/.]$))[^${NOT_IN_NAMES}]+$`
+
+const reference = new RegExp(REFERENCE)
+
+const isRefName = (name: string): boolean => name.isWellFormed() && reference.test(name)
 
 /** What to fetch: one reference of the repository, or one commit. */
 export type Target =
