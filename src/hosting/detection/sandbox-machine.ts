@@ -8,6 +8,7 @@ const ASKED = ['npm', 'pnpm', 'yarn', 'python3', 'uv', 'poetry', 'pipenv', 'go',
 /** Commands that print a version where it is not `TOOL --version`. */
 const VERSION_COMMANDS: Readonly<Record<string, string>> = {
   go: 'go version',
+  python: 'python3 --version',
   java: 'java -version 2>&1',
 }
 
@@ -40,7 +41,7 @@ export class SandboxMachine implements Machine {
    *
    * @throws ComputeError if the sandbox is gone
    */
-  versions(tool: string): Promise<readonly Toolchain[]> {
+  toolchains(tool: string): Promise<readonly Toolchain[]> {
     const known = this.#versions.get(tool)
     if (known !== undefined) return known
     const versions = this.#ask(tool)
@@ -49,12 +50,14 @@ export class SandboxMachine implements Machine {
   }
 
   async #ask(tool: string): Promise<readonly Toolchain[]> {
-    const path = shellQuote([tool])
-    const output = await this.#run(`command -v ${path} && ${VERSION_COMMANDS[tool] ?? `${path} --version`}`)
-    const [program = '', ...rest] = output.split('\n')
+    const program = shellQuote([tool === 'python' ? 'python3' : tool])
+    const output = await this.#run(
+      `command -v ${program} && ${VERSION_COMMANDS[tool] ?? `${program} --version`}`,
+    )
+    const [path = '', ...rest] = output.split('\n')
     const version = /\d+(?:\.\d+)+|\d+/.exec(rest.join('\n'))?.[0]
-    if (!program.startsWith('/') || version === undefined) return []
-    return [{ tool, version, bin: program.slice(0, program.lastIndexOf('/')), isDefault: true }]
+    if (!path.startsWith('/') || version === undefined) return []
+    return [{ tool, version, path, bin: path.slice(0, path.lastIndexOf('/')), isDefault: true }]
   }
 
   async #query(names: readonly string[]): Promise<ReadonlySet<string>> {

@@ -22,6 +22,8 @@ export interface ChosenTools {
   readonly tools: readonly FoundTool[]
   /** Directories to put first on PATH, so that the chosen versions are run. */
   readonly path: readonly string[]
+  /** The program of each tool that is to be called by its path, since PATH cannot select it. */
+  readonly programs: ReadonlyMap<string, string>
   readonly warnings: readonly string[]
   /** Why the app cannot run with what there is: one sentence; null if it can. */
   readonly problem: string | null
@@ -117,13 +119,17 @@ function miseVersion(text: string, name: string): string | null {
  * Chooses a version for each tool that an app needs: the one on PATH if it fits, else the newest that does. A pin that
  * nothing fits takes the nearest version, with a warning. A strict need that nothing fits is a problem.
  */
-export async function chooseTools(needs: readonly ToolNeed[], machine: Machine): Promise<ChosenTools> {
+export async function chooseTools(
+  needs: readonly ToolNeed[],
+  machine: Pick<Machine, 'toolchains'>,
+): Promise<ChosenTools> {
   const tools: FoundTool[] = []
   const path: string[] = []
+  const programs = new Map<string, string>()
   const warnings: string[] = []
   let problem: string | null = null
   for (const [name, wishes] of Map.groupBy(needs, (need) => need.name)) {
-    const available = await machine.versions(name)
+    const available = await machine.toolchains(name)
     const allowed = available.filter(({ version }) =>
       wishes.every((wish) => !wish.isStrict || wish.fits(version)),
     )
@@ -134,7 +140,8 @@ export async function chooseTools(needs: readonly ToolNeed[], machine: Machine):
       problem ??= problemOf(name, wishes, available)
       continue
     }
-    if (!chosen.isDefault) path.push(chosen.bin)
+    if (!chosen.isDefault && chosen.bin !== null) path.push(chosen.bin)
+    else if (!chosen.isDefault) programs.set(name, chosen.path)
     const unmet = wishes.find(({ fits }) => !fits(chosen.version))
     if (unmet) {
       warnings.push(
@@ -142,7 +149,7 @@ export async function chooseTools(needs: readonly ToolNeed[], machine: Machine):
       )
     }
   }
-  return { tools, path, warnings, problem }
+  return { tools, path, programs, warnings, problem }
 }
 
 /** Returns the version that meets most wishes: the one on PATH of several, else the newest. */
@@ -178,7 +185,7 @@ function problemOf(name: string, wishes: readonly ToolNeed[], available: readonl
 
 /** What people call a tool, and how it is installed. */
 const TOOLS: Readonly<Record<string, readonly [title: string, remedy: string]>> = {
-  python3: [
+  python: [
     'Python',
     'Install it with your package manager (Debian and Ubuntu: apt install python3 python3-venv)',
   ],

@@ -16,19 +16,22 @@ const FIXTURES = join(import.meta.dir, '../../../fixtures/apps')
 
 const NPM = 'npm ci --no-audit --no-fund || npm install --no-audit --no-fund'
 const LEAN_NPM = 'npm ci --no-audit --no-fund --omit=dev || npm install --no-audit --no-fund --omit=dev'
-const VENV = '{ .venv/bin/python -c "" 2>/dev/null || python3 -m venv --clear .venv; } && '
-const PIP = `${VENV}.venv/bin/python -m pip install --disable-pip-version-check --no-input`
+const VENV =
+  "{ .venv/bin/python --version 2>/dev/null | grep -qF ' 3.11.' || python3 -m venv --clear .venv || uv venv --clear --seed --python python3 .venv; } && "
+const PIP = `${VENV}.venv/bin/python -m pip install --no-input`
 
 /** A machine with these tools. */
 const having = (...names: string[]): Machine => ({
   has: async (name) => names.includes(name),
-  versions: async (tool) => {
+  toolchains: async (tool) => {
     const version = tool === 'node' ? '20.20.2' : '3.11.2'
-    return names.includes(tool) ? [{ tool, version, bin: '/usr/bin', isDefault: true }] : []
+    return names.includes(tool)
+      ? [{ tool, version, path: `/usr/bin/${tool}`, bin: '/usr/bin', isDefault: true }]
+      : []
   },
 })
 
-const USUAL = having('npm', 'node', 'pnpm', 'yarn', 'python3', 'go', 'cargo', 'deno')
+const USUAL = having('npm', 'node', 'pnpm', 'yarn', 'python', 'go', 'cargo', 'deno')
 
 const plan = (directory: string, machine = USUAL): Promise<AppPlan> =>
   planApp({ workspace: new LocalWorkspace(FIXTURES), directory, machine })
@@ -128,7 +131,7 @@ const ROWS: Row[] = [
   [
     'fastapi',
     'Python (FastAPI)',
-    `${PIP} 'fastapi>=0.110' uvicorn`,
+    `${PIP} 'fastapi>=0.110' uvicorn websockets`,
     null,
     `$ uvicorn app.main:api --host $HOST --port $PORT`,
   ],
@@ -142,7 +145,7 @@ const ROWS: Row[] = [
   [
     'poetry',
     'Python (Starlette)',
-    `${PIP} 'starlette>=0.40.0,<0.41' 'httpx[http2]>=0.27,<0.28' uvicorn`,
+    `${VENV}POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install --no-interaction --no-root && .venv/bin/python -m pip install --no-input websockets`,
     null,
     `$ uvicorn main:app --host $HOST --port $PORT`,
   ],
@@ -162,7 +165,7 @@ const REFUSED: Array<[folder: string, said: RegExp]> = [
   ['vite-and-api', /"dev" runs several programs.*berth\.json with a "start"/],
   ['workspaces', /several packages \(apps\/\*, packages\/\*\).*no script "start"/],
   ['no-way-to-start', /package\.json has no script "start".*berth\.json/],
-  ['python-no-entry', /no main\.py, app\.py or manage\.py.*berth\.json/],
+  ['python-no-entry', /requirements\.txt, but no file, object or command.*berth\.json/],
   ['procfile-worker', /Procfile has "worker" but no "web".*web: COMMAND/],
 ]
 
@@ -207,11 +210,6 @@ describe('the tools of the machine', () => {
     expect(error).toBeInstanceOf(AppError)
     expect(String(error)).toContain(`This app needs ${tool}, which is not installed`)
     expect(String(error)).toMatch(/Install .*restart berth/)
-  })
-
-  test('uv installs Python packages where it is there', async () => {
-    const { install } = await plan('flask', having('python3', 'uv'))
-    expect(install).toContain('uv pip install --python .venv/bin/python -r requirements.txt')
   })
 })
 

@@ -52,7 +52,7 @@ export const planCopy = (folder: string): Promise<AppPlan> =>
   planApp({
     workspace: new LocalWorkspace(dirname(folder)),
     directory: basename(folder),
-    machine: { has: async (name) => Bun.which(name) !== null, versions: async () => [] },
+    machine: { has: async (name) => Bun.which(name) !== null, toolchains: async () => [] },
   })
 
 /** An app of a template that runs. Disposing of it ends it and removes its folder. */

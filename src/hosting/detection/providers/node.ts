@@ -221,7 +221,7 @@ async function isNodeTooOld(app: SourceDirectory, pkg: PackageJson, tools: Machi
   // Most packages have one of a few ranges.
   const ranges = [...new Set(all)].filter(({ length }) => length <= MAX_RANGE_LENGTH).slice(0, MAX_RANGES)
   if (ranges.length === 0) return false
-  const [version = null] = (await tools.versions('node')).map((one) => one.version)
+  const [version = null] = (await tools.toolchains('node')).map((one) => one.version)
   return version !== null && ranges.some((range) => isBelow(version, range))
 }
 
