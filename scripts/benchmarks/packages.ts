@@ -1,4 +1,4 @@
-import { World } from '../../test/hosting/npm-mirror/world.ts'
+import { World } from '../../test/hosting/registries/world.ts'
 import { median, ms, print, time, times } from './measure.ts'
 
 /** Packages of the app, in three layers that depend on the next: a registry is asked three times in a row. */

@@ -23,6 +23,10 @@ export abstract class DelegatingCompute implements Compute {
     return this.inner.workspace(handle)
   }
 
+  emptyCaches(handle: Handle): Promise<void> {
+    return this.inner.emptyCaches(handle)
+  }
+
   checkFiles(handle: Handle): void {
     this.inner.checkFiles(handle)
   }

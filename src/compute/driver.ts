@@ -90,6 +90,9 @@ export interface Compute {
   /** Returns the server's files, whether it runs or not. */
   workspace(handle: Handle): Workspace
 
+  /** Removes what is in the server's caches, to make room; its programs may be writing there. */
+  emptyCaches(handle: Handle): Promise<void>
+
   /** Throws `ComputeError` if the server's files are gone, as when a person has removed their directory. */
   checkFiles(handle: Handle): void
 

@@ -9,7 +9,9 @@ import type { ServerNetwork } from './local/network/server-network.ts'
 import { LocalWorkspace } from './local/workspace.ts'
 import { NoIsolation } from './none/isolation.ts'
 import type { OutboundSettings } from './outbound-control.ts'
+import type { SandboxPaths } from './sandbox.ts'
 import type { SelfCommand } from './self.ts'
+import type { Workspace } from './workspace.ts'
 
 /** What compute needs from the process that runs it. */
 export interface ComputeDependencies {
@@ -27,8 +29,10 @@ export interface ComputeDependencies {
   allowUnixSockets?: boolean
   /** Returns the URL at which commands reach berth's API; null, as by default, if there is none. */
   baseUrl?(network: 'own' | 'shared'): string | null
-  /** Returns further variables of every command of a server. @param tools see `Sandbox.tools` */
-  environment?(serverId: string, tools: string): Readonly<Record<string, string>>
+  /** Returns further variables of every command of a server. */
+  environment?(serverId: string, paths: SandboxPaths): Readonly<Record<string, string>>
+  /** Prepares a server's caches, before its first command. */
+  prepareCaches?(serverId: string, caches: Workspace): Promise<void>
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
   provide?(serverId: string, network: ServerNetwork): void | Promise<void>
 }
@@ -44,9 +48,10 @@ export function localDrivers(
     allowUnixSockets: false,
     baseUrl: () => null,
     environment: () => ({}),
+    prepareCaches: async () => {},
     provide: () => {},
     ...options,
-    workspace: (dir: string) => new LocalWorkspace(dir),
+    workspace: (dir, caches) => new LocalWorkspace(dir, undefined, undefined, caches),
   }
   return [new BubblewrapIsolation(all), new LandlockIsolation(all), new NoIsolation(all)].map(
     (isolation) => new LocalDriver(isolation, all),

@@ -74,6 +74,12 @@ export interface Sandbox {
   /** Absolute path of the workspace as commands see it; it is their home directory. */
   readonly home: string
 
+  /**
+   * Absolute path, as commands see it, of the directory for the caches of package managers and compilers. It is in no
+   * listing and no snapshot, counts as the server's storage, and is emptied when that is full.
+   */
+  readonly caches: string
+
   /** Resolves when the sandbox has ended: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>
 
@@ -86,6 +92,9 @@ export interface Sandbox {
   /** Causes faults in this sandbox on purpose. */
   readonly faultInjection: FaultInjection
 }
+
+/** Absolute paths of a sandbox's directories as commands see them. */
+export type SandboxPaths = Pick<Sandbox, 'tools' | 'home' | 'caches'>
 
 /** Opens connections to the ports of one server. */
 export type Dialer = Pick<Sandbox, 'dial'>

@@ -1,11 +1,11 @@
-import { dirname } from 'node:path/posix'
-import { NPM_VARIABLES } from '../compute/npm-settings.ts'
+import { join } from 'node:path/posix'
+import { PACKAGE_VARIABLES } from '../compute/package-settings.ts'
 import type { Sandbox } from '../compute/sandbox.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
-import { type Workspace, WorkspaceError } from '../compute/workspace.ts'
+import type { Workspace } from '../compute/workspace.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
 import { type AppPlan, describePlan, inApp } from './app-runtime/plan.ts'
-import type { Packages } from './npm-mirror/packages.ts'
+import type { Packages } from './registries/packages.ts'
 
 /** The location and the log of an app to prepare. */
 export interface AppWorkspace {
@@ -20,9 +20,6 @@ export interface AppWorkspace {
   /** Aborts the step under way. */
   signal?: AbortSignal
 }
-
-/** Directory for the downloads of package managers during an install, relative to the workspace. */
-const CACHE = '.cache/berth'
 
 /** Detects how an app is started, installs its packages and builds it. */
 export class Preparation {
@@ -62,19 +59,13 @@ export class Preparation {
    */
   async install(location: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
     if (plan.install === null) return
-    const { sandbox, workspace, serverId, log } = location
-    // The mirror caches packages for all servers: another copy would only fill this workspace.
-    const cache = `${CACHE}/${location.directory.replaceAll('/', '-') || 'workspace'}`
     try {
-      await this.#run(location, 'install', plan, {
-        ...cacheVariables(`${sandbox.home}/${cache}`, plan.install),
-        ...environment,
-      })
+      const store = /\bpnpm\b/.test(plan.install) ? pnpmStore(location.sandbox) : {}
+      await this.#run(location, 'install', plan, { ...store, ...environment })
     } catch (error) {
-      for (const problem of this.#packages.takeProblems(serverId)) log.append('install', problem)
+      for (const problem of this.#packages.takeProblems(location.serverId))
+        location.log.append('install', problem)
       throw error
-    } finally {
-      await removeDirectories(workspace, cache, CACHE, dirname(CACHE))
     }
   }
 
@@ -92,11 +83,11 @@ export class Preparation {
     const { owner, serverId, sandbox, workspace, directory, log, signal } = location
     const { runStep } = await import('./app-runtime/step.ts')
     const packages = await this.#packages.environment(serverId, {
-      tools: sandbox.tools,
+      paths: sandbox,
       workspace,
-      directory,
+      directory: join(directory, plan.directory),
     })
-    const { [NPM_VARIABLES.url]: mirror } = packages
+    const { [PACKAGE_VARIABLES.url]: mirror } = packages
     if (mirror !== undefined) sandbox.forward(Number(new URL(mirror).port))
     const shown = plan[source] ?? ''
     const env = { ...packages, ...plan.variables, ...environment }
@@ -117,32 +108,5 @@ export class Preparation {
 
 type AppEnvironment = Readonly<Record<string, string>>
 
-/** Returns settings that make package managers keep their downloads in one directory. */
-const cacheVariables = (directory: string, command: string): AppEnvironment => ({
-  npm_config_cache: `${directory}/npm`,
-  // npm warns of settings that it does not know.
-  ...(/\bpnpm\b/.test(command)
-    ? { npm_config_store_dir: `${directory}/pnpm`, pnpm_config_store_dir: `${directory}/pnpm` }
-    : {}),
-  YARN_CACHE_FOLDER: `${directory}/yarn`,
-  BUN_INSTALL_CACHE_DIR: `${directory}/bun`,
-  PIP_CACHE_DIR: `${directory}/pip`,
-})
-
-/** Removes a directory, and then its parents, innermost first, if they are empty. */
-async function removeDirectories(
-  workspace: Workspace,
-  directory: string,
-  ...around: string[]
-): Promise<void> {
-  try {
-    await workspace.remove(directory)
-    for (const one of around) {
-      if ((await workspace.entries(one)).length > 0) return
-      await workspace.remove(one)
-    }
-  } catch (error) {
-    // Never created, or deleted with its server.
-    if (!(error instanceof WorkspaceError)) throw error
-  }
-}
+/** Returns where pnpm up to 10 keeps packages; npm warns of settings that it does not know. */
+const pnpmStore = ({ caches }: Sandbox): AppEnvironment => ({ npm_config_store_dir: `${caches}/pnpm` })

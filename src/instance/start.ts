@@ -10,6 +10,7 @@ import type { AccountPlan } from '../resources/accounts/model.ts'
 import { DEFAULT_PLAN } from '../resources/accounts/plan.ts'
 import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
 import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
+import { homeDirectory } from '../runtime/home-directory.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
@@ -144,11 +145,12 @@ async function start(
   onRelease(() => mainPort.close())
   const [{ localDrivers }, { Packages }] = await Promise.all([
     import('../compute/drivers.ts'),
-    import('../hosting/npm-mirror/packages.ts'),
+    import('../hosting/registries/packages.ts'),
   ])
   const packages = new Packages({
     dataDir: dataDirectory.path,
     registry: config.npmRegistry,
+    machine: { environment, home: homeDirectory(), etc: '/etc' },
     // These credentials appear nowhere, so they need not be reproducible.
     random: systemRandom,
     logger,
@@ -166,7 +168,8 @@ async function start(
       projectPorts: config.projectPorts,
       allowUnixSockets: config.allowUnixSockets,
       baseUrl: (network) => mainPort.urlForServers(network),
-      environment: (serverId, tools) => packages.commandEnvironment(serverId, tools),
+      environment: (serverId, paths) => packages.commandEnvironment(serverId, paths),
+      prepareCaches: (serverId, caches) => packages.prepareCaches(serverId, caches),
       provide: async (_, network) => {
         const { port } = packages
         if (port !== null) network.forward(port, { port })

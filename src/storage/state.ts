@@ -26,7 +26,7 @@ const BESIDE_STATE: readonly RegExp[] = [
   /^sandbox$/,
   // Which of them run.
   /^running$/,
-  // The cache of npm packages.
+  // The cache of packages.
   /^packages$/,
   /^snapshots$/,
   // Output of executions: it goes with their records, which a start compares it with.

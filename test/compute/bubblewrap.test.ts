@@ -40,6 +40,8 @@ await conformance('bubblewrap', () => {
         'sys',
         'tmp',
         'usr',
+        // A way to the server's own caches.
+        'var',
         'workspace',
       ]
       expect(

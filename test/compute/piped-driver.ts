@@ -38,6 +38,7 @@ export class PipedDriver implements ComputeDriver {
       projectPorts: null,
       allowUnixSockets: false,
       baseUrl: () => null,
+      prepareCaches: async () => {},
       environment: () => ({}),
       provide() {},
       workspace: (dir) => new LocalWorkspace(dir),
@@ -57,7 +58,8 @@ export class PipedDriver implements ComputeDriver {
     const dir = this.#directories.dir(handle)
     const marker = this.#directories.serverMarker(handle)
     const workspace = this.#directories.workspace(handle)
-    const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits, groups: [] })
+    const caches = this.#directories.makeCaches(handle)
+    const launch = await this.#isolation.launch({ id, dir, workspace, caches, marker, limits, groups: [] })
     const [marked = '', ...command] = [...launch.argv].reverse()
     const sandboxd = Bun.spawn([...command.reverse(), STDIO, marked], {
       cwd: '/',
@@ -79,6 +81,7 @@ export class PipedDriver implements ComputeDriver {
         sendsSockets: false,
       },
       tools: launch.tools,
+      caches: launch.caches,
       network: { network: 'shared', forward() {}, outboundControl: null },
       limits,
       memoryEnforcedBy: 'watchdog',
@@ -86,8 +89,14 @@ export class PipedDriver implements ComputeDriver {
     })
     this.#running.set(dir, sandbox)
     void sandbox.exited.then(() => this.#running.delete(dir))
-    const usage = (): Promise<number> => this.workspace(handle).usage()
-    const watch = new DiskWatch({ limit: limits.storageBytes, usage, sandbox, logger: this.#logger })
+    const usage = (): Promise<number> => this.local.workspace(handle).usage()
+    const watch = new DiskWatch({
+      limit: limits.storageBytes,
+      usage,
+      reclaim: () => this.emptyCaches(handle),
+      sandbox,
+      logger: this.#logger,
+    })
     watch.start()
     sandbox.watchStorage(watch)
     return sandbox
@@ -103,6 +112,10 @@ export class PipedDriver implements ComputeDriver {
 
   keep(handle: Handle): void {
     this.local.keep(handle)
+  }
+
+  emptyCaches(handle: Handle): Promise<void> {
+    return this.local.emptyCaches(handle)
   }
 
   checkFiles(handle: Handle): void {

@@ -192,7 +192,7 @@ async function whyNot(): Promise<string | null> {
   if (!(await networkIsPossible())) return 'they have no network of their own'
   if (Bun.which('unshare', { PATH: TEST_PATH }) === null) return 'unshare is not installed'
   try {
-    new ServerUsers().take(tmpdir()).release()
+    new ServerUsers().take({ '/mnt': tmpdir() }).release()
     return null
   } catch (error) {
     return String(error)

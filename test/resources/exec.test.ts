@@ -33,11 +33,12 @@ describe('POST /servers/{serverId}/exec', () => {
   })
 
   test('gives the command a clean environment, with the addresses of berth and its package mirror alone', async () => {
-    const { stdout } = await exec('env | grep -v -e ^BERTH_BASE_URL= -e ^BERTH_PACKAGES_')
-    expect(stdout).not.toContain('BERTH')
-    for (const line of stdout.trim().split('\n')) {
-      expect(line).toMatch(
-        /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|TERM|TMPDIR|PWD|OLDPWD|SHLVL|_|INVOCATION_ID|OMP_NUM_THREADS|GOMAXPROCS|npm_config_globalconfig|COREPACK_\w+)=/,
+    const { stdout } = await exec('env | grep ^BERTH | grep -v -e ^BERTH_BASE_URL= -e ^BERTH_PACKAGES_')
+    expect(stdout).toBe('')
+    const { stdout: rest } = await exec('env | grep -v ^BERTH_ | cut -d= -f1')
+    for (const name of rest.trim().split('\n')) {
+      expect(name).toMatch(
+        /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|TERM|TMPDIR|PWD|OLDPWD|SHLVL|_|INVOCATION_ID|OMP_NUM_THREADS|GOMAXPROCS|(npm_config|pnpm_config|COREPACK|YARN|BUN_INSTALL|PIP|PIPENV|PDM|UV|POETRY|CARGO|GRADLE_USER|COMPOSER_CACHE|BUNDLE_USER|MAVEN|MVNW)_\w+|GO(PROXY|CACHE|MODCACHE))$/,
       )
     }
   })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { Registry } from '../hosting/npm-mirror/registry.ts'
+import { Registry } from '../hosting/registries/registry.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { archiveOf, logged, ready } from '../support/projects.ts'

@@ -4,7 +4,7 @@ import { WORKSPACE } from '../local/mount-tables.ts'
 import { FILES_FD, REPORT_FD } from '../local/spawn.ts'
 import type { SystemPath } from '../local/system-files.ts'
 import { NO_NESTING } from './kernel-support.ts'
-import { PROGRAM, type SharedMounts, SOURCES, TOOLS } from './shared-files.ts'
+import { CACHES, PROGRAM, type SharedMounts, SOURCES, TOOLS } from './shared-files.ts'
 
 /**
  * Makes sandboxd process 1. The kernel keeps signals of the sandbox's processes from it, so no command can stop it and
@@ -23,6 +23,8 @@ export interface SandboxSpec {
   hostname: string
   /** Absolute path of the server's workspace on this machine; null if it is attached later. */
   workspace: string | null
+  /** Absolute path of its directory of caches, which is attached later if the workspace is. */
+  caches: string
   /** Size of /tmp, and of /dev/shm, bytes. */
   memoryDirectoryBytes: number
   /** Its control groups, which are shown read-only. */
@@ -62,7 +64,9 @@ export function bwrapArguments(sandbox: SandboxSpec): string[] {
     ...Object.entries(SANDBOXD_ENVIRONMENT).flatMap(([name, value]) => ['--setenv', name, value]),
     ...sandbox.groups.flatMap(({ dir, path }) => ['--ro-bind-try', dir, path]),
     // The rest of bwrap's own file system is in memory without a limit, so nothing may be written there.
-    ...(sandbox.workspace === null ? ['--dir', WORKSPACE] : ['--bind', sandbox.workspace, WORKSPACE]),
+    ...(sandbox.workspace === null
+      ? ['--dir', WORKSPACE, '--dir', CACHES]
+      : ['--bind', sandbox.workspace, WORKSPACE, '--bind', sandbox.caches, CACHES]),
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...['--hostname', sandbox.hostname, '--chdir', '/'],
   ]

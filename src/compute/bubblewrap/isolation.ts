@@ -20,7 +20,7 @@ import { KernelSupport } from './kernel-support.ts'
 import { type OwnUser, OwnUsers } from './own-users.ts'
 import { TerminalLimit } from './pseudo-terminals.ts'
 import { explainFailure, MISSING } from './refusal.ts'
-import { PROGRAM, SharedFiles, SOURCES, TOOLS, USER } from './shared-files.ts'
+import { CACHES, PROGRAM, SharedFiles, SOURCES, TOOLS, USER } from './shared-files.ts'
 
 /**
  * Largest /tmp, bytes. It is in memory, and counts as such: a server with less than four times this gets a quarter of
@@ -71,7 +71,14 @@ export class BubblewrapIsolation implements LocalIsolation {
     const shared = this.#files.forProbe()
     const marker = serverMarkerOf(dataMarkerOf(realpathSync(dataDir)), hostname)
     const command = ['/bin/sh', '-c', ':', ...sandboxdArguments(marker)]
-    const mounts = { shared, hostname, workspace: dataDir, memoryDirectoryBytes: PROBE_TMP_BYTES, groups: [] }
+    const mounts = {
+      shared,
+      hostname,
+      workspace: dataDir,
+      caches: dataDir,
+      memoryDirectoryBytes: PROBE_TMP_BYTES,
+      groups: [],
+    }
     for (;;) {
       const { code, said } = await runOnce(this.#plan(program, mounts, null, command))
       if (code === 0) return { available: true, network: this.#support.network, notes: await this.#notes() }
@@ -80,7 +87,7 @@ export class BubblewrapIsolation implements LocalIsolation {
   }
 
   async launch(server: ServerToStart): Promise<Launch> {
-    const user = await this.#users.take(server.workspace)
+    const user = await this.#users.take({ [WORKSPACE]: server.workspace, [CACHES]: server.caches })
     if (user === null) return this.#launchAs(null, server)
     const { attachWorkspace, release } = user
     const fallback = {
@@ -105,6 +112,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       shared,
       hostname: server.id,
       workspace: server.workspace,
+      caches: server.caches,
       memoryDirectoryBytes: Math.floor(Math.min(server.limits.memoryBytes / 4, MAX_TMP_BYTES)),
       groups: server.groups,
     }
@@ -116,6 +124,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       workspace: WORKSPACE,
       commandEnv: baseEnvironment(WORKSPACE, USER, this.#files.commandPath(shared), '/tmp'),
       tools: TOOLS,
+      caches: CACHES,
       limitTerminals: (pid) => this.#terminals.limit(pid),
       confinement: {
         systemCalls: canFilterSystemCalls(),
@@ -176,6 +185,6 @@ const canHideSockets = async (): Promise<boolean> =>
   (await import('../sandboxd/confinement.ts')).canHideAbstractSockets()
 
 /** The part of a sandbox that differs between servers, whatever the kernel supports. */
-type Mounts = Pick<SandboxSpec, 'shared' | 'hostname' | 'memoryDirectoryBytes' | 'groups'> & {
+type Mounts = Pick<SandboxSpec, 'shared' | 'hostname' | 'caches' | 'memoryDirectoryBytes' | 'groups'> & {
   workspace: string
 }

@@ -42,17 +42,17 @@ export class OwnUsers {
   /**
    * Returns a user that no other server has; null if servers have berth's.
    *
-   * @param workspace absolute path of the server's workspace
+   * @param directories absolute paths of the server's directories, by their paths in the sandbox
    * @throws Error if there is none for this server, though others have one
    */
-  async take(workspace: string): Promise<OwnUser | null> {
+  async take(directories: Readonly<Record<string, string>>): Promise<OwnUser | null> {
     if (this.#state === 'given up') return null
     try {
       const unshare = Bun.which('unshare', { PATH: this.#path })
       if (unshare === null) throw new Error('unshare (package util-linux) is not installed.')
       const { ServerUsers } = await import('./server-users.ts')
       this.#users ??= new ServerUsers()
-      const user = this.#users.take(workspace)
+      const user = this.#users.take(directories)
       const attachWorkspace = (pid: number): void => {
         user.attachWorkspace(pid)
         if (this.#state === 'untried') this.#state = 'proven'

@@ -1,6 +1,5 @@
 import { closeSync, readFileSync } from 'node:fs'
 import { ifPresent } from '../../runtime/if-present.ts'
-import { WORKSPACE } from '../local/mount-tables.ts'
 import { loadKernelCalls } from './kernel-calls.ts'
 
 /** User ids, as `first` and the number of them. */
@@ -33,7 +32,7 @@ export interface ServerUser {
   readonly id: number
   /** Descriptor of the sandbox's user namespace, open until the workspace is attached. */
   readonly namespace: number
-  /** Shows the workspace in the sandbox that a process is in, with files of berth's user as this user's. */
+  /** Shows the directories in the sandbox that a process is in, with files of berth's user as this user's. */
   attachWorkspace(pid: number): void
   /** Gives the user back. Its processes have ended. May be called again. */
   release(): void
@@ -56,10 +55,10 @@ export class ServerUsers {
   /**
    * Returns a user that no other server has.
    *
-   * @param workspace absolute path of the server's workspace
+   * @param directories absolute paths of the server's directories, by their paths in the sandbox
    * @throws Error if the kernel or the file system refuses
    */
-  take(workspace: string): ServerUser {
+  take(directories: Readonly<Record<string, string>>): ServerUser {
     const id = this.#takeId()
     const open: number[] = []
     const close = (): void => {
@@ -80,9 +79,11 @@ export class ServerUsers {
       // With root in it bwrap can mount what only root can reach, such as the data directory. Nobody becomes root there.
       const namespace = keep(this.#calls.makeUserNamespace(`0 0 1\n${USER} ${id} 1\n`, id))
       const owners = keep(this.#calls.makeUserNamespace(`0 ${id} 1\n`, id))
-      const mount = keep(this.#calls.mapMount(workspace, owners))
+      const mounts = Object.entries(directories).map(
+        ([inside, path]) => [inside, keep(this.#calls.mapMount(path, owners))] as const,
+      )
       const attachWorkspace = (pid: number): void => {
-        this.#calls.attachMount(mount, pid, WORKSPACE)
+        for (const [inside, mount] of mounts) this.#calls.attachMount(mount, pid, inside)
         close()
       }
       return { id, namespace, attachWorkspace, release }

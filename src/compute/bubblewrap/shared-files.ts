@@ -18,6 +18,9 @@ export const SOURCES = '/run/berth/src'
 /** Path inside the sandbox of the tools that berth provides. */
 export const TOOLS = '/opt/berth'
 
+/** Path inside the sandbox of the server's caches. */
+export const CACHES = '/var/cache/berth'
+
 /** The user's name inside; its number is 1000, since a root without powers breaks programs such as tar. */
 export const USER = 'berth'
 

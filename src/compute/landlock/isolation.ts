@@ -83,7 +83,7 @@ export class LandlockIsolation implements LocalIsolation {
       argv,
       env,
       read: paths,
-      write: [...DEVICES, server.workspace, tmp],
+      write: [...DEVICES, server.workspace, server.caches, tmp],
       keep: [DESCRIPTORS_FD],
       announce: false,
     }

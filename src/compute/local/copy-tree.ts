@@ -68,9 +68,15 @@ interface CopyFrame {
  * followed, so nothing from outside is copied, and what vanishes is skipped.
  *
  * @param to absolute path of an empty directory that no server reaches
+ * @param isLeftOut reports whether an entry is not copied, by its name and the number of directories above it
  * @throws the system's error; the signal's reason
  */
-export async function copyTree(root: PinnedEntry, to: string, signal?: AbortSignal): Promise<void> {
+export async function copyTree(
+  root: PinnedEntry,
+  to: string,
+  signal?: AbortSignal,
+  isLeftOut: (name: string, depth: number) => boolean = () => false,
+): Promise<void> {
   const pace = new Pace()
   const copier = new FileCopier()
   using chain = new DirectoryChain(root)
@@ -83,7 +89,7 @@ export async function copyTree(root: PinnedEntry, to: string, signal?: AbortSign
     if (entry === undefined) {
       frames.pop()
       leave(chain, frame)
-    } else if (!isTemporary(String(entry.name))) {
+    } else if (!isTemporary(String(entry.name)) && !isLeftOut(String(entry.name), frames.length - 1)) {
       const copy = joinNames(frame.to, entry.name)
       const copyFile = async (): Promise<boolean> => {
         const parent = unlessGone(() => chain.current)

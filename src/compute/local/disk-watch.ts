@@ -17,6 +17,8 @@ interface DiskWatchOptions {
   limit: number
   /** Measures the bytes in use. */
   usage(): Promise<number>
+  /** Removes what can be made again. */
+  reclaim(): Promise<void>
   sandbox: {
     /** Reports whether anything runs in it that could write. */
     isOccupied(): boolean | Promise<boolean>
@@ -28,7 +30,7 @@ interface DiskWatchOptions {
 }
 
 /**
- * Ends a server's processes when its files exceed its storage and still grow; processes that only clean up may
+ * When a server's files exceed its storage, removes its caches, and ends its processes if the files still grow; processes that only clean up may
  * continue. Looks only while processes run that could write: a server without any costs nothing.
  */
 export class DiskWatch implements StorageWatch {
@@ -85,7 +87,7 @@ export class DiskWatch implements StorageWatch {
 
   async #look(): Promise<void> {
     this.#timer = null
-    const { limit, usage, sandbox, logger } = this.#options
+    const { limit, usage, reclaim, sandbox, logger } = this.#options
     const began = performance.now()
     this.#woken = false
     try {
@@ -93,7 +95,11 @@ export class DiskWatch implements StorageWatch {
         this.#active = false
         return
       }
-      const used = await usage()
+      let used = await usage()
+      if (used > limit) {
+        await reclaim()
+        used = await usage()
+      }
       if (used > Math.max(this.#full ? 0 : limit, this.#last)) {
         const cause = this.#full ? ', and its storage counts as full by a fault' : ''
         await sandbox.endProcesses(`ended: the server's files take ${used} of ${limit} bytes${cause}`)

@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Isolation } from '../../config/config.ts'
 import type { Connection } from '../../runtime/connection.ts'
@@ -20,10 +20,12 @@ import { DiskWatch } from './disk-watch.ts'
 import { LaunchRefused, type LocalDriverOptions, type LocalIsolation } from './isolation.ts'
 import { findOccupants } from './mount-tables.ts'
 import { checkOpenFiles, maxOpenFiles } from './open-files.ts'
+import { pinRoot } from './pinned.ts'
 import { workspaceGone } from './resolve-path.ts'
 import { findLeft, type LeftSandboxes, RunningSandboxes } from './running.ts'
 import type { LocalSandbox, SandboxStart } from './sandbox.ts'
 import { ServerDirectories, serverMarkerOf } from './server-directories.ts'
+import { removeEntry } from './tree.ts'
 
 /** What `Enforced.network` says. */
 const NETWORK_NAMES = {
@@ -128,7 +130,8 @@ export class LocalDriver implements ComputeDriver {
     try {
       const sandbox = await this.#launch(serverId, handle, limits)
       const usage = (): Promise<number> => this.#usage(handle)
-      const watch = new DiskWatch({ limit: limits.storageBytes, usage, sandbox, logger })
+      const reclaim = (): Promise<void> => this.emptyCaches(handle)
+      const watch = new DiskWatch({ limit: limits.storageBytes, usage, reclaim, sandbox, logger })
       watch.start()
       sandbox.watchStorage(watch)
       return sandbox
@@ -144,7 +147,16 @@ export class LocalDriver implements ComputeDriver {
   }
 
   workspace(handle: Handle): Workspace {
-    return this.#options.workspace(this.#directories.workspace(handle))
+    const { workspace } = this.#options
+    return workspace(this.#directories.workspace(handle), this.#directories.caches(handle))
+  }
+
+  async emptyCaches(handle: Handle): Promise<void> {
+    const path = this.#directories.makeCaches(handle)
+    using pinned = pinRoot(path, process.platform === 'linux', false)
+    // What programs put there meanwhile may stay.
+    for (const name of readdirSync(path)) await removeEntry(pinned, name).catch(() => {})
+    await this.#options.prepareCaches(this.#directories.name(handle), this.#options.workspace(path))
   }
 
   takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains {
@@ -210,8 +222,8 @@ export class LocalDriver implements ComputeDriver {
   }
 
   /**
-   * Returns the bytes of everything that the server can write: its workspace, and its temporary directory if that is
-   * on disk.
+   * Returns the bytes of everything that the server can write: its workspace with its caches, and its temporary directory
+   * if that is on disk.
    */
   async #usage(handle: Handle): Promise<number> {
     const temporary = join(this.#directories.dir(handle), 'tmp')
@@ -256,7 +268,9 @@ export class LocalDriver implements ComputeDriver {
     this.checkFiles(handle)
     const marker = this.#directories.serverMarker(handle)
     const groups = (await this.#chosenLimiter()).shownGroups(id)
-    const launch = await this.#isolation.launch({ id, dir, workspace, marker, limits, groups })
+    const caches = this.#directories.makeCaches(handle)
+    await this.#options.prepareCaches(id, this.#options.workspace(caches))
+    const launch = await this.#isolation.launch({ id, dir, workspace, caches, marker, limits, groups })
     const start = { id, marker, limits }
     const { fallback = null } = launch.user ?? {}
     try {

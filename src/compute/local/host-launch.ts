@@ -25,7 +25,7 @@ export const hostTools = ({ dataDir, self }: LocalDriverOptions): ToolsDirectory
 export function hostLaunch(
   { self }: LocalDriverOptions,
   tools: ToolsDirectory,
-  { workspace, marker }: ServerToStart,
+  { workspace, caches, marker }: ServerToStart,
   { path, tmp }: { path: string; tmp: string },
 ): Launch {
   tools.prepare()
@@ -35,6 +35,7 @@ export function hostLaunch(
     workspace,
     commandEnv: baseEnvironment(workspace, userName(), tools.extend(path), tmp),
     tools: tools.pathInSandbox,
+    caches,
     confinement: UNCONFINED,
   }
 }

@@ -4,6 +4,7 @@ import { ComputeError } from '../compute-error.ts'
 import type { Limits } from '../driver.ts'
 import type { ShownGroup } from '../limits/limiter.ts'
 import type { OutboundSettings } from '../outbound-control.ts'
+import type { SandboxPaths } from '../sandbox.ts'
 import type { Confinement } from '../sandboxd/protocol.ts'
 import type { SelfCommand } from '../self.ts'
 import type { Workspace } from '../workspace.ts'
@@ -31,16 +32,22 @@ export interface LocalDriverOptions {
    * @param network whether the server has its own network
    */
   baseUrl(network: 'own' | 'shared'): string | null
-  /** Returns further variables of every command of a server. @param tools see `Sandbox.tools` */
-  environment(serverId: string, tools: string): Readonly<Record<string, string>>
+  /** Returns further variables of every command of a server. */
+  environment(serverId: string, paths: SandboxPaths): Readonly<Record<string, string>>
+  /** Prepares a server's caches, before its first command. @param caches the files in its directory of caches */
+  prepareCaches(serverId: string, caches: Workspace): Promise<void>
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
   provide(serverId: string, network: ServerNetwork): void | Promise<void>
   /**
    * Whether commands may use Unix sockets where the isolation cannot keep them from those of the user's programs.
    */
   allowUnixSockets: boolean
-  /** Reaches the files under a workspace's absolute path. */
-  workspace(dir: string): Workspace
+  /**
+   * Reaches the files under a workspace's absolute path.
+   *
+   * @param caches absolute path of a directory that counts as its usage
+   */
+  workspace(dir: string, caches?: string): Workspace
 }
 
 /** The server that a sandbox is started for. */
@@ -50,6 +57,8 @@ export interface ServerToStart {
   dir: string
   /** Absolute path of its workspace. */
   workspace: string
+  /** Absolute path of its directory of caches. */
+  caches: string
   /** First 24 hex digits of its processes' markers. */
   marker: string
   limits: Limits
@@ -65,6 +74,8 @@ export interface Launch extends SpawnPlan {
   commandEnv: Record<string, string>
   /** Absolute path of the directory of tools as commands see it. */
   tools: string
+  /** Absolute path of the directory of caches as commands see it. */
+  caches: string
   /** What sandboxd gives up before the first command. */
   confinement: Confinement
   /** Limits the pseudo-terminals of the sandbox that a process is in, if they are its own and that is possible. */

@@ -149,6 +149,10 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     return this.#start.launch.tools
   }
 
+  get caches(): string {
+    return this.#start.launch.caches
+  }
+
   get refusesUnixSockets(): boolean {
     return this.#start.launch.confinement.unixSockets
   }
@@ -271,7 +275,7 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
         env: {
           ...launch.commandEnv,
           ...group.environment,
-          ...options.environment(id, launch.tools),
+          ...options.environment(id, this),
           ...(baseUrl === null ? {} : { BERTH_BASE_URL: baseUrl }),
         },
         marker,

@@ -24,6 +24,9 @@ const MARK = 'unclaimed'
 
 const WORKSPACE = 'workspace'
 
+/** The name of a server's directory of caches, which no snapshot has. */
+export const CACHES = 'caches'
+
 /** The directories of servers, as they were when stock was taken. */
 interface DirectoryStock {
   /** The ids of all. */
@@ -88,6 +91,18 @@ export class ServerDirectories {
   /** Returns absolute path of the server's workspace. */
   workspace(handle: Handle): string {
     return join(this.dir(handle), WORKSPACE)
+  }
+
+  /** Returns the absolute path of the server's directory of caches. */
+  caches(handle: Handle): string {
+    return join(this.dir(handle), CACHES)
+  }
+
+  /** Creates the directory of caches if it is missing, and returns its absolute path. */
+  makeCaches(handle: Handle): string {
+    const path = this.caches(handle)
+    mkdirSync(path, { recursive: true, mode: 0o755 })
+    return path
   }
 
   /**

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { NPM_SETTINGS, NPM_SETTINGS_FILE, NPM_VARIABLES } from '../npm-settings.ts'
+import { PACKAGE_SETTINGS, PACKAGE_VARIABLES } from '../package-settings.ts'
 import { makeReadable } from './make-readable.ts'
 
 /**
@@ -52,7 +52,7 @@ export class ToolsDirectory {
     keepScript(join(this.path, 'bin/bun'), bunScript(quote(this.#program), '"$1"'))
     keepScript(join(this.path, 'bin/bunx'), bunScript(`${quote(this.#program)} x`, 'x'))
     keepScript(join(this.path, 'bin/node'), nodeScript(quote(this.#program), quote(link)))
-    keep(join(this.path, NPM_SETTINGS_FILE), NPM_SETTINGS, 0o444)
+    for (const [path, text] of Object.entries(PACKAGE_SETTINGS)) keep(join(this.path, path), text, 0o444)
     makeReadable(this.path)
     this.#prepared = true
   }
@@ -78,8 +78,8 @@ names_registry() {
 }
 case ${subcommand} in
   install | i | ci | add | a | update | remove | rm | x | create | c | outdated | info | pm)
-    if [ -n "$${NPM_VARIABLES.url}" ] && [ -z "\${BUN_CONFIG_REGISTRY+x}" ] && ! names_registry; then
-      export BUN_CONFIG_REGISTRY="$${NPM_VARIABLES.url}" BUN_CONFIG_TOKEN="$${NPM_VARIABLES.token}"
+    if [ -n "$${PACKAGE_VARIABLES.url}" ] && [ -z "\${BUN_CONFIG_REGISTRY+x}" ] && ! names_registry; then
+      export BUN_CONFIG_REGISTRY="$${PACKAGE_VARIABLES.url}" BUN_CONFIG_TOKEN="$${PACKAGE_VARIABLES.token}"
     fi ;;
 esac
 exec ${command} "$@"

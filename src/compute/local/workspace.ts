@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
+import { ifPresent } from '../../runtime/if-present.ts'
 import {
   type DirectoryEntry,
   MAX_READ_BYTES,
@@ -17,7 +18,7 @@ import {
 } from '../workspace.ts'
 import { identityOf, LocalFile } from './file.ts'
 import { Listing } from './listing.ts'
-import { childPath, type PinnedEntry } from './pinned.ts'
+import { childPath, type PinnedEntry, pinRoot } from './pinned.ts'
 import {
   pinWorkspace,
   type ResolvedPath,
@@ -42,6 +43,9 @@ import {
   tooManyEntries,
 } from './workspace-path.ts'
 
+/** Bytes that berth itself writes to a server's caches: a directory and a file, a block each. */
+const OWN_CACHE_BYTES = 8192
+
 /** Most entries of a directory that are listed. */
 const MAX_ENTRIES = 200_000
 
@@ -56,17 +60,21 @@ const MAX_ATTEMPTS = 8
 export class LocalWorkspace implements Workspace {
   readonly #root: WorkspaceRoot
   readonly #area: StagingArea
+  readonly #caches: string | null
 
   /**
    * @param root the workspace's directory, absolute; must exist before the first call
    * @param byDescriptor whether `/proc/self/fd` is available; `PinnedEntry` says what is weaker without it
    * @param staging directory for what is prepared, absolute, on the workspace's file system; it may be the workspace
+   * @param caches directory beside it that counts as its usage, absolute; null for none
    */
   constructor(
     root: string,
     byDescriptor: boolean = process.platform === 'linux',
     staging: string = join(dirname(root), STAGING),
+    caches: string | null = null,
   ) {
+    this.#caches = caches
     this.#root = { path: root, byDescriptor }
     this.#area = new StagingArea(staging, byDescriptor)
   }
@@ -257,7 +265,10 @@ export class LocalWorkspace implements Workspace {
   /** See `Workspace.usage`; directories count too, the workspace's own does not. */
   async usage(): Promise<number> {
     using root = pinWorkspace(this.#root)
-    return await measureUsage(root)
+    const bytes = await measureUsage(root)
+    const path = this.#caches
+    using caches = path === null ? null : ifPresent(() => pinRoot(path, this.#root.byDescriptor, false))
+    return caches === null ? bytes : bytes + Math.max(0, (await measureUsage(caches)) - OWN_CACHE_BYTES)
   }
 
   /** Pins a directory. The caller disposes of it. Throws `WorkspaceError`. */

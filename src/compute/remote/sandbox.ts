@@ -25,6 +25,8 @@ interface RemoteStart {
   configuration: Omit<SandboxdConfiguration, 'silenceMs'>
   /** Absolute path of the directory of tools as commands see it. */
   tools: string
+  /** Absolute path of the directory of caches as commands see it. */
+  caches: string
   /** The network that the driver has given the sandbox. */
   network: Pick<Sandbox, 'network' | 'forward' | 'outboundControl'>
   limits: Limits
@@ -42,6 +44,7 @@ interface RemoteStart {
 export class RemoteSandbox extends SandboxBase implements Sandbox {
   readonly home: string
   readonly tools: string
+  readonly caches: string
   readonly exited: Promise<{ reason: string }>
   readonly faultInjection: FaultInjection
   readonly #network: RemoteStart['network']
@@ -64,6 +67,7 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     super(client, STOP_MARGIN_MS)
     this.home = start.configuration.workspace
     this.tools = start.tools
+    this.caches = start.caches
     this.#network = start.network
     this.exited = this.#waitForExit(start.remove)
     this.faultInjection = new RemoteFaultInjection(client, start, (full) => this.fillStorage(full))

@@ -160,7 +160,11 @@ export class FilesService {
     const replaced = await this.#workspace(row)
       .stat(path)
       .catch(() => null)
-    const left = limit - (await this.#servers.meter.measure(row)) + (replaced?.size ?? 0)
+    const measure = async (): Promise<number> =>
+      limit - (await this.#servers.meter.measure(row)) + (replaced?.size ?? 0)
+    if (bytes <= (await measure())) return
+    await this.#servers.emptyCaches(row)
+    const left = await measure()
     if (bytes <= left) return
     throw badRequest(
       `The server's storage is full: ${Math.max(0, left)} of ${limit} bytes are left, the file has ${bytes}. Remove files or use a larger tier.`,

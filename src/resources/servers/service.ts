@@ -316,6 +316,11 @@ export class ServersService {
     return this.#compute.workspace(row.handle)
   }
 
+  /** Removes what is in a server's caches, to make room. */
+  emptyCaches(row: ServerRow): Promise<void> {
+    return this.#compute.emptyCaches(row.handle)
+  }
+
   /** Returns the number of an account's servers. */
   count(accountId: string): number {
     return this.#records.count(accountId)

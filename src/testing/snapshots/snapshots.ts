@@ -115,14 +115,16 @@ export class Snapshots {
 
   /** Copies the servers' files by descriptors. Servers are paused meanwhile, but a hostile program evades that. */
   async #copyServers(to: string, signal: AbortSignal | undefined): Promise<void> {
-    const [{ copyTree }, { pinRoot }] = await Promise.all([
+    const [{ copyTree }, { pinRoot }, { CACHES }] = await Promise.all([
       import('../../compute/local/copy-tree.ts'),
       import('../../compute/local/pinned.ts'),
+      import('../../compute/local/server-directories.ts'),
     ])
     mkdirSync(to, { mode: 0o700 })
     using root = pinRoot(join(this.#path, SERVERS), process.platform === 'linux')
     try {
-      await copyTree(root, to, signal)
+      // Right below a server's directory; its own files are further down.
+      await copyTree(root, to, signal, (name, depth) => depth === 1 && name === CACHES)
     } catch (error) {
       throw signal?.aborted ? copyCancelled() : notCopied(messageOf(error))
     }

@@ -249,6 +249,41 @@ export function storageTests(name: Subject): void {
       expect((await run(sandbox, 'rm file*; echo fine')).stdout).toBe('fine\n')
     }, 120_000)
 
+    test('caches that fill the storage are emptied, and what runs goes on', async () => {
+      await using bench = new Bench(name)
+      const handle = await bench.driver.create('srv_a')
+      const sandbox = await bench.startAgain('srv_a', handle, { storageBytes: 2 ** 22 })
+      const fill = `head -c 3000000 /dev/zero > ${sandbox.caches}/one; head -c 3000000 /dev/zero > ${sandbox.caches}/two`
+      const command = `${fill}; while [ -e ${sandbox.caches}/one ]; do sleep 0.1; done; echo on > file; cat file`
+      expect(await run(sandbox, command, { timeoutMs: 60_000 })).toMatchObject({
+        exitCode: 0,
+        stdout: 'on\n',
+      })
+    }, 120_000)
+
+    // Of a server that is reached by calls alone only the workspace is measured so.
+    test.skipIf(name === 'piped')(
+      'caches count as storage, are in no listing, and go with the server',
+      async () => {
+        await using bench = new Bench(name)
+        const handle = await bench.driver.create('srv_a')
+        const sandbox = await bench.startAgain('srv_a', handle)
+        const workspace = bench.driver.workspace(handle)
+        const before = await workspace.usage()
+        await run(
+          sandbox,
+          `head -c 3000000 /dev/zero > ${sandbox.caches}/one; mkdir -p ${sandbox.caches}/a/b`,
+        )
+        expect(await workspace.usage()).toBeGreaterThan(before + 2_900_000)
+        expect(await workspace.list({ all: true })).toEqual([])
+        await bench.driver.emptyCaches(handle)
+        expect(await workspace.usage()).toBe(before)
+        expect(
+          (await run(sandbox, `ls ${sandbox.caches}; echo again > ${sandbox.caches}/two`)).exitCode,
+        ).toBe(0)
+      },
+    )
+
     test('what fills the storage in the background is ended too', async () => {
       await using bench = new Bench(name)
       const sandbox = await bench.start('srv_a', { storageBytes: 2 ** 22 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { MAX_FORWARDED } from '../../../src/compute/local/network/forward.ts'
-import { Registry } from '../../hosting/npm-mirror/registry.ts'
+import { Registry } from '../../hosting/registries/registry.ts'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
 import { archiveOf, ready, type ShownProject } from '../../support/projects.ts'
 import { probedTiers } from '../../support/tiers.ts'

@@ -150,6 +150,20 @@ describe('snapshots', () => {
     },
   )
 
+  test('have the files of servers, not their caches', async () => {
+    await using berth = await testBerth()
+    const id = await berth.server()
+    await berth.exec(id, 'mkdir caches && echo mine > caches/file && echo much > "$GOCACHE.txt"')
+    await berth.control('POST', '/snapshots', { name: 'a' })
+    const server = join(berth.dataDir, 'snapshots/a/servers', id)
+    expect(readdirSync(join(server, 'workspace/caches'))).toEqual(['file'])
+    expect(readdirSync(server)).not.toContain('caches')
+    await berth.control('POST', '/snapshots/a/restore')
+    expect((await berth.exec(id, 'cat caches/file; cat "$GOCACHE.txt" || echo none')).stdout).toBe(
+      'mine\nnone\n',
+    )
+  })
+
   test('survive a restart, and a kill while one is being made leaves none', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'berth-snapshots-'))
     try {

@@ -61,6 +61,10 @@ export class FaultySandbox implements Sandbox {
     return this.#inner.tools
   }
 
+  get caches(): string {
+    return this.#inner.caches
+  }
+
   get home(): string {
     return this.#inner.home
   }

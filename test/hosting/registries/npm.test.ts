@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { until } from '../../compute/bench.ts'
-import { World } from './world.ts'
+import { NO_PATHS, World } from './world.ts'
 
 const TINY = [{ name: 'tiny', dependencies: { '@s/dep': '^1.0.0' } }, { name: '@s/dep' }]
 const ABBREVIATED = { accept: 'application/vnd.npm.install-v1+json' }
@@ -23,7 +23,7 @@ const documentOf = (world: World, name: string, fields: object = {}) => ({
   versions: { '1.0.0': { name, version: '1.0.0', ...fields, dist: world.registry.dist('tiny') } },
 })
 
-const tarballs = (world: World): string[] => readdirSync(join(world.cache, 'tarballs'))
+const tarballs = (world: World): string[] => readdirSync(join(world.cache, 'files'))
 
 describe('the mirror gives', () => {
   test.each(['tiny', '@s/dep', '@s%2fdep', '@s%2Fdep'])('the document of %s, in both forms', async (path) => {
@@ -113,7 +113,7 @@ describe('the mirror refuses', () => {
 
   test('a credential that was taken back, and one in the address', async () => {
     await using world = new World(TINY)
-    const place = { tools: '', directory: '', workspace: { read: () => Promise.reject(new Error()) } }
+    const place = { paths: NO_PATHS, directory: '', workspace: { read: () => Promise.reject(new Error()) } }
     const env = await world.packages.environment('srv_gone', place)
     const authorization = `Bearer ${env.BERTH_PACKAGES_TOKEN}`
     expect((await world.ask('tiny', { headers: { authorization } })).status).toBe(200)
@@ -334,7 +334,8 @@ describe('a document', () => {
   test('damaged on disk is fetched again', async () => {
     await using world = new World(TINY)
     await world.ask('tiny')
-    const file = join(world.cache, 'full/tiny')
+    const [name = ''] = readdirSync(join(world.cache, 'documents'))
+    const file = join(world.cache, 'documents', name)
     const bytes = readFileSync(file)
     bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
     writeFileSync(file, bytes)
@@ -357,7 +358,7 @@ describe('a tarball', () => {
   test('that is large is sent to its end, also when the cache drops it meanwhile', async () => {
     await using world = new World([{ name: 'tiny', ballast: 20_000_000 }])
     const answer = await world.ask('tiny/-/tiny-1.0.0.tgz')
-    for (const name of tarballs(world)) rmSync(join(world.cache, 'tarballs', name))
+    for (const name of tarballs(world)) rmSync(join(world.cache, 'files', name))
     expect(digest(await answer.bytes())).toBe(world.registry.dist('tiny').integrity)
     const cancelled = await world.ask('tiny/-/tiny-1.0.0.tgz')
     await cancelled.body?.cancel()
@@ -387,7 +388,7 @@ describe('a tarball', () => {
     await using world = new World(TINY)
     const before = await (await world.ask('tiny/-/tiny-1.0.0.tgz')).bytes()
     const [name = ''] = tarballs(world)
-    writeFileSync(join(world.cache, 'tarballs', name), 'poison')
+    writeFileSync(join(world.cache, 'files', name), 'poison')
     const after = await (await world.ask('tiny/-/tiny-1.0.0.tgz')).bytes()
     expect(after).toEqual(before)
     expect(world.registry.count('.tgz')).toBe(2)
@@ -411,7 +412,7 @@ describe('a tarball', () => {
       world.ahead += 500
       await (await world.ask('a/-/a-1.0.0.tgz')).bytes()
     }
-    const sizes = tarballs(world).map((name) => statSync(join(world.cache, 'tarballs', name)).size)
+    const sizes = tarballs(world).map((name) => statSync(join(world.cache, 'files', name)).size)
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(350_000)
     // The one in constant use stayed.
     expect(world.registry.count('/a-1.0.0.tgz')).toBe(1)
@@ -440,7 +441,7 @@ test('a server is told what it was refused, once', async () => {
 
 test('no credential is logged', async () => {
   await using world = new World(TINY)
-  const place = { tools: '', directory: '', workspace: { read: () => Promise.reject(new Error()) } }
+  const place = { paths: NO_PATHS, directory: '', workspace: { read: () => Promise.reject(new Error()) } }
   const { BERTH_PACKAGES_TOKEN = '?' } = await world.packages.environment('srv_ask', place)
   await world.registry.cut()
   await world.ask('tiny')

@@ -4,7 +4,7 @@ import type { ExecCommand } from '../../../src/compute/execution.ts'
 import type { Sandbox } from '../../../src/compute/sandbox.ts'
 import type { Workspace } from '../../../src/compute/workspace.ts'
 import type { Isolation } from '../../../src/config/config.ts'
-import { Packages, type PackagesOptions } from '../../../src/hosting/npm-mirror/packages.ts'
+import { Packages, type PackagesOptions } from '../../../src/hosting/registries/packages.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { Bench, driverOn, type Result, run } from '../../compute/bench.ts'
@@ -47,6 +47,7 @@ export class World implements AsyncDisposable {
     return new Packages({
       dataDir: this.bench.dataDir,
       registry: this.registry.url,
+      machine: NO_SETTINGS,
       random: systemRandom,
       logger: createLogger('warn', (line) => void this.said.push(line), Date.now),
       now: () => Date.now() + this.ahead,
@@ -93,8 +94,13 @@ export class World implements AsyncDisposable {
   }
 }
 
+/** A machine without settings of package managers. */
+export const NO_SETTINGS = { environment: {}, home: null, etc: '/nowhere' }
+
+export const NO_PATHS = { tools: '/nowhere', home: '/nowhere', caches: '/nowhere' }
+
 const NOWHERE = {
-  tools: '/nowhere',
+  paths: NO_PATHS,
   workspace: { read: () => Promise.reject(new Error('nothing')) },
   directory: '',
 }
@@ -114,8 +120,7 @@ export class Server {
 
   /** Runs a command with the environment of an install. */
   async install(command: string, { cwd = '', env, ...rest }: Partial<ExecCommand> = {}): Promise<Result> {
-    const { tools } = this.sandbox
-    const place = { tools, workspace: this.workspace, directory: cwd }
+    const place = { paths: this.sandbox, workspace: this.workspace, directory: cwd }
     const given = await this.world.packages.environment(this.id, place)
     this.sandbox.forward(Number(new URL(given.BERTH_PACKAGES_URL ?? '').port))
     return run(this.sandbox, command, { timeoutMs: 50_000, cwd, env: { ...given, ...env }, ...rest })

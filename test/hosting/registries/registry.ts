@@ -26,6 +26,8 @@ export class Registry implements AsyncDisposable {
     Map<string, { manifest: Record<string, unknown>; tarball: Uint8Array }>
   >()
   readonly #server: Bun.Server<undefined>
+  /** The port that it listens on, or did. */
+  readonly port: number
   /** Answers in place of the registry where it gives something. */
   intercept: (path: string, request: Request) => Response | null | Promise<Response | null> = () => null
 
@@ -36,11 +38,8 @@ export class Registry implements AsyncDisposable {
       idleTimeout: 0,
       fetch: (request) => this.#answer(request),
     })
+    this.port = this.#server.port ?? 0
     for (const one of publications) this.publish(one)
-  }
-
-  get port(): number {
-    return this.#server.port ?? 0
   }
 
   get url(): string {

@@ -1,6 +1,7 @@
-import { percentDecoded } from '../../runtime/decode.ts'
+import { percentDecoded } from '../../../runtime/decode.ts'
+
 /** A parsed request to a registry. */
-export type RegistryRequest =
+export type NpmRequest =
   | { readonly kind: 'ping' }
   /** A package's document with all its versions. */
   | { readonly kind: 'packument'; readonly name: string }
@@ -10,7 +11,7 @@ export type RegistryRequest =
   | { readonly kind: 'tarball'; readonly name: string; readonly file: string }
 
 /** A request for a package's document or a part of it. */
-export type DocumentRequest = Exclude<RegistryRequest, { kind: 'ping' | 'tarball' }>
+export type DocumentRequest = Exclude<NpmRequest, { kind: 'ping' | 'tarball' }>
 
 /** Matches the package names that npm allows or, with capitals, once allowed: no leading dot, no path elements. */
 const NAME = /^(?:@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*$/
@@ -34,7 +35,7 @@ export const isVersion = (version: string): boolean => VERSION.test(version)
  *
  * @param pathname as in a URL, still escaped
  */
-export function parsePath(pathname: string): RegistryRequest | null {
+export function parsePath(pathname: string): NpmRequest | null {
   const parts = percentDecoded(pathname)?.slice(1).replace(/\/$/, '').split('/')
   if (parts === undefined) return null
   if (parts[0] === '-') return parseService(parts.slice(1))
@@ -50,7 +51,7 @@ export function parsePath(pathname: string): RegistryRequest | null {
 }
 
 /** Parses `/-/ping` and `/-/package/NAME/dist-tags`. */
-function parseService(parts: string[]): RegistryRequest | null {
+function parseService(parts: string[]): NpmRequest | null {
   const service = parts.shift()
   if (service === 'ping' && parts.length === 0) return { kind: 'ping' }
   const name = service === 'package' ? takeName(parts) : null

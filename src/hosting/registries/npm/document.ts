@@ -1,18 +1,8 @@
-import { isObject } from '../../runtime/is-object.ts'
-import { integrityOf, integrityText } from './integrity.ts'
-import { PackageError } from './problem.ts'
-import { isVersion } from './registry-request.ts'
-
-/** Source and hash of a tarball. */
-export interface Dist {
-  /** URL at the registry. */
-  readonly url: string
-  /** Hash in the form of `integrityText`. */
-  readonly integrity: string
-}
-
-/** A package's tarballs by file name. */
-export type Dists = Readonly<Record<string, Dist>>
+import { isObject } from '../../../runtime/is-object.ts'
+import { integrityOf, integrityText } from '../integrity.ts'
+import { PackageError } from '../problem.ts'
+import type { Dists, ParsedDocument } from '../wanted.ts'
+import { isVersion } from './request.ts'
 
 /** The address of tarballs in a document that is sent to a client. */
 type TarballUrl =
@@ -47,13 +37,6 @@ export function rewriteTarballUrls(text: string, tarballUrl: TarballUrl): string
   const origin = tarballUrl.kind === 'public' ? PUBLIC_REGISTRY : tarballUrl.origin
   // No string in the document can match: its quotation marks are escaped.
   return text.replaceAll(`"tarball":"${ORIGIN_PLACEHOLDER}`, `"tarball":"${origin}`)
-}
-
-/** A registry's document in the form in which it is cached. */
-interface ParsedDocument {
-  /** JSON, with placeholders for the addresses of tarballs. */
-  readonly text: string
-  readonly dists: Dists
 }
 
 /**

@@ -3,7 +3,14 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LocalWorkspace } from '../../../src/compute/local/workspace.ts'
-import { installEnvironment } from '../../../src/hosting/npm-mirror/environment.ts'
+import { installEnvironment } from '../../../src/hosting/registries/environment.ts'
+
+const ACCESS = {
+  paths: { tools: '/opt/berth', home: '/workspace', caches: '/caches' },
+  origin: 'http://127.0.0.1:4873',
+  token: 'T',
+  machine: { mounts: [], goProxy: '{go},direct', mavenMirrorOf: 'central' },
+}
 
 async function environment(files: Record<string, string>, directory = 'projects/app') {
   const read = async (path: string): Promise<Uint8Array> => {
@@ -11,8 +18,7 @@ async function environment(files: Record<string, string>, directory = 'projects/
     if (text === undefined) throw new Error('missing')
     return new TextEncoder().encode(text)
   }
-  const origin = 'http://127.0.0.1:4873'
-  return installEnvironment({ tools: '/opt/berth', workspace: { read }, directory, origin, token: 'T' })
+  return installEnvironment({ ...ACCESS, workspace: { read }, directory })
 }
 
 const mirrored = (env: Record<string, string>) => ({
@@ -23,10 +29,13 @@ const mirrored = (env: Record<string, string>) => ({
 })
 const ALL = { npm: true, pnpm: true, bun: true, yarn: true }
 
-test('every package manager is sent to the mirror, with the credential in no address', async () => {
+test('every package manager of JavaScript is sent to the relay, with the credential in no address', async () => {
   const env = await environment({})
   expect(mirrored(env)).toEqual(ALL)
-  for (const value of Object.values(env)) if (value.includes('://')) expect(value).not.toContain('T')
+  const ofJavaScript = Object.entries(env).filter(([name]) =>
+    /^(?:BERTH_PACKAGES_URL|COREPACK|BUN|YARN)/.test(name),
+  )
+  for (const [, value] of ofJavaScript) if (value.includes('://')) expect(value).not.toContain('T')
 })
 
 test.each([
@@ -56,8 +65,9 @@ test('settings of any size that take no disk are not read', async () => {
     }
     const before = process.memoryUsage.rss()
     const env = await installEnvironment({
-      ...{ tools: '/opt/berth', workspace: new LocalWorkspace(folder), directory: '' },
-      ...{ origin: 'http://127.0.0.1:4873', token: 'T' },
+      ...ACCESS,
+      workspace: new LocalWorkspace(folder),
+      directory: '',
     })
     expect(process.memoryUsage.rss() - before).toBeLessThan(500 * 2 ** 20)
     expect(mirrored(env)).toEqual(ALL)

@@ -1,3 +1,4 @@
+import { codeOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { PackageError } from './problem.ts'
 
@@ -20,27 +21,52 @@ const RETRIES_MS = [250, 1_000]
 /** Milliseconds for which cached documents are used without asking a registry that was unreachable. */
 const DOWN_MS = 30_000
 
+/** Errors of a certificate that only the machine's own authorities may have signed. */
+const UNKNOWN_AUTHORITY = /CERT|SELF_SIGNED|UNABLE_TO_(?:GET_ISSUER|VERIFY)/
+
 /** A registry's response to a request for a document. */
 export type DocumentResponse =
   | { readonly kind: 'unchanged' }
-  | { readonly kind: 'document'; readonly document: unknown; readonly etag: string | null }
+  | {
+      readonly kind: 'document'
+      readonly body: Uint8Array
+      /** Its media type, without parameters. */
+      readonly type: string
+      readonly etag: string | null
+      /** Where it came from, after redirects. */
+      readonly url: string
+    }
 
-/** Options of `NpmRegistry`. */
+/** Options of `Upstream`. */
 interface UpstreamOptions {
   /** URL of the registry, without a trailing slash. */
-  registry: string
+  address: string
+  /** What a person does if it cannot be reached, or wants a credential; each without a full stop. */
+  remedies: { unreachable: string; credential: string }
+  /** Returns the certificate authorities of the machine, as PEM. */
+  authorities: () => readonly string[]
   logger: Logger
   /** Aborts all requests under way. */
   stopping: AbortSignal
 }
 
-/** The upstream registry. The environment's proxies and certificate authorities apply. */
-export class NpmRegistry {
+/**
+ * The registry at one address. The environment's proxies and certificate authorities apply, and where these do not know a
+ * certificate, those of the machine. No credential is ever sent.
+ */
+export class Upstream {
   readonly #options: UpstreamOptions
   #downUntil = 0
+  /** The machine's certificate authorities, once the usual ones have failed. */
+  #authorities: readonly string[] | null = null
 
   constructor(options: UpstreamOptions) {
     this.#options = options
+  }
+
+  /** URL of the registry, without a trailing slash. */
+  get address(): string {
+    return this.#options.address
   }
 
   /** Whether it was unreachable within the last 30 seconds. */
@@ -64,7 +90,7 @@ export class NpmRegistry {
   ): Promise<DocumentResponse> {
     const headers: Record<string, string> = { accept }
     if (cached?.etag) headers['if-none-match'] = cached.etag
-    const url = `${this.#options.registry}${path}`
+    const url = `${this.address}${path}`
     return this.#withRetries(url, cached === null ? RETRIES_MS : [], async () => {
       const timeout = AbortSignal.timeout(cached === null ? DOCUMENT_MS : REVALIDATION_MS)
       const response = await this.#request(url, headers, timeout)
@@ -76,7 +102,9 @@ export class NpmRegistry {
         size += part.length
         if (size >= LARGE_DOCUMENT_BYTES) await onLarge()
       })
-      return { kind: 'document', document: parseJson(parts, url), etag: response.headers.get('etag') }
+      const [type = ''] = (response.headers.get('content-type') ?? '').split(';')
+      const etag = response.headers.get('etag')
+      return { kind: 'document', body: Buffer.concat(parts), type, etag, url: response.url }
     })
   }
 
@@ -131,22 +159,35 @@ export class NpmRegistry {
   }
 
   async #request(url: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
-    const response = await fetch(url, {
+    const init = {
       headers: { 'user-agent': 'berth', ...headers },
       signal: AbortSignal.any([signal, this.#options.stopping]),
       // The hash is over the stored bytes, so a claimed encoding is not decoded.
       ...(headers['accept-encoding'] === 'identity' ? { decompress: false } : {}),
-    })
+    }
+    const response = await this.#fetch(url, init)
     if (response.ok || response.status === 304) return response
     await response.body?.cancel()
     throw this.#refusal(url, response.status)
   }
 
+  async #fetch(url: string, init: RequestInit): Promise<Response> {
+    if (this.#authorities !== null) return fetch(url, { ...init, tls: { ca: [...this.#authorities] } })
+    try {
+      return await fetch(url, init)
+    } catch (error) {
+      const known = UNKNOWN_AUTHORITY.test(codeOf(error) ?? '') ? this.#options.authorities() : []
+      if (known.length === 0) throw error
+      const response = await fetch(url, { ...init, tls: { ca: [...known] } })
+      this.#authorities = known
+      return response
+    }
+  }
+
   #refusal(url: string, status: number): PackageError {
     if (status === 404 || status === 410) return new PackageError(`${url} does not exist (${status}).`, 404)
     if (status === 401 || status === 403) {
-      const remedy =
-        'A package that needs a credential needs a registry of its own in the .npmrc of the project'
+      const remedy = this.#options.remedies.credential
       return new PackageError(`The registry refused ${url} (${status}). ${remedy}.`, 424)
     }
     const unreachable = status >= 500 || status === 429 || status === 408
@@ -158,7 +199,7 @@ export class NpmRegistry {
     if (this.#options.stopping.aborted) return new PackageError('berth is being stopped.', 424, true)
     const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
     const cause = /Timeout|Abort/.test(name) ? 'no response in time' : message
-    const remedy = 'Check the network, or the address of the registry (--npm-registry)'
+    const remedy = this.#options.remedies.unreachable
     return new PackageError(`The registry could not be reached at ${url}: ${cause}. ${remedy}.`, 424, true)
   }
 }
@@ -180,13 +221,5 @@ async function readBody(
     size += part.byteLength
     if (size > limit) throw tooLarge()
     await onPart(part)
-  }
-}
-
-function parseJson(parts: readonly Uint8Array[], url: string): unknown {
-  try {
-    return JSON.parse(Buffer.concat(parts).toString('utf8'))
-  } catch {
-    throw new PackageError(`What the registry sent for ${url} is no JSON.`, 424)
   }
 }

@@ -1,3 +1,4 @@
+import type { Dirent } from 'node:fs'
 import {
   type FileHandle,
   mkdir,
@@ -13,9 +14,15 @@ import {
 import { join } from 'node:path'
 
 /** Kinds of cached files. Each has a directory of its own. */
-export type Kind = 'tarballs' | 'full' | 'abbreviated' | 'dists'
+export type Kind = 'files' | 'documents' | 'dists'
 
-const KINDS: readonly Kind[] = ['tarballs', 'full', 'abbreviated', 'dists']
+const KINDS: readonly Kind[] = ['files', 'documents', 'dists']
+
+/** The directory of files that are being written. */
+const INCOMING = 'incoming'
+
+/** Longest name of a file, in characters. File systems permit 255 bytes. */
+const MAX_NAME = 200
 
 /** Fraction of the limit to which a full cache shrinks. */
 const SHRINK_TO = 0.9
@@ -23,6 +30,8 @@ const SHRINK_TO = 0.9
 /** A file that is being written, invisible until `commit`. */
 interface IncomingFile {
   readonly file: FileHandle
+  /** Absolute path. */
+  readonly path: string
   /** Moves it to its final path atomically. */
   commit(kind: Kind, name: string): Promise<void>
   /** Removes it unless it was committed. */
@@ -67,7 +76,10 @@ export class DiskCache {
 
   /** Returns the absolute path of a file. Names are packages or hashes; escaping keeps them inside the directory. */
   path(kind: Kind, name: string): string {
-    return join(this.#directory, kind, encodeURIComponent(name))
+    const escaped = encodeURIComponent(name)
+    const short =
+      escaped.length <= MAX_NAME ? escaped : new Bun.CryptoHasher('sha256').update(name).digest('hex')
+    return join(this.#directory, kind, short)
   }
 
   /**
@@ -112,11 +124,12 @@ export class DiskCache {
 
   /** Creates a temporary file. */
   async receive(): Promise<IncomingFile> {
-    const path = join(this.#directory, 'incoming', String(this.#incoming++))
+    const path = join(this.#directory, INCOMING, String(this.#incoming++))
     const file = await open(path, 'wx', 0o600)
     let done = false
     return {
       file,
+      path,
       commit: async (kind, name) => {
         done = true
         const target = this.path(kind, name)
@@ -137,10 +150,11 @@ export class DiskCache {
   }
 
   async #prepare(): Promise<void> {
-    const incoming = join(this.#directory, 'incoming')
-    await rm(incoming, { recursive: true, force: true })
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
-    for (const directory of [...KINDS, 'incoming'])
+    // Unfinished files, and what earlier versions of berth kept.
+    for (const { name } of (await readdir(this.#directory, { withFileTypes: true })).filter(isOutdated))
+      await rm(join(this.#directory, name), { recursive: true, force: true })
+    for (const directory of [...KINDS, INCOMING])
       await mkdir(join(this.#directory, directory), { recursive: true })
     // Not awaited: to count tens of thousands of files takes long.
     this.#shrinking = this.#removeOldest().finally(() => {
@@ -185,5 +199,8 @@ export class DiskCache {
     return all
   }
 }
+
+const isOutdated = (entry: Dirent): boolean =>
+  entry.isDirectory() && !KINDS.some((kind) => kind === entry.name)
 
 const sizeOf = async (path: string): Promise<number> => (await stat(path).catch(() => null))?.size ?? 0

@@ -189,7 +189,7 @@ test('a berth that is killed in the middle of a download leaves nothing half', a
   await other.exited
   kill()
   world.registry.intercept = () => null
-  expect(readdirSync(join(world.cache, 'tarballs'))).toEqual([])
+  expect(readdirSync(join(world.cache, 'files'))).toEqual([])
   await world.ask('-/ping')
   expect(readdirSync(incoming)).toEqual([])
   expect(await (await world.ask('tiny/-/tiny-1.0.0.tgz')).bytes()).toEqual(whole)

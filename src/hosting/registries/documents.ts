@@ -1,31 +1,18 @@
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
-import { Budget } from './budget.ts'
+import type { Budget } from './budget.ts'
 import type { DiskCache } from './disk.ts'
 import type { DistIndex } from './dist-index.ts'
-import { readDocument } from './document.ts'
-import type { DocumentResponse, NpmRegistry } from './npm-registry.ts'
 import { PackageError } from './problem.ts'
 import { SharedCalls } from './shared-calls.ts'
+import type { DocumentResponse, Upstream } from './upstream.ts'
+import type { DocumentSource } from './wanted.ts'
 
 /** Milliseconds for which a document is used without asking the registry. */
 const FRESH_MS = 5 * 60_000
 
-/**
- * The forms of a package's document. The abbreviated one has only the fields for an install and a tenth of the size.
- */
-export type Form = 'full' | 'abbreviated'
-
-/** Media type of the abbreviated form. */
-export const ABBREVIATED = 'application/vnd.npm.install-v1+json'
-
-const ACCEPT: Readonly<Record<Form, string>> = {
-  full: 'application/json',
-  abbreviated: `${ABBREVIATED}; q=1.0, application/json; q=0.8`,
-}
-
 /** Large documents that are in work at a time: parsed, one takes several times its size. */
-const LARGE_AT_ONCE = 2
+export const LARGE_AT_ONCE = 2
 
 /** Bytes on disk, compressed, from which a cached document counts as large. */
 const LARGE_ON_DISK = 128 * 1024
@@ -42,20 +29,23 @@ interface CachedDocument {
 /** Dependencies of `Documents`. */
 interface DocumentsOptions {
   disk: DiskCache
-  upstream: NpmRegistry
+  /** The registry's name in the cache. */
+  registry: string
+  upstream: Upstream
   index: DistIndex
+  /** Bounds the large documents in work, those of other registries too. */
+  large: Budget
   logger: Logger
   now: () => number
 }
 
 /**
- * Caches packages' documents. One older than five minutes is revalidated by its ETag. If the registry is unreachable,
+ * Caches the documents of a registry. One older than five minutes is revalidated by its ETag. If the registry is unreachable,
  * the cached one is used.
  */
 export class Documents {
   readonly #options: DocumentsOptions
   readonly #shared = new SharedCalls<string>()
-  readonly #large = new Budget(LARGE_AT_ONCE)
 
   constructor(options: DocumentsOptions) {
     this.#options = options
@@ -67,20 +57,20 @@ export class Documents {
   }
 
   /**
-   * Returns a package's document for `present`.
+   * Returns a document for `present`.
    *
    * @throws PackageError
    */
-  get(name: string, form: Form): Promise<string> {
-    return this.#shared.get(`${form} ${name}`, async () => {
-      const acquired = once(() => this.#large.acquire('all', 1))
+  get(source: DocumentSource): Promise<string> {
+    return this.#shared.get(source.key, async () => {
+      const acquired = once(() => this.#options.large.acquire('all', 1))
       let isLarge = false
       const onLarge = async (): Promise<void> => {
         isLarge = true
         await acquired()
       }
       try {
-        return await this.#get(name, form, onLarge)
+        return await this.#get(source, onLarge)
       } finally {
         if (isLarge) void acquired().then((release) => release())
       }
@@ -88,51 +78,60 @@ export class Documents {
   }
 
   /** @param onLarge called when the document turns out to be large; resolves when it may be loaded */
-  async #get(name: string, form: Form, onLarge: () => Promise<void>): Promise<string> {
+  async #get(source: DocumentSource, onLarge: () => Promise<void>): Promise<string> {
     const { upstream, now } = this.#options
-    const cached = await this.#read(name, form, onLarge)
+    const cached = await this.#read(source.key, onLarge)
     // `abs`: the machine's clock may have been set back since.
     if (cached !== null && Math.abs(now() - cached.checkedAt) < FRESH_MS) return cached.text
-    const otherForm = once(() => this.#read(name, form === 'full' ? 'abbreviated' : 'full', onLarge))
+    const other = once(async () => (source.other === undefined ? null : this.#read(source.other, onLarge)))
     if (upstream.isDown) {
-      const fallback = cached ?? (await otherForm())
+      const fallback = cached ?? (await other())
       if (fallback !== null) return fallback.text
     }
     try {
-      const path = `/${name.replace('/', '%2f')}`
-      const response = await upstream.document(path, ACCEPT[form], cached, onLarge)
-      return await this.#fetch(name, form, cached, response)
+      const response = await upstream.document(source.path, source.accept, cached, onLarge)
+      return await this.#fetch(source, cached, response)
     } catch (error) {
       if (!(error instanceof PackageError)) throw error
-      if (error.status === 404 && cached !== null) await this.#options.disk.remove(form, name)
-      const fallback = error.unreachable ? (cached ?? (await otherForm())) : null
+      if (error.status === 404 && cached !== null)
+        await this.#options.disk.remove('documents', this.#name(source.key))
+      const fallback = error.unreachable ? (cached ?? (await other())) : null
       if (fallback === null) throw error
       return fallback.text
     }
   }
 
+  #name(key: string): string {
+    return `${this.#options.registry} ${key}`
+  }
+
   async #fetch(
-    name: string,
-    form: Form,
+    source: DocumentSource,
     cached: CachedDocument | null,
     response: DocumentResponse,
   ): Promise<string> {
     const { disk, index } = this.#options
+    const name = this.#name(source.key)
     if (response.kind === 'unchanged') {
-      await disk.touch(form, name)
+      await disk.touch('documents', name)
       return cached?.text ?? ''
     }
-    const { text, dists } = readDocument(name, response.document)
-    await index.add(name, dists)
+    const { text, dists } = source.read(response)
+    if (source.package !== null) await index.add(source.package, dists)
     const body = await Bun.zstdCompress(text)
     const head = `${JSON.stringify({ etag: response.etag, hash: hashOf(body) })}\n`
-    await disk.write(form, name, Buffer.concat([Buffer.from(head), body]))
+    await disk.write('documents', name, Buffer.concat([Buffer.from(head), body]))
     return text
   }
 
+  /** Forgets a document whose records turned out to be wrong. */
+  async forget(key: string): Promise<void> {
+    await this.#options.disk.remove('documents', this.#name(key))
+  }
+
   /** Reads a cached document. Returns null if there is none or it is damaged. */
-  async #read(name: string, form: Form, onLarge: () => Promise<void>): Promise<CachedDocument | null> {
-    const found = await this.#options.disk.read(form, name)
+  async #read(key: string, onLarge: () => Promise<void>): Promise<CachedDocument | null> {
+    const found = await this.#options.disk.read('documents', this.#name(key))
     if (found === null) return null
     if (found.bytes.length >= LARGE_ON_DISK) await onLarge()
     try {
@@ -143,7 +142,7 @@ export class Documents {
       const text = new TextDecoder().decode(await Bun.zstdDecompress(body))
       return { text, etag: head.etag, checkedAt: found.time }
     } catch {
-      this.#options.logger.warn('a damaged document in the package cache is fetched again', { package: name })
+      this.#options.logger.warn('a damaged document in the package cache is fetched again', { document: key })
       return null
     }
   }

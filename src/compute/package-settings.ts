@@ -1,0 +1,63 @@
+/** Paths of the settings in a sandbox's tools directory. */
+export const NPM_SETTINGS_FILE = 'etc/npmrc'
+export const MAVEN_SETTINGS_DIRECTORY = 'etc/maven'
+
+/** The variables that the settings refer to. Without them the settings are not used. */
+export const PACKAGE_VARIABLES = {
+  /** The npm registry's address, with a slash at the end. */
+  url: 'BERTH_PACKAGES_URL',
+  /** Its host and port. */
+  host: 'BERTH_PACKAGES_HOST',
+  /** The credential for it. */
+  token: 'BERTH_PACKAGES_TOKEN',
+  /** The address of the mirror of Maven Central, and which repositories it is for. */
+  maven: 'BERTH_PACKAGES_MAVEN',
+  mavenMirrorOf: 'BERTH_PACKAGES_MAVEN_OF',
+  /** The directory of the server's caches. */
+  caches: 'BERTH_PACKAGES_CACHES',
+} as const
+
+/**
+ * Settings for npm that name a registry with its credential. Npm takes a credential only from a file: the variable
+ * for it would need characters that a shell does not pass on. They are npm's global settings, so a project's and a
+ * user's own take precedence.
+ */
+export const NPM_SETTINGS = `registry=\${${PACKAGE_VARIABLES.url}}
+//\${${PACKAGE_VARIABLES.host}}/:_authToken=\${${PACKAGE_VARIABLES.token}}
+audit=false
+fund=false
+update-notifier=false
+`
+
+/** Maven's global settings, over which a user's own take precedence. */
+const MAVEN_SETTINGS = `<settings>
+  <localRepository>\${env.${PACKAGE_VARIABLES.caches}}/maven</localRepository>
+  <mirrors>
+    <mirror>
+      <id>berth</id>
+      <mirrorOf>\${env.${PACKAGE_VARIABLES.mavenMirrorOf}}</mirrorOf>
+      <url>\${env.${PACKAGE_VARIABLES.maven}}</url>
+    </mirror>
+  </mirrors>
+</settings>
+`
+
+/** How Maven prints, as its own directory of settings has it. */
+const MAVEN_LOGGING = `org.slf4j.simpleLogger.defaultLogLevel=info
+org.slf4j.simpleLogger.showDateTime=false
+org.slf4j.simpleLogger.showThreadName=false
+org.slf4j.simpleLogger.showLogName=false
+org.slf4j.simpleLogger.logFile=System.out
+org.slf4j.simpleLogger.cacheOutputStream=true
+org.slf4j.simpleLogger.levelInBrackets=true
+org.slf4j.simpleLogger.log.Sisu=info
+org.slf4j.simpleLogger.warnLevelString=WARNING
+org.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=warn
+`
+
+/** The settings of all package managers, by path in the tools directory. */
+export const PACKAGE_SETTINGS: Readonly<Record<string, string>> = {
+  [NPM_SETTINGS_FILE]: NPM_SETTINGS,
+  [`${MAVEN_SETTINGS_DIRECTORY}/settings.xml`]: MAVEN_SETTINGS,
+  [`${MAVEN_SETTINGS_DIRECTORY}/logging/simplelogger.properties`]: MAVEN_LOGGING,
+}
