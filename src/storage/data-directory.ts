@@ -85,6 +85,8 @@ export function takeDataDirectory(path: string): DataDirectory {
   const masterKeyFile = join(path, 'master.key')
   const versionFile = join(path, 'version')
   prepareDirectory(path, instanceFile, lock)
+  // Earlier versions of berth kept sessions there.
+  remove(join(path, 'sessions.json'))
   return {
     path,
     database: join(path, 'berth.db'),

@@ -32,8 +32,6 @@ export const hasSessionDatabase = (dataDir: string): boolean => existsSync(pathI
  * @throws the system's error if the file cannot be written
  */
 export function openSessionDatabase(dataDir: string): SessionDatabase {
-  // Earlier versions of berth kept sessions there.
-  remove(join(dataDir, 'sessions.json'))
   const path = pathIn(dataDir)
   try {
     return open(path)
