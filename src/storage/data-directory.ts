@@ -85,8 +85,6 @@ export function takeDataDirectory(path: string): DataDirectory {
   const masterKeyFile = join(path, 'master.key')
   const versionFile = join(path, 'version')
   prepareDirectory(path, instanceFile, lock)
-  // Earlier versions of berth kept sessions there.
-  remove(join(path, 'sessions.json'))
   return {
     path,
     database: join(path, 'berth.db'),
@@ -236,6 +234,8 @@ function isProcessAlive(instance: InstanceFile | null): boolean {
 function prepareDirectory(path: string, instanceFile: string, lock: Sqlite): void {
   try {
     remove(instanceFile)
+    // Earlier versions of berth kept sessions there.
+    remove(join(path, 'sessions.json'))
     finishSwap(path)
   } catch (error) {
     lock.close()
