@@ -69,4 +69,10 @@ export const ROUTES: readonly Route[] = [
     isAdmin: true,
     load: () => import('./screens/controls/controls.tsx'),
   },
+  {
+    path: '/dashboard/controls/:tab',
+    title: 'Test controls',
+    isAdmin: true,
+    load: () => import('./screens/controls/controls.tsx'),
+  },
 ]

@@ -192,6 +192,32 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     expect(problems).toEqual([])
   })
 
+  test('each part has an address of its own, to which what is about it leads, and all stand together', async () => {
+    const { berth } = tests
+    await berth.control('POST', '/faults', { match: { operation: 'keys.list' }, effect: { delay_ms: 1 } })
+    await using watched = await tests.open('/dashboard/controls')
+    const { page, problems } = watched
+    const parts = ['Faults', 'Clock', 'State', 'Scenarios', 'Accounts']
+    const headings = page.getByRole('heading', { level: 2 })
+    await headings.getByText('Accounts').waitFor()
+    await headings.getByText('Clock').waitFor()
+    expect(await headings.allTextContents()).toEqual(parts)
+    const links = page.getByRole('navigation', { name: 'Test controls' })
+    await links.getByRole('link', { name: 'Faults 1' }).waitFor()
+    for (const part of parts) {
+      await links.getByRole('link', { name: part }).click()
+      await page.waitForURL(`**/dashboard/controls/${part.toLowerCase()}`)
+      await headings.getByText(part, { exact: true }).waitFor()
+      expect(await headings.allTextContents()).toEqual([part])
+      expect(await faultsInAnyLook(page)).toEqual([])
+    }
+    await page.getByRole('link', { name: 'Show' }).click()
+    await page.getByText('1 ms later on keys.list').waitFor()
+    expect(await headings.allTextContents()).toEqual(['Faults'])
+    await berth.control('DELETE', '/faults')
+    expect(problems).toEqual([])
+  })
+
   test('an account is created with a label, and not before the dialog is sent', async () => {
     await using watched = await tests.open('/dashboard/controls')
     const { page, problems } = watched

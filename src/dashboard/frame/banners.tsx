@@ -174,7 +174,7 @@ function faultBanners({ api, context, notices, store }: Dashboard): Banner[] {
       text: `${short}: ${struck.join(' and ')} that match fail on purpose.`,
       actions: (
         <>
-          <a href="/dashboard/controls">Show</a>
+          <a href="/dashboard/controls/faults">Show</a>
           <Button
             onClick={async () => {
               await api.call('control.faults.clear')

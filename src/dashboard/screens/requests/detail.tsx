@@ -172,7 +172,7 @@ function Facts({ request }: { request: JournalRequest }) {
           <dt>Fault</dt>
           <dd class="struck">
             {store.faults.open().get(id) ? (
-              <a href={`/dashboard/controls?fault=${id}`}>
+              <a href={`/dashboard/controls/faults?fault=${id}`}>
                 <code>{id}</code>
               </a>
             ) : (

@@ -49,7 +49,7 @@ export function ScenarioDialog({ title, scenario, index, scenarios, notes, onClo
   const save = async (): Promise<void> => {
     const isSaved = await attempt(() => scenarios.replace(placed))
     if (!isSaved) return
-    notices.done('The scenario is set.', { label: 'All scenarios', href: '/dashboard/controls' })
+    notices.done('The scenario is set.', { label: 'All scenarios', href: '/dashboard/controls/scenarios' })
     onClose()
   }
   const set = scenarios.all instanceof Error ? [] : (scenarios.all ?? [])

@@ -67,7 +67,7 @@ export function GoalDialog({
               {context.is_admin && (
                 <>
                   {' '}
-                  of <a href="/dashboard/controls">Test controls</a>
+                  of <a href="/dashboard/controls/scenarios">Test controls</a>
                 </>
               )}
               .

@@ -123,7 +123,7 @@ function WebhookCard({ webhook, summary }: { webhook: Webhook; summary: Summary 
         >
           <p>
             To <code>{url}</code>, which works with any receiver. The next try of each comes by the{' '}
-            <a href="/dashboard/controls">clock</a>.
+            <a href="/dashboard/controls/clock">clock</a>.
           </p>
         </FaultDialog>
       )}
