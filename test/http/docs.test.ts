@@ -204,6 +204,33 @@ describe.skipIf(browserPath === null)('the page in a browser (needs Chromium)', 
     expect(await hindrances(page, ['color-contrast', 'link-in-text-block'])).toEqual([])
   })
 
+  test('operations are folded to a line each, and open by a click, the address, the contents and the search', async () => {
+    await using watched = await watchedPage(browser, { viewport: WIDE.viewport })
+    const { page, problems } = watched
+    await page.goto(`${berth.info.base_url}/docs#files.write`)
+    const open = async (): Promise<string[]> =>
+      page.locator('.operation:has(> details[open])').evaluateAll((all) => all.map(({ id }) => id))
+    await page.locator('[id="files.write"]').getByText('curl -X PUT').waitFor()
+    expect(await open()).toEqual(['files.write'])
+    // What is folded takes a line: the page is as long as a list.
+    const height = await page.evaluate<number>('document.documentElement.scrollHeight')
+    expect(height / (await page.locator('.operation').count())).toBeLessThan(100)
+    const top = async (id: string): Promise<number> =>
+      (await page.locator(`[id="${id}"]`).boundingBox())?.y ?? Number.NaN
+    expect(Math.abs(await top('files.write'))).toBeLessThan(200)
+    await page.locator('.contents a[href="#keys.create"]').click()
+    await page.locator('[id="keys.create"]').getByText('curl -X POST').waitFor()
+    await page.locator('[id="keys.create"] summary').first().click()
+    await page.locator('[id="keys.list"] summary').first().click()
+    await page.waitForURL('**/docs#keys.list')
+    expect(await open()).toEqual(['files.write', 'keys.list'])
+    // The address names it already: it opens all the same.
+    await page.locator('.contents a[href="#keys.create"]').click()
+    await page.locator('.contents a[href="#keys.create"]').click()
+    await page.locator('[id="keys.create"]').getByText('curl -X POST').waitFor()
+    expect(problems).toEqual([])
+  })
+
   test('without JavaScript everything is there to read, and nothing is offered that needs it', async () => {
     await using watched = await watchedPage(browser, { javaScriptEnabled: false })
     const { page } = watched
@@ -240,9 +267,7 @@ describe.skipIf(browserPath === null)('the page in a browser (needs Chromium)', 
     await page.keyboard.press('ArrowRight')
     expect(await section.getByText('berth keys create <LABEL>').isVisible()).toBe(true)
     // What is chosen once is shown everywhere.
-    expect(
-      await page.locator('[id="servers.create"]').getByRole('radio', { name: 'berth' }).isChecked(),
-    ).toBe(true)
+    expect(await page.locator('[id="servers.create"] input[value="berth"]').isChecked()).toBe(true)
     await section.getByRole('button', { name: /^Try it/ }).focus()
     await page.keyboard.press('Enter')
     await section.getByLabel('Body').fill('{"label": "From the page"}')

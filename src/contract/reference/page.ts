@@ -40,7 +40,7 @@ interface RenderedReference {
 export const render = (reference: ApiReference, sought = ''): RenderedReference => ({
   introduction: html`${prose(reference.description)}`,
   contents: contents(reference),
-  body: body(reference),
+  body: body(reference, sought !== ''),
   sought,
   isEmpty: reference.groups.length + reference.events.length === 0,
 })

@@ -39,9 +39,17 @@ ${events.map(({ name, anchor }) => html`<li><a href="#${anchor}"><span>${name}</
 }<li><a class="group" href="#errors">Errors</a></li>
 </ul>`
 
-/** Renders the groups with their operations, then the events and the failures. */
-export const body = ({ groups, events, failures }: ApiReference): Html => html`${groups.map(groupSection)}
-${events.length > 0 && eventsSection(events)}
+/**
+ * Renders the groups with their operations, then the events and the failures. Each operation and event is a line that a
+ * reader opens.
+ *
+ * @param isOpen whether they are open at first
+ */
+export const body = (
+  { groups, events, failures }: ApiReference,
+  isOpen: boolean,
+): Html => html`${groups.map((group) => groupSection(group, isOpen))}
+${events.length > 0 && eventsSection(events, isOpen)}
 <section class="group" aria-labelledby="errors">
 <h2 id="errors">Errors</h2>
 <p class="quiet">The body of each is <code>{"error": CODE, "message": SENTENCE}</code>.</p>
@@ -51,20 +59,22 @@ ${failureList(failures)}
 const methodTag = (method: string): Html =>
   html`<span class="method ${method.toLowerCase()}">${method}</span>`
 
-const groupSection = ({ name, anchor, description, guide, operations }: ReferenceGroup): Html => html`
+const groupSection = (
+  { name, anchor, description, guide, operations }: ReferenceGroup,
+  isOpen: boolean,
+): Html => html`
 <section class="group" aria-labelledby="${anchor}">
 <h2 id="${anchor}">${name}</h2>
 <p class="quiet">${inline(description)} <a href="${guide}">How it is used<span class="hidden">: ${name}</span></a></p>
-${operations.map(operationSection)}</section>
+${operations.map((operation) => operationSection(operation, isOpen))}</section>
 `
 
-function operationSection(operation: ReferenceOperation): Html {
+function operationSection(operation: ReferenceOperation, isOpen: boolean): Html {
   const { id, method, path, access, summary, description, parameters, request, stream } = operation
   const of = (place: ReferenceParameter['in']) => parameters.filter((one) => one.in === place)
   return html`
 <section class="operation" id="${id}" aria-labelledby="${id}-title" data-method="${method}" data-path="${path}"${operation.isSocket && html` data-socket`}${operation.takes !== undefined && html` data-takes="${operation.takes}"`}${operation.body !== undefined && html` data-body="${JSON.stringify(operation.body, null, 2)}"`}>
-<h3 id="${id}-title"><a href="#${id}">${summary}</a></h3>
-<p class="route">${methodTag(method)} <code>${pathParts(path)}</code> <span class="access">${ACCESS[access]}</span></p>
+<details${isOpen && html` open`}><summary><h3 id="${id}-title">${summary}</h3> <span class="route">${methodTag(method)} <code>${pathParts(path)}</code> <span class="access">${ACCESS[access]}</span></span></summary>
 <div class="columns"><div class="facts">
 ${prose(description)}
 ${fieldSection('Path', of('path'))}
@@ -80,7 +90,7 @@ ${failuresOf(operation)}
 ${samples(operation)}
 ${!operation.isSocket && html`<p class="actions"><button type="button" class="try plain">Try it<span class="hidden">: ${summary}</span></button></p>`}
 ${operation.successes.map((one) => exampleOf(one, id))}
-</div></div>
+</div></div></details>
 </section>
 `
 }
@@ -180,7 +190,7 @@ const exampleOf = ({ status, example }: ReferenceResponse, id: string): Part =>
   example !== undefined &&
   html`<p class="caption"><span class="status ok">${status}</span> Example</p>${codeBlock('example', `the response of ${id}`, json(example))}`
 
-const eventsSection = (events: readonly ReferenceEvent[]): Html => html`
+const eventsSection = (events: readonly ReferenceEvent[], isOpen: boolean): Html => html`
 <section class="group" aria-labelledby="events">
 <h2 id="events">Webhook events</h2>
 <p class="quiet">What berth posts to the URL of a <a href="#webhooks.create">webhook</a> that is subscribed. The <a href="/docs/guide/webhooks">guide</a> shows how to check the signature.</p>
@@ -190,7 +200,7 @@ ${events.map(
     anchor,
     shape,
   }) => html`<section class="operation event" id="${anchor}" aria-labelledby="${anchor}-title">
-<h3 id="${anchor}-title"><a href="#${anchor}"><code>${name}</code></a></h3>
-<div class="facts">${shapeBody(shape, true)}</div></section>
+<details${isOpen && html` open`}><summary><h3 id="${anchor}-title"><code>${name}</code></h3></summary>
+<div class="facts">${shapeBody(shape, true)}</div></details></section>
 `,
 )}</section>`

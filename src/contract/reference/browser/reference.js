@@ -132,6 +132,28 @@ const watch = new IntersectionObserver(
 )
 for (const { section } of entries) if (section) watch.observe(section)
 
+/* Operations are folded: the one that the address names is open. */
+
+/** Opens what the address names. */
+function openTarget() {
+  const section = document.getElementById(decodeURIComponent(location.hash.slice(1)))
+  const fold = section?.querySelector(':scope > details')
+  if (fold instanceof HTMLDetailsElement) fold.open = true
+}
+addEventListener('hashchange', openTarget)
+openTarget()
+list.addEventListener('click', ({ target }) => {
+  // The address may name it already.
+  if (target instanceof Element && target.closest('a')) setTimeout(openTarget)
+})
+document.addEventListener('click', ({ target }) => {
+  const summary = target instanceof Element ? target.closest('.operation > details > summary') : null
+  const section = summary?.closest('.operation')
+  // Open still is what it was before the click.
+  if (section && !summary?.parentElement?.hasAttribute('open'))
+    history.replaceState(null, '', `#${section.id}`)
+})
+
 /* Samples: a kind that is chosen once is shown everywhere. */
 
 /** @param {string} kind */
