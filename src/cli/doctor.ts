@@ -77,6 +77,7 @@ export async function examine(
     const drivers = localDrivers({
       self: selfCommand(process.execPath, Bun.main),
       path,
+      variables: env,
       dataDir: trial,
       allowUnixSockets: config.allowUnixSockets,
       logger: createLogger('silent', () => {}, Date.now),

@@ -19,6 +19,8 @@ export interface ComputeDependencies {
   self: SelfCommand
   /** The PATH that berth was started with. */
   path: string
+  /** The variables that berth was started with, which say where version managers keep toolchains; none by default. */
+  variables?: Readonly<Record<string, string | undefined>>
   /** What servers with their own network reach until something else is set for them; the internet by default. */
   outbound?: OutboundSettings
   /** Ports of this machine's loopback that these servers reach at the same port of their own. */
@@ -42,6 +44,7 @@ export function localDrivers(
   options: ComputeDependencies & { dataDir: string; logger: Logger },
 ): ComputeDriver[] {
   const all: LocalDriverOptions = {
+    variables: {},
     outbound: { mode: 'public', hosts: [] },
     machinePorts: [],
     projectPorts: null,

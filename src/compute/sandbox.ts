@@ -1,5 +1,7 @@
 import type { DialedConnection, DialHandlers, LoopbackHost } from './dialed-connection.ts'
 import type { ExecCommand, Execution, TerminalCommand, TerminalExecution } from './execution.ts'
+import type { ToolName } from './local/toolchain-kinds.ts'
+import type { Toolchain } from './local/toolchains.ts'
 import type { OutboundControl } from './outbound-control.ts'
 import type { ProcessSignal, ServerConsumption, ServerProcess, SignalOutcome } from './server-process.ts'
 
@@ -70,6 +72,12 @@ export interface Sandbox {
    * PATH, and settings for package managers. Isolated commands cannot change it.
    */
   readonly tools: string
+
+  /**
+   * Returns all versions of a tool that commands see, the default first, then the newest first; null if only the sandbox itself can say it, as
+   * one that is elsewhere. A version says that its files are there, not that it runs.
+   */
+  toolchains(tool: ToolName): Promise<readonly Toolchain[] | null>
 
   /** Absolute path of the workspace as commands see it; it is their home directory. */
   readonly home: string

@@ -162,6 +162,7 @@ async function start(
     config.isolation,
     localDrivers({
       ...dependencies,
+      variables: environment,
       dataDir: dataDirectory.path,
       outbound: { mode: config.outbound, hosts: config.outboundHosts },
       machinePorts: config.serverHosts,

@@ -44,7 +44,9 @@ export function driverOn(
     return new PipedDriver(driverOn('none', dataDir, path), { dataDir, self: SELF, path })
   }
   const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
-  const found = localDrivers({ dataDir, self: SELF, path, logger, ...options }).find(
+  // A home without version managers: what a person has installed differs from machine to machine.
+  const variables = { HOME: join(dataDir, 'no-home') }
+  const found = localDrivers({ dataDir, self: SELF, path, variables, logger, ...options }).find(
     (driver) => driver.name === name,
   )
   if (found === undefined) throw new Error(`no driver ${name}`)

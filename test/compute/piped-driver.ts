@@ -33,6 +33,7 @@ export class PipedDriver implements ComputeDriver {
     this.#directories = new ServerDirectories(dataDir)
     this.#isolation = new NoIsolation({
       ...{ dataDir, self, path },
+      variables: {},
       outbound: { mode: 'public', hosts: [] },
       machinePorts: [],
       projectPorts: null,

@@ -98,9 +98,11 @@ function memoryDirectories(bytes: number): string[] {
   return ['/tmp', '/dev/shm'].flatMap((path) => ['--size', String(bytes), '--tmpfs', path])
 }
 
-function toolMounts({ toolDirectories, program, sources, tools }: SharedMounts): string[] {
+function toolMounts({ machineTools, program, sources, tools }: SharedMounts): string[] {
   return [
-    ...toolDirectories.flatMap(bind),
+    ...machineTools.flatMap((tool) =>
+      tool.real === tool.path ? bind(tool) : ['--symlink', tool.real, tool.path],
+    ),
     ...['--ro-bind', program, PROGRAM, '--ro-bind', tools, TOOLS],
     ...(sources === null ? [] : ['--ro-bind', sources, SOURCES]),
   ]

@@ -1,7 +1,19 @@
-import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
+import { selectEtc } from '../local/etc-files.ts'
 import { makeReadable } from '../local/make-readable.ts'
-import { etcFiles, findSystemPath, type SystemPath } from '../local/system-files.ts'
+import { findSystemPath, type SystemPath } from '../local/system-files.ts'
 
 /** Files that change while berth runs, when the machine joins another network. */
 const RESOLV_CONF = '/etc/resolv.conf'
@@ -32,14 +44,14 @@ export class EtcDirectory {
    *
    * @param accounts contents of passwd and group
    */
-  prepare(accounts: { passwd: string; group: string }): SystemPath[] {
+  prepare(accounts: { passwd: string; group: string }): readonly SystemPath[] {
     mkdirSync(this.path, { recursive: true })
+    const { directories, files, links } = selectEtc()
+    const copied = [...files.map(({ path }) => path), ...links].map((path) => this.#place(path))
+    this.#removeOthers(new Set([...Object.keys(accounts).map((name) => join(this.path, name)), ...copied]))
     for (const [name, text] of Object.entries(accounts)) writeFileSync(join(this.path, name), text)
-    const directories: SystemPath[] = []
-    for (const entry of etcFiles()) {
-      if (statSync(entry.real, { throwIfNoEntry: false })?.isDirectory()) directories.push(entry)
-      else this.#copy(entry)
-    }
+    for (const entry of files) this.#copy(entry)
+    for (const link of links) this.#copyLink(link)
     for (const { path } of directories) mkdirSync(this.#place(path), { recursive: true })
     if (this.#nameServer !== null) this.#writeNameServer(this.#nameServer)
     makeReadable(this.path)
@@ -72,6 +84,14 @@ export class EtcDirectory {
     return join(this.path, path.slice('/etc/'.length))
   }
 
+  /** Removes copies of what is shown no longer: a package may be gone, or a file have become its owner's alone. */
+  #removeOthers(shown: ReadonlySet<string>): void {
+    for (const name of readdirSync(this.path, { recursive: true, encoding: 'utf8' })) {
+      const copy = join(this.path, name)
+      if (!shown.has(copy) && !lstatSync(copy).isDirectory()) rmSync(copy)
+    }
+  }
+
   #copy({ path, real }: SystemPath): void {
     if (path === RESOLV_CONF && this.#nameServer !== null) return
     try {
@@ -82,6 +102,17 @@ export class EtcDirectory {
       if (there === undefined || there.size !== size || there.mtimeMs < mtimeMs) copyFileSync(real, place)
     } catch {
       // A file that may not be read is left out, as commands could not read it either.
+    }
+  }
+
+  #copyLink(path: string): void {
+    try {
+      const place = this.#place(path)
+      mkdirSync(dirname(place), { recursive: true })
+      rmSync(place, { force: true })
+      symlinkSync(readlinkSync(path), place)
+    } catch {
+      // The system is just replacing it.
     }
   }
 }

@@ -9,6 +9,7 @@ import {
   type LocalDriverOptions,
   type LocalIsolation,
   type ServerToStart,
+  toolchainsOf,
 } from '../local/isolation.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
 import { loadSocketCalls, OWN_IPV4 } from '../local/network/socket-calls.ts'
@@ -125,6 +126,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       commandEnv: baseEnvironment(WORKSPACE, USER, this.#files.commandPath(shared), '/tmp'),
       tools: TOOLS,
       caches: CACHES,
+      toolchains: toolchainsOf(this.#options, 'selected'),
       limitTerminals: (pid) => this.#terminals.limit(pid),
       confinement: {
         systemCalls: canFilterSystemCalls(),

@@ -1,12 +1,9 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LocalDriverOptions } from '../local/isolation.ts'
-import {
-  hiddenDirectories,
-  type SystemPath,
-  systemDirectories,
-  toolDirectories,
-} from '../local/system-files.ts'
+import { selectMachineTools } from '../local/machine-tools.ts'
+import { WORKSPACE } from '../local/mount-tables.ts'
+import { type SystemPath, systemDirectories } from '../local/system-files.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
@@ -31,9 +28,9 @@ export interface SharedMounts {
   /** Becomes /etc. */
   etc: string
   /** Directories of the system to mount inside /etc. */
-  etcDirectories: SystemPath[]
-  /** Directories outside the system's own that PATH leads to. */
-  toolDirectories: SystemPath[]
+  etcDirectories: readonly SystemPath[]
+  /** Tools of the machine outside the system's own directories, and links to them. */
+  machineTools: readonly SystemPath[]
   /** The directory with the tools that berth provides; becomes `TOOLS`. */
   tools: string
   /** Becomes `PROGRAM`. */
@@ -82,7 +79,7 @@ export class SharedFiles {
 
   /** Returns the PATH of commands, with the tools that berth provides. */
   commandPath({ path }: SharedMounts): string {
-    return this.#tools.extend(path)
+    return this.#tools.extend(path, WORKSPACE)
   }
 
   #write(nameServer: string | null): WrittenMounts {
@@ -91,21 +88,21 @@ export class SharedFiles {
       passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
       group: `${USER}:x:1000:\n`,
     })
-    this.#tools.prepare()
+    this.#tools.prepare(this.#find().path)
     return { etc: this.#etc.path, etcDirectories, tools: this.#tools.path }
   }
 
   /** Looks for what this machine has, once: the first server gets what the isolation was tried with. */
   #find(): Omit<SharedMounts, keyof WrittenMounts> {
     if (this.#found !== null) return this.#found
-    const { dataDir, self, path } = this.#options
-    const kept = toolDirectories(path, hiddenDirectories(dataDir))
+    const { self } = this.#options
+    const { path, shown } = selectMachineTools(this.#options)
     this.#found = {
       ...selfFiles(self),
       systemDirectories: systemDirectories(),
-      toolDirectories: kept.directories,
+      machineTools: shown,
       rootsFiles: process.getuid?.() === 0 ? findRootsFiles() : [],
-      path: kept.path,
+      path: path.join(':'),
     }
     return this.#found
   }

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { selectEtc } from '../local/etc-files.ts'
 import { hostLaunch, hostTools } from '../local/host-launch.ts'
 import type {
   IsolationProbe,
@@ -8,9 +9,10 @@ import type {
   LocalIsolation,
   ServerToStart,
 } from '../local/isolation.ts'
+import { selectMachineTools } from '../local/machine-tools.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
-import { etcFiles, hiddenDirectories, systemDirectories, toolDirectories } from '../local/system-files.ts'
+import { systemDirectories } from '../local/system-files.ts'
 import type { ToolsDirectory } from '../local/tools-directory.ts'
 import { removeEntry } from '../local/tree.ts'
 import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
@@ -60,10 +62,12 @@ export class LandlockIsolation implements LocalIsolation {
     const { self, dataDir, path } = this.#options
     // Tries, under the real rules, an access that must fail: listing the data directory.
     const script = 'ls "$0" >/dev/null 2>&1 && exit 3; exit 0'
+    const { read, list } = this.#readable()
     const plan: LandlockPlan = {
       argv: ['/bin/sh', '-c', script, dataDir],
       env: { PATH: path },
-      read: this.#readable().paths,
+      read,
+      list,
       write: DEVICES,
       keep: [],
       announce: true,
@@ -76,13 +80,14 @@ export class LandlockIsolation implements LocalIsolation {
 
   async launch(server: ServerToStart): Promise<Launch> {
     const tmp = await emptyDirectory(server.dir, 'tmp')
-    const { paths, path } = this.#readable()
-    const launch = hostLaunch(this.#options, this.#tools, server, { path, tmp })
+    const { read, list, path } = this.#readable()
+    const launch = hostLaunch(this.#options, this.#tools, server, { path, tmp, sees: 'selected' })
     const { argv, env, commandEnv } = launch
     const plan: LandlockPlan = {
       argv,
       env,
-      read: paths,
+      read,
+      list,
       write: [...DEVICES, server.workspace, server.caches, tmp],
       keep: [DESCRIPTORS_FD],
       announce: false,
@@ -118,15 +123,22 @@ export class LandlockIsolation implements LocalIsolation {
     return notes
   }
 
-  /** Returns the paths that commands may read and execute, and the part of PATH that is among them. */
-  #readable(): { paths: string[]; path: string } {
-    const { self, dataDir, path } = this.#options
-    const { program, sources } = selfFiles(self)
-    this.#tools.prepare()
-    const tools = toolDirectories(path, hiddenDirectories(dataDir))
-    const system = [...systemDirectories(), ...etcFiles(), ...tools.directories].map(({ real }) => real)
+  /** Returns what commands may read, and the part of PATH that is in it. */
+  #readable(): { read: string[]; list: string[]; path: string } {
+    const { program, sources } = selfFiles(this.#options.self)
+    const etc = selectEtc()
+    const tools = selectMachineTools(this.#options)
+    const path = tools.path.join(':')
+    this.#tools.prepare(path)
+    const system = [...systemDirectories(), ...etc.directories, ...etc.files, ...tools.shown].map(
+      ({ real }) => real,
+    )
     const own = [program, this.#tools.path, ...(sources === null ? [] : [sources])]
-    return { paths: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own], path: tools.path }
+    return {
+      read: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own],
+      list: [...etc.partial],
+      path,
+    }
   }
 }
 

@@ -44,7 +44,7 @@ function openOomScore(): number | null {
   }
 }
 
-function restrict(calls: LandlockCalls, { read, write, announce }: LandlockPlan): void {
+function restrict(calls: LandlockCalls, { read, list, write, announce }: LandlockPlan): void {
   const version = calls.version()
   if (announce) writeSync(2, `${version}\n`)
   const rights = rightsOf(version)
@@ -56,6 +56,7 @@ function restrict(calls: LandlockCalls, { read, write, announce }: LandlockPlan)
     closeSync(fd)
   }
   for (const path of read) allow(path, rights.read)
+  for (const path of list) allow(path, rights.list)
   for (const path of write) allow(path, rights.all)
   calls.restrictSelf(ruleset)
 }

@@ -6,6 +6,8 @@ export interface LandlockPlan {
   env: Readonly<Record<string, string>>
   /** Absolute paths that it and its children may read and execute, including everything below. */
   read: string[]
+  /** Absolute paths of directories in which they may list names, including everything below. */
+  list: string[]
   /** Absolute paths that they may also change. */
   write: string[]
   /** Descriptors to leave open for the program, besides 0 to 3. */

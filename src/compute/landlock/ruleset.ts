@@ -24,6 +24,8 @@ interface Rights {
   all: bigint
   /** Reading and executing. */
   read: bigint
+  /** Listing a directory. */
+  list: bigint
   /** The rights in `all` that a rule for a single file may name. */
   file: bigint
   /** Kinds of contact with processes outside that are refused. */
@@ -40,6 +42,7 @@ export function rightsOf(version: number): Rights {
   return {
     all,
     read: EXECUTE | READ_FILE | READ_DIR,
+    list: READ_DIR,
     file: all & (EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV | RESOLVE_UNIX),
     scoped: version >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0n,
   }

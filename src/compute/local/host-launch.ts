@@ -9,6 +9,7 @@ import {
   type LocalDriverOptions,
   SANDBOXD_ENVIRONMENT,
   type ServerToStart,
+  toolchainsOf,
 } from './isolation.ts'
 import { ToolsDirectory } from './tools-directory.ts'
 
@@ -21,21 +22,24 @@ export const hostTools = ({ dataDir, self }: LocalDriverOptions): ToolsDirectory
  *
  * @param path the PATH of commands, without the tools
  * @param tmp absolute path of the directory for temporary files
+ * @param sees what of the machine's tools commands see: see `selectMachineTools`
  */
 export function hostLaunch(
-  { self }: LocalDriverOptions,
+  options: LocalDriverOptions,
   tools: ToolsDirectory,
   { workspace, caches, marker }: ServerToStart,
-  { path, tmp }: { path: string; tmp: string },
+  { path, tmp, sees }: { path: string; tmp: string; sees: 'selected' | 'all' },
 ): Launch {
-  tools.prepare()
+  const { self } = options
+  tools.prepare(path)
   return {
     argv: [...self.argv, ...sandboxdArguments(marker)],
     env: { PATH: path, ...SANDBOXD_ENVIRONMENT },
     workspace,
-    commandEnv: baseEnvironment(workspace, userName(), tools.extend(path), tmp),
+    commandEnv: baseEnvironment(workspace, userName(), tools.extend(path, workspace), tmp),
     tools: tools.pathInSandbox,
     caches,
+    toolchains: toolchainsOf(options, sees),
     confinement: UNCONFINED,
   }
 }

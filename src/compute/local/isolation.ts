@@ -10,6 +10,8 @@ import type { SelfCommand } from '../self.ts'
 import type { Workspace } from '../workspace.ts'
 import type { ServerNetwork } from './network/server-network.ts'
 import type { SpawnPlan } from './spawn.ts'
+import type { ToolName } from './toolchain-kinds.ts'
+import type { PrintedVersions, Toolchain } from './toolchains.ts'
 
 /** The options of every local driver. */
 export interface LocalDriverOptions {
@@ -19,6 +21,8 @@ export interface LocalDriverOptions {
   self: SelfCommand
   /** The PATH that berth was started with. */
   path: string
+  /** The variables that berth was started with, which say where version managers keep toolchains. */
+  variables: Readonly<Record<string, string | undefined>>
   logger: Logger
   /** What servers with their own network reach until something else is set for them. */
   outbound: OutboundSettings
@@ -76,6 +80,8 @@ export interface Launch extends SpawnPlan {
   tools: string
   /** Absolute path of the directory of caches as commands see it. */
   caches: string
+  /** See `Sandbox.toolchains`. */
+  toolchains: ToolchainsOf
   /** What sandboxd gives up before the first command. */
   confinement: Confinement
   /** Limits the pseudo-terminals of the sandbox that a process is in, if they are its own and that is possible. */
@@ -83,6 +89,9 @@ export interface Launch extends SpawnPlan {
   /** The user of the kernel's that the sandbox has for itself; none if it has berth's. */
   user?: LaunchUser
 }
+
+/** Returns all versions of a tool that commands see. */
+type ToolchainsOf = (tool: ToolName) => Promise<readonly Toolchain[]>
 
 /** The system refuses a way to start a sandbox; another may work. */
 export class LaunchRefused extends ComputeError {}
@@ -143,6 +152,15 @@ export const SANDBOXD_ENVIRONMENT: Readonly<Record<string, string>> = {
   // Collects garbage when memory is needed, not by timers that wake every idle server each second.
   BUN_GC_TIMER_DISABLE: '1',
   BUN_DISABLE_STOP_IF_NECESSARY_TIMER: '1',
+}
+
+/** Returns what finds toolchains for one server. @param sees see `selectMachineTools` */
+export function toolchainsOf(options: LocalDriverOptions, sees: 'selected' | 'all'): ToolchainsOf {
+  const printed: PrintedVersions = new Map()
+  return async (tool) => {
+    const { findToolchains } = await import('./toolchains.ts')
+    return findToolchains(options, { sees, of: [tool], printed })
+  }
 }
 
 /** Returns the environment that every command has, under each isolation. */

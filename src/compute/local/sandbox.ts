@@ -31,6 +31,8 @@ import type { ServerNetwork } from './network/server-network.ts'
 import { readActivity } from './ports.ts'
 import { processesIn, type RunningSandboxes } from './running.ts'
 import { collectErrors, type Spawned, spawnWithSocket } from './spawn.ts'
+import type { ToolName } from './toolchain-kinds.ts'
+import type { Toolchain } from './toolchains.ts'
 
 /** Milliseconds in which sandboxd has to be ready. */
 const READY_MS = 15_000
@@ -151,6 +153,10 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
 
   get caches(): string {
     return this.#start.launch.caches
+  }
+
+  toolchains(tool: ToolName): Promise<readonly Toolchain[]> {
+    return this.#start.launch.toolchains(tool)
   }
 
   get refusesUnixSockets(): boolean {

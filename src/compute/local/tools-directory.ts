@@ -12,9 +12,13 @@ import { dirname, join } from 'node:path'
 import { PACKAGE_SETTINGS, PACKAGE_VARIABLES } from '../package-settings.ts'
 import { makeReadable } from './make-readable.ts'
 
+/** Where pip, uv and pipx, Go, and Cargo install programs for one user, relative to the home directory. */
+const USER_BINS = ['.local/bin', 'go/bin', '.cargo/bin']
+
 /**
  * A directory with tools for every sandbox, even if the machine lacks them: `bun`, `bunx` and `node`, which all run
- * the Bun inside berth's own executable, and settings that point a package manager to a registry. It holds a few
+ * the Bun inside berth's own executable, `python` if the machine has a `python3`, and settings that point a package
+ * manager to a registry. It holds a few
  * lines of text; sandboxes see it read-only.
  *
  * Only these scripts set the variable that turns the executable into Bun: with it, berth could not start as berth.
@@ -38,13 +42,23 @@ export class ToolsDirectory {
     this.#program = program
   }
 
-  /** Returns a PATH with the tools as its last entry, so the machine's own tools take precedence. */
-  extend(path: string): string {
-    return `${path}:${join(this.pathInSandbox, 'bin')}`
+  /**
+   * Returns a PATH with the tools as its last entry, so the machine's own tools take precedence, and those that a server has
+   * installed for itself.
+   *
+   * @param home absolute path of the home directory of commands
+   */
+  extend(path: string, home: string): string {
+    const installed = USER_BINS.map((directory) => join(home, directory))
+    return [path, ...installed, join(this.pathInSandbox, 'bin')].join(':')
   }
 
-  /** Writes the missing files, again only if the directory is gone. Running sandboxes may be using it. */
-  prepare(): void {
+  /**
+   * Writes the missing files, again only if the directory is gone. Running sandboxes may be using it.
+   *
+   * @param path the PATH of commands, without the tools
+   */
+  prepare(path: string): void {
     if (this.#prepared && existsSync(join(this.path, 'bin'))) return
     // Bun takes its role from the name under which it is started.
     const link = join(this.pathInSandbox, 'lib/node')
@@ -52,6 +66,9 @@ export class ToolsDirectory {
     keepScript(join(this.path, 'bin/bun'), bunScript(quote(this.#program), '"$1"'))
     keepScript(join(this.path, 'bin/bunx'), bunScript(`${quote(this.#program)} x`, 'x'))
     keepScript(join(this.path, 'bin/node'), nodeScript(quote(this.#program), quote(link)))
+    // Distributions have no program of this name, which scripts and Procfiles call.
+    if (Bun.which('python3', { PATH: path }) === null) rmSync(join(this.path, 'bin/python'), { force: true })
+    else keepScript(join(this.path, 'bin/python'), 'exec python3 "$@"\n')
     for (const [path, text] of Object.entries(PACKAGE_SETTINGS)) keep(join(this.path, path), text, 0o444)
     makeReadable(this.path)
     this.#prepared = true

@@ -6,6 +6,7 @@ import type {
   LocalIsolation,
   ServerToStart,
 } from '../local/isolation.ts'
+import { selectMachineTools } from '../local/machine-tools.ts'
 import type { ToolsDirectory } from '../local/tools-directory.ts'
 
 /** Applies no isolation: commands run with the rights of the user who started berth, in a clean environment. */
@@ -27,7 +28,7 @@ export class NoIsolation implements LocalIsolation {
   }
 
   async launch(server: ServerToStart): Promise<Launch> {
-    const { path } = this.#options
-    return hostLaunch(this.#options, this.#tools, server, { path, tmp: '/tmp' })
+    const { path } = selectMachineTools(this.#options, 'all')
+    return hostLaunch(this.#options, this.#tools, server, { path: path.join(':'), tmp: '/tmp', sees: 'all' })
   }
 }

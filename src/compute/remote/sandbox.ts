@@ -85,6 +85,11 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     this.#network.forward(port)
   }
 
+  /** Its files are not those of this machine. */
+  async toolchains(): Promise<null> {
+    return null
+  }
+
   /** Reports whether anything but sandboxd runs in it. */
   async isOccupied(): Promise<boolean> {
     if (this.sandboxd.busy > 0) return true

@@ -1,16 +1,4 @@
-/** A tool that is installed. Paths are the same on the machine and in its servers. */
-export interface Toolchain {
-  /** `python`, `go`, `node`, `java`, … */
-  readonly tool: string
-  /** Such as `3.12.4`. */
-  readonly version: string
-  /** The program. */
-  readonly path: string
-  /** The directory to put first on PATH; null where that would select another version. */
-  readonly bin: string | null
-  /** Whether it is the one on PATH. */
-  readonly isDefault: boolean
-}
+import { type Toolchain, versionIn } from '../../compute/local/toolchains.ts'
 
 /** The programs that an app's commands can call. */
 export interface Machine {
@@ -18,4 +6,40 @@ export interface Machine {
   has(name: string): Promise<boolean>
   /** Returns the installed versions of a tool, the one on PATH first; none if it is not installed. */
   toolchains(tool: string): Promise<readonly Toolchain[]>
+  /** Runs a program to see whether it works. @param program a name on the PATH, or an absolute path */
+  check(program: string): Promise<ToolCheck>
+}
+
+/** Whether a program runs. */
+export type ToolCheck =
+  | {
+      works: true
+      /** The version that it printed; null if there is none in it. */
+      version: string | null
+    }
+  | {
+      works: false
+      /** The line of its output that says why, at most 200 characters. */
+      error: string
+    }
+
+/** How a program ended. */
+export interface ProgramResult {
+  readonly exitCode: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Most characters of an error that is quoted. */
+const MAX_ERROR = 200
+
+/** Returns whether a program works, by how it ended when it was asked for its version. */
+export function checkOf({ exitCode, stdout, stderr }: ProgramResult): ToolCheck {
+  if (exitCode === 0) return { works: true, version: versionIn(`${stdout}\n${stderr}`) }
+  const lines = `${stderr}\n${stdout}`.split('\n').map((line) => line.trim())
+  const telling = lines.find((line) =>
+    /error|exception|cannot|could not|not found|no such|denied/i.test(line),
+  )
+  const error = telling ?? lines.find((line) => line !== '') ?? `it ended with exit code ${exitCode}`
+  return { works: false, error: error.slice(0, MAX_ERROR) }
 }

@@ -1,16 +1,11 @@
+import { dirname } from 'node:path'
+import { commandOf, isToolName, type Toolchain, versionArguments } from '../../compute/local/toolchains.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
-import type { Machine, Toolchain } from './machine.ts'
+import { checkOf, type Machine, type ProgramResult, type ToolCheck } from './machine.ts'
 
 /** All tools that detection asks for. One command looks for all of them. */
 const ASKED = ['npm', 'pnpm', 'yarn', 'python3', 'uv', 'poetry', 'pipenv', 'go', 'cargo', 'deno', 'node']
-
-/** Commands that print a version where it is not `TOOL --version`. */
-const VERSION_COMMANDS: Readonly<Record<string, string>> = {
-  go: 'go version',
-  python: 'python3 --version',
-  java: 'java -version 2>&1',
-}
 
 /** Time limit of a query in a sandbox, in milliseconds. */
 const TIMEOUT_MS = 10_000
@@ -19,6 +14,7 @@ const TIMEOUT_MS = 10_000
 export class SandboxMachine implements Machine {
   readonly #sandbox: Sandbox
   readonly #versions = new Map<string, Promise<readonly Toolchain[]>>()
+  readonly #checks = new Map<string, Promise<ToolCheck>>()
   #found: Promise<ReadonlySet<string>> | null = null
 
   constructor(sandbox: Sandbox) {
@@ -49,35 +45,48 @@ export class SandboxMachine implements Machine {
     return versions
   }
 
+  /**
+   * Runs a program with the option that prints its version.
+   *
+   * @throws ComputeError if the sandbox is gone
+   */
+  check(program: string): Promise<ToolCheck> {
+    const known = this.#checks.get(program)
+    if (known !== undefined) return known
+    const check = this.#run(shellQuote([program, ...versionArguments(program)])).then(checkOf)
+    this.#checks.set(program, check)
+    return check
+  }
+
   async #ask(tool: string): Promise<readonly Toolchain[]> {
-    const program = shellQuote([tool === 'python' ? 'python3' : tool])
-    const output = await this.#run(
-      `command -v ${program} && ${VERSION_COMMANDS[tool] ?? `${program} --version`}`,
-    )
-    const [path = '', ...rest] = output.split('\n')
-    const version = /\d+(?:\.\d+)+|\d+/.exec(rest.join('\n'))?.[0]
-    if (!path.startsWith('/') || version === undefined) return []
-    return [{ tool, version, path, bin: path.slice(0, path.lastIndexOf('/')), isDefault: true }]
+    const found = isToolName(tool) ? await this.#sandbox.toolchains(tool) : null
+    if (found !== null && found.length > 0) return found
+    const { stdout } = await this.#run(`command -v ${shellQuote([commandOf(tool)])}`)
+    const path = stdout.trim()
+    const check = path.startsWith('/') ? await this.check(path) : null
+    if (check === null || !check.works || check.version === null) return []
+    return [{ tool, version: check.version, path, bin: dirname(path), isDefault: true, source: 'PATH' }]
   }
 
   async #query(names: readonly string[]): Promise<ReadonlySet<string>> {
     const command = `for name in "$@"; do command -v "$name" >/dev/null 2>&1 && echo "$name"; done; true`
-    const output = await this.#run(`set -- ${shellQuote(names)}; ${command}`)
-    return new Set(output.split('\n').filter(Boolean))
+    const { stdout } = await this.#run(`set -- ${shellQuote(names)}; ${command}`)
+    return new Set(stdout.split('\n').filter(Boolean))
   }
 
-  /** Returns the output of a command. */
-  async #run(command: string): Promise<string> {
-    let output = ''
+  /** Runs a command to its end. */
+  async #run(command: string): Promise<ProgramResult> {
+    const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+    const output = { stdout: '', stderr: '' }
     const { exit } = this.#sandbox.exec({
       command,
       timeoutMs: TIMEOUT_MS,
       outputLimit: 64 * 1024,
       onOutput(stream, data) {
-        if (stream === 'stdout') output += new TextDecoder().decode(data)
+        output[stream] += decoders[stream].decode(data, { stream: true })
       },
     })
-    await exit
-    return output
+    const { exitCode } = await exit
+    return { exitCode, ...output }
   }
 }

@@ -1,6 +1,7 @@
+import { commandOf, type Toolchain } from '../../compute/local/toolchains.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { FoundTool } from '../app-runtime/plan.ts'
-import type { Machine, Toolchain } from './machine.ts'
+import type { Machine, ToolCheck } from './machine.ts'
 import type { SourceDirectory } from './source.ts'
 
 /** A tool that an app needs, and the version that one of its files asks for. */
@@ -119,10 +120,7 @@ function miseVersion(text: string, name: string): string | null {
  * Chooses a version for each tool that an app needs: the one on PATH if it fits, else the newest that does. A pin that
  * nothing fits takes the nearest version, with a warning. A strict need that nothing fits is a problem.
  */
-export async function chooseTools(
-  needs: readonly ToolNeed[],
-  machine: Pick<Machine, 'toolchains'>,
-): Promise<ChosenTools> {
+export async function chooseTools(needs: readonly ToolNeed[], machine: Machine): Promise<ChosenTools> {
   const tools: FoundTool[] = []
   const path: string[] = []
   const programs = new Map<string, string>()
@@ -136,6 +134,11 @@ export async function chooseTools(
     const chosen = best(allowed, wishes)
     for (const { wanted, wantedBy } of wishes)
       tools.push({ name, wanted, wantedBy, found: chosen?.version ?? null })
+    const check = chosen === null && available.length > 0 ? null : await checkProgram(machine, name, chosen)
+    if (check !== null && !check.works) {
+      problem ??= `This app needs ${titleOf(name)}; ${chosen?.path ?? name} is installed, but does not run on servers: ${check.error} "berth doctor" says what servers see of this machine's tools.`
+      continue
+    }
     if (chosen === null) {
       problem ??= problemOf(name, wishes, available)
       continue
@@ -150,6 +153,17 @@ export async function chooseTools(
     }
   }
   return { tools, path, programs, warnings, problem }
+}
+
+/** Asks a program whether it runs, whose files say that it is installed; null if there is none. */
+async function checkProgram(
+  machine: Machine,
+  name: string,
+  chosen: Toolchain | null,
+): Promise<ToolCheck | null> {
+  if (chosen !== null) return machine.check(chosen.path)
+  const command = commandOf(name)
+  return (await machine.has(command)) ? machine.check(command) : null
 }
 
 /** Returns the version that meets most wishes: the one on PATH of several, else the newest. */

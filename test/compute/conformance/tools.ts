@@ -140,6 +140,7 @@ export function machineToolTests(name: Isolation): void {
         'bin/bun',
         'bin/bunx',
         'bin/node',
+        ...(Bun.which('python3', { PATH: TEST_PATH }) === null ? [] : ['bin/python']),
         'etc/npmrc',
         'lib/node',
       ])
@@ -152,7 +153,7 @@ export function machineToolTests(name: Isolation): void {
 const entries = (folder: string): [path: string, inode: number][] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .flatMap((path): [string, number][] => {
-      const tool = /(?:bin|lib|etc)\/(?:bunx?|node|npmrc)$/.exec(path)
+      const tool = /(?:bin|lib|etc)\/(?:bunx?|node|python|npmrc)$/.exec(path)
       return tool === null ? [] : [[tool[0], lstatSync(join(folder, path)).ino]]
     })
     .sort()

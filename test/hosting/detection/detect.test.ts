@@ -26,9 +26,10 @@ const having = (...names: string[]): Machine => ({
   toolchains: async (tool) => {
     const version = tool === 'node' ? '20.20.2' : '3.11.2'
     return names.includes(tool)
-      ? [{ tool, version, path: `/usr/bin/${tool}`, bin: '/usr/bin', isDefault: true }]
+      ? [{ tool, version, path: `/usr/bin/${tool}`, bin: '/usr/bin', isDefault: true, source: 'system' }]
       : []
   },
+  check: async () => ({ works: true, version: null }),
 })
 
 const USUAL = having('npm', 'node', 'pnpm', 'yarn', 'python', 'go', 'cargo', 'deno')

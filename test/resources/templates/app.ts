@@ -52,7 +52,11 @@ export const planCopy = (folder: string): Promise<AppPlan> =>
   planApp({
     workspace: new LocalWorkspace(dirname(folder)),
     directory: basename(folder),
-    machine: { has: async (name) => Bun.which(name) !== null, toolchains: async () => [] },
+    machine: {
+      has: async (name) => Bun.which(name) !== null,
+      toolchains: async () => [],
+      check: async () => ({ works: true, version: null }),
+    },
   })
 
 /** An app of a template that runs. Disposing of it ends it and removes its folder. */

@@ -69,6 +69,10 @@ export class FaultySandbox implements Sandbox {
     return this.#inner.home
   }
 
+  toolchains(...tool: Parameters<Sandbox['toolchains']>): ReturnType<Sandbox['toolchains']> {
+    return this.#inner.toolchains(...tool)
+  }
+
   get exited(): Promise<{ reason: string }> {
     return this.#inner.exited
   }
