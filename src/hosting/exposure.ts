@@ -48,6 +48,11 @@ export class Exposure {
     this.#closed = true
   }
 
+  /** The target of requests. */
+  get upstream(): Upstream {
+    return this.#upstream
+  }
+
   /** Sets the target of requests. */
   setUpstream(upstream: Upstream): void {
     const described = this.#described(upstream)

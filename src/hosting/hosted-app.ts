@@ -12,6 +12,8 @@ import type { AppPorts } from './app-runtime/ports.ts'
 import { type AppCrash, describeCrash, describeEnd, type FailedChange } from './app-runtime/supervision.ts'
 import type { AppServers } from './app-servers.ts'
 import { Exposure } from './exposure.ts'
+import { checkPages } from './page/check.ts'
+import { visitorOf } from './page/visitor.ts'
 import type { Preparation } from './preparation.ts'
 import { Rebuilder } from './rebuilder.ts'
 import type { SiteHost, Upstream } from './sites/upstream.ts'
@@ -54,6 +56,8 @@ export interface HostedAppDependencies {
   servers: AppServers
   sites: SiteHost
   preparation: Preparation
+  /** Returns the URL of the site on a port. */
+  urlOf: (port: number) => string
   /** Ports that apps listen on. */
   appPorts: AppPorts
   /** Returns the slug of the project of this id; null if there is none. */
@@ -217,6 +221,25 @@ export class HostedApp {
       .slice(-count)
       .map(({ text }) => text)
       .join('\n')
+  }
+
+  /**
+   * Asks the app, which has just come up, for its pages, and logs what is wrong with them.
+   *
+   * @returns what may surprise of how it is run, which is logged already, and that
+   */
+  async findWarnings(signal: AbortSignal): Promise<string[]> {
+    const { port, slug } = this.#options
+    const url = this.#dependencies.urlOf(port)
+    const visit = visitorOf(this.#exposure.upstream, new URL(url).host)
+    const plan = this.#version?.plan
+    if (visit === null || plan === undefined) return []
+    const { health, kind, start } = plan
+    const isFiles = start.kind === 'files'
+    const { warnings, notes } = await checkPages({ visit, url, slug, health, kind, isFiles, signal })
+    for (const note of notes) this.log.append('berth', note)
+    for (const warning of warnings) this.log.append('berth', `Warning: ${warning}`)
+    return [...plan.warnings, ...warnings]
   }
 
   /** Opens the app's site. Does nothing after `remove`. */

@@ -86,6 +86,7 @@ export class Hosting {
       servers,
       sites: this.#gateway,
       preparation: this.preparation,
+      urlOf: (port) => this.urlOf(port),
       appPorts: new AppPorts({ repeatable }),
       slugOf: (id) => this.#apps.get(id)?.slug ?? null,
       logsDirectory: join(dataDir, 'logs'),

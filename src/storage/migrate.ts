@@ -25,6 +25,7 @@ import deletedServers from './migrations/0019_deleted_servers.sql' with { type: 
 import executions from './migrations/0020_executions.sql' with { type: 'text' }
 import disabledWebhooks from './migrations/0021_disabled_webhooks.sql' with { type: 'text' }
 import scenarioIds from './migrations/0022_scenario_ids.sql' with { type: 'text' }
+import warnings from './migrations/0023_warnings.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -53,6 +54,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   executions,
   disabledWebhooks,
   scenarioIds,
+  warnings,
 ]
 
 /** The number of the state's schema that this berth writes. */

@@ -47,10 +47,10 @@ test('a workspace of files is published, and again under the same URL', async ()
       warnings: [],
     },
   }
-  expect(body).toEqual({ url: expect.any(String), status: 'live', app: detected })
+  expect(body).toEqual({ url: expect.any(String), status: 'live', app: detected, warnings: [] })
   expect(body.url).toSatisfy(isProjectUrl)
   expect(await textOf(body.url)).toBe('first')
-  expect(await list(serverId)).toEqual([{ url: body.url, live: true, app: detected }])
+  expect(await list(serverId)).toEqual([{ url: body.url, live: true, app: detected, warnings: [] }])
   expect((await berth.call('GET', `/servers/${serverId}`)).body.server.publicUrl).toBe(body.url)
   expect(await eventsOf(serverId, 'deployment.live')).toHaveLength(1)
 

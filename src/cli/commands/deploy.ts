@@ -14,6 +14,7 @@ import { count, formatBytes, formatDuration, printable, printResult, timeOfDay }
 import type { ProcessContext } from '../process-context.ts'
 import { serverName, serverOrNew } from '../server-or-new.ts'
 import { StatusLine } from '../status-line.ts'
+import { reportWarnings, STRICT } from '../warnings.ts'
 
 /** `berth deploy` */
 export const deploy = action({
@@ -25,6 +26,7 @@ export const deploy = action({
   options: {
     server: text('SERVER', 'the server; needed where there are several'),
     watch: flag('stay, and publish DIR again after each change', { short: 'w' }),
+    strict: flag(STRICT, { conflicts: 'watch' }),
     clean: flag('remove what is in the workspace and not in DIR; the directories of projects stay'),
   },
   help: `
@@ -52,7 +54,9 @@ Examples:
     const client = await connect()
     const serverId = await serverOrNew(client, session.context, options, server)
     const { context } = session
-    const { json = false, clean = false } = options
+    const { json = false, clean = false, strict } = options
+    const warnOf = ({ warnings }: PublishedDeployment): Promise<number> =>
+      reportWarnings(context.stderr, warnings, { isShown: false, strict })
     const publishedText = async ({ url, app }: PublishedDeployment): Promise<string> =>
       `Published ${await serverName(client, serverId)} at ${url}${app === undefined ? '' : ` (${app.kind})`}\n`
     const interrupted = (stage: SendStage): string =>
@@ -62,7 +66,8 @@ Examples:
         const published = await publishing(context, client, serverId, json, () =>
           client.call('deployments.create', { params: { serverId }, signal }),
         )
-        return print(published, publishedText)
+        await print(published, publishedText)
+        return warnOf(published)
       })
     }
     const { DirectoryDeployment } = await import('../directory/deploy.ts')
@@ -93,7 +98,8 @@ Examples:
           `Uploaded ${printable(directory)}: ${deployment.size}${rest}.\n${deployment.notes}`,
         )
         const hint = await projectHint(context, client, directory)
-        return print({ ...published, files }, async (shown) => `${await publishedText(shown)}${hint}`)
+        await print({ ...published, files }, async (shown) => `${await publishedText(shown)}${hint}`)
+        return warnOf(published)
       },
     )
   },
@@ -221,6 +227,7 @@ async function deployOnChange(
         const what = parts.length === 0 ? 'Nothing has changed' : parts.join(', ')
         return `${timeOfDay()}  ${what}, live in ${formatDuration(took_ms)} at ${published.url}\n`
       })
+      await reportWarnings(stderr, published.warnings, { isShown: false })
     },
   })
 }

@@ -4,6 +4,7 @@ import { flag, text } from '../options.ts'
 import { paint } from '../output.ts'
 import type { ProjectFile } from '../up/berth-yaml.ts'
 import type { UpInstance } from '../up/instance.ts'
+import { STRICT } from '../warnings.ts'
 import { listenForStopSignal } from './stop-signal.ts'
 
 const FILE = {
@@ -22,6 +23,7 @@ export const up = action({
   options: {
     file: FILE,
     detach: flag('return when all is up, and leave it running until "berth down"', { short: 'd' }),
+    strict: flag(STRICT),
     watch: flag('send directories again after each change', { short: 'w', conflicts: 'detach' }),
   },
   help: `
@@ -54,12 +56,13 @@ Examples of a berth.yaml:
       const { fixtures } = await instance.control.call('control.fixtures.apply', {
         body: file.request as never,
       })
-      const projects = new UpProjects(session, instance.api, file, fixtures)
+      const projects = new UpProjects(session, instance.api, file, fixtures, options.strict)
       const exitCode = await projects.bringUp(interrupted.signal)
       if (isDetached) return exitCode
       const { stderr } = context
       await stderr.write(paint(stderr, 'dim', 'Following the logs. Ctrl-C takes all down.\n'))
       await projects.follow(options.watch === true, interrupted.signal)
+      if (options.strict) return exitCode
     } catch (error) {
       if (!interrupted.signal.aborted) throw error
     } finally {

@@ -2,6 +2,7 @@ import type { Deployment } from '../../resources/deployments/model.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import { deploymentLog, LOG_OPTIONS, showLog } from '../log.ts'
 import { text } from '../options.ts'
+import { printable } from '../output.ts'
 import { listOrNone, serverName } from '../server-or-new.ts'
 import type { Column } from '../table.ts'
 
@@ -51,7 +52,8 @@ export const deployments: Noun = {
       description: 'publish the workspace of a server as it is',
       options: { server },
       request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
-      show: ({ url }) => `Published at ${url}\n`,
+      show: ({ url, warnings }) =>
+        [`Published at ${url}\n`, ...warnings.map((text) => `Warning: ${printable(text)}\n`)].join(''),
     }),
     call('deployments.delete', {
       usage: 'delete [SERVER]',

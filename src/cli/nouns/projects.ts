@@ -10,6 +10,7 @@ import { type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, text } from '../options.ts'
 import { facts, printable, type Style } from '../output.ts'
 import { type Column, timeAgo } from '../table.ts'
+import { STRICT } from '../warnings.ts'
 
 const COLUMNS: readonly Column<Project>[] = [
   { heading: 'ID', cell: ({ id }) => id },
@@ -30,6 +31,7 @@ const projectFacts = (project: Project): [string, string][] => [
   ['Status', projectStatus(project)],
   ...crashFacts(project),
   ...failedChangeFacts(project),
+  ...project.warnings.map((text): [string, string] => ['Warning', text]),
   ['Visibility', project.visibility],
   ['Lifecycle', project.lifecycle],
   ['Server', project.server_id],
@@ -185,6 +187,7 @@ export const projects: Noun = {
         env: repeated('NAME=VALUE', 'variable for it, kept as its secret; may be given several times'),
         envFile: repeated('FILE', 'file with such variables; may be given several times'),
         detach: flag('return at once, while it is brought up', { short: 'd' }),
+        strict: flag(STRICT, { conflicts: 'detach' }),
       },
       help: `
 The code comes from a directory, a template, a git repository or an archive; without any the project is blank.
@@ -250,6 +253,7 @@ ${EXIT_CODES}
       options: {
         project: text('PROJECT', 'the project; by default the one that the directory was sent to before'),
         watch: flag('stay, and send again after each change', { short: 'w' }),
+        strict: flag(STRICT, { conflicts: 'watch' }),
         server: text('SERVER', 'for a new project: the server; needed where there are several'),
         name: text('TEXT', 'for a new project: its name; by default that of the directory'),
         private: flag('for a new project: no URL'),

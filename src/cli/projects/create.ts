@@ -31,6 +31,7 @@ interface CreateOptions extends CommonOptions {
   env?: string[] | undefined
   envFile?: string[] | undefined
   detach?: true | undefined
+  strict?: true | undefined
 }
 
 /**
@@ -64,14 +65,14 @@ export async function createProject({
   }
   const created = await create()
   const { id, slug, init_phase } = created
-  const { json, detach } = options
+  const { json, detach, strict } = options
   const head = createdText(created)
   if (init_phase !== null && !detach) {
     if (!json) await session.context.stdout.write(head)
     const from = source.from === undefined || source.from === '.' ? [] : [source.from]
     const remedy =
       source.from === undefined ? {} : { remedy: `berth projects push ${shellQuote(from)}`.trim() }
-    return followBringUp(session, client, created, { json, since: created.created_at, ...remedy })
+    return followBringUp(session, client, created, { json, since: created.created_at, strict, ...remedy })
   }
   const next =
     init_phase === null

@@ -8,6 +8,7 @@ import { PhaseReport } from '../phases.ts'
 import type { OutputStream } from '../process-context.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
+import { reportWarnings } from '../warnings.ts'
 import { addressesOf } from './addresses.ts'
 import { missingVariablesText } from './missing-variables.ts'
 
@@ -28,19 +29,22 @@ export interface FollowOptions {
   since: string
   /** The command to run once the code is mended; by default `berth projects init`. */
   remedy?: string
+  /** Fails if berth warns of the app's pages. */
+  strict?: true | undefined
 }
 
 /**
  * Follows a bring-up to its end, with phases and log on stderr and the outcome on stdout. Ctrl-C ends the following,
  * not the bring-up.
  *
- * @returns the exit code: 0 if the app is ready, 1 if it failed, AWAITS_SECRETS if variables are missing
+ * @returns the exit code: 0 if the app is ready, 1 if it failed or has warnings that count, AWAITS_SECRETS if variables
+ *   are missing
  */
 export async function followBringUp(
   session: CliSession,
   client: Client,
   project: Project,
-  { json = false, since, remedy = `berth projects init ${project.id}` }: FollowOptions,
+  { json = false, since, remedy = `berth projects init ${project.id}`, strict }: FollowOptions,
 ): Promise<number> {
   const { id, slug } = project
   const hint = `the bring-up of ${slug} goes on. Look at it with: berth projects logs ${id} -f\n`
@@ -48,7 +52,7 @@ export async function followBringUp(
     const final = json
       ? await waitUntilFinal(client, project, signal)
       : await watchBringUp(session, client, project, { since, signal })
-    return printOutcome(session, client, final, { json, remedy })
+    return printOutcome(session, client, final, { json, remedy, strict })
   })
 }
 
@@ -135,7 +139,7 @@ async function printOutcome(
   { context: { stdout, stderr } }: CliSession,
   client: Client,
   project: Project,
-  { json, remedy }: { json: boolean; remedy: string },
+  { json, remedy, strict }: { json: boolean; remedy: string; strict?: true | undefined },
 ): Promise<number> {
   const { init_phase: phase } = project
   await printResult(stdout, json, project, () =>
@@ -145,7 +149,7 @@ async function printOutcome(
     await stderr.write(await missingVariablesText(client, project))
     return AWAITS_SECRETS
   }
-  if (phase !== 'failed') return 0
+  if (phase !== 'failed') return reportWarnings(stderr, project.warnings, { isShown: !json, strict })
   const next = `Mend it, then run: ${remedy}\n`
   throw await bringUpError(stderr, client, project, { next, isLogShown: !json })
 }

@@ -12,6 +12,7 @@ import { followWork } from '../follow.ts'
 import { count, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
 import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
+import { reportWarnings } from '../warnings.ts'
 import { addressesOf } from './addresses.ts'
 import { createdText, createFrom, rememberProject } from './create.ts'
 import { AWAITS_SECRETS, bringUpError, followBringUp } from './follow.ts'
@@ -26,6 +27,7 @@ interface PushOptions extends CommonOptions {
   name?: string | undefined
   private?: true | undefined
   watch?: true | undefined
+  strict?: true | undefined
 }
 
 /**
@@ -48,10 +50,10 @@ export async function pushProject(
     const create = { ...options, public: options.private ? undefined : (true as const) }
     const serverId = await serverOrNew(client, session.context, options, server)
     const created = await createFrom(session, client, serverId, directory, create)
-    const { json } = options
+    const { json, strict } = options
     if (!json) await session.context.stdout.write(createdText(created))
     const exitCode = await followBringUp(session, client, created, {
-      json,
+      ...{ json, strict },
       since: created.created_at,
       remedy: pushCommand(args[0]),
     }).catch((error: unknown) => {
@@ -146,7 +148,7 @@ async function report(
   { context: { stdout, stderr } }: CliSession,
   client: Client,
   outcome: PushOutcome,
-  { json, isWatched = false }: PushOptions & { isWatched?: boolean },
+  { json, strict, isWatched = false }: PushOptions & { isWatched?: boolean },
   signal: AbortSignal,
 ): Promise<number> {
   const { response, project, tookMs } = outcome
@@ -172,7 +174,7 @@ async function report(
     await stderr.write(await missingVariablesText(client, project))
     return AWAITS_SECRETS
   }
-  return 0
+  return reportWarnings(stderr, project.warnings, { isShown: !json && began !== null, strict })
 }
 
 /**

@@ -14,6 +14,7 @@ import { Pusher } from '../projects/pusher.ts'
 import { takenChange } from '../projects/watched-app.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
+import { reportWarnings } from '../warnings.ts'
 import type { ProjectFile } from './berth-yaml.ts'
 import { prefixed } from './prefixed.ts'
 
@@ -39,9 +40,11 @@ export class UpProjects {
   /** The number of the last line of each project's log that has been read, by the project's id. */
   readonly #read = new Map<string, number>()
   readonly #status: StatusLine
+  readonly #strict: true | undefined
 
-  constructor(session: CliSession, client: Client, file: ProjectFile, made: readonly Made[]) {
+  constructor(session: CliSession, client: Client, file: ProjectFile, made: readonly Made[], strict?: true) {
     this.#session = session
+    this.#strict = strict
     this.#client = client
     this.#status = new StatusLine(session.context.stderr)
     const stdout = this.#status.above(session.context.stdout)
@@ -104,8 +107,8 @@ export class UpProjects {
       const project = await this.#client.call('projects.get', { params: { projectId: id }, signal })
       const [last] = (await projectLog(this.#client, id).read({ tail: 1 })).logs
       this.#read.set(id, last?.seq ?? -1)
-      const final = await this.#reachFinal(name, project, pusher, session, signal)
-      return await this.#tell(name, final, session)
+      const { final, isShown } = await this.#reachFinal(name, project, pusher, session, signal)
+      return await this.#tell(name, final, session, isShown)
     } catch (error) {
       if (signal.aborted || !(error instanceof CommandError)) throw error
       await stderr.write(`${paint(stderr, 'red', toPlainText(error.message))}\n`)
@@ -113,25 +116,43 @@ export class UpProjects {
     }
   }
 
-  /** Sends the directory of a project, or waits for its bring-up; one that is ready is left alone. */
+  /**
+   * Sends the directory of a project, or waits for its bring-up; one that is ready is left alone.
+   *
+   * @returns the project, and whether the log of a bring-up was shown
+   */
   async #reachFinal(
     name: string,
     project: Project,
     pusher: Pusher | null,
     session: CliSession,
     signal: AbortSignal,
-  ): Promise<Project> {
+  ): Promise<{ final: Project; isShown: boolean }> {
     const onLine = ({ seq = -1 }: LogLine): void => {
       this.#read.set(project.id, Math.max(seq, this.#read.get(project.id) ?? -1))
     }
-    if (pusher) return (await pusher.push(this.#client, signal, onLine)).project
-    if (project.init_phase === 'ready') return project
+    if (pusher) {
+      const { project: final, response } = await pusher.push(this.#client, signal, onLine)
+      return { final, isShown: response.began !== null }
+    }
+    if (project.init_phase === 'ready') return { final: project, isShown: false }
     const shown = { status: this.#status, label: name }
-    return watchBringUp(session, this.#client, project, { since: null, signal, onLine, ...shown })
+    const options = { since: null, signal, onLine, ...shown }
+    return { final: await watchBringUp(session, this.#client, project, options), isShown: true }
   }
 
-  /** Prints what has become of a project. Returns its exit code. */
-  async #tell(name: string, project: Project, { context: { stderr } }: CliSession): Promise<number> {
+  /**
+   * Prints what has become of a project.
+   *
+   * @param isShown whether the log of its bring-up was shown
+   * @returns its exit code
+   */
+  async #tell(
+    name: string,
+    project: Project,
+    { context: { stderr } }: CliSession,
+    isShown: boolean,
+  ): Promise<number> {
     const stdout = this.#status.above(this.#session.context.stdout)
     const { slug, url, init_phase: phase, server_id } = project
     if (phase === 'failed') {
@@ -151,7 +172,7 @@ export class UpProjects {
         ? `on ${server_id}, without a URL ("visibility: public" gives it one)`
         : addressesOf(this.#client, project)
     await stdout.write(`${printable(name)} is up: ${where}\n`)
-    return 0
+    return reportWarnings(stderr, project.warnings, { isShown, strict: this.#strict })
   }
 
   async #followOne({ id, session }: UpProject, signal: AbortSignal): Promise<void> {
@@ -180,7 +201,7 @@ export class UpProjects {
         const taken = response.began === null ? await takenChange(project, signal) : null
         if (taken) await (taken.isUp ? stdout : stderr).write(`${taken.text}\n`)
         else if (project.init_phase === 'ready') await stdout.write(`Live after ${formatDuration(tookMs)}.\n`)
-        else await this.#tell(name, project, session)
+        else await this.#tell(name, project, session, false)
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
         await stderr.write(`${paint(stderr, 'red', toPlainText(error.message))}\n`)

@@ -1,6 +1,6 @@
-import type { DialedConnection, LoopbackAddress } from '../../compute/dialed-connection.ts'
+import type { LoopbackAddress } from '../../compute/dialed-connection.ts'
 import type { Dialer } from '../../compute/sandbox.ts'
-import { onAbort } from '../../runtime/abort.ts'
+import { exchange, USER_AGENT } from './exchange.ts'
 
 /** The address on which an app responds. */
 export type AppAddress = LoopbackAddress
@@ -26,9 +26,6 @@ export interface HealthResponse {
 
 /** Bytes within which a response must contain its status. */
 const MAX_BYTES = 64 * 1024
-
-/** Milliseconds after which a connection is reset that the app does not close. */
-const CLOSE_MS = 1000
 
 /** All addresses on which an app may respond. */
 export const HOSTS = ['127.0.0.1', '::1'] as const
@@ -63,50 +60,14 @@ async function checkHost(
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<HealthResult> {
-  if (signal.aborted) return { kind: 'refused' }
-  const result = Promise.withResolvers<HealthResult>()
-  let opened = false
-  let closed = false
-  let text = ''
-  // A timeout before the connection opened leaves open whether anything listens.
-  const over = (): void =>
-    result.resolve(responseIn(`${text}\r\n\r\n`, host) ?? { kind: opened ? 'silent' : 'refused' })
-  const timer = setTimeout(over, timeoutMs)
-  using _abort = onAbort(signal, over)
   const authority = host === '::1' ? `[::1]:${port}` : `${host}:${port}`
-  const request = `GET ${path} HTTP/1.1\r\nHost: ${authority}\r\nUser-Agent: berth-health\r\nAccept: */*\r\nConnection: close\r\n\r\n`
-  const connecting = server.dial(port, host, {
-    opened(connection: DialedConnection) {
-      opened = true
-      connection.write(Buffer.from(request))
-    },
-    data(chunk) {
-      if (text.length > MAX_BYTES) return
-      text += chunk.toString('latin1')
-      const response = responseIn(text, host)
-      if (response !== null) result.resolve(response)
-      else if (text.length > MAX_BYTES) over()
-    },
-    drain() {},
-    closed() {
-      closed = true
-      over()
-    },
+  const result = await exchange(server, {
+    address: { host, port },
+    request: `GET ${path} HTTP/1.1\r\nHost: ${authority}\r\nUser-Agent: ${USER_AGENT}\r\nAccept: */*\r\nConnection: close\r\n\r\n`,
+    read: (text, isOver) => responseIn(isOver ? `${text}\r\n\r\n` : text, host),
+    ...{ maxBytes: MAX_BYTES, timeoutMs, signal },
   })
-  connecting.catch(() => result.resolve({ kind: 'refused' }))
-  try {
-    return await result.promise
-  } finally {
-    clearTimeout(timer)
-    // A reset ends programs that handle no errors of their connections, as many do that do not speak HTTP.
-    connecting.then(
-      (connection) => {
-        if (!closed) connection.end()
-        setTimeout(() => closed || connection.terminate(), CLOSE_MS).unref()
-      },
-      () => {},
-    )
-  }
+  return typeof result === 'string' ? { kind: result } : result
 }
 
 /** Returns the first final response (RFC 9110, section 15.2) of a text; null until its head is complete. */

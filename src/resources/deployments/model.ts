@@ -1,5 +1,13 @@
 import { type Static, t } from 'elysia'
-import { AppCrash, DetectedApp, FailedChange, PortTaken, PUSHED, PUSHED_FILES } from '../projects/model.ts'
+import {
+  AppCrash,
+  AppWarnings,
+  DetectedApp,
+  FailedChange,
+  PortTaken,
+  PUSHED,
+  PUSHED_FILES,
+} from '../projects/model.ts'
 
 /** A published workspace. */
 export const Deployment = t.Object(
@@ -7,6 +15,7 @@ export const Deployment = t.Object(
     url: t.String({ format: 'uri' }),
     live: t.Boolean({ description: 'False while the server sleeps.' }),
     app: t.Optional(DetectedApp),
+    warnings: AppWarnings,
     crash: t.Optional(AppCrash),
     failed_change: t.Optional(FailedChange),
     port_taken: t.Optional(PortTaken),
@@ -24,7 +33,12 @@ export type RemovedDeployment = Static<typeof RemovedDeployment>
 
 /** The response to a publication. */
 export const PublishedDeployment = t.Object(
-  { url: t.String({ format: 'uri' }), status: t.Literal('live'), app: t.Optional(DetectedApp) },
+  {
+    url: t.String({ format: 'uri' }),
+    status: t.Literal('live'),
+    app: t.Optional(DetectedApp),
+    warnings: AppWarnings,
+  },
   { $id: 'PublishedDeployment', additionalProperties: true },
 )
 export type PublishedDeployment = Static<typeof PublishedDeployment>

@@ -97,7 +97,7 @@ export class DeploymentsService implements ServerLifecycleListener {
     const failed = live ? (app?.failedChange ?? row.failedChange) : undefined
     return [
       {
-        ...{ url: hosting.urlOf(row.port), live, app: toDetectedApp(row.plan) },
+        ...{ url: hosting.urlOf(row.port), live, app: toDetectedApp(row.plan), warnings: [...row.warnings] },
         ...(crash && { crash: toCrash(crash) }),
         ...(failed && { failed_change: toFailedChange(failed) }),
         ...(app?.isPortTaken && { port_taken: true }),
@@ -282,7 +282,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         await app.expose()
         const beforeFallback = async () => void (await version?.change.putBack())
         await app.start(plan, environment, { ...version, beforeFallback })
-        return this.#live(server, port, plan)
+        return this.#live(server, port, plan, await app.findWarnings(signal))
       } catch (error) {
         const failure = await failureOf(error, app)
         this.#noteFailedUpdate(server, error)
@@ -317,24 +317,31 @@ export class DeploymentsService implements ServerLifecycleListener {
     this.#queries.update(deployments).set({ failedChange }).where(eq(deployments.serverId, serverId)).run()
   }
 
-  #live(server: ServerRow, port: number, plan: AppPlan): PublishedDeployment {
+  #live(server: ServerRow, port: number, plan: AppPlan, warnings: string[]): PublishedDeployment {
     const { ids, clock, outbox, servers, hosting, unfinished } = this.#dependencies
     const url = hosting.urlOf(port)
     this.#queries.transaction((tx) => {
       unfinished.drop(server.id)
-      const values = { id: ids.next('dep'), serverId: server.id, port, plan, createdAt: clock.now() }
+      const values = {
+        id: ids.next('dep'),
+        serverId: server.id,
+        port,
+        plan,
+        warnings,
+        createdAt: clock.now(),
+      }
       tx.insert(deployments)
         .values(values)
         .onConflictDoUpdate({
           target: deployments.serverId,
-          set: { plan, createdAt: values.createdAt, failedChange: null },
+          set: { plan, warnings, createdAt: values.createdAt, failedChange: null },
         })
         .run()
       servers.records.setPublicUrl(server.id, url)
       outbox.emit(server.accountId, 'deployment.live', { server_id: server.id, url })
       this.#notify(server.id, server.accountId)
     })
-    return { url, status: 'live', app: toDetectedApp(plan) }
+    return { url, status: 'live', app: toDetectedApp(plan), warnings }
   }
 
   #app(serverId: string, port: number): Promise<HostedApp> {

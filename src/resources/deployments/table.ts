@@ -11,6 +11,8 @@ export const deployments = sqliteTable('deployments', {
   createdAt: integer('created_at').notNull(),
   /** The last publication that did not come up; null once a later one does. */
   failedChange: text('failed_change', { mode: 'json' }).$type<FailedChange>(),
+  /** What keeps a visitor from seeing its pages as they are meant, of the last version that came up. */
+  warnings: text('warnings', { mode: 'json' }).$type<readonly string[]>().notNull().default([]),
 })
 
 /** A deployment as it is stored. */

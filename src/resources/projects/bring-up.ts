@@ -164,7 +164,9 @@ export class BringUp {
       const complete = await this.#runSteps(row, work)
       if (complete) {
         await previous?.discard()
-        records.markReady(row, this.#dependencies.urlOf(records.find(id) ?? row))
+        const warnings = await app.findWarnings(aborted)
+        aborted.throwIfAborted()
+        records.markReady(row, this.#dependencies.urlOf(records.find(id) ?? row), warnings)
         app.log.appendPhase('ready', run)
       } else app.markDown('It waits for variables that it cannot start without.')
     } catch (error) {

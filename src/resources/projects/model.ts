@@ -67,6 +67,12 @@ export const FailedChange = t.Object(
   },
 )
 
+/** What is wrong with the pages of an app that is up. */
+export const AppWarnings = t.Array(t.String(), {
+  description:
+    'For a person: what keeps a visitor from seeing its pages as they are meant, though the app is up. From requests to `/` and to the health path when the last version came up; empty as a rule.',
+})
+
 /** Whether another program has the port of an app's URL. */
 export const PortTaken = t.Boolean({
   description:
@@ -153,6 +159,7 @@ export const Project = t.Object(
       }),
     ),
     app: t.Optional(DetectedApp),
+    warnings: AppWarnings,
     crash: t.Optional(AppCrash),
     failed_change: t.Optional(FailedChange),
     port_taken: t.Optional(PortTaken),

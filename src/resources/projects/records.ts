@@ -166,10 +166,11 @@ export class ProjectRecords {
    * Records that the bring-up has ended and the app responds.
    *
    * @param url the app's URL; null while the project is private
+   * @param warnings what keeps a visitor from seeing its pages as they are meant
    */
-  markReady({ id, serverId, accountId }: ProjectRow, url: string | null): void {
+  markReady({ id, serverId, accountId }: ProjectRow, url: string | null, warnings: readonly string[]): void {
     this.#queries.transaction(() => {
-      this.#updateRow(id, { ...this.#entering(id, 'ready'), runtimeStatus: 'running' })
+      this.#updateRow(id, { ...this.#entering(id, 'ready'), runtimeStatus: 'running', warnings })
       this.#outbox.emit(accountId, 'project.ready', { project_id: id, server_id: serverId, url })
     })
   }

@@ -52,6 +52,8 @@ export const projects = sqliteTable('projects', {
   plan: appPlan('plan'),
   /** A push that berth has undone at a start, because it had not come up; null once another follows. */
   failedChange: text('failed_change', { mode: 'json' }).$type<FailedChange>(),
+  /** What keeps a visitor from seeing its pages as they are meant, of the last version that came up. */
+  warnings: text('warnings', { mode: 'json' }).$type<readonly string[]>().notNull().default([]),
   createdAt: integer('created_at').notNull(),
   updatedAt: integer('updated_at').notNull(),
 })
@@ -97,6 +99,7 @@ export const toProject = (
       init_phases: row.initPhases.map(({ phase, at }) => ({ phase, began_at: toIso(at) })),
     }),
     ...(row.plan && { app: toDetectedApp(row.plan) }),
+    warnings: [...row.warnings],
     ...(app?.crash && { crash: toCrash(app.crash) }),
     ...(failed && { failed_change: toFailedChange(failed) }),
     ...(row.visibility === 'public' && app?.isPortTaken && { port_taken: true }),

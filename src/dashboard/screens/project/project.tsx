@@ -7,6 +7,7 @@ import { Failure, Loading } from '../../components/loaded.tsx'
 import { LogView } from '../../components/log/log-view.tsx'
 import { Page } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'
+import { Warnings } from '../../components/warnings.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Project as ProjectValue } from '../../store/store.ts'
@@ -103,6 +104,7 @@ export default function Project({ params }: ScreenProps) {
           <code>{project.slug}.localhost</code> on berth's own port leads to the project.
         </p>
       )}
+      <Warnings warnings={project.warnings} />
       <MissingVariables project={project} />
       <Detected project={project} />
       <Tabs

@@ -9,6 +9,7 @@ import { Empty } from '../../components/empty.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { LogView } from '../../components/log/log-view.tsx'
 import { State } from '../../components/state.tsx'
+import { Warnings } from '../../components/warnings.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Deployment as DeploymentValue, Server } from '../../store/store.ts'
 
@@ -56,6 +57,7 @@ export function Deployment({ server }: { server: Server }) {
                 published answers there within a second.
               </p>
             )}
+            <Warnings warnings={deployment.warnings} />
             <DeploymentLog serverId={id} />
           </div>
         ) : (
