@@ -46,6 +46,8 @@ interface HealthSearchOptions {
   /** Returns the milliseconds since the app printed something last, or since its start. */
   sinceOutput(): number
   check(port: number, hosts: Hosts, timeoutMs: number, signal: AbortSignal): Promise<HealthResult>
+  /** Describes an error with its likely cause: `status 500. Its log says why.`, and what else responds. */
+  describeError(status: number, address: AppAddress): Promise<string>
   path: string
   timing: HealthTiming
   /** Called once, as soon as the app is seen to listen. */
@@ -97,7 +99,7 @@ export class HealthSearch {
         const left = Math.max(0, timing.limitMs - this.#elapsed())
         await pause(Math.min(delays.next(result.kind !== 'refused'), left), signal)
       }
-      return this.#explain()
+      return await this.#explain()
     } finally {
       ended.abort()
     }
@@ -171,7 +173,7 @@ export class HealthSearch {
     this.#options.onUnhealthy(status, port)
   }
 
-  #explain(): string {
+  async #explain(): Promise<string> {
     const { assignedPort, path, timing } = this.#options
     const limit = `within ${timing.limitMs / 1000} s`
     if (this.#last === null) {
@@ -182,7 +184,8 @@ export class HealthSearch {
     if (result.kind !== 'responded') {
       return `The app listens on port ${port} but sent no HTTP response to GET ${path} ${limit}.`
     }
-    return `The app answered GET ${path} with status ${result.status}; it must be under 500 ${limit}. Set "health" in berth.json to a path that is.`
+    const error = await this.#options.describeError(result.status, { host: result.host, port })
+    return `The app responds to GET ${path} with ${error} It has to respond with a status under 500 ${limit}; if that path is meant to fail, name another as "health" in berth.json.`
   }
 }
 

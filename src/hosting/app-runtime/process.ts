@@ -7,6 +7,7 @@ import type { Workspace } from '../../compute/workspace.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { once } from '../../runtime/once.ts'
+import { describeErrorAt } from '../page/health-error.ts'
 import { type AppAddress, checkHealth } from './health.ts'
 import { HealthSearch, type HealthTiming } from './health-search.ts'
 import type { AppLog } from './log/log.ts'
@@ -235,6 +236,7 @@ export class AppProcess {
       activity: () => this.#execution.activity(),
       sinceOutput: () => performance.now() - this.#printedAt,
       check: (port, hosts, timeoutMs, signal) => checkHealth(sandbox, port, hosts, path, timeoutMs, signal),
+      describeError: (status, address) => describeErrorAt(sandbox, address, path, status),
       path,
       timing,
       onListening: () => {

@@ -125,7 +125,12 @@ describe('an app', () => {
     [
       'answers with 500',
       `bun -e 'Bun.serve({ port: process.env.PORT, fetch: () => new Response("", { status: 500 }) })'`,
-      /answered GET \/ with status 500.*under 500 within 3 s/,
+      /responds to GET \/ with status 500\. Its log says why.* under 500 within 3 s/,
+    ],
+    [
+      'answers with an error page of Django',
+      `bun -e 'Bun.serve({ port: process.env.PORT, fetch: () => new Response("<h1>Server Error (500)</h1>", { status: 500 }) })'`,
+      /responds to GET \/ with status 500\. Django prints no traceback while DEBUG is False/,
     ],
     [
       'says nothing of HTTP',
@@ -139,6 +144,18 @@ describe('an app', () => {
     expect(error).toBeInstanceOf(AppFailure)
     expect(error.message).toMatch(said)
     expect(await world.bench.commands()).toEqual([])
+  })
+
+  test('whose health page alone answers with 500 is told from one that always does', async () => {
+    await using world = await World.open()
+    const app = await world.supervise('', { limitMs: 1_000 })
+    const command = `bun -e 'Bun.serve({ port: process.env.PORT, fetch: ({ url }) => {
+      console.log("Traceback of " + new URL(url).pathname)
+      return new Response("", { status: url.endsWith("/up") ? 503 : 200 }) } })'`
+    const plan = { ...planOf(command), health: '/up' }
+    const error = await app.supervisor.start(plan, {}).catch((error) => error)
+    expect(error.summary).toMatch(/GET \/up with status 503\. .* GET \/ has status 200\. .*"health"/)
+    expect(error.log).toContain('Traceback of /up')
   })
 
   test('that goes on answering with 500 is asked less often, and the log says since when', async () => {
