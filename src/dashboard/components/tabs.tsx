@@ -19,7 +19,13 @@ export function Tabs({ label, tabs, here }: { label: string; tabs: readonly Tab[
     <nav class="tabs" aria-label={label} ref={nav}>
       {tabs.map(({ href, label: text, count }) => (
         <a key={href} href={href} aria-current={href === here ? 'page' : undefined}>
-          {text} {count !== undefined && count > 0 && <span class="count">{count}</span>}
+          {text}
+          {count !== undefined && count > 0 && (
+            <>
+              {' '}
+              <span class="count">{count}</span>
+            </>
+          )}
         </a>
       ))}
     </nav>
