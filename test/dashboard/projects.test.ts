@@ -105,6 +105,27 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     expect(problems).toEqual([])
   })
 
+  test('an app that is up with warnings shows them until a bring-up shows none', async () => {
+    const { berth } = tests
+    const serverId = await berth.server()
+    const write = (content: string) =>
+      berth.call('PUT', `/servers/${serverId}/files`, { path: 'projects/warned/index.html', content })
+    const data = await archive({ 'index.html': '<script src="/<b>none</b>.js"></script>' })
+    const { body: project } = await berth.call('POST', `/servers/${serverId}/projects`, {
+      ...{ name: 'Warned', visibility: 'public', source: { type: 'archive', data } },
+    })
+    await using watched = await tests.open(`/dashboard/projects/${project.id}`)
+    const { page, problems } = watched
+    const notice = page.locator('.notice.warning')
+    await notice.getByText(/^Warning: The page \/ asks for .*none.*\(status 404\)/).waitFor()
+    expect(await notice.locator('b').count()).toBe(0)
+    expect(await faultsInAnyLook(page)).toEqual([])
+    await write('<h1>mended</h1>')
+    await page.getByRole('button', { name: 'Restart' }).first().click()
+    await notice.waitFor({ state: 'detached' })
+    expect(problems).toEqual([])
+  })
+
   test('a bring-up that fails marks the phase that failed, and is begun again', async () => {
     const { berth } = tests
     const serverId = await berth.server()
