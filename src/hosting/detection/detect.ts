@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import type { Workspace } from '../../compute/workspace.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { MANIFEST_FILE, type Manifest, parseManifest } from '../app-runtime/manifest.ts'
@@ -9,6 +10,7 @@ import {
   type OtherApp,
   type StartPlan,
 } from '../app-runtime/plan.ts'
+import type { Candidate } from './candidate.ts'
 import { findVariables } from './env-files.ts'
 import { type Foreign, readForeign } from './foreign-files.ts'
 import type { Machine } from './machine.ts'
@@ -75,10 +77,9 @@ async function detectIn(source: Source, directory: SourceDirectory, machine: Mac
   const procfile = await readProcfile(directory)
   const stated = statedStart(manifest, procfile)
   const command = stated?.kind === 'command' ? stated.command : null
-  const ranking = rank(
-    await candidatesIn(source, directory, machine),
-    stated === null ? null : (command ?? ''),
-  )
+  const below = await candidatesIn(source, directory, machine)
+  const candidates = [...below, ...(await embeddedOutside(source, directory, below, machine))]
+  const ranking = rank(candidates, stated === null ? null : (command ?? ''))
   const { app } = ranking
   if (stated === null && app !== null && app.start !== null && app.directory !== '') {
     // Its own berth.json and Procfile count as if its directory had been named.
@@ -99,7 +100,7 @@ async function detectIn(source: Source, directory: SourceDirectory, machine: Mac
     watch: manifest.watch ?? false,
     env: await findVariables(directory, manifest.env ?? {}),
     path: [...chosen.path, ...(app?.path ?? [])],
-    variables: app?.variables ?? {},
+    variables: Object.assign({}, ...ranking.parts.map(({ variables }) => variables), app?.variables),
     tools: chosen.tools,
     evidence,
     leftOut: [
@@ -144,11 +145,36 @@ async function candidatesIn(source: Source, top: SourceDirectory, machine: Machi
         source.warn(`${directory}: ${error.message}`)
         return []
       })
-      found.push(...candidates.map((candidate) => ({ ...candidate, directory })))
+      found.push(...candidates.map((candidate) => placedAt(top, directory, candidate)))
     }
   }
   return found
 }
+
+/** Returns the candidates of directories that are not below one, and that an app in it takes in. */
+async function embeddedOutside(
+  source: Source,
+  top: SourceDirectory,
+  candidates: readonly Placed[],
+  machine: Machine,
+): Promise<Placed[]> {
+  const own = candidates.filter(({ directory }) => directory === '').flatMap(({ embeds }) => embeds ?? [])
+  const found: Placed[] = []
+  for (const directory of new Set(own.filter((path) => path.startsWith('..')))) {
+    const at = source.at(posix.join(top.path, directory))
+    for (const provider of PROVIDERS) {
+      const all = await provider.look(at, machine)
+      found.push(...all.map((one) => ({ ...placedAt(top, directory, one), isOutside: true })))
+    }
+  }
+  return found
+}
+
+const placedAt = (top: SourceDirectory, directory: string, candidate: Candidate): Placed => ({
+  ...candidate,
+  directory,
+  embeds: (candidate.embeds ?? []).map((path) => posix.relative(`/${top.path}`, `/${path}`)),
+})
 
 /** Returns the start that the app's author has stated; null if there is none. */
 function statedStart(manifest: Manifest, procfile: Procfile): StartPlan | null {
@@ -255,7 +281,14 @@ function noAppFound(directory: SourceDirectory, { ranking, procfile, foreign }: 
     foreign.berthJson ?? { start: './my-server --port $PORT' },
   )}.`
   if (foreign.says !== null) return new NoAppFound(`${foreign.says} ${remedy}`)
+  const [other] = ranking.others
+  const apps = ranking.others.slice(0, MAX_NAMED).map((one) => `${one.kind} in ${one.directory}`)
   const { obstacle = null } = ranking.app ?? {}
+  if (obstacle !== null && other !== undefined) {
+    return new NoAppFound(
+      `${obstacle} There is ${apps.join(', ')}: name its directory (--directory ${shellQuote([other.directory])}), or say in ${MANIFEST_FILE} what to start.`,
+    )
+  }
   if (obstacle !== null) return new NoAppFound(`${obstacle} ${remedy}`)
   if (procfile.size > 0) {
     const names = [...procfile.keys()].map((name) => `"${name}"`).join(', ')
@@ -263,9 +296,7 @@ function noAppFound(directory: SourceDirectory, { ranking, procfile, foreign }: 
       `The Procfile has ${names} but no "web", the process that answers requests. Add a line "web: COMMAND" whose command listens on $PORT.`,
     )
   }
-  const [other] = ranking.others
   if (other !== undefined) {
-    const apps = ranking.others.slice(0, MAX_NAMED).map((one) => `${one.kind} in ${one.directory}`)
     return new NoAppFound(
       `Nothing here says how the app starts, but there is ${apps.join(', ')}. Name its directory: --directory ${shellQuote([other.directory])}`,
     )

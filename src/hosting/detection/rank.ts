@@ -4,6 +4,10 @@ import { type Candidate, reaches, STRENGTHS } from './candidate.ts'
 export interface Placed extends Candidate {
   /** Relative to the source; empty for the source itself. */
   readonly directory: string
+  /** Relative to where `directory` is. */
+  readonly embeds?: readonly string[]
+  /** Whether it is looked at only as a part, since its directory is not below the one that was named. */
+  readonly isOutside?: boolean
 }
 
 /** What is run of a source's candidates. */
@@ -38,8 +42,8 @@ export function rank(candidates: readonly Placed[], command: string | null): Ran
     .map(({ candidate }) => candidate)
   // An author's command runs in the source's own directory.
   const own = sorted.filter(({ directory }) => directory === '')
-  const mayBeApp = ({ start, directory, strength }: Placed): boolean =>
-    start !== null && (directory === '' || reaches(strength, 'pages'))
+  const mayBeApp = ({ start, directory, strength, isOutside = false }: Placed): boolean =>
+    start !== null && !isOutside && (directory === '' || reaches(strength, 'pages'))
   const app = (command === null ? sorted.find(mayBeApp) : null) ?? own[0] ?? null
   if (app === null) return { app, parts: [], others: sorted }
   const rest = sorted.filter((candidate) => candidate !== app)
@@ -51,6 +55,7 @@ export function rank(candidates: readonly Placed[], command: string | null): Ran
     (candidate) =>
       candidate.directory !== app.directory &&
       candidate.start !== null &&
+      !candidate.isOutside &&
       !parts.includes(candidate) &&
       // A page in a directory is an app only where there is nothing else.
       (app.start === null || reaches(candidate.strength, 'pages')),

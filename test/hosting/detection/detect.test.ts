@@ -14,8 +14,8 @@ import type { Machine } from '../../../src/hosting/detection/machine.ts'
 
 const FIXTURES = join(import.meta.dir, '../../../fixtures/apps')
 
-const NPM = 'npm ci --no-audit --no-fund || npm install --no-audit --no-fund'
-const LEAN_NPM = 'npm ci --no-audit --no-fund --omit=dev || npm install --no-audit --no-fund --omit=dev'
+const NPM = 'npm ci --no-audit --no-fund'
+const LEAN_NPM = 'npm ci --no-audit --no-fund --omit=dev'
 const VENV =
   "{ .venv/bin/python --version 2>/dev/null | grep -qF ' 3.11.' || python3 -m venv --clear .venv || uv venv --clear --seed --python python3 .venv; } && "
 const PIP = `${VENV}.venv/bin/python -m pip install --no-input`
@@ -51,21 +51,9 @@ const ROWS: Row[] = [
   ['vite-vue-outdir', 'Vite (single-page app)', 'bun install --no-save', 'bun run build', 'public-out/*'],
   ['vite-with-server', 'Node.js (bun)', 'bun install --no-save', 'bun run build', '$ bun run start'],
   ['vite-ssr-dev-only', 'Node.js (bun)', 'bun install --no-save', 'bun run build', '$ node server.js'],
-  [
-    'astro-static',
-    'Astro (static)',
-    'pnpm install --frozen-lockfile || pnpm install --no-frozen-lockfile',
-    'bun run build',
-    'dist/',
-  ],
+  ['astro-static', 'Astro (static)', 'pnpm install --frozen-lockfile', 'bun run build', 'dist/'],
   ['astro-node', 'Astro', 'bun install --no-save', 'bun run build', '$ node ./dist/server/entry.mjs'],
-  [
-    'cra',
-    'Create React App',
-    'yarn install --non-interactive --frozen-lockfile || yarn install --non-interactive',
-    'bun run build',
-    'build/*',
-  ],
+  ['cra', 'Create React App', 'yarn install --non-interactive --frozen-lockfile', 'bun run build', 'build/*'],
   ['angular', 'Angular (single-page app)', 'bun install --no-save', 'bun run build', 'dist/portal/browser/*'],
   ['angular-16', 'Angular (single-page app)', 'bun install --no-save', 'bun run build', 'dist/portal/*'],
   ['next', 'Next.js', NPM, 'bun run build', '$ bun run next start -p $PORT -H $HOST'],
@@ -91,13 +79,7 @@ const ROWS: Row[] = [
   ['nuxt', 'Nuxt', 'bun install --no-save', 'bun run build', '$ node .output/server/index.mjs'],
   ['express', 'Node.js (npm)', LEAN_NPM, null, '$ bun run start'],
   ['express-no-start', 'Node.js (npm)', NPM, null, '$ node lib/server.js'],
-  [
-    'elysia',
-    'Bun',
-    'bun install --omit=dev --frozen-lockfile || bun install --omit=dev',
-    null,
-    '$ bun src/index.ts',
-  ],
+  ['elysia', 'Bun', 'bun install --omit=dev --frozen-lockfile', null, '$ bun src/index.ts'],
   ['hono-node', 'Node.js (bun)', 'bun install --no-save', 'bun run build', '$ bun run start'],
   ['fastify-usual-file', 'Node.js (bun)', 'bun install --no-save', null, '$ node app.mjs'],
   ['no-dependencies', 'Node.js (bun)', null, null, '$ bun run start'],
@@ -109,7 +91,7 @@ const ROWS: Row[] = [
     '$ NODE_ENV=development bun run dev --port $PORT --ip $HOST',
   ],
   ['tooling-and-page', 'static files', null, null, '/'],
-  ['workspaces-start', 'Node.js (npm)', NPM, null, '$ bun run start'],
+  ['workspaces-start', 'Node.js (npm)', NPM, null, '$ npm run start'],
   ['bun-file', 'Bun', null, null, '$ bun server.ts'],
   ['node-file', 'Node.js', null, null, '$ node server.js'],
   ['static', 'static files', null, null, '/'],

@@ -1,3 +1,5 @@
+import { shellQuote } from '../../../runtime/shell-quote.ts'
+import type { Evidence } from '../../app-runtime/plan.ts'
 import type { SourceDirectory } from '../source.ts'
 import { usesBun } from './bun-use.ts'
 import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
@@ -14,17 +16,23 @@ const ENDINGS = ['ts', 'js', 'mjs', 'cjs', 'tsx', 'mts']
 
 /** Packages for writing servers. */
 const SERVERS = [
-  'express',
-  'fastify',
-  'koa',
-  'hono',
-  'elysia',
-  '@nestjs/core',
-  '@hapi/hapi',
-  'polka',
-  'h3',
-  'restify',
+  ...['express', 'fastify', 'koa', 'hono', 'elysia', '@nestjs/core', '@hapi/hapi', 'polka', 'h3', 'restify'],
+  ...[
+    '@adonisjs/core',
+    '@feathersjs/express',
+    '@loopback/rest',
+    'sails',
+    'moleculer-web',
+    'micro',
+    'apollo-server',
+  ],
 ]
+
+/** Reports whether a package depends on one for writing servers. */
+export const dependsOnServer = (pkg: PackageJson): boolean => dependsOn(pkg, ...SERVERS)
+
+/** Matches a line of a program that listens. */
+const LISTENS = /\.listen\(|\bBun\.serve\(|\bserve\(|\bstartStandaloneServer\(|\bNestFactory\.create/
 
 /** Matches the code of a program that responds to requests. */
 const SERVES =
@@ -36,7 +44,7 @@ const SERVES =
  */
 export async function findEntry(app: SourceDirectory, pkg: PackageJson): Promise<string | null> {
   for (const path of [pkg.main, pkg.module]) {
-    const entry = path === null ? null : await resolveFile(app, path)
+    const entry = path === null ? null : resolveFile(app, path)
     if (entry !== null) return entry
   }
   const ofDev = await entryOfScript(app, pkg, 'dev')
@@ -45,7 +53,7 @@ export async function findEntry(app: SourceDirectory, pkg: PackageJson): Promise
   for (const path of commonEntries(COMMON_NAMES)) {
     const text = await app.code(path)
     // If there are pages, it may be code for browsers.
-    if (text !== null && (!pages || SERVES.test(text) || dependsOn(pkg, ...SERVERS))) return path
+    if (text !== null && (!pages || SERVES.test(text) || dependsOnServer(pkg))) return path
   }
   return null
 }
@@ -68,8 +76,23 @@ export async function findLooseEntry(app: SourceDirectory): Promise<string | nul
 export async function runFile(app: SourceDirectory, path: string, preferBun: boolean): Promise<string> {
   const text = (await app.code(path)) ?? ''
   const exported = /\bexport default\b/.test(text) && !/\.listen\(|\bserve\(/.test(text)
-  const forBun = preferBun || !/\.[cm]?js$/.test(path) || usesBun(text) || exported
-  return `${forBun ? 'bun' : 'node'} ${/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`}`
+  const forBun = preferBun || /\.[cm]?tsx?$/.test(path) || usesBun(text) || exported
+  return `${forBun ? 'bun' : 'node'} ${shellQuote([path])}`
+}
+
+/** Returns where the file that a script starts listens, also if it is built of another one; null if that is not seen. */
+export async function findListening(app: SourceDirectory, script: string): Promise<Evidence | null> {
+  const words = script.split(/[\s"']+/).filter((word) => /^[\w./-]+$/.test(word) && !word.startsWith('-'))
+  for (const word of words.reverse()) {
+    const source = word.replace(/\.[cm]?js$/, '').replace(/^(?:\.\/)?(?:dist|build|lib|out)\//, '')
+    const file =
+      resolveFile(app, word) ??
+      resolveFile(app, `src/${source.replace(/^src\//, '')}`) ??
+      resolveFile(app, source)
+    const found = file === null ? null : await app.evidence(file, LISTENS)
+    if (found !== null && found.line !== null) return found
+  }
+  return null
 }
 
 /** Returns the file that a script only runs, or null if it does anything else. */
@@ -82,19 +105,18 @@ export async function entryOfScript(
   if (script === null || !RUNTIMES.test(` ${script}`) || SEVERAL.test(script)) return null
   const words = script.split(/[\s"']+/).filter((word) => word !== '' && !word.startsWith('-'))
   for (const word of words.reverse()) {
-    const found = await resolveFile(app, word)
+    const found = resolveFile(app, word)
     if (found !== null) return found
   }
   return null
 }
 
 /** Finds a file as Node.js does: the extension may be missing, or the path a directory. */
-async function resolveFile(app: SourceDirectory, path: string): Promise<string | null> {
+function resolveFile(app: SourceDirectory, path: string): string | null {
   const plain = path.replace(/^\.\//, '').replace(/\/$/, '')
   if (plain === '' || plain.startsWith('/') || plain.split('/').includes('..')) return null
-  const tries = [plain, ...commonEntries([plain, `${plain}/index`])]
-  const found = await app.first(tries)
-  return found !== null && ENDINGS.some((ending) => found.endsWith(`.${ending}`)) ? found : null
+  const found = app.first([plain, ...commonEntries([plain, `${plain}/index`])])
+  return found !== null && /\.[cm]?[jt]sx?$|(?:^|\/)[\w-]+$/.test(found) ? found : null
 }
 
 const commonEntries = (names: readonly string[]): string[] =>

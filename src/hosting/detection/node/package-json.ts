@@ -1,9 +1,10 @@
 import { isObject } from '../../../runtime/is-object.ts'
-import { AppError } from '../../app-runtime/plan.ts'
+import { AppError, type Evidence } from '../../app-runtime/plan.ts'
 import type { SourceDirectory } from '../source.ts'
 
 /** The parts of a package.json that matter for running the package. */
 export interface PackageJson {
+  readonly name: string | null
   readonly main: string | null
   readonly module: string | null
   readonly scripts: Readonly<Record<string, string>>
@@ -13,8 +14,12 @@ export interface PackageJson {
   readonly dependent: { readonly atAll: boolean; readonly toRun: boolean }
   /** `pnpm@9.1.0`. */
   readonly packageManager: string | null
-  /** The range of Node.js versions in `engines`. */
-  readonly node: string | null
+  /** The ranges of versions that it asks for, by program: `node`, `vscode`, … */
+  readonly engines: Readonly<Record<string, string>>
+  /** The versions that Volta is to run, by program. */
+  readonly volta: Readonly<Record<string, string>>
+  /** Whether it installs commands, and whether other packages import it. */
+  readonly offers: { readonly commands: boolean; readonly modules: boolean }
   /** Patterns of the directories of further packages. */
   readonly workspaces: readonly string[]
 }
@@ -32,6 +37,7 @@ export async function readPackageJson(app: SourceDirectory): Promise<PackageJson
   const devDependencies = strings(value.devDependencies)
   const toRun = [dependencies, strings(value.optionalDependencies)].some(hasAny)
   return {
+    name: text(value.name),
     main: text(value.main),
     module: text(value.module),
     scripts: scriptsOf(value.scripts),
@@ -39,8 +45,19 @@ export async function readPackageJson(app: SourceDirectory): Promise<PackageJson
     devDependencies,
     dependent: { atAll: toRun || [devDependencies, strings(value.peerDependencies)].some(hasAny), toRun },
     packageManager: text(value.packageManager),
-    node: isObject(value.engines) ? text(value.engines.node) : null,
-    workspaces: [...patterns(value.workspaces), ...(await pnpmWorkspaces(app))],
+    engines: strings(value.engines),
+    volta: strings(value.volta),
+    offers: {
+      commands: value.bin !== undefined,
+      modules: [value.exports, value.types, value.typings, value.module, value.peerDependencies].some(
+        Boolean,
+      ),
+    },
+    workspaces: [
+      ...patterns(value.workspaces),
+      ...patterns(await app.yaml('pnpm-workspace.yaml')),
+      ...patterns(await app.json('lerna.json').catch(() => null)),
+    ],
   }
 }
 
@@ -49,6 +66,19 @@ export function dependsOn(pkg: PackageJson, ...names: string[]): boolean {
   return names.some(
     (name) => Object.hasOwn(pkg.dependencies, name) || Object.hasOwn(pkg.devDependencies, name),
   )
+}
+
+/** Returns where package.json has a field of this name, such as a script or a dependency. */
+export function fieldOf(app: SourceDirectory, name: string, value = ''): Promise<Evidence> {
+  const begin = value === '' ? '' : RegExp.escape(JSON.stringify(value.slice(0, 100)).slice(0, -1))
+  return app.evidence('package.json', new RegExp(`${RegExp.escape(JSON.stringify(name))}\\s*:\\s*${begin}`))
+}
+
+/** Returns the lowest major version that the range of a dependency allows; null for one that names none. */
+export function majorOf(pkg: PackageJson, name: string): number | null {
+  const range = pkg.dependencies[name] ?? pkg.devDependencies[name] ?? ''
+  const major = /^\D{0,3}(\d+)/.exec(range)?.[1]
+  return major === undefined ? null : Number(major)
 }
 
 /** Returns a script's text, or that of the script that it only runs; null if there is none. */
@@ -77,22 +107,6 @@ const scriptsOf = (value: unknown): Record<string, string> =>
 function patterns(value: unknown): string[] {
   const list = isObject(value) ? value.packages : value
   return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : []
-}
-
-async function pnpmWorkspaces(app: SourceDirectory): Promise<string[]> {
-  const text = await app.text('pnpm-workspace.yaml')
-  if (text === null) return []
-  const value = yaml(text)
-  return isObject(value) ? patterns(value.packages) : []
-}
-
-function yaml(text: string): unknown {
-  try {
-    return Bun.YAML.parse(text)
-  } catch {
-    // pnpm itself reports the mistake.
-    return null
-  }
 }
 
 const hasAny = (group: object): boolean => Object.keys(group).length > 0

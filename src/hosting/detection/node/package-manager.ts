@@ -1,6 +1,8 @@
+import { shellQuote } from '../../../runtime/shell-quote.ts'
+import type { Evidence } from '../../app-runtime/plan.ts'
 import type { Machine } from '../machine.ts'
 import type { SourceDirectory } from '../source.ts'
-import type { PackageJson } from './package-json.ts'
+import { fieldOf, type PackageJson } from './package-json.ts'
 
 /** A program that installs a package's dependencies. */
 export interface PackageManager {
@@ -9,65 +11,117 @@ export interface PackageManager {
   readonly locked: boolean
   /** Whether it is Yarn 2 or later, whose options differ. */
   readonly modern: boolean
-  /**
-   * Whether the package names it or has its lock file. Another leaves no lock file behind: the next look would take it for
-   * the package's choice.
-   */
+  /** Whether the package names it or has its lock file. */
   readonly chosen: boolean
+  /** Where the package says so. */
+  readonly evidence: readonly Evidence[]
+  readonly warnings: readonly string[]
 }
 
+/** Lock files by manager. Of several that nothing decides between, the first: Bun and npm need no download. */
 const LOCK_FILES = [
-  ['pnpm', 'pnpm-lock.yaml'],
   ['bun', 'bun.lock'],
   ['bun', 'bun.lockb'],
-  ['yarn', 'yarn.lock'],
   ['npm', 'package-lock.json'],
   ['npm', 'npm-shrinkwrap.json'],
+  ['pnpm', 'pnpm-lock.yaml'],
+  ['yarn', 'yarn.lock'],
 ] as const
 
+/** Reports whether a directory has a lock file of any manager. */
+export const hasLock = (directory: SourceDirectory): boolean =>
+  LOCK_FILES.some(([, file]) => directory.has(file))
+
+/** Matches commands of a package manager in a script, but for the plain ones that Bun understands. */
+export const CALLS =
+  /(?:^|[\s;&|(="'])(?:(npm|pnpm|yarn)\s+(?!run\s+[\w:]+\s*(?:$|[;&|]))|npx\s|pnpx\s|pnpm\s+dlx\s)/
+
 /**
- * Chooses the manager that the package names or whose lock file it has. Chooses Bun, which every sandbox has, if
- * there is none or it is not installed.
+ * Chooses the manager that the package names or whose lock file it has. Chooses Bun, which every server has, if there is
+ * none or the server cannot have it.
  */
 export async function choosePackageManager(
   app: SourceDirectory,
   pkg: PackageJson,
-  tools: Machine,
+  machine: Machine,
 ): Promise<PackageManager> {
-  const locks = new Set<string>()
-  for (const [name, file] of LOCK_FILES) if (await app.has(file)) locks.add(name)
+  const locks = LOCK_FILES.filter(([, file]) => app.has(file))
   const [, named, major] = /^(bun|npm|pnpm|yarn)(?:@(\d+))?/.exec(pkg.packageManager ?? '') ?? []
-  const wanted = (named ??
-    LOCK_FILES.find(([name]) => locks.has(name))?.[0] ??
-    'bun') as PackageManager['name']
-  const modern = wanted === 'yarn' && (Number(major ?? 1) > 1 || (await app.has('.yarnrc.yml')))
-  if (wanted === 'bun' || (await tools.has(wanted))) {
-    return { name: wanted, locked: locks.has(wanted), modern, chosen: named !== undefined || locks.size > 0 }
+  const stated = named ?? ['pnpm', 'yarn'].find((name) => Object.hasOwn(pkg.volta, name)) ?? onlyAllowed(pkg)
+  const called = Object.values(pkg.scripts).map((script) => CALLS.exec(script)?.[1])
+  const [first] = locks
+  const ofLock = (locks.length > 1 ? locks.find(([name]) => called.includes(name)) : undefined) ?? first
+  const traces = app.has('pnpm-workspace.yaml') ? 'pnpm' : app.has('.yarnrc.yml') ? 'yarn' : undefined
+  const wanted = (stated ?? ofLock?.[0] ?? traces ?? 'bun') as PackageManager['name']
+  const lock = locks.find(([name]) => name === wanted)?.[1]
+  const others = locks.filter(([name]) => name !== wanted).map(([, file]) => file)
+  const warnings =
+    lock === undefined || others.length === 0
+      ? []
+      : [`Packages are installed by ${lock}; ${others.join(', ')} is ignored.`]
+  if (wanted !== 'bun' && !(await machine.has(wanted))) {
+    const by = lock ?? 'package.json'
+    const missing = `${by} asks for ${wanted}, which the server does not have: Bun installs instead, without the lock file.`
+    return { name: 'bun', locked: false, modern: false, chosen: false, evidence: [], warnings: [missing] }
   }
-  return { name: 'bun', locked: false, modern: false, chosen: false }
+  const modern =
+    wanted === 'yarn' &&
+    (Number(major ?? 1) > 1 ||
+      app.has('.yarnrc.yml') ||
+      /^__metadata:/m.test((await app.code('yarn.lock')) ?? ''))
+  const evidence = [
+    ...(named === undefined ? [] : [await fieldOf(app, 'packageManager')]),
+    ...(lock === undefined ? [] : [await app.evidence(lock)]),
+  ]
+  const chosen = stated !== undefined || lock !== undefined || traces !== undefined
+  return { name: wanted, locked: lock !== undefined, modern, chosen, evidence, warnings }
 }
 
+/** Returns the manager that the package's own script insists on. */
+const onlyAllowed = (pkg: PackageJson): string | undefined =>
+  /\bonly-allow\s+(npm|pnpm|yarn|bun)\b/.exec(pkg.scripts.preinstall ?? '')?.[1]
+
 /**
- * Returns the command that installs dependencies by the lock file or, if that does not match an edited package.json,
- * by package.json.
+ * Returns the command that installs dependencies: exactly those of the lock file if there is one, else by package.json,
+ * without a new lock file, which the next install would take for the author's.
  *
  * @param production whether to leave out development dependencies
  */
-export function installCommand(manager: PackageManager, production: boolean): string {
-  const { name, locked, modern, chosen } = manager
-  if (name === 'bun') {
-    const all = `bun install${production ? ' --omit=dev' : ''}${chosen ? '' : ' --no-save'}`
-    return locked ? `${all} --frozen-lockfile || ${all}` : all
+export function installCommand({ name, locked, modern }: PackageManager, production: boolean): string {
+  switch (name) {
+    case 'bun':
+      return `bun install${production ? ' --omit=dev' : ''} ${locked ? '--frozen-lockfile' : '--no-save'}`
+    case 'npm': {
+      const rest = `--no-audit --no-fund${production ? ' --omit=dev' : ''}`
+      return locked ? `npm ci ${rest}` : `npm install --no-package-lock ${rest}`
+    }
+    case 'pnpm':
+      return `pnpm install${production ? ' --prod' : ''} ${locked ? '--frozen-lockfile' : '--no-lockfile'}`
+    case 'yarn':
+      if (modern) return `yarn install ${locked ? '--immutable' : '--no-immutable'}`
+      return `yarn install --non-interactive${production ? ' --production' : ''} ${locked ? '--frozen-lockfile' : '--no-lockfile'}`
   }
-  if (name === 'npm') {
-    const rest = `--no-audit --no-fund${production ? ' --omit=dev' : ''}`
-    return locked ? `npm ci ${rest} || npm install ${rest}` : `npm install ${rest}`
-  }
-  if (name === 'pnpm') {
-    const all = `pnpm install${production ? ' --prod' : ''}`
-    return locked ? `${all} --frozen-lockfile || ${all} --no-frozen-lockfile` : all
-  }
-  if (modern) return locked ? 'yarn install --immutable || yarn install --no-immutable' : 'yarn install'
-  const all = `yarn install --non-interactive${production ? ' --production' : ''}`
-  return locked ? `${all} --frozen-lockfile || ${all}` : all
 }
+
+/**
+ * Returns a command of Bun's runner by the package's own manager: Yarn's for all, since only programs that it starts find
+ * packages of Plug'n'Play, and the chosen one's for scripts if they call it.
+ */
+export function byManager(
+  command: string,
+  pkg: PackageJson,
+  { name, modern, chosen }: PackageManager,
+): string {
+  if (modern) return command.replace(/\bbun run\b/g, 'yarn run').replace(/(^|\s)node (?=\S)/g, '$1yarn node ')
+  if (name === 'bun' || !chosen || !Object.values(pkg.scripts).some((script) => CALLS.test(script)))
+    return command
+  return command.replace(/\bbun run ([\w:.-]+)( -[^&|;]*)?/g, (all, script: string, options = '') =>
+    Object.hasOwn(pkg.scripts, script)
+      ? `${name} run ${script}${options === '' || name !== 'npm' ? options : ` --${options}`}`
+      : all,
+  )
+}
+
+/** Returns a command that runs in another directory, relative to the app's. */
+export const inDirectory = (directory: string, command: string): string =>
+  directory === '' ? command : `(cd -- ${shellQuote([directory])} && ${command})`

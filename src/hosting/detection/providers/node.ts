@@ -1,21 +1,23 @@
-import { isObject } from '../../../runtime/is-object.ts'
-import type { StartPlan } from '../../app-runtime/plan.ts'
-import { type Candidate, type Provider, type Strength, startCommand } from '../candidate.ts'
-import type { Machine } from '../machine.ts'
-import { findEntry, findLooseEntry, runFile } from '../node/entry.ts'
+import type { Evidence, StartPlan } from '../../app-runtime/plan.ts'
+import { type Candidate, type Provider, reaches, type Strength, startCommand } from '../candidate.ts'
+import { findEmbedded } from '../embeds.ts'
+import { dependsOnServer, findEntry, findListening, findLooseEntry, runFile } from '../node/entry.ts'
 import { type Framework, recognizeFramework } from '../node/frameworks.ts'
-import { dependsOn, type PackageJson, readPackageJson, resolveScript } from '../node/package-json.ts'
-import { choosePackageManager, installCommand, type PackageManager } from '../node/package-manager.ts'
+import { oldWebpack, readNodeVersions } from '../node/node-version.ts'
+import { dependsOn, fieldOf, type PackageJson, readPackageJson, resolveScript } from '../node/package-json.ts'
+import {
+  byManager,
+  choosePackageManager,
+  inDirectory,
+  installCommand,
+  type PackageManager,
+} from '../node/package-manager.ts'
+import { mayLeaveOutTools } from '../node/production.ts'
+import { isCompiler, isTaskRunner, runsAll, runsServer, startsSeveral, whyNoServer } from '../node/scripts.ts'
+import { findBuiltFirst, findRoot, type PackageRoot } from '../node/workspace.ts'
 import type { SourceDirectory } from '../source.ts'
 
 const BIN = 'node_modules/.bin'
-
-/** Starts several programs at once. */
-const SEVERAL = /\b(?:concurrently|npm-run-all|run-p)\b|[^&]&(?!&)/
-
-/** Matches a command that runs a file by a runtime only, without a separate loader. */
-const PLAIN_RUN =
-  /^\s*(?:[A-Z_]+=\S+\s+)*(?:node|bun)\s+(?=\S)(?!.*\s(?:-r|--require|--import|--loader)\b)[^&|;]*$/
 
 /** Development tools that ignore PORT and HOST, and their options for port and address. */
 const PORT_OPTIONS: ReadonlyArray<readonly [tool: RegExp, options: string]> = [
@@ -31,35 +33,42 @@ const RUNS = /(?:^|[\s/;&])(?:node|npm|npx|pnpm|yarn|bun|bunx|tsx|ts-node|next|v
 export const node: Provider = {
   name: 'node',
   marks: /^(?:package\.json|(?:main|index|server|app)\.[cm]?[jt]sx?)$/,
-  async look(directory, machine) {
-    const pkg = await readPackageJson(directory)
-    if (pkg === null) return looseFile(directory)
-    const manager = await choosePackageManager(directory, pkg, machine)
-    const found = await detectPackage(directory, pkg, manager)
-    const { start, ...rest } = (await isNodeTooOld(directory, pkg, machine))
-      ? withBunOnly(found)
-      : manager.modern
-        ? withYarn(found)
-        : found
-    const line =
-      pkg.scripts.start === undefined ? (pkg.scripts.dev === undefined ? null : /"dev"\s*:/) : /"start"\s*:/
-    const candidate = {
-      ...rest,
-      path: [BIN],
-      tools: [],
-      evidence: [await directory.evidence('package.json', line)],
+  async look(app, machine) {
+    const pkg = await readPackageJson(app)
+    if (pkg === null) return looseFile(app)
+    const root = await findRoot(app, pkg)
+    const manager = await choosePackageManager(root.directory, root.pkg, machine)
+    const { needs, isTooOld } = await readNodeVersions(app, pkg, root, machine)
+    const found = await findStart(app, pkg, manager)
+    const build = await buildOf(app, pkg, found, root)
+    const run = isTooOld ? byBun : (command: string): string => byManager(command, pkg, manager)
+    const { strength, start } = found
+    const webpack = await oldWebpack(app, pkg, needs, machine)
+    const kind = kindOf(found, manager)
+    const candidate: Candidate = {
+      kind: isTooOld ? `${kind}, by Bun since Node.js here is too old for it` : kind,
+      strength,
+      ...installs(pkg, manager, { root, lean: build === null && found.mayBeLean }),
+      build: build === null ? null : run(build),
+      start: start?.kind === 'command' ? { ...start, command: run(start.command) } : start,
+      ...(found.obstacle ?? {}),
+      path: root.way === '' ? [BIN] : [BIN, `${root.way}/${BIN}`],
+      variables: { ...(await variablesOf(app, pkg)), ...webpack?.variables },
+      tools: kind === 'Bun' ? [] : needs,
+      evidence: [...found.evidence, ...manager.evidence, ...(webpack === null ? [] : [webpack.evidence])],
+      embeds: await embedsOf(app, pkg, found),
       runs: RUNS,
+      warnings: manager.warnings,
     }
-    return [
-      start.kind === 'unknown'
-        ? { ...candidate, strength: 'none', start: null, obstacle: start.reason, claims: start.isFinal }
-        : { ...candidate, start },
-    ]
+    return [candidate]
   },
 }
 
-/** Returns a TypeScript or JavaScript file that serves, without a package.json. */
+/** Returns a TypeScript or JavaScript file that serves, in a directory that belongs to no package. */
 const looseFile = async (directory: SourceDirectory): Promise<Candidate[]> => {
+  for (let above = directory.parent; above !== null; above = above.parent) {
+    if (above.has('package.json')) return []
+  }
   const entry = await findLooseEntry(directory)
   if (entry === null) return []
   const command = await runFile(directory, entry, false)
@@ -69,122 +78,97 @@ const looseFile = async (directory: SourceDirectory): Promise<Candidate[]> => {
   return [{ kind, strength: 'weak', install: null, build: null, start, tools: [], evidence, runs: RUNS }]
 }
 
-/** An app whose start is not known. */
-interface UnknownStart {
-  readonly kind: 'unknown'
-  /** Why, as a sentence. */
-  readonly reason: string
-  /** Whether nothing else in the directory can be the app. */
-  readonly isFinal: boolean
-}
-
-/** How a package runs. */
+/** How a package starts. */
 interface Found {
-  readonly kind: string
+  readonly framework: Framework | null
   readonly strength: Strength
-  readonly install: string | null
-  readonly fullInstall: string | null
-  readonly build: string | null
-  readonly start: StartPlan | UnknownStart
+  readonly start: StartPlan | null
+  /** Why it has no start, and whether nothing else in the directory can be the app. */
+  readonly obstacle?: { readonly obstacle: string; readonly claims: boolean }
+  /** Whether its start needs no development packages. */
+  readonly mayBeLean: boolean
+  readonly evidence: readonly Evidence[]
 }
 
-const unknownStart = (reason: string, isFinal = true): UnknownStart => ({ kind: 'unknown', reason, isFinal })
+const noStart = (obstacle: string, claims: boolean, evidence: readonly Evidence[] = []): Found => ({
+  ...{ framework: null, strength: 'none', start: null, mayBeLean: false },
+  ...{ obstacle: { obstacle, claims }, evidence },
+})
 
-async function detectPackage(
-  app: SourceDirectory,
-  pkg: PackageJson,
-  manager: PackageManager,
-): Promise<Found> {
+async function findStart(app: SourceDirectory, pkg: PackageJson, manager: PackageManager): Promise<Found> {
+  const why = await whyNoServer(app, pkg)
+  if (why !== null) return noStart(why.sentence, true, [why.evidence])
   const framework = await recognizeFramework({ app, pkg })
-  const build = pkg.scripts.build === undefined ? (framework?.build ?? null) : 'bun run build'
-  const { start, lean } = framework
-    ? { start: frameworkApp(framework, pkg), lean: false }
-    : await packageApp(app, pkg, manager)
-  const strength: Strength =
-    start.kind === 'files' ? 'pages' : framework || pkg.scripts.start !== undefined ? 'stated' : 'weak'
-  const atAll = pkg.dependent.atAll || pkg.workspaces.length > 0
-  const fullInstall = atAll ? installCommand(manager, false) : null
-  const production = lean && build === null && pkg.workspaces.length === 0
-  return {
-    kind: framework?.name ?? kindOf(manager, start),
-    install: production ? productionInstall(pkg, manager) : fullInstall,
-    fullInstall,
-    build: framework !== null && framework.build === null ? null : build,
-    start,
-    strength,
+  const { dev = '', start: script } = pkg.scripts
+  if (framework === null) return packageStart(app, pkg, manager)
+  const { start, by } = framework
+  const dependency = await fieldOf(app, by, pkg.dependencies[by] ?? pkg.devDependencies[by])
+  if (start.kind === 'files' && script === undefined && startsSeveral(dev) && runsServer(pkg)) {
+    const several =
+      'package.json has no script "start", and its script "dev" runs several programs, of which one is a server.'
+    return noStart(several, true, [await fieldOf(app, 'dev', dev)])
   }
+  const strength = start.kind === 'files' ? 'pages' : 'stated'
+  return { framework, strength, start, mayBeLean: false, evidence: [dependency] }
 }
 
-function kindOf(manager: PackageManager, start: Found['start']): string {
-  const byBun = start.kind === 'command' && /^bun (?!run )/.test(start.command)
-  return byBun || (manager.name === 'bun' && manager.chosen) ? 'Bun' : `Node.js (${manager.name})`
-}
-
-/** Returns the install command; leaves development dependencies out if nothing is built. */
-function productionInstall(pkg: PackageJson, manager: PackageManager): string | null {
-  const spare = Object.keys(pkg.devDependencies).length > 0
-  return pkg.dependent.toRun ? installCommand(manager, spare) : null
-}
-
-function frameworkApp(framework: Framework, pkg: PackageJson): Found['start'] {
-  const { dev } = pkg.scripts
-  const severs = framework.start.kind === 'files' && pkg.scripts.start === undefined && dev !== undefined
-  if (!severs || !SEVERAL.test(dev) || !runsServer(pkg)) return framework.start
-  return unknownStart(
-    'package.json has no script "start", and its script "dev" runs several programs, of which one is a server.',
+/** Determines how a package without a framework starts. */
+async function packageStart(app: SourceDirectory, pkg: PackageJson, manager: PackageManager): Promise<Found> {
+  const name = ['start', 'start:prod', 'start:production'].find(
+    (one) => pkg.scripts[one] !== undefined && !isCompiler(resolveScript(pkg, one) ?? ''),
   )
-}
-
-/** Matches the end of a word that runs a file, such as `node`. */
-const RUNTIME = /(?:^|\W)(?:node|nodemon|tsx|ts-node|ts-node-dev|bun)$/
-
-/** Matches what may stand between the runtime and its file. */
-const OPTION = /^(?:-.*|watch|run)$/
-
-const SCRIPT_FILE = /^[\w./-]+\.[cm]?[jt]s\b/
-
-/** Reports whether a script runs a server of the package. */
-const runsServer = (pkg: PackageJson): boolean => Object.values(pkg.scripts).some(runsFile)
-
-/** Word by word: a pattern for the whole would look at each word again for each runtime before it. */
-function runsFile(script: string): boolean {
-  let isAfterRuntime = false
-  for (const word of script.split(/\s+/)) {
-    if (isAfterRuntime && SCRIPT_FILE.test(word)) return true
-    isAfterRuntime = RUNTIME.test(word) || (isAfterRuntime && OPTION.test(word))
+  const script = name === undefined ? null : resolveScript(pkg, name)
+  const isRoot = pkg.workspaces.length > 0
+  const found = { framework: null, mayBeLean: false }
+  if (name !== undefined && script !== null && !(isRoot && runsAll(script))) {
+    const listens = await findListening(app, script)
+    const stated = await fieldOf(app, name, pkg.scripts[name])
+    return {
+      ...found,
+      strength: listens !== null ? 'proven' : isTaskRunner(script) ? 'weak' : 'stated',
+      start: startCommand(runScript(name, script)),
+      mayBeLean: mayLeaveOutTools(pkg, script),
+      evidence: [stated, ...(listens === null ? [] : [listens])],
+    }
   }
-  return false
-}
-
-/** Determines how a package without a framework starts, and whether it needs development dependencies for that. */
-async function packageApp(
-  app: SourceDirectory,
-  pkg: PackageJson,
-  manager: PackageManager,
-): Promise<{ start: Found['start']; lean: boolean }> {
-  const script = resolveScript(pkg, 'start')
-  if (script !== null)
-    return { start: startCommand(runScript('start', script)), lean: PLAIN_RUN.test(script) }
-  if (pkg.workspaces.length > 0) {
-    const folders = pkg.workspaces.join(', ')
-    const reason = `This is the root of several packages (${folders}), and package.json has no script "start" that says which of them to run.`
-    return { start: unknownStart(reason), lean: false }
+  if (isRoot) {
+    const reason = `This is the root of several packages (${pkg.workspaces.join(', ')}), and package.json has no script "start" that says which of them to run.`
+    return noStart(reason, true)
   }
   const entry = await findEntry(app, pkg)
-  if (entry !== null) {
+  const listens = entry === null ? null : await findListening(app, entry)
+  const { commands, modules } = pkg.offers
+  const isForOthers = (commands || modules) && listens === null && !dependsOnServer(pkg)
+  if (entry !== null && !isForOthers) {
     const bun =
       (manager.name === 'bun' && manager.chosen) || dependsOn(pkg, 'elysia', '@types/bun', 'bun-types')
-    return { start: startCommand(await runFile(app, entry, bun)), lean: true }
+    return {
+      ...found,
+      strength: listens === null ? 'weak' : 'stated',
+      start: startCommand(await runFile(app, entry, bun)),
+      mayBeLean: mayLeaveOutTools(pkg, `node ${entry}`),
+      evidence: [listens ?? (await app.evidence(entry))],
+    }
   }
   const dev = resolveScript(pkg, 'dev')
   if (dev !== null) {
-    return { start: startCommand(`NODE_ENV=development ${runScript('dev', dev)}`), lean: false }
+    const start = startCommand(`NODE_ENV=development ${runScript('dev', dev)}`)
+    return { ...found, strength: 'weak', start, evidence: [await fieldOf(app, 'dev', pkg.scripts.dev)] }
   }
   const nothing =
     'package.json has no script "start" and no "main" file, and there is no index, server or app file.'
-  if (pkg.scripts.build === undefined) return { start: unknownStart(nothing, false), lean: false }
+  const evidence = [await app.evidence('package.json')]
+  if (isForOthers) {
+    const what = commands ? 'a command-line program ("bin" in package.json)' : 'a library for other packages'
+    const sentence = `This is ${what}: package.json has no script "start", and nothing in it listens.`
+    return noStart(sentence, false, evidence)
+  }
+  const { build } = pkg.scripts
+  if (build === undefined) return noStart(nothing, false, evidence)
   const output = `If its script "build" makes pages, say where: {"static": {"folder": "dist"}}.`
-  return { start: unknownStart(`${nothing} ${output}`), lean: false }
+  // A page that refers to what is built is one without a server.
+  const hasPage = app.first(['index.html', 'dist/index.html', 'build/index.html']) !== null
+  return noStart(`${nothing} ${output}`, !hasPage, [await fieldOf(app, 'build', build)])
 }
 
 function runScript(name: string, script: string): string {
@@ -193,67 +177,83 @@ function runScript(name: string, script: string): string {
   return options === undefined ? `bun run ${name}` : `bun run ${name} ${options}`
 }
 
-/** Starts the app through Yarn. Yarn 2 and later may store packages where only programs that it starts find them. */
-function withYarn(found: Found): Found {
-  const through = (command: string): string =>
-    command.replace(/\bbun run\b/g, 'yarn run').replace(/(^|\s)node (?=\S)/g, '$1yarn node ')
-  const { build, start } = found
-  return {
-    ...found,
-    build: build === null ? null : through(build),
-    start: start.kind === 'command' ? { ...start, command: through(start.command) } : start,
-  }
-}
-
-/** Number of major versions after the machine's to test against a range. */
-const NEWER = 30
-
-/** Most ranges that are tested, and most characters of one: each test reads all of it, and an app may have megabytes. */
-const MAX_RANGES = 200
-const MAX_RANGE_LENGTH = 200
-
-/**
- * Reports whether the machine's Node.js is older than the package or one of its dependencies requires. Ignores a
- * range that no newer version satisfies: packages often keep such a range for older versions.
- */
-async function isNodeTooOld(app: SourceDirectory, pkg: PackageJson, tools: Machine): Promise<boolean> {
-  const all = [...(pkg.node === null ? [] : [pkg.node]), ...(await rangesOfDependencies(app, pkg))]
-  // Most packages have one of a few ranges.
-  const ranges = [...new Set(all)].filter(({ length }) => length <= MAX_RANGE_LENGTH).slice(0, MAX_RANGES)
-  if (ranges.length === 0) return false
-  const [version = null] = (await tools.toolchains('node')).map((one) => one.version)
-  return version !== null && ranges.some((range) => isBelow(version, range))
-}
-
 /** Makes Bun run the programs of Node.js, including those that a script starts. */
-function withBunOnly(found: Found): Found {
-  const instead = (command: string): string =>
-    command.replace(/\bbun run\b/g, 'bun --bun run').replace(/(^|\s)node (?=\S)/g, '$1bun ')
-  const { kind, build, start } = found
+const byBun = (command: string): string =>
+  command.replace(/\bbun run\b/g, 'bun --bun run').replace(/(^|\s)node (?=\S)/g, '$1bun ')
+
+function kindOf({ framework, start }: Found, manager: PackageManager): string {
+  if (framework !== null) return framework.name
+  const byBun = start?.kind === 'command' && /^bun (?!run )/.test(start.command)
+  return byBun || (manager.name === 'bun' && manager.chosen) ? 'Bun' : `Node.js (${manager.name})`
+}
+
+/** Returns the commands that install it: the usual one, and one with everything. */
+function installs(
+  pkg: PackageJson,
+  manager: PackageManager,
+  { root, lean }: { root: PackageRoot; lean: boolean },
+): { install: string | null; fullInstall: string | null } {
+  if (root.way !== '') {
+    const install = inDirectory(root.way, installCommand(manager, false))
+    return { install, fullInstall: install }
+  }
+  const isRoot = pkg.workspaces.length > 0
+  const fullInstall = pkg.dependent.atAll || isRoot ? installCommand(manager, false) : null
+  if (!lean || isRoot) return { install: fullInstall, fullInstall }
+  const hasTools = Object.keys(pkg.devDependencies).length > 0
+  return { install: pkg.dependent.toRun ? installCommand(manager, hasTools) : null, fullInstall }
+}
+
+/** Returns the command that builds it, after those of its workspace that it depends on. */
+async function buildOf(
+  app: SourceDirectory,
+  pkg: PackageJson,
+  { framework }: Found,
+  root: PackageRoot,
+): Promise<string | null> {
+  // What hosts run in place of `build`.
+  const script = ['heroku-postbuild', framework?.script ?? 'build'].find(
+    (name) => pkg.scripts[name] !== undefined,
+  )
+  const own = script === undefined ? (framework?.build ?? null) : `bun run ${script}`
+  if (framework !== null && framework.build === null) return null
+  const first = await findBuiltFirst(app, pkg, root)
+  const all = [
+    ...first.map((directory) => inDirectory(directory, 'bun run build')),
+    ...(own === null ? [] : [own]),
+  ]
+  return all.length === 0 ? null : all.join(' && ')
+}
+
+/** Returns what tells a framework at which address people see it: berth's proxy sets both headers. */
+async function variablesOf(app: SourceDirectory, pkg: PackageJson): Promise<Record<string, string>> {
+  const config = await app.textOf(['svelte.config.js', 'svelte.config.ts', 'svelte.config.mjs'])
+  const prefix = /\benvPrefix\s*:\s*['"]([A-Z_]+)['"]/.exec(config)?.[1] ?? ''
+  const svelte = dependsOn(pkg, '@sveltejs/kit') && /adapter-node|svelte-adapter-bun/.test(config)
+  const auth = dependsOn(pkg, 'next-auth', '@auth/core', '@auth/express', '@auth/sveltekit')
   return {
-    ...found,
-    kind: `${kind}, by Bun since Node.js here is too old for it`,
-    build: build === null ? null : instead(build),
-    start: start.kind === 'command' ? { ...start, command: instead(start.command) } : start,
+    ...(svelte && {
+      [`${prefix}PROTOCOL_HEADER`]: 'x-forwarded-proto',
+      [`${prefix}HOST_HEADER`]: 'x-forwarded-host',
+    }),
+    ...(auth && { AUTH_TRUST_HOST: 'true' }),
   }
 }
 
-function isBelow(version: string, range: string): boolean {
-  if (Bun.semver.satisfies(version, range)) return false
-  const major = Number.parseInt(version, 10)
-  return Array.from({ length: NEWER }, (_, n) => `${major + n}.999.0`).some((newer) =>
-    Bun.semver.satisfies(newer, range),
-  )
-}
+/** Most files beside the one that listens in which front ends are looked for. */
+const MAX_BESIDE = 20
 
-/** Returns the Node.js ranges of the given packages from npm's lock file. Other lock files have none. */
-async function rangesOfDependencies(app: SourceDirectory, pkg: PackageJson): Promise<string[]> {
-  const lock = await app.json('package-lock.json').catch(() => null)
-  const packages = isObject(lock) && isObject(lock.packages) ? lock.packages : {}
-  const names = Object.keys({ ...pkg.dependencies, ...pkg.devDependencies })
-  return names.flatMap((name) => {
-    const entry = packages[`node_modules/${name}`]
-    const engines = isObject(entry) && isObject(entry.engines) ? entry.engines : {}
-    return typeof engines.node === 'string' ? [engines.node] : []
-  })
+/** Returns the directories of front ends whose built files its code names and its own scripts do not build. */
+async function embedsOf(app: SourceDirectory, pkg: PackageJson, found: Found): Promise<string[]> {
+  const file = reaches(found.strength, 'stated') ? found.evidence.at(-1)?.file : undefined
+  if (file === undefined || !/\.[cm]?[jt]s$/.test(file)) return []
+  const folder = file.slice(0, file.lastIndexOf('/') + 1)
+  const beside = [...app.source.files].filter(
+    (path) => path.startsWith(folder) && /^[\w-]+\.[cm]?[jt]s$/.test(path.slice(folder.length)),
+  )
+  const code = (await Promise.all(beside.slice(0, MAX_BESIDE).map((path) => app.source.code(path)))).join(
+    '\n',
+  )
+  const scripts = [pkg.scripts.build, pkg.scripts['heroku-postbuild'], pkg.scripts.postinstall].join('\n')
+  return findEmbedded(app, code).filter((path) => !scripts.includes(path.split('/').at(-1) ?? ''))
 }

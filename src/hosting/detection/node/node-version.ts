@@ -1,0 +1,122 @@
+import { isObject } from '../../../runtime/is-object.ts'
+import type { Evidence } from '../../app-runtime/plan.ts'
+import type { Machine } from '../machine.ts'
+import type { SourceDirectory } from '../source.ts'
+import { anyVersion, chooseTools, inRange, pinned, readPin, type ToolNeed } from '../versions.ts'
+import { fieldOf, majorOf, type PackageJson } from './package-json.ts'
+import type { PackageRoot } from './workspace.ts'
+
+/** The Node.js that an app needs. */
+export interface NodeVersions {
+  readonly needs: readonly ToolNeed[]
+  /** Whether all that are installed are older than it requires, so that Bun runs it. */
+  readonly isTooOld: boolean
+}
+
+/** Number of major versions after an installed one to test against a range. */
+const NEWER = 30
+
+/** Most ranges that are tested, and most characters of one: each test reads all of it, and an app may have megabytes. */
+const MAX_RANGES = 200
+const MAX_RANGE_LENGTH = 200
+
+/** Returns the versions that a package, those above it, and its dependencies ask for. */
+export async function readNodeVersions(
+  app: SourceDirectory,
+  pkg: PackageJson,
+  root: PackageRoot,
+  machine: Machine,
+): Promise<NodeVersions> {
+  const at = [app.path, 'package.json'].filter(Boolean).join('/')
+  const range = pkg.engines.node ?? root.pkg.engines.node ?? null
+  const volta = pkg.volta.node ?? root.pkg.volta.node ?? null
+  const isStrict = /^\s*engine-strict\s*=\s*true/m.test(
+    `${await app.text('.npmrc')}\n${await root.directory.text('.npmrc')}`,
+  )
+  const pin = await readPin(app, 'node', { files: ['.nvmrc', '.node-version'], names: ['node', 'nodejs'] })
+  const versions = (await machine.toolchains('node')).map(({ version }) => version)
+  const own = range === null || range.length > MAX_RANGE_LENGTH ? [] : [range]
+  const [lock, ofDependencies] = await rangesOfDependencies(root)
+  // Most packages have one of a few ranges. One that no newer version satisfies is an old one of a package that never changed it.
+  const late = [...new Set([...own, ...ofDependencies])]
+    .filter(({ length }) => length <= MAX_RANGE_LENGTH)
+    .slice(0, MAX_RANGES)
+    .filter((one) => versions.some((version) => isBelow(version, one)))
+  const isTooOld =
+    !isStrict && versions.length > 0 && versions.every((version) => late.some((one) => isBelow(version, one)))
+  if (isTooOld) return { needs: [], isTooOld }
+  const [needed] = late.filter((one) => !own.includes(one))
+  const needs = [
+    ...own.map((one) => inRange('node', one, at, isStrict)),
+    ...(pin === null ? [] : [pin]),
+    ...(volta === null || pin !== null ? [] : [pinned('node', volta, at)]),
+    ...(needed === undefined
+      ? []
+      : [
+          {
+            ...inRange('node', needed, lock, false),
+            fits: (version: string) => late.every((one) => !isBelow(version, one)),
+          },
+        ]),
+  ]
+  return { needs: needs.length > 0 ? needs : versions.length > 0 ? [anyVersion('node')] : [], isTooOld }
+}
+
+function isBelow(version: string, range: string): boolean {
+  if (Bun.semver.satisfies(version, range)) return false
+  const major = Number.parseInt(version, 10)
+  return Array.from({ length: NEWER }, (_, n) => `${major + n}.999.0`).some((newer) =>
+    Bun.semver.satisfies(newer, range),
+  )
+}
+
+/** Returns npm's lock file, and the ranges of Node.js in it for the root's packages. Other lock files have none. */
+async function rangesOfDependencies({ directory, pkg }: PackageRoot): Promise<[lock: string, string[]]> {
+  const file = 'package-lock.json'
+  const lock = await directory.json(file).catch(() => null)
+  const packages = isObject(lock) && isObject(lock.packages) ? lock.packages : {}
+  const ranges = Object.keys({ ...pkg.dependencies, ...pkg.devDependencies }).flatMap((name) => {
+    const entry = packages[`node_modules/${name}`]
+    const engines = isObject(entry) && isObject(entry.engines) ? entry.engines : {}
+    return typeof engines.node === 'string' ? [engines.node] : []
+  })
+  return [[directory.path, file].filter(Boolean).join('/'), ranges]
+}
+
+/** The first major version of packages whose webpack does without the hash that OpenSSL 3 dropped. */
+const WITHOUT_MD4: Readonly<Record<string, number>> = {
+  webpack: 5,
+  'react-scripts': 5,
+  '@vue/cli-service': 5,
+  '@angular-devkit/build-angular': 12,
+  gatsby: 3,
+  'laravel-mix': 6,
+  'preact-cli': 4,
+  gridsome: 1,
+  next: 11,
+  nuxt: 3,
+}
+
+/** The first Node.js with OpenSSL 3. */
+const OPENSSL_3 = 17
+
+/** Returns the variable without which an old webpack fails under a newer Node.js, and where the old one is stated; null for none. */
+export async function oldWebpack(
+  app: SourceDirectory,
+  pkg: PackageJson,
+  needs: readonly ToolNeed[],
+  machine: Machine,
+): Promise<{ variables: Record<string, string>; evidence: Evidence } | null> {
+  const old = Object.entries(WITHOUT_MD4).find(
+    ([name, first]) =>
+      (majorOf(pkg, name) ?? first) < first && (name !== 'next' || majorOf(pkg, 'webpack') !== 5),
+  )
+  if (old === undefined || needs.length === 0) return null
+  const found = (await chooseTools(needs, machine)).tools[0]?.found ?? null
+  if (found === null || Number.parseInt(found, 10) < OPENSSL_3) return null
+  const variables = { NODE_OPTIONS: '--openssl-legacy-provider' }
+  return {
+    variables,
+    evidence: await fieldOf(app, old[0], pkg.dependencies[old[0]] ?? pkg.devDependencies[old[0]]),
+  }
+}
