@@ -20,7 +20,7 @@ import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, isSandboxdSafe, processesMarked, run, type Subject, until } from '../bench.ts'
 
 /** Sends a signal to its shell's parent, sandboxd, when its input has ended. */
-const toAgent = (signal: string): string => `cat; kill -${signal} $PPID; sleep 300; true`
+const toAgent = (signal: string): string => `read -r _; kill -${signal} $PPID; sleep 300; true`
 
 /** Runs a command whose input ends once berth knows that it has started: what it does to sandboxd would come first else. */
 function runOnceStarted(sandbox: Sandbox, command: string, timeoutMs: number | null): Promise<ExecExit> {
