@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { MARKER_NAME, readMarker, rememberProcesses } from '../../src/compute/find-processes.ts'
 import { readListeningSockets } from '../../src/compute/local/sockets.ts'
+import { until } from './bench.ts'
 
 /** The number of the process that was started last; who may write it chooses the next one's (pid_namespaces(7)). */
 const LAST_PID = '/proc/sys/kernel/ns_last_pid'
@@ -47,6 +48,9 @@ test('a marker is found before a large environment, and no more than its beginni
     Bun.spawn(['/bin/sleep', '600'], { env, stdio: ['ignore', 'ignore', 'ignore'] })
   await using before = begin({ [MARKER_NAME]: 'ab'.repeat(16), ...large })
   await using behind = begin({ ...large, [MARKER_NAME]: 'ab'.repeat(16) })
+  // Until then a process has the environment of the one that started it.
+  for (const { pid } of [before, behind])
+    await until('it runs its program', () => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'sleep\n')
   expect(readMarker(before.pid)).toBe('ab'.repeat(16))
   expect(readMarker(behind.pid)).toBe(null)
 })

@@ -101,7 +101,7 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     expect(await (await fetch(String(project.url))).text()).toBe('typed by a person')
     await page.getByText('not needed').waitFor()
     await page.getByText('Bun', { exact: true }).click()
-    await page.getByText('by berth.json, index.ts').waitFor()
+    await page.locator('.detected').getByText('by berth.json, index.ts').waitFor()
     expect(problems).toEqual([])
   })
 

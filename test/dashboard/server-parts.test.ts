@@ -53,7 +53,7 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     expect(await page.getByRole('alert').count()).toBe(0)
     const url = await head.getByRole('link').getAttribute('href')
     expect(await (await fetch(String(url))).text()).toBe('<h1>Hello</h1>')
-    await page.getByText('Found: static files.').waitFor()
+    await page.getByText('Found: static files, by index.html.').waitFor()
     await berth.call('POST', `/servers/${server}/actions`, { action: 'stop' })
     await head.locator('.state').getByText('sleeping').waitFor()
     await page.getByRole('button', { name: 'Unpublish' }).click()

@@ -6,7 +6,11 @@ import { LocalWorkspace } from '../../../src/compute/local/workspace.ts'
 import { type Detection, detectApp } from '../../../src/hosting/detection/detect.ts'
 import type { Machine } from '../../../src/hosting/detection/machine.ts'
 
-const BARE: Machine = { has: async () => false, toolchains: async () => [] }
+const BARE: Machine = {
+  has: async () => false,
+  toolchains: async () => [],
+  check: async () => ({ works: false, error: 'not found' }),
+}
 
 /** Detects an app of these files. */
 async function detect(files: Record<string, string>): Promise<Detection> {
@@ -23,7 +27,12 @@ async function detect(files: Record<string, string>): Promise<Detection> {
 }
 
 /** Files, the sentence, the proposed berth.json, the lines of evidence. */
-type Row = [files: Record<string, string>, says: string, berthJson: Record<string, unknown> | null, lines: (number | null)[]]
+type Row = [
+  files: Record<string, string>,
+  says: string,
+  berthJson: Record<string, unknown> | null,
+  lines: (number | null)[],
+]
 
 const ROWS: Record<string, Row> = {
   'the last stage of a Dockerfile': [

@@ -54,7 +54,12 @@ export const planCopy = (folder: string): Promise<AppPlan> =>
     directory: basename(folder),
     machine: {
       has: async (name) => Bun.which(name) !== null,
-      toolchains: async () => [],
+      toolchains: async (tool) => {
+        const path = Bun.which(tool === 'python' ? 'python3' : tool)
+        return path === null
+          ? []
+          : [{ tool, version: '3.0.0', path, bin: dirname(path), isDefault: true, source: 'PATH' }]
+      },
       check: async () => ({ works: true, version: null }),
     },
   })

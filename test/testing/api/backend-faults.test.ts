@@ -121,6 +121,8 @@ test('what cannot be published is not, and what is live stays', async () => {
   await berth.call('PUT', `/servers/${server}/files`, { path: 'index.html', content: 'first' })
   const live = await berth.call('POST', path, {})
   expect(live.status).toBe(201)
+  // Files alone need nothing of the backend.
+  await berth.call('PUT', `/servers/${server}/files`, { path: 'berth.json', content: '{"build": "true"}' })
   await failing('deployments.create')
   expect((await berth.call('POST', path, {})).status).toBe(502)
   const { publicUrl } = (await berth.call('GET', `/servers/${server}`)).body.server

@@ -122,7 +122,7 @@ function Saved({ serverId, path, onRestarted }: { serverId: string; path: string
     .open()
     .list.value.find(({ server_id: id, slug }) => id === serverId && path.startsWith(`projects/${slug}/`))
   // Of files that berth itself serves, everybody gets the new ones.
-  const isOfFiles = (project?.app?.directory ?? null) !== null
+  const isOfFiles = (project?.app?.serves ?? null) !== null
   const restart = async (projectId: string, name: string): Promise<void> => {
     await api.call('projects.restart', { params: { projectId } })
     notices.done(`${name} is restarted.`, { label: 'Show it', href: `/dashboard/projects/${projectId}` })
