@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KeyedInfo } from '../support/berth.ts'
 import { freePort } from '../support/ports.ts'
+import { until } from '../support/processes.ts'
 import { call, serve } from '../support/serve.ts'
 
 const KEY = `sk_live_${'K'.repeat(43)}`
@@ -100,7 +101,9 @@ const FIRST: Record<
       const { body } = await call(info, 'GET', `/servers/${server}/projects`)
       const { id } = body.projects[0]
       await control(info, 'GET', `/wait?project=${id}&until=ready,failed&timeout_ms=30000`)
-      return existsSync(join(info.data_dir, 'logs', id))
+      // Lines of a log are written together, a moment after they came.
+      await until(() => existsSync(join(info.data_dir, 'logs', id)), 'its log is written')
+      return true
     },
   },
 }
