@@ -10,6 +10,7 @@ const RUNS_AGAINST: Readonly<Record<string, 'source' | 'executable'>> = {
   test: 'source',
   'test/cli': 'executable',
   'test/compute': 'executable',
+  'test/corpus': 'executable',
   'test/dashboard': 'executable',
   'test/e2e': 'executable',
   'test/examples': 'executable',

@@ -2,11 +2,9 @@ import { usualAppsComeUp } from './usual-apps.ts'
 
 usualAppsComeUp({
   'python-http': { asks: { '/x': '"path": "/x"' }, needs: 'python3' },
-  // Its lock file does not match its package.json, so that it is installed by the latter.
   express: {
     asks: { '/': '<h1>Express</h1>', '/api/hello?name=ann': '{"hello":"ann"}' },
     by: 'git',
-    unlocked: { 'is-number': '7.0.0' },
   },
   // It listens on a port of its own choice.
   fastify: { asks: { '/': '{"hello":"world"}' } },

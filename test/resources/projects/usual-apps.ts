@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
@@ -20,8 +20,6 @@ export interface UsualApp {
   needs?: string
   /** It comes as a repository; an archive by default. */
   by?: 'git'
-  /** Dependencies that its package.json got after its lock file was written. Only of a repository. */
-  unlocked?: Record<string, string>
 }
 
 const reachable = await fetch(`${REGISTRY.replace(/\/$/, '')}/is-number`, {
@@ -40,14 +38,9 @@ function archive(name: string): object {
 }
 
 /** A fixture as a repository with one commit. */
-function repository(repositories: string, name: string, unlocked: Record<string, string>): object {
+function repository(repositories: string, name: string): object {
   const folder = join(repositories, name)
   cpSync(join(FIXTURES, name), folder, { recursive: true })
-  if (Object.keys(unlocked).length > 0) {
-    const path = join(folder, 'package.json')
-    const pkg = JSON.parse(readFileSync(path, 'utf8'))
-    writeFileSync(path, JSON.stringify({ ...pkg, dependencies: { ...pkg.dependencies, ...unlocked } }))
-  }
   const git = (...args: string[]) => {
     const identity = [
       '-c',
@@ -89,7 +82,7 @@ export function usualAppsComeUp(apps: Record<string, UsualApp>): void {
       rmSync(repositories, { recursive: true, force: true })
     })
 
-    for (const [name, { asks, needs, by, unlocked = {} }] of Object.entries(apps)) {
+    for (const [name, { asks, needs, by }] of Object.entries(apps)) {
       const missing = needs !== undefined && Bun.which(needs) === null
       if (missing) console.error(`SKIP: ${name}, since ${needs} is not installed`)
       const skip = missing || (!reachable && needs === undefined)
@@ -97,7 +90,7 @@ export function usualAppsComeUp(apps: Record<string, UsualApp>): void {
         `${name} comes up`,
         async () => {
           const server = await berth.server({ tier: 'large' })
-          const source = by === 'git' ? repository(repositories, name, unlocked) : archive(name)
+          const source = by === 'git' ? repository(repositories, name) : archive(name)
           const project = await ready(berth, server, { name, visibility: 'public', source }, PATIENCE_MS)
           for (const [path, expected] of Object.entries(asks)) {
             const response = await fetch(new URL(path, project.url ?? ''), {

@@ -1,0 +1,1 @@
+console.log('<h1>Weather</h1>')

@@ -1,0 +1,2 @@
+const PRICES = { tea: 3 }
+export const priceOf = (name) => PRICES[name]

@@ -1,0 +1,1 @@
+require('node:fs').writeFileSync('site.css', 'body{color:teal}')
