@@ -58,7 +58,7 @@ export function rank(candidates: readonly Placed[], command: string | null): Ran
       !candidate.isOutside &&
       !parts.includes(candidate) &&
       // A page in a directory is an app only where there is nothing else.
-      (app.start === null || reaches(candidate.strength, 'pages')),
+      ((app.start === null && !ASIDE.test(candidate.directory)) || reaches(candidate.strength, 'pages')),
   )
   return { app, parts, others: [...beside, ...firstOfEach(elsewhere)] }
 }

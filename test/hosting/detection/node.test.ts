@@ -68,7 +68,10 @@ describe('development packages are left out of the install', () => {
     ]),
     ['a loader', { scripts: { start: 'node -r esbuild-register server.js' }, devDependencies }],
     ['an import', { scripts: { start: 'node --import=tsx server.js' }, devDependencies }],
-    ['an env file', { scripts: { start: 'node --env-file=.env --import tsx server.js' }, devDependencies }],
+    [
+      'an env file and an import',
+      { scripts: { start: 'node --env-file=.env --import tsx server.js' }, devDependencies },
+    ],
     [
       'options in NODE_OPTIONS',
       { scripts: { start: 'NODE_OPTIONS="-r x" node server.js' }, devDependencies },
@@ -162,6 +165,13 @@ describe('a script is run', () => {
     expect(commandOf(await detect({ 'package.json': { scripts }, 'package-lock.json': {} }))).toBe(command)
   })
 
+  test('after an empty file of variables is made, without which Node.js would not start', async () => {
+    const pkg = { scripts: { start: 'node --env-file=.env server.js' } }
+    const made = '{ [ -e .env ] || : > .env; } && bun run start'
+    expect(commandOf(await detect({ 'package.json': pkg }))).toBe(made)
+    expect(commandOf(await detect({ 'package.json': pkg, '.env': 'A=1' }))).toBe('bun run start')
+  })
+
   test('with options after a -- of npm', async () => {
     const scripts = { dev: 'vite', postinstall: 'npm --prefix web ci' }
     expect(commandOf(await detect({ 'package.json': { scripts }, 'package-lock.json': {} }))).toBe(
@@ -240,6 +250,23 @@ describe('in a repository of several packages', () => {
       'backend/server.js': LISTENS,
     })
     expect(found).toMatchObject({ directory: 'backend', install: 'bun install --no-save' })
+  })
+
+  test('pages about the repository at its root are not the app', async () => {
+    const found = await detect({
+      ...FILES,
+      'package.json': {
+        ...ROOT,
+        devDependencies: { vitepress: '2' },
+        scripts: { 'docs:build': 'vitepress build docs' },
+      },
+    })
+    expect(found.directory).toBe('apps/api')
+  })
+
+  test('a framework that the root only depends on is not in use there', async () => {
+    const found = await detect({ ...FILES, 'package.json': { ...ROOT, devDependencies: { next: '15' } } })
+    expect(found.directory).toBe('apps/api')
   })
 
   test('without an app the packages that could be run are named', async () => {
@@ -417,6 +444,7 @@ describe('a framework', () => {
     [{ '@strapi/strapi': '^5' }, { start: 'strapi start' }, 'Strapi', 'bun run start'],
     [{ nuxt: '^2.15' }, {}, 'Nuxt', 'bun run nuxt start --port $PORT --hostname $HOST'],
     [{ hexo: '^7' }, {}, 'Hexo', 'public/'],
+    [{ '@11ty/eleventy': '^3' }, { start: 'npx @11ty/eleventy --serve' }, 'Eleventy', '_site/'],
     [{ 'ember-cli': '^5' }, { start: 'ember serve' }, 'Ember', 'dist/*'],
     [{ '@rsbuild/core': '^1' }, {}, 'Rsbuild', 'dist/*'],
     [{ expo: '51', 'react-native': '0.74', 'react-native-web': '0.19' }, {}, 'Expo (web)', 'dist/*'],

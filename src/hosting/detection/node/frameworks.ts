@@ -18,6 +18,9 @@ export interface Framework {
   readonly by: string
 }
 
+/** Dependencies that make pages about a package, beside what it is. */
+export const DOCUMENTATION = new Set(['vitepress', 'vuepress', 'rspress', '@docusaurus/core', 'storybook'])
+
 /** A web package under examination. */
 export interface Examined {
   readonly app: SourceDirectory
@@ -28,7 +31,7 @@ type Recognizer = (candidate: Examined) => Promise<Framework | null> | Framework
 
 /** Development servers for static files, which berth serves itself. */
 const FILE_SERVERS =
-  /^(?:[A-Z_]+=\S+\s+|cross-env\s+|npx\s+|bunx\s+)*(?:vite|astro|react-scripts|react-app-rewired|craco|ng|vue-cli-service|gatsby|docusaurus|eleventy|vitepress|vuepress|rspress|hexo|gridsome|slidev|observable|ember|quasar|umi|preact|rsbuild|rspack|parcel|webpack|webpack-dev-server|sirv-cli|serve|http-server|live-server|sirv)\b(?![^&|;]*(?:&|\|\||;))/
+  /^(?:[A-Z_]+=\S+\s+|(?:cross-env|npx|bunx|pnpm|yarn|exec|dlx|-y|--yes)\s+)*(?:@[\w-]+\/)?(?:vite|astro|react-scripts|react-app-rewired|craco|ng|vue-cli-service|gatsby|docusaurus|eleventy|vitepress|vuepress|rspress|hexo|gridsome|slidev|observable|ember|quasar|umi|preact|rsbuild|rspack|parcel|webpack|webpack-dev-server|sirv-cli|serve|http-server|live-server|sirv)\b(?![^&|;]*(?:&|\|\||;))/
 
 /** Reports whether the package's start script runs its own server rather than a framework's tool. */
 function hasOwnServer(pkg: PackageJson): boolean {
@@ -99,6 +102,11 @@ function server(name: string, dependency: string, build: string, start: string):
 
 const next: Recognizer = async ({ app, pkg }) => {
   if (!dependsOn(pkg, 'next')) return null
+  const isUsed =
+    ['app', 'pages', 'src/app', 'src/pages'].some((path) => app.hasDirectory(path)) ||
+    app.first(config('next')) !== null ||
+    Object.values(pkg.scripts).some((one) => /\bnext\b/.test(one))
+  if (!isUsed) return null
   const script = resolveScript(pkg, 'start')
   const text = await app.textOf(config('next'))
   const output = option(text, 'output')

@@ -13,7 +13,7 @@ const LIFECYCLE = [
 ]
 
 /** Matches commands that run a file by a runtime, without options: a loader among them may be a development package. */
-const PLAIN_RUN = /^\s*(?:node|bun)\s+[\w.][\w./-]*\s*$/
+const PLAIN_RUN = /^\s*(?:(?!NODE_OPTIONS)[A-Z_]+=\S+\s+)*(?:node|bun)\s+[\w.][\w./-]*\s*$/
 
 /** Matches development packages that no code needs when it runs: checks, tests and types. */
 const TOOLS =

@@ -2,7 +2,7 @@ import type { Evidence, StartPlan } from '../../app-runtime/plan.ts'
 import { type Candidate, type Provider, reaches, type Strength, startCommand } from '../candidate.ts'
 import { findEmbedded } from '../embeds.ts'
 import { dependsOnServer, findEntry, findListening, findLooseEntry, runFile } from '../node/entry.ts'
-import { type Framework, recognizeFramework } from '../node/frameworks.ts'
+import { DOCUMENTATION, type Framework, recognizeFramework } from '../node/frameworks.ts'
 import { oldWebpack, readNodeVersions } from '../node/node-version.ts'
 import { dependsOn, fieldOf, type PackageJson, readPackageJson, resolveScript } from '../node/package-json.ts'
 import {
@@ -100,7 +100,8 @@ async function findStart(app: SourceDirectory, pkg: PackageJson, manager: Packag
   if (why !== null) return noStart(why.sentence, true, [why.evidence])
   const framework = await recognizeFramework({ app, pkg })
   const { dev = '', start: script } = pkg.scripts
-  if (framework === null) return packageStart(app, pkg, manager)
+  const isAbout = pkg.workspaces.length > 0 && framework !== null && DOCUMENTATION.has(framework.by)
+  if (framework === null || isAbout) return packageStart(app, pkg, manager)
   const { start, by } = framework
   const dependency = await fieldOf(app, by, pkg.dependencies[by] ?? pkg.devDependencies[by])
   if (start.kind === 'files' && script === undefined && startsSeveral(dev) && runsServer(pkg)) {
@@ -126,7 +127,7 @@ async function packageStart(app: SourceDirectory, pkg: PackageJson, manager: Pac
     return {
       ...found,
       strength: listens !== null ? 'proven' : isTaskRunner(script) ? 'weak' : 'stated',
-      start: startCommand(runScript(name, script)),
+      start: startCommand(runScript(app, name, script)),
       mayBeLean: mayLeaveOutTools(pkg, script),
       evidence: [stated, ...(listens === null ? [] : [listens])],
     }
@@ -152,7 +153,7 @@ async function packageStart(app: SourceDirectory, pkg: PackageJson, manager: Pac
   }
   const dev = resolveScript(pkg, 'dev')
   if (dev !== null) {
-    const start = startCommand(`NODE_ENV=development ${runScript('dev', dev)}`)
+    const start = startCommand(`NODE_ENV=development ${runScript(app, 'dev', dev)}`)
     return { ...found, strength: 'weak', start, evidence: [await fieldOf(app, 'dev', pkg.scripts.dev)] }
   }
   const nothing =
@@ -171,10 +172,13 @@ async function packageStart(app: SourceDirectory, pkg: PackageJson, manager: Pac
   return noStart(`${nothing} ${output}`, !hasPage, [await fieldOf(app, 'build', build)])
 }
 
-function runScript(name: string, script: string): string {
+function runScript(app: SourceDirectory, name: string, script: string): string {
   const tool = script.trim().replace(/^(?:(?:[A-Z_]+=\S+|cross-env|npx|bunx)\s+)+/, '')
   const options = /[&|;]/.test(tool) ? undefined : PORT_OPTIONS.find(([pattern]) => pattern.test(tool))?.[1]
-  return options === undefined ? `bun run ${name}` : `bun run ${name} ${options}`
+  const run = options === undefined ? `bun run ${name}` : `bun run ${name} ${options}`
+  // Node.js refuses to start without the file, which authors keep to themselves; the variables come from berth.
+  const file = /\s--env-file[= ](\.env[\w.-]*)/.exec(script)?.[1]
+  return file === undefined || app.has(file) ? run : `{ [ -e ${file} ] || : > ${file}; } && ${run}`
 }
 
 /** Makes Bun run the programs of Node.js, including those that a script starts. */
