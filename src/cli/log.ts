@@ -68,11 +68,15 @@ const SOURCE_WIDTH = 7
  * Returns a line of a log for people. On a terminal, removes control characters: an app's output must not move the
  * cursor.
  *
- * @param width of the column with the source
+ * @param width of the column with the source, or the worker
  */
-export function logText(out: OutputStream, { source, text }: LogLine, width = SOURCE_WIDTH): string {
+export function logText(
+  out: OutputStream,
+  { source, worker = source, text }: LogLine,
+  width = SOURCE_WIDTH,
+): string {
   const shown = out.isTTY ? printable(Bun.stripANSI(text).replaceAll('\t', '    ')) : text
-  return `${paint(out, 'dim', source.padEnd(width))}  ${shown}\n`
+  return `${paint(out, 'dim', worker.padEnd(width))}  ${shown}\n`
 }
 
 /** Yields lines of a log, and then new ones. */

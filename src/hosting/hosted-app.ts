@@ -1,4 +1,5 @@
 import { ComputeError } from '../compute/compute-error.ts'
+import type { Sandbox } from '../compute/sandbox.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -16,10 +17,11 @@ import { checkPages } from './page/check.ts'
 import { visitorOf } from './page/visitor.ts'
 import type { Preparation } from './preparation.ts'
 import { Rebuilder } from './rebuilder.ts'
-import type { SiteHost, Upstream } from './sites/upstream.ts'
+import type { ServeFiles, SiteHost, Upstream } from './sites/upstream.ts'
 import { LiveReload } from './static/reload.ts'
 import { serveFiles } from './static/serve.ts'
 import { logCommand, serveStatus } from './status-page.ts'
+import type { Worker } from './workers.ts'
 
 /** The options of one app. */
 export interface HostedAppOptions {
@@ -91,6 +93,8 @@ const asleepReason = (serverId: string): string =>
 export class HostedApp {
   readonly id: string
   readonly serverId: string
+  /** Its port, and the first label of its host name. */
+  readonly site: Pick<HostedAppOptions, 'port' | 'slug'>
   readonly log: AppLog
   readonly #options: HostedAppOptions
   readonly #dependencies: HostedAppDependencies
@@ -110,18 +114,14 @@ export class HostedApp {
     const { clock, logger, logsDirectory, credentialOf } = dependencies
     const masks = new Masks()
     masks.add([credentialOf(options.serverId)])
-    const log = await AppLog.open({
-      dir: `${logsDirectory}/${options.id}`,
-      clock,
-      logger,
-      masks,
-    })
+    const log = await AppLog.open({ dir: `${logsDirectory}/${options.id}`, clock, logger, masks })
     return new HostedApp(options, dependencies, log)
   }
 
   private constructor(options: HostedAppOptions, dependencies: HostedAppDependencies, log: AppLog) {
     this.id = options.id
     this.serverId = options.serverId
+    this.site = options
     this.log = log
     this.#options = options
     this.#dependencies = dependencies
@@ -156,8 +156,10 @@ export class HostedApp {
     }
     this.#exposure = new Exposure(sites, site, first, (reason) => serveStatus(status, reason))
     this.#responder = new AppResponder({
-      ...{ owner, directory, clock, appPorts, log, onRunning, slugOf },
+      ...{ owner, serverId, cwd: directory, clock, ports: appPorts, log, onRunning, slugOf, preparation },
+      sandbox: () => this.#sandbox(),
       workspace: () => this.#workspace(),
+      serve: (version, folder, fallback) => this.#serveFiles(version, folder, fallback),
       exposure: this.#exposure,
       onState: (hasRecovered) => {
         if (hasRecovered) {
@@ -176,17 +178,13 @@ export class HostedApp {
       ...{ preparation, clock },
       version: () => this.#version,
       restart: async (version) => {
-        if (version.plan.start.kind === 'files') this.#reload.changed()
-        else await this.#startProgram(version)
+        if (version.plan.start.kind !== 'files') return await this.#responder.begin(version)
+        this.#reload.changed()
+        await this.#responder.runWorkers(version)
       },
       onUp: onRecovered,
       onFailed: onState,
     })
-  }
-
-  /** First label of the app's host name; null for none. */
-  get slug(): string | null {
-    return this.#options.slug
   }
 
   /** Whether the app responds. */
@@ -202,6 +200,11 @@ export class HostedApp {
   /** Why the app does not respond any more, after it did; null if it responds, never did, or was stopped. */
   get crash(): AppCrash | null {
     return this.#responder.crash
+  }
+
+  /** The programs that run beside it, or instead of it. */
+  get workers(): readonly Worker[] {
+    return this.#responder.workers.list()
   }
 
   /** The last change of its files that did not come up, while the version before responds; null if there is none. */
@@ -229,17 +232,19 @@ export class HostedApp {
    * @returns what may surprise of how it is run, which is logged already, and that
    */
   async findWarnings(signal: AbortSignal): Promise<string[]> {
-    const { port, slug } = this.#options
-    const url = this.#dependencies.urlOf(port)
-    const visit = visitorOf(this.#exposure.upstream, new URL(url).host)
     const plan = this.#version?.plan
-    if (visit === null || plan === undefined) return []
+    if (plan === undefined) return []
     const { health, kind, start } = plan
+    const strange = [...plan.warnings, ...this.#responder.workers.failures]
+    const { port, slug } = this.site
+    const url = this.#dependencies.urlOf(port)
+    const visit = start.kind === 'workers' ? null : visitorOf(this.#exposure.upstream, new URL(url).host)
+    if (visit === null) return strange
     const isFiles = start.kind === 'files'
     const { warnings, notes } = await checkPages({ visit, url, slug, health, kind, isFiles, signal })
     for (const note of notes) this.log.append('berth', note)
     for (const warning of warnings) this.log.append('berth', `Warning: ${warning}`)
-    return [...plan.warnings, ...warnings]
+    return [...strange, ...warnings]
   }
 
   /** Opens the app's site. Does nothing after `remove`. */
@@ -287,8 +292,7 @@ export class HostedApp {
     const before = this.#version
     this.#version = version
     try {
-      if (plan.start.kind === 'files') await this.#startFiles(plan, plan.start, options.spawned)
-      else await this.#startProgram(version, options)
+      await this.#responder.start(version, before, options)
     } catch (error) {
       // An app that ran under an earlier berth is started again when its variables change.
       if (this.#version === version) this.#version = before ?? (this.#options.hasRun ? version : null)
@@ -311,8 +315,9 @@ export class HostedApp {
   async #restart(environment: AppEnvironment): Promise<void> {
     const version = this.#version
     if (version === null || this.#dependencies.servers.sandbox(this.serverId) === undefined) return
-    if (version.plan.start.kind === 'command') await this.start(version.plan, environment)
-    else version.environment = environment
+    if (version.plan.start.kind !== 'files') return await this.start(version.plan, environment)
+    version.environment = environment
+    await this.#responder.runWorkers(version)
   }
 
   /** Stops the app. Requests get the reason. */
@@ -358,34 +363,28 @@ export class HostedApp {
     await this.unexpose()
   }
 
-  async #startFiles(
-    plan: AppPlan,
-    { folder, fallback }: Extract<AppPlan['start'], { kind: 'files' }>,
-    spawned: (() => void) | undefined,
-  ): Promise<void> {
-    spawned?.()
+  #serveFiles({ plan }: AppVersion, folder: string, fallback: boolean): ServeFiles {
     const location = [this.#options.directory, folder].filter(Boolean).join('/')
     const reload = plan.watch ? this.#reload : null
     const above = location.split('/').filter(Boolean)
     const { isHidden } = this.#options
-    const serve = serveFiles(this.#workspace(), location, {
+    return serveFiles(this.#workspace(), location, {
       fallback,
       listing: true,
       reload,
       ...(isHidden && { isHidden: (names) => isHidden([...above, ...names]) }),
     })
-    this.#responder.startFiles(serve)
-  }
-
-  async #startProgram(version: AppVersion, options: Partial<StartOptions> = {}): Promise<void> {
-    const sandbox = this.#dependencies.servers.sandbox(this.serverId)
-    if (sandbox === undefined) throw new ComputeError('The server does not run.')
-    await this.#responder.startProgram(sandbox, version, options)
   }
 
   #crashText(): string | null {
     const { crash } = this
     return crash && describeCrash(crash, this.#dependencies.clock.now())
+  }
+
+  #sandbox(): Sandbox {
+    const sandbox = this.#dependencies.servers.sandbox(this.serverId)
+    if (sandbox === undefined) throw new ComputeError('The server does not run.')
+    return sandbox
   }
 
   #workspace(): Workspace {

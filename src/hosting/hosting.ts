@@ -88,7 +88,7 @@ export class Hosting {
       preparation: this.preparation,
       urlOf: (port) => this.urlOf(port),
       appPorts: new AppPorts({ repeatable }),
-      slugOf: (id) => this.#apps.get(id)?.slug ?? null,
+      slugOf: (id) => this.#apps.get(id)?.site.slug ?? null,
       logsDirectory: join(dataDir, 'logs'),
       credentialOf: (serverId) => this.#packages.tokenOf(serverId),
       mayReadLogs: dependencies.mayReadLogs,

@@ -4,7 +4,7 @@ import type { Sandbox } from '../compute/sandbox.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
-import { type AppPlan, describePlan, inApp } from './app-runtime/plan.ts'
+import { type AppPlan, buildVariables, describePlan, inApp, runVariables } from './app-runtime/plan.ts'
 import type { Packages } from './registries/packages.ts'
 
 /** The location and the log of an app to prepare. */
@@ -16,12 +16,14 @@ export interface AppWorkspace {
   workspace: Workspace
   /** Relative to the workspace; empty for the workspace itself. */
   directory: string
+  /** Whether somebody has said that it answers no requests. */
+  isWorker?: boolean
   log: AppLog
   /** Aborts the step under way. */
   signal?: AbortSignal
 }
 
-/** Detects how an app is started, installs its packages and builds it. */
+/** Detects how an app is started, installs its packages, builds and releases it. */
 export class Preparation {
   readonly #packages: Packages
 
@@ -44,12 +46,12 @@ export class Preparation {
   }
 
   /** Does the same without a line in the log. @throws AppError, NoAppFound */
-  async detect({ workspace, directory, sandbox }: AppWorkspace): Promise<AppPlan> {
+  async detect({ workspace, directory, sandbox, isWorker = false }: AppWorkspace): Promise<AppPlan> {
     const [{ planApp }, { SandboxMachine }] = await Promise.all([
       import('./detection/detect.ts'),
       import('./detection/sandbox-machine.ts'),
     ])
-    return planApp({ workspace, directory, machine: new SandboxMachine(sandbox) })
+    return planApp({ workspace, directory, machine: new SandboxMachine(sandbox), isWorker })
   }
 
   /**
@@ -69,14 +71,19 @@ export class Preparation {
     }
   }
 
-  /** Builds the app. @throws AppError */
+  /** Builds the app, with the variables that it has when it runs. @throws AppError */
   async build(location: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
-    if (plan.build !== null) await this.#run(location, 'build', plan, environment)
+    if (plan.build !== null) await this.#run(location, 'build', plan, buildVariables(plan, environment))
+  }
+
+  /** Runs what has to succeed before a version starts. @throws AppError */
+  async release(location: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
+    if (plan.release !== null) await this.#run(location, 'release', plan, runVariables(plan, environment))
   }
 
   async #run(
     location: AppWorkspace,
-    source: 'install' | 'build',
+    source: 'install' | 'build' | 'release',
     plan: AppPlan,
     environment: AppEnvironment,
   ): Promise<void> {
@@ -91,17 +98,8 @@ export class Preparation {
     if (mirror !== undefined) sandbox.forward(Number(new URL(mirror).port))
     const shown = plan[source] ?? ''
     const env = { ...packages, ...plan.variables, ...environment }
-    const step = {
-      owner,
-      sandbox,
-      workspace,
-      cwd: directory,
-      command: inApp(plan, shown),
-      shown,
-      env,
-      log,
-      source,
-    }
+    const place = { owner, sandbox, workspace, cwd: directory, directory: plan.directory }
+    const step = { ...place, command: inApp(plan, shown), shown, env, log, source }
     await runStep({ ...step, ...(signal ? { signal } : {}) })
   }
 }

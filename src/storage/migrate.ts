@@ -26,6 +26,7 @@ import executions from './migrations/0020_executions.sql' with { type: 'text' }
 import disabledWebhooks from './migrations/0021_disabled_webhooks.sql' with { type: 'text' }
 import scenarioIds from './migrations/0022_scenario_ids.sql' with { type: 'text' }
 import warnings from './migrations/0023_warnings.sql' with { type: 'text' }
+import projectKind from './migrations/0024_project_kind.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -55,6 +56,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   disabledWebhooks,
   scenarioIds,
   warnings,
+  projectKind,
 ]
 
 /** The number of the state's schema that this berth writes. */

@@ -39,7 +39,7 @@ test('a workspace of files is published, and again under the same URL', async ()
   expect(status).toBe(201)
   const detected = {
     ...{ kind: 'static files', directory: '.', serves: '.', health: '/' },
-    ...{ install: null, build: null, release: null, start: null, port: null, tools: [] },
+    ...{ install: null, build: null, release: null, start: null, port: null, tools: [], workers: {} },
     ...{
       evidence: [{ file: 'index.html', line: null, says: 'exists' }],
       left_out: [],
@@ -50,7 +50,8 @@ test('a workspace of files is published, and again under the same URL', async ()
   expect(body).toEqual({ url: expect.any(String), status: 'live', app: detected, warnings: [] })
   expect(body.url).toSatisfy(isProjectUrl)
   expect(await textOf(body.url)).toBe('first')
-  expect(await list(serverId)).toEqual([{ url: body.url, live: true, app: detected, warnings: [] }])
+  const published = { url: body.url, live: true, app: detected, warnings: [], workers: [] }
+  expect(await list(serverId)).toEqual([published])
   expect((await berth.call('GET', `/servers/${serverId}`)).body.server.publicUrl).toBe(body.url)
   expect(await eventsOf(serverId, 'deployment.live')).toHaveLength(1)
 

@@ -8,7 +8,8 @@ import { isWholeId } from '../ids.ts'
 import { LOG_OPTIONS, projectLog, showLog } from '../log.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, text } from '../options.ts'
-import { facts, printable, type Style } from '../output.ts'
+import { count, facts, printable, type Style } from '../output.ts'
+import { isWorker } from '../projects/addresses.ts'
 import { type Column, timeAgo } from '../table.ts'
 import { STRICT } from '../warnings.ts'
 
@@ -30,6 +31,7 @@ const projectFacts = (project: Project): [string, string][] => [
   ['Description', project.description ?? '–'],
   ['Status', projectStatus(project)],
   ...crashFacts(project),
+  ...workerFacts(project),
   ...failedChangeFacts(project),
   ...project.warnings.map((text): [string, string] => ['Warning', text]),
   ['Visibility', project.visibility],
@@ -52,6 +54,16 @@ function crashFacts({ crash, slug }: Project): [string, string][] {
     ['Next', `berth projects logs ${slug} says why; berth projects push sends it mended`],
   ]
 }
+
+/** Returns what the workers of a project do. */
+const workerFacts = ({ workers }: Project): [string, string][] =>
+  workers.map(({ name, command, status, exit_code: code, restarts }) => {
+    const more = [
+      ...(code === null ? [] : [`exit code ${code}`]),
+      ...(restarts === 0 ? [] : [count(restarts, 'restart')]),
+    ]
+    return ['Worker', `${name}, ${[status, ...more].join(', ')}: ${command}`]
+  })
 
 /** Returns which change of the app's files did not come up; nothing if the last one did. */
 function failedChangeFacts({ failed_change: failed }: Project): [string, string][] {
@@ -184,6 +196,7 @@ export const projects: Noun = {
         public: flag('give it a URL that answers', { conflicts: 'private' }),
         private: flag('no URL (the default, but for what a template says)'),
         ephemeral: flag('let "berth projects cleanup" remove it'),
+        worker: flag('it answers no requests: no port, no URL, no health check'),
         env: repeated('NAME=VALUE', 'variable for it, kept as its secret; may be given several times'),
         envFile: repeated('FILE', 'file with such variables; may be given several times'),
         detach: flag('return at once, while it is brought up', { short: 'd' }),
@@ -352,7 +365,9 @@ Examples:
       access: 'api',
       json: null,
       async run({ session: { context }, args: [named], connect }) {
-        const { id, slug, url, port_taken } = await findProject(await connect(), named)
+        const project = await findProject(await connect(), named)
+        const { id, slug, url, port_taken } = project
+        if (isWorker(project)) throw new CommandError(`${slug} is a worker: it has no URL.`)
         if (url === null) {
           throw new CommandError(
             `${slug} is private: no URL leads to it. Give it one with: berth projects update ${id} --public`,

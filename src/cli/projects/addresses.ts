@@ -14,3 +14,7 @@ export function addressesOf({ baseUrl }: Pick<Client, 'baseUrl'>, { url, slug }:
   own.hostname = `${slug}.localhost`
   return `${url} and ${own.origin}/`
 }
+
+/** Reports whether a project is a worker, which has no URL. */
+export const isWorker = ({ app, workers }: Project): boolean =>
+  workers.length > 0 && app?.start === null && app.serves === null

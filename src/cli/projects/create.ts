@@ -28,6 +28,7 @@ interface CreateOptions extends CommonOptions {
   public?: true | undefined
   private?: true | undefined
   ephemeral?: true | undefined
+  worker?: true | undefined
   env?: string[] | undefined
   envFile?: string[] | undefined
   detach?: true | undefined
@@ -173,6 +174,7 @@ function bodyOf(options: CreateOptions, code: ProjectCode, env: Variables): Proj
     ...(options.public ? { visibility: 'public' as const } : {}),
     ...(options.private ? { visibility: 'private' as const } : {}),
     ...(options.ephemeral ? { lifecycle: 'ephemeral' as const } : {}),
+    ...(options.worker ? { kind: 'worker' as const } : {}),
     ...(Object.keys(env).length === 0 ? {} : { env }),
   }
 }

@@ -9,7 +9,7 @@ import type { OutputStream } from '../process-context.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
 import { reportWarnings } from '../warnings.ts'
-import { addressesOf } from './addresses.ts'
+import { addressesOf, isWorker } from './addresses.ts'
 import { missingVariablesText } from './missing-variables.ts'
 
 /** Exit code if the bring-up waits for variables. */
@@ -172,6 +172,8 @@ export async function bringUpError(
 }
 
 const readyText = (client: Client, project: Project): string =>
-  project.url === null
-    ? `${project.slug} is ready, and private. Give it a URL with: berth projects update ${project.id} --public\n`
-    : `${printable(project.slug)} is ready at ${addressesOf(client, project)}\n`
+  isWorker(project)
+    ? `${printable(project.slug)} is ready: a worker, which has no URL.\n`
+    : project.url === null
+      ? `${project.slug} is ready, and private. Give it a URL with: berth projects update ${project.id} --public\n`
+      : `${printable(project.slug)} is ready at ${addressesOf(client, project)}\n`

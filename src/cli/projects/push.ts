@@ -13,7 +13,7 @@ import { count, formatDuration, printable, printResult, timeOfDay } from '../out
 import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
 import { reportWarnings } from '../warnings.ts'
-import { addressesOf } from './addresses.ts'
+import { addressesOf, isWorker } from './addresses.ts'
 import { createdText, createFrom, rememberProject } from './create.ts'
 import { AWAITS_SECRETS, bringUpError, followBringUp } from './follow.ts'
 import { missingVariablesText } from './missing-variables.ts'
@@ -185,8 +185,9 @@ async function report(
 function liveText(client: Client, outcome: PushOutcome, said: string | null, isWatched: boolean): string {
   const { project, tookMs, isBack } = outcome
   const { slug, url } = project
-  const where =
-    url === null
+  const where = isWorker(project)
+    ? 'It is a worker, which has no URL.'
+    : url === null
       ? `It is private: berth projects update ${slug} --public gives it a URL.`
       : isWatched
         ? url

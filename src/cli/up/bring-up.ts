@@ -6,7 +6,7 @@ import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL, followLog, type LogLine, logText, projectLog } from '../log.ts'
 import { formatDuration, paint, printable } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
-import { addressesOf } from '../projects/addresses.ts'
+import { addressesOf, isWorker } from '../projects/addresses.ts'
 import { rememberProject } from '../projects/create.ts'
 import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
 import { missingVariablesText } from '../projects/missing-variables.ts'
@@ -167,8 +167,9 @@ export class UpProjects {
       await stderr.write(await missingVariablesText(this.#client, project))
       return AWAITS_SECRETS
     }
-    const where =
-      url === null
+    const where = isWorker(project)
+      ? `a worker on ${server_id}`
+      : url === null
         ? `on ${server_id}, without a URL ("visibility: public" gives it one)`
         : addressesOf(this.#client, project)
     await stdout.write(`${printable(name)} is up: ${where}\n`)

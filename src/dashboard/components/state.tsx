@@ -19,6 +19,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
   awaiting_input: 'waiting',
   awaiting_secrets: 'waiting',
   retrying: 'waiting',
+  restarting: 'waiting',
   sleeping: 'resting',
   paused: 'resting',
   unbuilt: 'resting',

@@ -16,6 +16,8 @@ export interface HealthTiming {
   readonly otherPortMs: number
   /** Between requests to PORT while the app responds elsewhere. */
   readonly followMs: number
+  /** For which a worker must have run. */
+  readonly steadyMs: number
 }
 
 /** Default time limits. */
@@ -24,6 +26,7 @@ export const HEALTH_TIMING: HealthTiming = {
   quietMs: 2000,
   otherPortMs: 15_000,
   followMs: 500,
+  steadyMs: 2000,
 }
 
 /** Time limit of a response, in milliseconds. Development servers build at the first request. */
@@ -190,8 +193,7 @@ export class HealthSearch {
 }
 
 /** What helps a program that has no port on purpose. */
-const WORKER =
-  'A worker, which answers no requests, can run beside an app that does: "start": "node worker.js & exec node server.js" in berth.json. Or let it listen on that port and answer anything.'
+const WORKER = 'If it is a worker, which answers no requests, put "kind": "worker" into berth.json.'
 
 const isHealthy = (result: HealthResult): result is Extract<HealthResult, { kind: 'responded' }> =>
   result.kind === 'responded' && result.status < 500

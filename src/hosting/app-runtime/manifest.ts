@@ -13,11 +13,17 @@ export interface Manifest {
   readonly install?: string | null
   readonly build?: string | null
   readonly start?: string
+  /** Set if `start` is a worker, which answers no requests. */
+  readonly kind?: 'worker'
+  /** Commands that run beside it, by name. */
+  readonly workers?: Readonly<Record<string, string>>
   /** Files that berth serves, instead of `start`. */
   readonly static?: { readonly folder: string; readonly fallback: boolean }
   /** The port on which the app always listens, regardless of PORT. */
   readonly port?: number
   readonly health?: string
+  /** Seconds from the start command to the first healthy response. */
+  readonly timeout?: number
   readonly watch?: boolean
   readonly env?: Readonly<Record<string, EnvRequirement>>
 }
@@ -26,6 +32,10 @@ export interface Manifest {
 const Command = Type.String({ pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$' })
 const CommandOrNull = worded(Type.Union([Command, Type.Null()]), 'a shell command, or null for none')
 const Text = Type.String({ pattern: NO_NUL })
+
+/** Matches names of workers. */
+const WORKER_NAME = '^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$'
+const MAX_WORKERS = 20
 const strict = { additionalProperties: false }
 
 /** Schema of `berth.json`. */
@@ -51,6 +61,19 @@ const ManifestFile = Type.Object(
     port: Type.Optional(worded(Type.Integer({ minimum: 1, maximum: 65_535 }), 'a port, 1 to 65535')),
     health: Type.Optional(
       worded(Type.String({ pattern: '^/[!-~]*$' }), 'a path that begins with "/", without spaces'),
+    ),
+    timeout: Type.Optional(
+      worded(Type.Integer({ minimum: 1, maximum: 600 }), 'a whole number of seconds, 1 to 600'),
+    ),
+    kind: Type.Optional(worded(Type.Literal('worker'), '"worker"')),
+    workers: Type.Optional(
+      worded(
+        Type.Record(Type.String({ pattern: WORKER_NAME }), worded(Command, 'a shell command'), {
+          additionalProperties: false,
+          maxProperties: MAX_WORKERS,
+        }),
+        `at most ${MAX_WORKERS} shell commands by name; a name has letters, digits, "_" and "-"`,
+      ),
     ),
     watch: Type.Optional(Type.Boolean()),
     env: Type.Optional(
@@ -81,7 +104,8 @@ export function parseManifest(text: string): Manifest {
   const document = readJson(MANIFEST_FILE, text)
   try {
     const { static: files, env, ...fields } = validator.parse(document.value)
-    if (files) refuseBesideStatic(fields)
+    if (files) refuseBeside('"static"', fields, ['start', 'kind', 'port', 'health', 'timeout'])
+    if (fields.kind) refuseBeside('"kind": "worker"', fields, ['port', 'health', 'timeout'])
     return {
       ...fields,
       ...(files
@@ -110,14 +134,18 @@ export function readJson(file: string, text: string): JsonDocument {
 }
 
 /**
- * Refuses fields that have no effect if berth serves files.
+ * Refuses fields that have no effect beside another one.
  *
  * @throws ValidationError
  */
-function refuseBesideStatic(fields: Static<typeof ManifestFile>): void {
-  const other = (['start', 'port', 'health'] as const).find((name) => fields[name] !== undefined)
+function refuseBeside(
+  what: string,
+  fields: Static<typeof ManifestFile>,
+  names: readonly (keyof Static<typeof ManifestFile>)[],
+): void {
+  const other = names.find((name) => fields[name] !== undefined)
   if (other !== undefined)
-    throw new ValidationError([], `"static" and "${other}" exclude each other; drop one.`)
+    throw new ValidationError([], `${what} and "${other}" exclude each other; drop one.`)
 }
 
 const requirements = (

@@ -21,6 +21,8 @@ export type StartPlan =
       /** Whether paths without a file get the index page, for single-page apps. */
       readonly fallback: boolean
     }
+  /** Nothing that responds: there are workers alone. */
+  | { readonly kind: 'workers' }
 
 /** Where a file of an app says something that decided how it is run. */
 export interface Evidence {
@@ -72,10 +74,14 @@ export interface AppPlan {
   /** Shell commands, run in the app's directory in this order; null if there is nothing to do. */
   readonly install: string | null
   readonly build: string | null
-  /** A shell command that has to succeed before each start. */
+  /** A shell command that has to succeed before a version starts. */
   readonly release: string | null
   /** The directory of files is relative to the source. */
   readonly start: StartPlan
+  /** Shell commands of programs that run beside it, by name. */
+  readonly workers: Readonly<Record<string, string>>
+  /** Seconds from the start command to the first healthy response; null for 60. */
+  readonly timeout: number | null
   /** Path that must respond with a status under 500. */
   readonly health: string
   /** Whether a change of its files restarts or reloads the app. */
@@ -100,6 +106,8 @@ export const storedPlan = (stored: Partial<AppPlan> & Pick<AppPlan, 'kind' | 'st
   install: null,
   build: null,
   release: null,
+  workers: {},
+  timeout: null,
   health: '/',
   watch: false,
   env: {},
@@ -145,6 +153,26 @@ const remedyOf = ({ directory, berthJson }: OtherApp): string =>
   berthJson === null
     ? `To run it, name its directory: --directory ${shellQuote([directory])}`
     : `To run it, put this into berth.json: ${JSON.stringify(berthJson)}`
+
+type Variables = Readonly<Record<string, string>>
+
+/** Returns the variables with which an app is built: its framework's, its defaults, and the given ones above them. */
+export function buildVariables(
+  { env, variables }: Pick<AppPlan, 'env' | 'variables'>,
+  given: Variables,
+): Variables {
+  const defaults = Object.entries(env).flatMap(([name, { default: value }]) =>
+    value === null ? [] : [[name, value] as const],
+  )
+  return { ...variables, ...Object.fromEntries(defaults), ...given }
+}
+
+/** Returns the variables with which an app runs. */
+export const runVariables = (plan: Pick<AppPlan, 'env' | 'variables'>, given: Variables): Variables => ({
+  NODE_ENV: 'production',
+  PYTHONUNBUFFERED: '1',
+  ...buildVariables(plan, given),
+})
 
 /** Returns the names of required variables without a default that are not among the given ones. */
 export const missingVariables = ({ env }: Pick<AppPlan, 'env'>, given: ReadonlySet<string>): string[] =>

@@ -4,6 +4,7 @@ import type { RefusalCollector } from '../../compute/outbound-control.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import type { Workspace } from '../../compute/workspace.ts'
+import { onAbort } from '../../runtime/abort.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { once } from '../../runtime/once.ts'
@@ -14,21 +15,27 @@ import type { AppLog } from './log/log.ts'
 import type { LogOutput } from './log/output.ts'
 import { noteRefusals } from './log/refusals.ts'
 import { socketHint } from './log/socket-hint.ts'
-import { AppFailure, type AppPlan, inApp, type ProcessEnd } from './plan.ts'
+import { AppFailure, type AppPlan, inApp, type ProcessEnd, runVariables } from './plan.ts'
 import type { AppPort } from './ports.ts'
 import { describeTakenPort, PORT_TAKEN } from './taken-port.ts'
 import { describeWindowsScript } from './windows-script.ts'
 
-/** An app that runs as a command. */
+/** A command that runs: an app, or a worker beside it. */
 export interface AppProgram {
   readonly command: string
   /** The command as its author or detection has it, without the change to its directory and PATH. */
   readonly shown: string
   /** Where it runs, relative to the app's source. */
   readonly directory: string
+  /** What it is called at the beginning of a sentence. */
+  readonly title: string
+  /** The name of a worker, which has no port; null for the app. */
+  readonly worker: string | null
   readonly health: string
   /** The only port that it can listen on; null for the one in PORT. */
   readonly port: number | null
+  /** Milliseconds from its start to its first response; null for the usual ones. */
+  readonly limitMs: number | null
   /** Its variables, without PORT and HOST. */
   readonly env: Readonly<Record<string, string>>
 }
@@ -43,31 +50,34 @@ const YIELD_MS = 2000
 const SCRIPT_ENDED =
   /^(?:error: script ".*" was terminated by signal|npm (?:ERR!|error)|error Command failed with (?:signal|exit code)|\s*ELIFECYCLE\b|Terminated$|Killed$)/
 
-/** Variables of every app, unless it sets its own. */
-const DEFAULT_ENV = { NODE_ENV: 'production', PYTHONUNBUFFERED: '1' }
+type Variables = Readonly<Record<string, string>>
 
 /**
- * Combines a plan with variables.
+ * Combines the start command of a plan with variables.
  *
- * @throws TypeError for files, which need no process
+ * @throws TypeError for files and workers alone, which have none
  */
-export function toProgram(plan: AppPlan, env: Readonly<Record<string, string>>): AppProgram {
-  const { start, health, release } = plan
-  if (start.kind !== 'command') throw new TypeError('Files are served without a process.')
-  const defaults = Object.entries(plan.env).flatMap(([name, { default: value }]) =>
-    value === null ? [] : [[name, value] as const],
-  )
-  // Heroku runs the release command with the app's variables before the new version starts.
-  const shown = release === null ? start.command : `{ ${release}; } && { ${start.command}; }`
-  return {
-    command: inApp(plan, shown),
-    shown,
-    directory: plan.directory,
-    port: start.port,
-    health,
-    env: { ...DEFAULT_ENV, ...plan.variables, ...Object.fromEntries(defaults), ...env },
-  }
+export function toProgram(plan: AppPlan, given: Variables): AppProgram {
+  const { start, health, timeout } = plan
+  if (start.kind !== 'command') throw new TypeError('There is no program that responds.')
+  const { command, port } = start
+  const limitMs = timeout === null ? null : timeout * 1000
+  const title = 'The app'
+  return { ...programOf(plan, command, given), title, worker: null, health, port, limitMs }
 }
+
+/** Returns the workers of a plan as programs. */
+export const toWorkers = (plan: AppPlan, given: Variables): AppProgram[] =>
+  Object.entries(plan.workers).map(([worker, command]) => ({
+    ...programOf(plan, command, given),
+    title: `The worker ${JSON.stringify(worker)}`,
+    ...{ worker, health: '/', port: null, limitMs: null },
+  }))
+
+const programOf = (plan: AppPlan, shown: string, given: Variables) => ({
+  ...{ command: inApp(plan, shown), shown, directory: plan.directory },
+  env: runVariables(plan, given),
+})
 
 /** The options of an `AppProcess`. */
 export interface ProcessOptions {
@@ -77,7 +87,8 @@ export interface ProcessOptions {
   /** The app's directory, relative to the workspace. */
   cwd: string
   program: AppProgram
-  port: AppPort
+  /** The port of an app; null for a worker. */
+  port: AppPort | null
   log: AppLog
   clock: Clock
   timing: HealthTiming
@@ -87,14 +98,14 @@ export interface ProcessOptions {
   slugOf(id: string): string | null
 }
 
-/** One process of an app, from its start to its end. */
+/** One process of an app or a worker, from its start to its end. */
 export class AppProcess {
   readonly #options: ProcessOptions
   readonly #output: LogOutput
   readonly #refusals: RefusalCollector
   readonly #execution: Execution
   readonly #ended = new AbortController()
-  readonly #search: HealthSearch
+  readonly #search: HealthSearch | null
   #printedAt = performance.now()
   /** Whether berth ends it. */
   #isEnding = false
@@ -115,17 +126,18 @@ export class AppProcess {
     const { owner, sandbox, cwd, program, port, log } = options
     const hint = socketHint(sandbox, (text) => log.append('berth', text))
     this.#output = log.output(
-      'app',
+      program.worker === null ? 'app' : 'worker',
       (line) => {
         hint?.(line)
         if (PORT_TAKEN.test(line)) this.#onPortTaken()
       },
       (text) => !this.#isEnding || !SCRIPT_ENDED.test(text),
+      program.worker ?? undefined,
     )
     this.#execution = sandbox.exec({
       command: program.command,
       cwd,
-      env: { ...program.env, PORT: String(port.port), HOST: '127.0.0.1' },
+      env: { ...program.env, ...(port && { PORT: String(port.port), HOST: '127.0.0.1' }) },
       timeoutMs: null,
       owner,
       background: 'ends',
@@ -134,14 +146,14 @@ export class AppProcess {
         return this.#output.write(stream, data)
       },
     })
-    this.#search = this.#newSearch()
+    this.#search = port && this.#newSearch(port.port)
     this.#refusals = noteRefusals(sandbox, log)
     this.exited = this.#waitForExit()
   }
 
-  /** The assigned port. */
-  get port(): number {
-    return this.#options.port.port
+  /** The assigned port; null for a worker. */
+  get port(): number | null {
+    return this.#options.port?.port ?? null
   }
 
   /** Whether the process has ended. */
@@ -150,7 +162,8 @@ export class AppProcess {
   }
 
   /**
-   * Resolves with the address on which the app responds, as soon as it does.
+   * Resolves with the address on which the app responds, as soon as it does; with null for a worker that has run for 2 s
+   * or has done its work.
    *
    * @param onChecked called once when it listens, or has not ended soon
    * @param yields whether it makes way soon if it prints that a port is taken and does not respond
@@ -161,7 +174,8 @@ export class AppProcess {
     signal: AbortSignal,
     onChecked: () => void = () => {},
     yields: boolean = false,
-  ): Promise<AppAddress> {
+  ): Promise<AppAddress | null> {
+    if (this.#search === null) return await this.#waitUntilSteady(signal)
     this.#onChecked = once(onChecked)
     const soon = setTimeout(() => this.whenEnded || this.#onChecked(), STARTED_MS)
     const blocked = new AbortController()
@@ -182,6 +196,20 @@ export class AppProcess {
     throw new AppFailure(taken === null ? found : `The app did not respond${limit}. ${taken}`, last)
   }
 
+  /** Resolves when a worker has run for some time, or has ended with success. */
+  async #waitUntilSteady(signal: AbortSignal): Promise<null> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, this.#options.timing.steadyMs)
+    using _abort = onAbort(AbortSignal.any([signal, this.#ended.signal]), resolve)
+    await promise
+    clearTimeout(timer)
+    signal.throwIfAborted()
+    if (!this.whenEnded) return null
+    const end = await this.exited
+    if (end.exitCode === 0) return null
+    throw await this.#endedTooSoon(end)
+  }
+
   /** Returns the error of a start that ended before it responded, with the cause as far as it can be known. */
   async #endedTooSoon(end: ProcessEnd): Promise<AppFailure> {
     const { last } = this.#output
@@ -194,10 +222,10 @@ export class AppProcess {
     const reason =
       script !== null && end.exitCode !== null
         ? `it ${describeExitCode(end.exitCode)}. ${script}`
-        : end.exitCode === 0 && !this.#hasListened
+        : end.exitCode === 0 && program.worker === null && !this.#hasListened
           ? `it ended without having listened, with exit code 0: ${NO_SERVER}`
           : end.reason
-    const summary = `The app did not start: ${reason}${taken === null ? '' : ` ${taken}`}`
+    const summary = `${program.title} did not start: ${reason}${taken === null ? '' : ` ${taken}`}`
     return new AppFailure(summary, last, end, !this.#hasListened)
   }
 
@@ -210,8 +238,8 @@ export class AppProcess {
    * Resolves with the address of the assigned port as soon as an app that responds on another one responds there too;
    * null if it ends before.
    */
-  waitForAssignedPort(): Promise<AppAddress | null> {
-    return this.#search.follow(this.#ended.signal)
+  async waitForAssignedPort(): Promise<AppAddress | null> {
+    return this.#search?.follow(this.#ended.signal) ?? null
   }
 
   /** Reports whether its processes listen on other ports than the assigned one. */
@@ -227,11 +255,11 @@ export class AppProcess {
     await this.exited
   }
 
-  #newSearch(): HealthSearch {
+  #newSearch(assignedPort: number): HealthSearch {
     const { sandbox, program, timing, log, clock } = this.#options
     const { health: path } = program
     return new HealthSearch({
-      assignedPort: this.port,
+      assignedPort,
       isOnlyPort: program.port !== null,
       activity: () => this.#execution.activity(),
       sinceOutput: () => performance.now() - this.#printedAt,
@@ -264,7 +292,7 @@ export class AppProcess {
     )
     void this.#refusals.end(true)
     this.#output.end()
-    this.#options.port.release()
+    this.#options.port?.release()
     this.#ended.abort()
     return end
   }
@@ -272,7 +300,7 @@ export class AppProcess {
 
 /** What a program is that ends by itself, with the remedy. */
 const NO_SERVER =
-  'it is no server. "start" in berth.json has to be a command that listens on the port in the variable PORT and goes on.'
+  'it is no server. "start" in berth.json has to be a command that listens on the port in the variable PORT and goes on. If it is a worker, which answers no requests, put "kind": "worker" there.'
 
 function describeExit(code: number): string {
   if (code === 127) return 'its command was not found (exit code 127).'

@@ -14,8 +14,8 @@ const IGNORES_PORT =
 export interface RunningProcess {
   readonly process: AppProcess
   readonly program: AppProgram
-  /** Another one if an app that ignored PORT responds there after all. */
-  address: AppAddress
+  /** Another one if an app that ignored PORT responds there after all; null for a worker. */
+  address: AppAddress | null
 }
 
 /** Starts and ends the processes of one app, and tracks each until it is gone. */
@@ -45,12 +45,13 @@ export class AppProcesses {
     const { sandbox, log } = this.#options
     signal.throwIfAborted()
     if (sandbox.ending) throw serverStoppedError()
-    log.append('berth', `Starts: ${program.shown}`)
+    const { worker, shown } = program
+    log.append('berth', worker === null ? `Starts: ${shown}` : `Starts the worker "${worker}": ${shown}`)
     const process = await this.#start(program, signal)
     try {
       const address = await process.waitUntilHealthy(signal, onChecked, yields)
-      log.append('berth', `Answers on port ${address.port}.`)
-      if (address.port !== process.port) log.append('berth', IGNORES_PORT)
+      if (address !== null) log.append('berth', `Answers on port ${address.port}.`)
+      if (address !== null && address.port !== process.port) log.append('berth', IGNORES_PORT)
       return { process, program, address }
     } catch (error) {
       await process.end(FAILED_GRACE_MS)
@@ -61,11 +62,13 @@ export class AppProcesses {
 
   /** Ends a replaced process when its requests are served, or after a time limit. */
   async retire({ process, address }: RunningProcess, drained: Drained): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, this.#timing.drainMs)
-    drained(address.port).then(resolve, () => resolve())
-    await Promise.race([promise, process.exited])
-    clearTimeout(timer)
+    if (address !== null) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, this.#timing.drainMs)
+      drained(address.port).then(resolve, () => resolve())
+      await Promise.race([promise, process.exited])
+      clearTimeout(timer)
+    }
     await process.end(this.#timing.graceMs)
     // What it printed at its end may look like a failure.
     this.#options.log.append('berth', 'The version before was ended.')
@@ -78,10 +81,13 @@ export class AppProcesses {
 
   async #start(program: AppProgram, signal: AbortSignal): Promise<AppProcess> {
     const { owner, sandbox, cwd, ports, log, clock, workspace, slugOf } = this.#options
-    const port = await (program.port === null ? ports.reserve(sandbox) : ports.claim(sandbox, program.port))
+    const port =
+      program.worker !== null
+        ? null
+        : await (program.port === null ? ports.reserve(sandbox) : ports.claim(sandbox, program.port))
     const options: ProcessOptions = {
       ...{ owner, sandbox, cwd, program, port, log, clock, workspace, slugOf },
-      timing: this.#timing,
+      timing: program.limitMs === null ? this.#timing : { ...this.#timing, limitMs: program.limitMs },
     }
     try {
       signal.throwIfAborted()
@@ -90,7 +96,7 @@ export class AppProcesses {
       void process.exited.then(() => this.#all.delete(process))
       return process
     } catch (error) {
-      port.release()
+      port?.release()
       throw error
     }
   }

@@ -1,3 +1,4 @@
+import { join } from 'node:path/posix'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import type { Workspace } from '../../compute/workspace.ts'
@@ -21,11 +22,13 @@ interface PreparationStep {
   /** The app's directory, relative to the workspace. */
   cwd: string
   command: string
+  /** Where the command goes first, relative to `cwd`. */
+  directory?: string
   /** The command as it is logged, by default as it is. */
   shown?: string
   env: Readonly<Record<string, string>>
   log: AppLog
-  source: Extract<LogSource, 'fetch' | 'install' | 'build'>
+  source: Extract<LogSource, 'fetch' | 'install' | 'build' | 'release'>
   /** Aborts the command. */
   signal?: AbortSignal
   /** Time limit in milliseconds, by default 15 minutes. */
@@ -39,19 +42,8 @@ interface PreparationStep {
  * reason
  */
 export async function runStep(step: PreparationStep): Promise<void> {
-  const {
-    owner,
-    sandbox,
-    workspace,
-    cwd,
-    command,
-    shown = step.command,
-    env,
-    log,
-    source,
-    signal,
-    timeoutMs = TIMEOUT_MS,
-  } = step
+  const { owner, sandbox, workspace, cwd, command, env, log, source, signal } = step
+  const { shown = command, directory = '', timeoutMs = TIMEOUT_MS } = step
   signal?.throwIfAborted()
   log.append('berth', `Runs: ${shown}`)
   const output = log.output(
@@ -76,7 +68,7 @@ export async function runStep(step: PreparationStep): Promise<void> {
     throw new AppFailure(`The ${source} command took longer than ${timeoutMs / 60_000} minutes.`, output.last)
   }
   if (exitCode === 0) return
-  const failed = { command: shown, exitCode, lines: output.last, cwd, workspace }
+  const failed = { command: shown, exitCode, lines: output.last, workspace, cwd: join(cwd, directory) }
   const script = await describeWindowsScript(failed).catch(() => null)
   const cause = script === null ? '' : `. ${script}`
   throw new AppFailure(

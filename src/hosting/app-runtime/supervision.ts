@@ -14,6 +14,8 @@ export type AppState =
   | { readonly kind: 'starting' }
   /** The app responds at this address. */
   | ({ readonly kind: 'healthy' } & AppAddress)
+  /** The worker runs. */
+  | { readonly kind: 'running' }
   /** The app crashed and restarts after the delay, by the clock. */
   | {
       readonly kind: 'restarting'
@@ -23,6 +25,8 @@ export type AppState =
     }
   /** The app did not start, or crashed too often. Only `start` or `replace` tries again. */
   | { readonly kind: 'given_up'; readonly reason: string }
+  /** The worker has done its work, and is not started again. */
+  | { readonly kind: 'ended' }
   /** The app or its server was stopped. */
   | { readonly kind: 'stopped' }
 

@@ -1,10 +1,11 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
-import type { Clock, Timer } from '../../runtime/clock.ts'
+import type { Timer } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { once } from '../../runtime/once.ts'
 import { AppError, AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'
 import { type AppProgram, toProgram } from './process.ts'
 import { AppProcesses, type RunningProcess, serverStoppedError } from './processes.ts'
+import { RestartBackoff } from './restart-backoff.ts'
 import {
   type AppCrash,
   type AppState,
@@ -20,8 +21,8 @@ import { PORT_TAKEN } from './taken-port.ts'
 type Operation = 'start' | 'restart' | 'stop'
 
 /**
- * Keeps one app running in one sandbox: starts it, restarts it after a crash, replaces its version without a gap,
- * stops it. Calls take effect one after the other; `stop` interrupts the current one.
+ * Keeps one app, or one worker, running in one sandbox: starts it, restarts it after a crash, replaces its version
+ * without a gap, stops it. Calls take effect one after the other; `stop` interrupts the current one.
  */
 export class AppSupervisor {
   readonly #options: SupervisorOptions
@@ -61,6 +62,11 @@ export class AppSupervisor {
     return this.#crash
   }
 
+  /** How often the version was started again after a crash. */
+  get restarts(): number {
+    return this.#restarts.all
+  }
+
   /**
    * Starts the app; resolves when it responds. Replaces one that runs.
    *
@@ -91,11 +97,35 @@ export class AppSupervisor {
     onChecked?: () => void,
   ): Promise<void> {
     const program = toProgram(plan, env)
-    // The restart of a version that is replaced need not finish.
-    if (this.#current?.kind === 'restart') this.#current.abort.abort(stopped())
+    this.#interruptRestart()
     return this.#enqueue('start', (signal) => {
       withdrawn?.throwIfAborted()
       return this.#replace(program, drained, beforeFallback, signal, withdrawn, onChecked)
+    })
+  }
+
+  /**
+   * Starts a worker when the version before has ended, so there are never two. Resolves when it has run for 2 s. One that
+   * ends with exit code 0 has done its work, at any time.
+   *
+   * @param isOnlyTry whether it is not started again if it ends earlier
+   * @throws AppFailure if it ends earlier; AppError if it was stopped meanwhile
+   */
+  runWorker(program: AppProgram, isOnlyTry: boolean): Promise<void> {
+    this.#interruptRestart()
+    return this.#enqueue('start', async (signal) => {
+      this.#cancelRestart()
+      this.#setState({ kind: 'starting' })
+      if (this.#running !== null) await this.#endFirst(this.#running)
+      this.#restarts.reset()
+      try {
+        this.#switchTo(await this.#processes.launch(program, signal))
+      } catch (error) {
+        if (signal.aborted || this.#options.sandbox.ending) throw error
+        if (isOnlyTry) this.#giveUp(summaryOf(error), endOf(error))
+        else this.#restartLater(program, summaryOf(error), endOf(error))
+        throw error
+      }
     })
   }
 
@@ -124,7 +154,7 @@ export class AppSupervisor {
     // A version that is tried a second time has been reported.
     const reportOnce = once(() => onChecked?.())
     const old = this.#running
-    let inTheWay = old !== null && holdsPortOf(old, program)
+    let inTheWay = old !== null && excludes(old, program)
     if (old === null || inTheWay) this.#setState({ kind: 'starting' })
     if (old !== null && inTheWay) await this.#endFirst(old)
     this.#replaced = inTheWay ? null : old
@@ -160,7 +190,7 @@ export class AppSupervisor {
   async #endFirst(old: RunningProcess): Promise<void> {
     this.#running = null
     const { process, address } = old
-    if (address.port !== process.port) {
+    if (address !== null && address.port !== process.port) {
       this.#log(
         `Port ${address.port} is held by the version before, so that is ended first. An app that listens on the port in the variable PORT is replaced without a gap.`,
       )
@@ -198,9 +228,10 @@ export class AppSupervisor {
   #switchTo(next: RunningProcess): void {
     this.#running = next
     this.#crash = null
-    this.#setState({ kind: 'healthy', ...next.address })
-    void next.process.exited.then((end) => this.#handleCrash(next, end))
-    if (next.address.port !== next.process.port) void this.#follow(next)
+    const { address, process } = next
+    this.#setState(address === null ? { kind: 'running' } : { kind: 'healthy', ...address })
+    void process.exited.then((end) => this.#handleCrash(next, end))
+    if (address !== null && address.port !== process.port) void this.#follow(next)
   }
 
   /** Passes requests to the port in PORT as soon as an app that responds on another one responds there too. */
@@ -220,7 +251,11 @@ export class AppSupervisor {
       return
     }
     this.#running = null
-    this.#restartLater(running.program, `The app crashed: ${end.reason}`, end)
+    const { program } = running
+    if (program.worker !== null && end.exitCode === 0) {
+      this.#log(`${program.title} has ended with exit code 0, so it is not started again.`)
+      this.#setState({ kind: 'ended' })
+    } else this.#restartLater(program, `${program.title} crashed: ${end.reason}`, end)
   }
 
   /**
@@ -231,7 +266,10 @@ export class AppSupervisor {
   #restartLater(program: AppProgram, summary: string, end: ProcessEnd): void {
     const next = this.#restarts.next()
     if (next === null) {
-      this.#giveUp(`The app crashed again after ${MAX_RESTARTS} restarts in 5 minutes: ${end.reason}`, end)
+      this.#giveUp(
+        `${program.title} crashed again after ${MAX_RESTARTS} restarts in 5 minutes: ${end.reason}`,
+        end,
+      )
       return
     }
     const { delayMs, attempt } = next
@@ -257,6 +295,11 @@ export class AppSupervisor {
       if (!signal.aborted && !this.#options.sandbox.ending)
         this.#restartLater(program, summaryOf(error), endOf(error))
     }
+  }
+
+  /** Ends a restart under way. That of a version that is replaced need not finish. */
+  #interruptRestart(): void {
+    if (this.#current?.kind === 'restart') this.#current.abort.abort(stopped())
   }
 
   #cancelRestart(): void {
@@ -321,11 +364,11 @@ export class AppSupervisor {
 const summaryOf = (error: unknown): string => (error instanceof AppFailure ? error.summary : messageOf(error))
 
 /**
- * Reports whether a running version has a port that another one needs: a fixed one, or one that it listens on in place of
- * the one in PORT.
+ * Reports whether a running version has to end before another one starts: a worker, or an app with a port that the other
+ * one needs, a fixed one or one that it listens on in place of the one in PORT.
  */
-const holdsPortOf = ({ process, address }: RunningProcess, next: AppProgram): boolean =>
-  process.port === next.port || address.port !== process.port
+const excludes = ({ process, address }: RunningProcess, next: AppProgram): boolean =>
+  address === null || process.port === next.port || address.port !== process.port
 
 /** Reports whether a version failed because the one that runs holds a port besides the one in PORT, as for metrics. */
 const holdsPortWanted = async ({ process }: RunningProcess, error: unknown): Promise<boolean> =>
@@ -341,38 +384,3 @@ const endOf = (error: unknown): ProcessEnd =>
 const WITHDRAWN = 'The start was given up, because another one follows.'
 
 const stopped = (): AppError => new AppError('The app was stopped.')
-
-/** The time in which `MAX_RESTARTS` are counted, in milliseconds. */
-const WINDOW_MS = 5 * 60_000
-
-/** Delay of the first restart, in milliseconds. It doubles with each. */
-const FIRST_DELAY_MS = 1000
-
-/** Decides when an app that crashed is started again: after 1 s, 2 s, 4 s …, at most 5 times in 5 minutes. */
-class RestartBackoff {
-  readonly #clock: Clock
-  #at: number[] = []
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  /**
-   * Returns the delay of the next restart in milliseconds and its number within the 5 minutes; null if the limit is
-   * reached.
-   */
-  next(): { delayMs: number; attempt: number } | null {
-    const now = this.#clock.elapsed()
-    this.#at = this.#at.filter((at) => now - at < WINDOW_MS)
-    const before = this.#at.length
-    if (before >= MAX_RESTARTS) return null
-    const delayMs = FIRST_DELAY_MS * 2 ** before
-    this.#at.push(now + delayMs)
-    return { delayMs, attempt: before + 1 }
-  }
-
-  /** Forgets earlier restarts, because another version runs. */
-  reset(): void {
-    this.#at = []
-  }
-}

@@ -14,11 +14,12 @@ import type { Candidate } from './candidate.ts'
 import { findVariables } from './env-files.ts'
 import { type Foreign, readForeign } from './foreign-files.ts'
 import type { Machine } from './machine.ts'
-import { type Procfile, processesLeftOut, readProcfile } from './procfile.ts'
+import { type Procfile, readProcfile } from './procfile.ts'
 import { PROVIDERS } from './providers/providers.ts'
 import { type Placed, type Ranking, rank } from './rank.ts'
 import { Source, type SourceDirectory } from './source.ts'
 import { type ChosenTools, chooseTools } from './versions.ts'
+import { planWorkers, workersJson } from './workers.ts'
 
 /** Where to look for an app, and with what. */
 export interface DetectionOptions {
@@ -29,6 +30,8 @@ export interface DetectionOptions {
   within?: string
   /** The programs that its commands can call. */
   machine: Machine
+  /** Whether somebody has said that it answers no requests. */
+  isWorker?: boolean
 }
 
 /** What was found out about a source. `start` is null exactly if there is a `problem` with finding an app. */
@@ -40,6 +43,9 @@ export interface Detection extends Omit<AppPlan, 'kind' | 'start'> {
   /** A `berth.json` that says the same, or a proposal where nothing says how the app starts; null without one. */
   readonly berthJson: Readonly<Record<string, unknown>> | null
 }
+
+/** What an app is called of which no language is known, by how it starts. */
+const KINDS = { command: 'command', files: 'static files', workers: 'worker' } as const
 
 /** Most pieces of evidence that are kept. */
 const MAX_EVIDENCE = 20
@@ -55,7 +61,7 @@ const MAX_OTHERS = 20
  */
 export async function detectApp(options: DetectionOptions): Promise<Detection> {
   const source = await Source.open(options)
-  return detectIn(source, source.at(options.within ?? ''), options.machine)
+  return detectIn(source, source.at(options.within ?? ''), options)
 }
 
 /**
@@ -71,7 +77,11 @@ export async function planApp(options: DetectionOptions): Promise<AppPlan> {
   return { ...rest, kind, start }
 }
 
-async function detectIn(source: Source, directory: SourceDirectory, machine: Machine): Promise<Detection> {
+async function detectIn(
+  source: Source,
+  directory: SourceDirectory,
+  { machine, isWorker = false }: Pick<DetectionOptions, 'machine' | 'isWorker'>,
+): Promise<Detection> {
   const text = await directory.document(MANIFEST_FILE)
   const manifest = text === null ? {} : parseManifest(text)
   const procfile = await readProcfile(directory)
@@ -83,30 +93,39 @@ async function detectIn(source: Source, directory: SourceDirectory, machine: Mac
   const { app } = ranking
   if (stated === null && app !== null && app.start !== null && app.directory !== '') {
     // Its own berth.json and Procfile count as if its directory had been named.
-    const found = await detectIn(source, directory.at(app.directory), machine)
+    const found = await detectIn(source, directory.at(app.directory), { machine, isWorker })
     return { ...found, others: [...found.others, ...othersOf(ranking, directory)].slice(0, MAX_OTHERS) }
   }
   const foreign = await readForeign(directory)
-  const chosen = await chooseNeeded(ranking, { manifest, isStated: stated !== null }, machine)
-  const start = stated ?? app?.start ?? null
+  const started = planWorkers({
+    ...{ manifest, procfile, start: stated ?? app?.start ?? null },
+    isWorker: isWorker || manifest.kind === 'worker',
+  })
+  const { start, workers } = started
+  const isStated = stated !== null || start?.kind === 'workers'
+  const chosen = await chooseNeeded(ranking, { manifest, isStated }, machine)
   const evidence = await evidenceOf(directory, { manifest, procfile, ranking, foreign })
+  const commands = commandsOf(ranking, manifest, isStated)
   const plan = {
-    kind: app?.kind ?? (start === null ? null : start.kind === 'files' ? 'static files' : 'command'),
+    kind: app?.kind ?? (start && KINDS[start.kind]),
     directory: directory.path,
-    ...commandsOf(ranking, manifest, stated !== null),
+    ...commands,
     release: manifest.start === undefined ? (procfile.get('release') ?? null) : null,
     start: start && placed(start, manifest, directory.path),
+    workers,
+    timeout: manifest.timeout ?? null,
     health: manifest.health ?? '/',
     watch: manifest.watch ?? false,
-    env: await findVariables(directory, manifest.env ?? {}),
+    env: await findVariables(directory, manifest.env ?? {}, [
+      commands.build ?? '',
+      start?.kind === 'command' ? start.command : '',
+      ...Object.values(workers),
+    ]),
     path: [...chosen.path, ...(app?.path ?? [])],
     variables: Object.assign({}, ...ranking.parts.map(({ variables }) => variables), app?.variables),
     tools: chosen.tools,
     evidence,
-    leftOut: [
-      ...(app?.leftOut ?? []),
-      ...(command === procfile.get('web') ? processesLeftOut(procfile) : []),
-    ],
+    leftOut: [...(app?.leftOut ?? []), ...started.leftOut],
     others: othersOf(ranking, directory).slice(0, MAX_OTHERS),
     warnings: [...source.warnings, ...(app?.warnings ?? []), ...chosen.warnings, ...foreign.warnings],
   }
@@ -120,10 +139,15 @@ async function detectIn(source: Source, directory: SourceDirectory, machine: Mac
   const berthJson =
     start === null
       ? foreign.berthJson
-      : start.kind === 'files'
-        ? { install, build, static: { folder: start.folder, fallback: start.fallback } }
-        : { install, build, start: start.command, ...(start.port === null ? {} : { port: start.port }) }
+      : { install, build, ...startJson(start), ...workersJson({ start, workers }) }
   return { ...plan, problem, berthJson }
+}
+
+/** Returns the fields of a manifest that start an app. */
+function startJson(start: StartPlan): Readonly<Record<string, unknown>> {
+  if (start.kind === 'workers') return {}
+  if (start.kind === 'files') return { static: { folder: start.folder, fallback: start.fallback } }
+  return { start: start.command, ...(start.port === null ? {} : { port: start.port }) }
 }
 
 /** Returns what all providers find in a directory and below, each placed relative to that directory. */
@@ -185,6 +209,7 @@ function statedStart(manifest: Manifest, procfile: Procfile): StartPlan | null {
 
 /** Returns a start with the manifest's port, and its files relative to the source. */
 function placed(start: StartPlan, { port }: Manifest, directory: string): StartPlan {
+  if (start.kind === 'workers') return start
   if (start.kind === 'command') return { ...start, port: port ?? start.port }
   return { ...start, folder: [directory, start.folder].filter(Boolean).join('/') }
 }
@@ -293,7 +318,7 @@ function noAppFound(directory: SourceDirectory, { ranking, procfile, foreign }: 
   if (procfile.size > 0) {
     const names = [...procfile.keys()].map((name) => `"${name}"`).join(', ')
     return new NoAppFound(
-      `The Procfile has ${names} but no "web", the process that answers requests. Add a line "web: COMMAND" whose command listens on $PORT.`,
+      `The Procfile has ${names} but no "web", the process that answers requests. Add a line "web: COMMAND" whose command listens on $PORT, or call a process that answers none "worker".`,
     )
   }
   if (other !== undefined) {

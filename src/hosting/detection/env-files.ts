@@ -5,27 +5,45 @@ import type { SourceDirectory } from './source.ts'
 
 const EXAMPLES = ['.env.example', '.env.sample', '.env.template', '.env.dist']
 
+/** Files that frameworks and runtimes read by themselves when an app is in production. */
+const READ = ['.env', '.env.production', '.env.local', '.env.production.local', '.flaskenv']
+
+/** Matches the files of variables that a command names: the value of an option, or a name as of such a file. */
+const NAMED =
+  /--env-file(?:-if-exists)?[\s=]+["']?([^\s"'&;|]+)|(?<![\w./-])((?:[\w.-]+\/)*(?:\.env(?:\.[\w-]+)*|[\w-]+\.env))(?![\w./-])/g
+
+/** Matches the mode that a command of Vite and its like is given, which names further files. */
+const MODE = /--mode[\s=]+["']?([\w-]+)/g
+
+/** Most files that are named by commands and read. */
+const MAX_NAMED = 20
+
 /** Variables that berth sets for every app. */
-const SET_BY_BERTH = ['PORT', 'HOST', 'NODE_ENV']
+const SET_BY_BERTH = ['PORT', 'HOST', 'NODE_ENV', 'BERTH_URL']
 
 const ASSIGNMENT = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
  * Returns the variables that an app asks for. The manifest's take precedence over app.json's, and those over an
- * example file's.
+ * example file's. One that the app's own files give a value is left to them.
+ *
+ * @param commands what builds and starts the app, which may name such files
  */
 export async function findVariables(
   app: SourceDirectory,
   manifest: Readonly<Record<string, EnvRequirement>>,
+  commands: readonly string[],
 ): Promise<Record<string, EnvRequirement>> {
   const example = parseExample(await app.textOf(EXAMPLES))
   const all = { ...example, ...(await appJson(app)), ...manifest }
-  // The app reads its own .env file. The plan leaves those values unset.
-  const own = parseExample((await app.text('.env')) ?? '')
-  for (const [name, { default: value }] of Object.entries(own)) {
-    const known = all[name]
-    if (known !== undefined && value !== null) all[name] = { ...known, required: false, default: null }
+  for (const file of [...READ, ...(await namedFiles(app, commands))]) {
+    // The app reads it itself. The plan leaves its values unset, as they would be hidden by variables of the process.
+    const own = parseExample((await app.text(file)) ?? '')
+    for (const [name, { default: value }] of Object.entries(own)) {
+      const known = all[name]
+      if (known !== undefined && value !== null) all[name] = { ...known, required: false, default: null }
+    }
   }
   for (const name of SET_BY_BERTH) {
     const stated = manifest[name]
@@ -33,6 +51,15 @@ export async function findVariables(
     if (stated !== undefined) all[name] = { ...stated, required: false }
   }
   return Object.fromEntries(Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** Returns the files of variables that commands, and scripts of package.json, name. */
+async function namedFiles(app: SourceDirectory, commands: readonly string[]): Promise<string[]> {
+  const { scripts } = fieldsOf(parsed('package.json', (await app.text('package.json')) ?? 'null'))
+  const text = [...commands, ...Object.values(fieldsOf(scripts))].join('\n')
+  const named = [...text.matchAll(NAMED)].map(([, option, name]) => option ?? name ?? '')
+  const modes = [...text.matchAll(MODE)].flatMap(([, mode]) => [`.env.${mode}`, `.env.${mode}.local`])
+  return [...new Set([...named, ...modes])].filter((file) => !EXAMPLES.includes(file)).slice(0, MAX_NAMED)
 }
 
 /**
@@ -97,7 +124,7 @@ const noteOf = (text: string): string | null =>
 /** Returns the variables of a Heroku app.json. Ignores files of this name of other programs. */
 async function appJson(app: SourceDirectory): Promise<Record<string, EnvRequirement>> {
   const text = await app.text('app.json')
-  const { env } = fieldsOf(text === null ? null : parsed(text))
+  const { env } = fieldsOf(text === null ? null : parsed('app.json', text))
   return Object.fromEntries(
     Object.entries(fieldsOf(env)).flatMap(([name, entry]): Array<[string, EnvRequirement]> => {
       if (!NAME.test(name)) return []
@@ -119,9 +146,9 @@ async function appJson(app: SourceDirectory): Promise<Record<string, EnvRequirem
   )
 }
 
-function parsed(text: string): unknown {
+function parsed(file: string, text: string): unknown {
   try {
-    return readJson('app.json', text).value
+    return readJson(file, text).value
   } catch {
     return null
   }

@@ -1,4 +1,3 @@
-import type { LeftOut } from '../app-runtime/plan.ts'
 import type { SourceDirectory } from './source.ts'
 
 /** The commands of a Procfile by process type, in its order. */
@@ -12,15 +11,4 @@ export async function readProcfile(directory: SourceDirectory): Promise<Procfile
     if (name !== undefined && command !== undefined && !found.has(name)) found.set(name, command)
   }
   return found
-}
-
-/** Returns the processes of a Procfile that do not run: all but `web`, and `release` before it. */
-export function processesLeftOut(procfile: Procfile): LeftOut[] {
-  const web = procfile.get('web') ?? 'WEB_COMMAND'
-  return [...procfile]
-    .filter(([name]) => name !== 'web' && name !== 'release')
-    .map(([name, command]) => ({
-      what: `"${name}" of the Procfile`,
-      why: `berth runs "web" alone. To run both, put this into berth.json: {"start": ${JSON.stringify(`${command} & ${web}`)}}`,
-    }))
 }

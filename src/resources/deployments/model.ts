@@ -2,6 +2,7 @@ import { type Static, t } from 'elysia'
 import {
   AppCrash,
   AppWarnings,
+  AppWorker,
   DetectedApp,
   FailedChange,
   PortTaken,
@@ -16,6 +17,7 @@ export const Deployment = t.Object(
     live: t.Boolean({ description: 'False while the server sleeps.' }),
     app: t.Optional(DetectedApp),
     warnings: AppWarnings,
+    workers: t.Array(AppWorker, { description: 'Programs that run beside its app, or are the whole of it.' }),
     crash: t.Optional(AppCrash),
     failed_change: t.Optional(FailedChange),
     port_taken: t.Optional(PortTaken),

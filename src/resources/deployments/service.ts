@@ -15,7 +15,7 @@ import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { appLog, finishedLog, type ReadableLog } from '../logs/readable-log.ts'
 import { isInProject } from '../projects/inside.ts'
-import { toCrash, toDetectedApp, toFailedChange } from '../projects/table.ts'
+import { toCrash, toDetectedApp, toFailedChange, toWorkers } from '../projects/table.ts'
 import { UnfinishedPushes } from '../projects/unfinished-pushes.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
@@ -98,6 +98,7 @@ export class DeploymentsService implements ServerLifecycleListener {
     return [
       {
         ...{ url: hosting.urlOf(row.port), live, app: toDetectedApp(row.plan), warnings: [...row.warnings] },
+        workers: toWorkers(row.plan, app),
         ...(crash && { crash: toCrash(crash) }),
         ...(failed && { failed_change: toFailedChange(failed) }),
         ...(app?.isPortTaken && { port_taken: true }),
@@ -245,9 +246,10 @@ export class DeploymentsService implements ServerLifecycleListener {
   }
 
   #environment(app: HostedApp): Readonly<Record<string, string>> {
-    const environment = this.#dependencies.secrets.environment(app.serverId)
+    const { secrets, hosting } = this.#dependencies
+    const environment = secrets.environment(app.serverId)
     app.maskValues(environment)
-    return environment
+    return { BERTH_URL: hosting.urlOf(app.site.port).replace(/\/$/, ''), ...environment }
   }
 
   /** Runs background work and logs its failure. */

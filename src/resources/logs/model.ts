@@ -31,8 +31,10 @@ const LogLine = t.Object(
     seq: integer({ minimum: 1, description: 'Counts the lines of the log.' }),
     at: t.String({ format: 'date-time' }),
     source: t.String({
-      description: 'What printed it: a phase such as fetch, install or implement, the app, or berth itself.',
+      description:
+        'What printed it: a phase such as fetch, install or implement, the app, a worker, or berth itself.',
     }),
+    worker: t.Optional(t.String({ description: 'The name of the worker that printed it.' })),
     stream: t.Optional(t.String({ description: 'stdout or stderr.' })),
     phase: t.Optional(t.String({ description: 'Only where the line says that a bring-up has come to it.' })),
     run: t.Optional(t.String({ description: 'Its `init_run_id`.' })),

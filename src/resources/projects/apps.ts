@@ -12,7 +12,7 @@ import { BringUp, failureMessage, type PreviousVersion } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
-import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
+import { hasUrl, type ProjectRow, projectDirectory, projectOwner } from './table.ts'
 
 /** Dependencies of the apps. */
 interface ProjectAppsDependencies {
@@ -63,7 +63,9 @@ export class ProjectApps implements ServerLifecycleListener {
       ...dependencies,
       preparation: hosting.preparation,
       appOf: (row) => this.app(row),
-      urlOf: (row) => (row.visibility === 'public' ? this.urlOf(row) : null),
+      urlOf: (row) => (hasUrl(row) ? this.urlOf(row) : null),
+      environmentOf: (row) => this.environment(row),
+      updateExposure: (row) => this.updateExposure(row),
     })
     dependencies.secrets.onChange((serverId, projectId) => this.#secretsChanged(serverId, projectId))
   }
@@ -71,6 +73,14 @@ export class ProjectApps implements ServerLifecycleListener {
   /** Returns the URL of a project while it is public. */
   urlOf({ port }: ProjectRow): string {
     return this.#dependencies.hosting.urlOf(port)
+  }
+
+  /** Returns the variables that a project's app is given: its address while it has one, and its own above that. */
+  environment(row: ProjectRow): Readonly<Record<string, string>> {
+    return {
+      ...(hasUrl(row) && { BERTH_URL: this.urlOf(row).replace(/\/$/, '') }),
+      ...this.#dependencies.secrets.environment(row.serverId, row.id),
+    }
   }
 
   /** Returns the app of a project. */
@@ -119,10 +129,16 @@ export class ProjectApps implements ServerLifecycleListener {
     this.#startBringUp(row.id)
   }
 
+  /** Opens or closes the project's site, and restarts its app, after a change of its visibility. */
+  async applyVisibility(row: ProjectRow): Promise<void> {
+    await this.updateExposure(row)
+    this.#applyVariables(row)
+  }
+
   /** Opens or closes the project's site according to its visibility. */
   async updateExposure(row: ProjectRow): Promise<void> {
     const app = await this.app(row)
-    await (row.visibility === 'public' ? app.expose() : app.unexpose())
+    await (hasUrl(row) ? app.expose() : app.unexpose())
     // The project may have been deleted with its server meanwhile.
     if (!this.#records.find(row.id)) await this.remove(row)
   }
@@ -246,10 +262,9 @@ export class ProjectApps implements ServerLifecycleListener {
     const { secrets, logger } = this.#dependencies
     if (row.plan === null) return
     try {
-      const environment = secrets.environment(row.serverId, row.id)
       const app = await this.app(row)
-      app.maskValues(environment)
-      await app.start(row.plan, environment)
+      app.maskValues(secrets.environment(row.serverId, row.id))
+      await app.start(row.plan, this.environment(row))
       this.#recovered(row.id)
     } catch (error) {
       logger.warn('the app of a project did not start again', {
@@ -261,22 +276,23 @@ export class ProjectApps implements ServerLifecycleListener {
 
   #secretsChanged(serverId: string, projectId: string): void {
     const rows = projectId === '' ? this.#records.listByServer(serverId) : [this.#records.find(projectId)]
-    for (const row of rows) {
-      if (row === undefined) continue
-      this.#applySecrets(row).catch((error) =>
-        this.#dependencies.logger.warn('an app did not start with its new variables', {
-          projectId: row.id,
-          error: failureMessage(error) ?? error,
-        }),
-      )
-    }
+    for (const row of rows) if (row !== undefined) this.#applyVariables(row)
   }
 
-  /** Restarts an app with its new variables, or continues a bring-up that waited for them. */
-  async #applySecrets(row: ProjectRow): Promise<void> {
-    const environment = this.#dependencies.secrets.environment(row.serverId, row.id)
+  /** Restarts an app with its new variables, in the background, or continues a bring-up that waited for them. */
+  #applyVariables(row: ProjectRow): void {
+    this.#tryVariables(row).catch((error) =>
+      this.#dependencies.logger.warn('an app did not start with its new variables', {
+        projectId: row.id,
+        error: failureMessage(error) ?? error,
+      }),
+    )
+  }
+
+  async #tryVariables(row: ProjectRow): Promise<void> {
+    const environment = this.environment(row)
     const app = await this.app(row)
-    app.maskValues(environment)
+    app.maskValues(this.#dependencies.secrets.environment(row.serverId, row.id))
     // `BringUp` restarts an app itself if the variables change while it starts.
     if (this.#bringUp.isRunning(row.id) && isStarting(row)) return
     if (row.initPhase !== 'awaiting_secrets') return app.restart(environment)

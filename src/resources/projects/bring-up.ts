@@ -32,6 +32,10 @@ interface BringUpDependencies {
   appOf: (row: ProjectRow) => Promise<HostedApp>
   /** Returns the URL of a project, or null while it is private. */
   urlOf: (row: ProjectRow) => string | null
+  /** Returns the variables that the app of a project is given. */
+  environmentOf: (row: ProjectRow) => Readonly<Record<string, string>>
+  /** Opens or closes the site of a project, as it has a URL or not. */
+  updateExposure: (row: ProjectRow) => Promise<void>
 }
 
 /** The code that a version had which a bring-up is to replace. */
@@ -167,6 +171,8 @@ export class BringUp {
         const warnings = await app.findWarnings(aborted)
         aborted.throwIfAborted()
         records.markReady(row, this.#dependencies.urlOf(records.find(id) ?? row), warnings)
+        // A worker may have done its work already.
+        if (!app.isUp) records.setRuntimeStatus(id, 'paused')
         app.log.appendPhase('ready', run)
       } else app.markDown('It waits for variables that it cannot start without.')
     } catch (error) {
@@ -202,7 +208,7 @@ export class BringUp {
     work: BringUpContext | null,
     previous: PreviousVersion | null,
   ): Promise<void> {
-    const { records, servers, secrets, code, preparation, appOf, logger } = this.#dependencies
+    const { records, servers, environmentOf, code, preparation, appOf, logger } = this.#dependencies
     const { log } = await appOf(row)
     try {
       if (previous === null || !(await previous.putBack()) || work === null) return
@@ -212,7 +218,7 @@ export class BringUp {
       const { plan } = restored
       const workspace = servers.workspace(work.server)
       const location = locationOf(row, work, workspace)
-      const environment = secrets.environment(row.serverId, row.id)
+      const environment = environmentOf(restored)
       const fingerprint = await code.fingerprint(restored, plan, workspace)
       if (plan.install !== null && fingerprint !== records.installedFrom(row.id)) {
         await preparation.install(location, plan, environment)
@@ -251,16 +257,17 @@ export class BringUp {
   }
 
   async #runStep(step: Step, row: ProjectRow, work: BringUpContext): Promise<void> {
-    const { records, servers, secrets, code, preparation } = this.#dependencies
+    const { records, servers, secrets, code, preparation, environmentOf, updateExposure } = this.#dependencies
     const { server, app, signal } = work
     const workspace = servers.workspace(server)
-    const environment = secrets.environment(row.serverId, row.id)
-    app.maskValues(environment)
+    app.maskValues(secrets.environment(row.serverId, row.id))
+    const environment = environmentOf(row)
     if (step === 'fetch') return code.fetch(row, { server, log: app.log, signal })
     const target = locationOf(row, work, workspace)
     if (step === 'install') {
       const plan = await preparation.plan(target)
       records.setPlan(row.id, plan)
+      await updateExposure(records.find(row.id) ?? row)
       const installed = await code.fingerprint(row, plan, workspace)
       records.setInstalled(row.id, null)
       await preparation.install(target, plan, environment)
@@ -281,15 +288,16 @@ export class BringUp {
   /** Starts the app with the current variables, and again if they change meanwhile. */
   async #startApp(row: ProjectRow, plan: AppPlan, work: BringUpContext): Promise<void> {
     const { app, signal, aborted, superseded, previous } = work
-    const { records, secrets } = this.#dependencies
+    const { records, environmentOf } = this.#dependencies
+    const environmentNow = () => environmentOf(records.find(row.id) ?? row)
     const spawned = () => {
       records.setPhase(row.id, 'healthcheck')
       if (plan.start.kind === 'command') app.log.appendPhase('healthcheck', runOf(row))
     }
     const beforeFallback = async () => void (await previous?.putBack())
     for (;;) {
-      const environment = secrets.environment(row.serverId, row.id)
-      const isOld = () => !Bun.deepEquals(environment, secrets.environment(row.serverId, row.id))
+      const environment = environmentNow()
+      const isOld = () => !Bun.deepEquals(environment, environmentNow())
       try {
         await app.start(plan, environment, {
           ...{ spawned, signal: aborted, withdrawn: superseded },
@@ -305,8 +313,8 @@ export class BringUp {
   /** Reports whether required variables are missing, and records it if so. */
   #awaitsSecrets(row: ProjectRow): boolean {
     if (row.proceed) return false
-    const { records, secrets } = this.#dependencies
-    const given = new Set(Object.keys(secrets.environment(row.serverId, row.id)))
+    const { records, environmentOf } = this.#dependencies
+    const given = new Set(Object.keys(environmentOf(row)))
     const missing = missingVariables(planOf(row), given)
     if (missing.length > 0) records.markAwaitingSecrets(row, missing)
     return missing.length > 0
@@ -320,6 +328,7 @@ const locationOf = (row: ProjectRow, { sandbox, app, signal }: BringUpContext, w
   sandbox,
   workspace,
   directory: projectDirectory(row),
+  isWorker: row.kind === 'worker',
   log: app.log,
   signal,
 })

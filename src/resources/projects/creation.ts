@@ -97,7 +97,7 @@ export class ProjectCreation {
 
   #add(
     server: ServerRow,
-    { name, description, visibility, lifecycle, env = {} }: ProjectCreate,
+    { name, description, visibility, lifecycle, kind, env = {} }: ProjectCreate,
     { source, defaults }: ResolvedSource,
     { port, directories }: { port: number; directories: ReadonlySet<string> },
   ): ProjectRow {
@@ -118,6 +118,7 @@ export class ProjectCreation {
         visibility: visibility ?? defaults?.visibility ?? 'private',
         lifecycle: lifecycle ?? defaults?.lifecycle ?? 'persistent',
         template: source.type === 'template' ? source.template : null,
+        kind: kind ?? null,
         source: code.encryptSource(id, source),
         port,
         runtimeStatus: 'unbuilt',

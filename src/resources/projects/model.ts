@@ -1,5 +1,6 @@
 import { type Static, t } from 'elysia'
 import { integer, oneOf, text } from '../../contract/schema.ts'
+import { WORKER_STATUSES } from '../../hosting/workers.ts'
 import { EnvironmentVariables } from '../secrets/model.ts'
 import { TemplateId } from '../templates/model.ts'
 import { ProjectSource } from './sources/model.ts'
@@ -37,6 +38,28 @@ export const INIT_PHASES = [
 /** The phase of a project's bring-up. */
 export const InitPhase = oneOf([...INIT_PHASES])
 export type InitPhase = Static<typeof InitPhase>
+
+/** What a project is that answers no requests. */
+export const ProjectKind = t.Literal('worker', {
+  description: 'It answers no requests: it has no port, no URL and no health check.',
+})
+export type ProjectKind = Static<typeof ProjectKind>
+
+/** A program that runs beside an app, or is the whole of it. */
+export const AppWorker = t.Object(
+  {
+    name: t.String(),
+    command: t.String({ description: 'A shell command.' }),
+    status: oneOf([...WORKER_STATUSES], {
+      description:
+        'stopped once it has ended with exit code 0, or its app was stopped; failed once it crashed too often.',
+    }),
+    exit_code: t.Nullable(integer({ description: 'Of its last process; null while it runs.' })),
+    restarts: integer({ minimum: 0, description: 'How often it was started again after a crash.' }),
+  },
+  { $id: 'AppWorker', additionalProperties: true },
+)
+export type AppWorker = Static<typeof AppWorker>
 
 /** How an app crashed. Absent while it responds, and if it never did. */
 export const AppCrash = t.Object(
@@ -95,8 +118,11 @@ export const DetectedApp = t.Object(
     }),
     install: t.Nullable(t.String(), { description: 'A shell command; null if there is nothing to do.' }),
     build: t.Nullable(t.String(), { description: 'A shell command; null if there is nothing to do.' }),
-    start: t.Nullable(t.String(), { description: 'A shell command; null if berth serves files.' }),
+    start: t.Nullable(t.String(), {
+      description: 'A shell command; null if berth serves files, and for a worker.',
+    }),
     release: t.Nullable(t.String(), { description: 'A shell command that runs before each start.' }),
+    workers: t.Record(t.String(), t.String(), { description: 'Shell commands of its workers, by name.' }),
     port: t.Nullable(t.Integer(), { description: 'The only port that counts; null for the one in PORT.' }),
     health: t.String({ description: 'The path that has to respond with a status under 500.' }),
     tools: t.Array(
@@ -147,7 +173,7 @@ export const Project = t.Object(
     lifecycle: Lifecycle,
     runtime_status: RuntimeStatus,
     template: t.Nullable(t.String(), { description: 'A template id.' }),
-    url: t.Nullable(t.String(), { description: 'Null while the project is private.' }),
+    url: t.Nullable(t.String(), { description: 'Null while the project is private, and for a worker.' }),
     init_run_id: t.Optional(
       t.String({ description: 'The last bring-up of its code; absent where it has none.' }),
     ),
@@ -160,6 +186,7 @@ export const Project = t.Object(
     ),
     app: t.Optional(DetectedApp),
     warnings: AppWarnings,
+    workers: t.Array(AppWorker, { description: 'Programs that run beside its app, or are the whole of it.' }),
     crash: t.Optional(AppCrash),
     failed_change: t.Optional(FailedChange),
     port_taken: t.Optional(PortTaken),
@@ -180,6 +207,7 @@ export const ProjectCreate = t.Object(
     description: t.Optional(description),
     visibility: t.Optional(Visibility),
     lifecycle: t.Optional(Lifecycle),
+    kind: t.Optional(ProjectKind),
     template: t.Optional({
       ...TemplateId,
       description: 'The id of a template; short for a source of that type.',

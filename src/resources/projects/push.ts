@@ -253,7 +253,9 @@ export class ProjectPushes {
       const directory = projectDirectory(row)
       const { log, isUp } = await apps.app(row)
       const owner = projectOwner(row.id)
-      const location = { owner, serverId: server.id, sandbox: used.sandbox, workspace, directory, log }
+      const isWorker = row.kind === 'worker'
+      const place = { owner, serverId: server.id, sandbox: used.sandbox, workspace, directory, log }
+      const location = { ...place, isWorker }
       const plan = await hosting.preparation.plan(location)
       if (plan.install !== null) {
         const installed = records.installedFrom(row.id)
@@ -286,7 +288,12 @@ const MAX_PACKAGE_BYTES = 4 * 1024 * 1024
 const SCRIPT = /\b(?:bun|npm|pnpm|yarn)(?: --bun)? run ([\w:.-]+)/
 
 /** Reports whether an app that runs takes changes of its files by itself: berth serves them, or its command watches. */
-async function watchesItself({ start }: AppPlan, workspace: Workspace, directory: string): Promise<boolean> {
+async function watchesItself(
+  { start, workers }: AppPlan,
+  workspace: Workspace,
+  directory: string,
+): Promise<boolean> {
+  if (start.kind === 'workers' || Object.keys(workers).length > 0) return false
   if (start.kind === 'files') return true
   const command = beginningOf(start.command)
   if (WATCHING.test(command)) return true

@@ -119,13 +119,14 @@ export class ProjectsService {
    * @throws BerthError 404
    */
   async update(caller: Caller, id: string, changes: ProjectUpdate): Promise<Project> {
-    this.getRow(caller, id)
+    const before = this.getRow(caller, id)
     const { name, description, visibility, lifecycle } = changes
     const known = { name, description, visibility, lifecycle }
     const given = Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined))
     if (Object.keys(given).length > 0) {
       this.#records.update(id, given)
-      await this.apps.updateExposure(this.getRow(caller, id))
+      const row = this.getRow(caller, id)
+      if (row.visibility !== before.visibility) await this.apps.applyVisibility(row)
     }
     return this.get(caller, id)
   }

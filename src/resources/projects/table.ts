@@ -5,11 +5,13 @@ import type { AppCrash, FailedChange } from '../../hosting/app-runtime/supervisi
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type {
+  AppWorker,
   AppCrash as CrashModel,
   DetectedApp,
   InitPhase,
   Lifecycle,
   Project,
+  ProjectKind,
   RuntimeStatus,
   Visibility,
 } from './model.ts'
@@ -38,6 +40,8 @@ export const projects = sqliteTable('projects', {
   visibility: text('visibility').$type<Visibility>().notNull(),
   lifecycle: text('lifecycle').$type<Lifecycle>().notNull(),
   template: text('template'),
+  /** Set if its creation said that it is a worker. */
+  kind: text('kind').$type<ProjectKind>(),
   /** The source of its code, as sealed JSON; null for a blank project. */
   source: blob('source', { mode: 'buffer' }),
   port: integer('port').notNull(),
@@ -79,7 +83,7 @@ export type ProjectRow = typeof projects.$inferSelect
 export const toProject = (
   row: ProjectRow,
   url: string,
-  app: Pick<HostedApp, 'crash' | 'failedChange' | 'isPortTaken'> | undefined,
+  app: Pick<HostedApp, 'crash' | 'failedChange' | 'isPortTaken' | 'workers'> | undefined,
 ): Project => {
   const failed = app?.failedChange ?? row.failedChange
   return {
@@ -92,7 +96,7 @@ export const toProject = (
     lifecycle: row.lifecycle,
     runtime_status: row.runtimeStatus,
     template: row.template,
-    url: row.visibility === 'public' ? url : null,
+    url: hasUrl(row) ? url : null,
     ...(row.initRunId === null ? {} : { init_run_id: row.initRunId }),
     init_phase: row.initPhase,
     ...(row.initPhases.length > 0 && {
@@ -100,12 +104,26 @@ export const toProject = (
     }),
     ...(row.plan && { app: toDetectedApp(row.plan) }),
     warnings: [...row.warnings],
+    workers: toWorkers(row.plan, app),
     ...(app?.crash && { crash: toCrash(app.crash) }),
     ...(failed && { failed_change: toFailedChange(failed) }),
-    ...(row.visibility === 'public' && app?.isPortTaken && { port_taken: true }),
+    ...(hasUrl(row) && app?.isPortTaken && { port_taken: true }),
     created_at: toIso(row.createdAt),
     updated_at: toIso(row.updatedAt),
   }
+}
+
+/** Reports whether a project has a URL: a public one has, unless it is a worker. */
+export const hasUrl = ({ visibility, kind, plan }: ProjectRow): boolean =>
+  visibility === 'public' && kind !== 'worker' && plan?.start.kind !== 'workers'
+
+/** Returns the workers of an app as the API shows them; those of a plan that does not run are stopped. */
+export const toWorkers = (plan: AppPlan | null, app: Pick<HostedApp, 'workers'> | undefined): AppWorker[] => {
+  const known = new Map(app?.workers.map((one) => [one.name, one]))
+  return Object.entries(plan?.workers ?? {}).map(([name, command]) => {
+    const { status = 'stopped', exitCode = null, restarts = 0 } = known.get(name) ?? {}
+    return { name, command, status, exit_code: exitCode, restarts }
+  })
 }
 
 /** Returns a change that did not come up as the API shows it. */
@@ -120,6 +138,7 @@ export const toDetectedApp = (plan: AppPlan): DetectedApp => {
     build,
     release,
     start,
+    workers,
     health,
     tools,
     evidence,
@@ -131,11 +150,12 @@ export const toDetectedApp = (plan: AppPlan): DetectedApp => {
   return {
     kind,
     directory: directory || '.',
-    serves: isCommand ? null : start.folder || '.',
+    serves: start.kind === 'files' ? start.folder || '.' : null,
     install,
     build,
     start: isCommand ? start.command : null,
     release,
+    workers: { ...workers },
     port: isCommand ? start.port : null,
     health,
     tools: tools.map(({ wantedBy, ...tool }) => ({ ...tool, wanted_by: wantedBy })),

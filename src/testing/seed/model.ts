@@ -4,7 +4,7 @@ import { API_KEY } from '../../config/values.ts'
 import { base64, oneOf, text } from '../../contract/schema.ts'
 import { BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
-import { Lifecycle, Visibility } from '../../resources/projects/model.ts'
+import { Lifecycle, ProjectKind, Visibility } from '../../resources/projects/model.ts'
 import { ProjectSource } from '../../resources/projects/sources/model.ts'
 import { ServerCreate } from '../../resources/servers/model.ts'
 import { TemplateId } from '../../resources/templates/model.ts'
@@ -136,6 +136,7 @@ const Project = closed({
   description: Type.Optional(text({ maxLength: 2_000 })),
   visibility: Type.Optional(Visibility),
   lifecycle: Type.Optional(Lifecycle),
+  kind: Type.Optional(ProjectKind),
   template: Type.Optional({
     ...TemplateId,
     description: 'The id of a template; "berth templates" lists them.',

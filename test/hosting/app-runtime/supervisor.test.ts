@@ -120,7 +120,7 @@ describe('an app', () => {
     [
       'does not listen',
       'sleep 300',
-      /did not listen on a port within 3 s\..*variable PORT.*A worker, which answers no requests, can/,
+      /did not listen on a port within 3 s\..*variable PORT.*If it is a worker, .*"kind": "worker"/,
     ],
     [
       'answers with 500',

@@ -25,6 +25,7 @@ export const QUICK: Partial<SupervisorTiming> = {
   quietMs: 200,
   otherPortMs: 5000,
   followMs: 50,
+  steadyMs: 100,
 }
 
 /** A server with a workspace, and all that apps on it need; leaves nothing behind. */

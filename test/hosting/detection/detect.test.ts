@@ -40,6 +40,7 @@ const plan = (directory: string, machine = USUAL): Promise<AppPlan> =>
 /** `$ COMMAND`, or `FOLDER/`, with a `*` where one page answers all. */
 function startOf({ start }: AppPlan): string {
   if (start.kind === 'command') return `$ ${start.command}`
+  if (start.kind === 'workers') return 'workers'
   return `${start.folder}/${start.fallback ? '*' : ''}`
 }
 
@@ -141,6 +142,7 @@ const ROWS: Row[] = [
   ['manifest-static', 'static files', null, null, 'site/*'],
   ['manifest-env-only', 'Bun', null, null, '$ bun server.ts'],
   ['variables', 'Bun', null, null, '$ bun server.ts'],
+  ['procfile-worker', 'worker', null, null, 'workers'],
 ]
 
 /** Folders whose app cannot be told, and what is said about it. */
@@ -149,7 +151,6 @@ const REFUSED: Array<[folder: string, said: RegExp]> = [
   ['workspaces', /several packages \(apps\/\*, packages\/\*\).*no script "start"/],
   ['no-way-to-start', /package\.json has no script "start".*berth\.json/],
   ['python-no-entry', /requirements\.txt, but no file, object or command.*berth\.json/],
-  ['procfile-worker', /Procfile has "worker" but no "web".*web: COMMAND/],
 ]
 
 describe('an app is found out from its files alone', () => {
@@ -216,11 +217,11 @@ describe('berth.json', () => {
     ['{"start": nope}', 'line 1, column 11: expected a value, got "nope}"'],
     [
       '[]',
-      'berth.json, line 1, column 1: expected an object with install, build, start, static, port, health, watch and env, got []',
+      'berth.json, line 1, column 1: expected an object with install, build, start, static, port, health, timeout, kind, workers, watch and env, got []',
     ],
     [
       '{"strat": "a"}',
-      'line 1, column 2: "strat" is not a known field; known are install, build, start, static, port, health, watch, env. Did you mean start?',
+      'line 1, column 2: "strat" is not a known field; known are install, build, start, static, port, health, timeout, kind, workers, watch, env. Did you mean start?',
     ],
     ['{"start": ""}', '"start": expected a shell command, got ""'],
     ['{"build": 5}', '"build": expected a shell command, or null for none, got 5'],
@@ -228,6 +229,19 @@ describe('berth.json', () => {
     ['{"port": "80"}', '"port": expected a port, 1 to 65535, got "80"'],
     ['{"health": "healthz"}', '"health": expected a path that begins with "/"'],
     ['{"health": "/a b\\r\\nX: y"}', '"health": expected a path that begins with "/"'],
+    ['{"timeout": 601}', '"timeout": expected a whole number of seconds, 1 to 600, got 601'],
+    ['{"timeout": 0.5}', '"timeout": expected a whole number of seconds, 1 to 600, got 0.5'],
+    ['{"kind": "cron"}', '"kind": expected "worker", got "cron"'],
+    ['{"workers": {"a b": "x"}}', '"workers.a b"'],
+    ['{"workers": {"a": ""}}', '"workers.a": expected a shell command, got ""'],
+    ['{"workers": ["a"]}', '"workers": expected at most 20 shell commands by name'],
+    ['{"kind": "worker", "start": "a", "port": 80}', '"kind": "worker" and "port" exclude each other'],
+    ['{"kind": "worker", "static": {}}', '"static" and "kind" exclude each other'],
+    [
+      '{"kind": "worker", "start": "a", "workers": {"worker": "b"}}',
+      '"workers" cannot have one of that name',
+    ],
+    ['{"kind": "worker"}', 'Nothing here says how the worker starts'],
     ['{"watch": 1}', '"watch": expected true or false, got 1'],
     [
       '{"env": {"A-B": {}}}',
@@ -274,6 +288,72 @@ describe('berth.json', () => {
       'requirements.txt': 'flask',
     })
     expect(await folder.plan(having())).toMatchObject({ install: './fetch' })
+  })
+})
+
+describe('workers', () => {
+  const web = { 'web.ts': '' }
+  const start = { kind: 'command', command: 'bun web.ts', port: null }
+
+  test('of a Procfile are known by name; other lines are left out, with what starts them', async () => {
+    const Procfile =
+      'web: bun web.ts\nrelease: echo now\nworker: bun "a b".ts\nclock: c\nscheduler: s\nbeat: b\ncron: r\nqueue: q\nmailworker: m\ntest: t\nworkers: w\n'
+    using folder = new Folder({ Procfile, ...web })
+    const { workers, leftOut, ...found } = await folder.plan()
+    expect(found).toMatchObject({ start, release: 'echo now' })
+    const known = {
+      worker: 'bun "a b".ts',
+      clock: 'c',
+      scheduler: 's',
+      beat: 'b',
+      cron: 'r',
+      queue: 'q',
+      mailworker: 'm',
+    }
+    expect(workers).toEqual(known)
+    expect(leftOut.map(({ what }) => what)).toEqual(['"test" of the Procfile', '"workers" of the Procfile'])
+    const [, said = ''] = /put this into berth\.json: (.*)$/.exec(leftOut[0]?.why ?? '') ?? []
+    expect(JSON.parse(said)).toEqual({ workers: { ...known, test: 't' } })
+    using followed = new Folder({ Procfile, ...web, 'berth.json': said })
+    expect((await followed.plan()).workers).toEqual({ ...known, test: 't' })
+  })
+
+  test('of berth.json take the place of the Procfile’s', async () => {
+    const Procfile = 'web: bun web.ts\nworker: w\n'
+    using folder = new Folder({ Procfile, ...web, 'berth.json': '{"workers": {"mail": "m"}}' })
+    const { workers, leftOut } = await folder.plan()
+    expect(workers).toEqual({ mail: 'm' })
+    expect(leftOut).toMatchObject([{ what: '"worker" of the Procfile' }])
+  })
+
+  test.each([
+    [
+      'a kind of berth.json',
+      { 'berth.json': '{"kind": "worker", "start": "bun w.ts"}' },
+      { worker: 'bun w.ts' },
+    ],
+    [
+      'a kind of berth.json beside others',
+      { 'berth.json': '{"kind": "worker", "start": "bun w.ts", "workers": {"b": "bun b.ts"}}' },
+      { worker: 'bun w.ts', b: 'bun b.ts' },
+    ],
+    [
+      'a kind and what is detected',
+      { 'berth.json': '{"kind": "worker"}', 'main.ts': '' },
+      { worker: 'bun main.ts' },
+    ],
+    ['a Procfile without web', { Procfile: 'clock: c\nmailworker: m' }, { clock: 'c', mailworker: 'm' }],
+  ])('are all of a project by %s', async (_, files, workers) => {
+    using folder = new Folder(files)
+    expect(await folder.plan()).toMatchObject({ start: { kind: 'workers' }, workers })
+  })
+
+  test('are beside an app that is detected without the Procfile', async () => {
+    using folder = new Folder({ Procfile: 'worker: w', 'server.js': '' })
+    expect(await folder.plan()).toMatchObject({
+      start: { command: 'node server.js' },
+      workers: { worker: 'w' },
+    })
   })
 })
 
@@ -355,16 +435,6 @@ describe('a broken file of the app', () => {
   test('of others’ formats that only looks like it says nothing', async () => {
     using folder = new Folder({ 'app.json': '{"expo": {', 'index.html': '' })
     expect((await folder.plan()).env).toEqual({})
-  })
-
-  test('processes of a Procfile besides web and release are named as left out, with the line that starts them', async () => {
-    const Procfile = 'web: bun web.ts\nrelease: echo now\nworker: bun "a b".ts\nclock: bun clock.ts\n'
-    using folder = new Folder({ Procfile, 'web.ts': '' })
-    const { leftOut } = await folder.plan()
-    expect(leftOut.map(({ what }) => what)).toEqual(['"worker" of the Procfile', '"clock" of the Procfile'])
-    expect(leftOut[0]?.why).toEndWith('put this into berth.json: {"start": "bun \\"a b\\".ts & bun web.ts"}')
-    using stated = new Folder({ Procfile, 'berth.json': '{"start": "bun all.ts"}' })
-    expect((await stated.plan()).leftOut).toEqual([])
   })
 
   test('a link out of the workspace is no file of the app', async () => {

@@ -97,6 +97,7 @@ export async function startTemplate(id: string): Promise<TemplateApp> {
         files = serveFolder(join(folder, start.folder), port)
         return
       }
+      if (start.kind !== 'command') throw new Error('Nothing responds.')
       const started = run(folder, start.command, {
         ...Object.fromEntries(defaults),
         PORT: String(port),

@@ -71,7 +71,7 @@ const Line = ({ line, hasTime }: { line: LogLine; hasTime: boolean }) => (
   <div class={`log-line ${line.stream ?? ''}${line.phase === undefined ? '' : ' phase'}`}>
     {hasTime && <time dateTime={line.at}>{line.at.slice(11, 23)}</time>}
     {/* A line without text is of the same source as those around it. */}
-    <span class="log-source">{line.text.trim() !== '' && line.source}</span>
+    <span class="log-source">{line.text.trim() !== '' && (line.worker ?? line.source)}</span>
     <span class="log-text">{plainText(line.text)}</span>
   </div>
 )

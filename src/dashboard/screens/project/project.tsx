@@ -8,6 +8,7 @@ import { LogView } from '../../components/log/log-view.tsx'
 import { Page } from '../../components/page.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { Warnings } from '../../components/warnings.tsx'
+import { Workers } from '../../components/workers.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../routing/route.ts'
 import type { Project as ProjectValue } from '../../store/store.ts'
@@ -107,6 +108,7 @@ export default function Project({ params }: ScreenProps) {
       <Warnings warnings={project.warnings} />
       <MissingVariables project={project} />
       <Detected project={project} />
+      <Workers workers={project.workers} />
       <Tabs
         label="Parts of the project"
         here={tab === '' ? base : `${base}/${tab}`}

@@ -10,6 +10,7 @@ import { Loaded } from '../../components/loaded.tsx'
 import { LogView } from '../../components/log/log-view.tsx'
 import { State } from '../../components/state.tsx'
 import { Warnings } from '../../components/warnings.tsx'
+import { Workers } from '../../components/workers.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Deployment as DeploymentValue, Server } from '../../store/store.ts'
 
@@ -58,6 +59,7 @@ export function Deployment({ server }: { server: Server }) {
               </p>
             )}
             <Warnings warnings={deployment.warnings} />
+            <Workers workers={deployment.workers} />
             <DeploymentLog serverId={id} />
           </div>
         ) : (

@@ -3,7 +3,9 @@ export type LogSource =
   | 'fetch'
   | 'install'
   | 'build'
+  | 'release'
   | 'app'
+  | 'worker'
   | 'berth'
   // Phases of builds.
   | 'plan'
@@ -28,6 +30,8 @@ export interface LogEntry {
   /** ISO 8601, by the clock. */
   readonly at: string
   readonly source: LogSource
+  /** Name of the worker that printed the line. */
+  readonly worker?: string
   /** Missing for berth's own messages. */
   readonly stream?: 'stdout' | 'stderr'
   /** Set if the line says that a bring-up has come to a phase. */
@@ -42,11 +46,12 @@ export interface LogEntry {
 export function parseEntry(line: string): LogEntry | null {
   if (line === '') return null
   try {
-    const { seq, at, source, stream, phase, run, text } = JSON.parse(line) as Partial<LogEntry>
+    const { seq, at, source, worker, stream, phase, run, text } = JSON.parse(line) as Partial<LogEntry>
     if (typeof seq !== 'number' || typeof at !== 'string' || typeof source !== 'string') return null
     if (typeof text !== 'string') return null
     return {
       ...{ seq, at, source },
+      ...(worker === undefined ? {} : { worker }),
       ...(stream === undefined ? {} : { stream }),
       ...(phase === undefined ? {} : { phase }),
       ...(run === undefined ? {} : { run }),

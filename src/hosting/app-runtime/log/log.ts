@@ -92,7 +92,7 @@ export class AppLog {
   }
 
   /**
-   * Assigns subsequent lines, except the app's own output, to this bring-up until `endRun` or the next call. Removes
+   * Assigns subsequent lines, except the output of the app and its workers, to this bring-up until `endRun` or the next call. Removes
    * the oldest of more than 5. An interrupted bring-up is continued by its id.
    *
    * @param id letters, digits, `_` and `-`
@@ -135,10 +135,17 @@ export class AppLog {
    *
    * @param onLine called after each line
    * @param isShown returns whether a line is logged
+   * @param worker name of the worker that the process is, with the source `worker`
    */
-  output(source: LogSource, onLine?: (text: string) => void, isShown?: (text: string) => boolean): LogOutput {
+  output(
+    source: LogSource,
+    onLine?: (text: string) => void,
+    isShown?: (text: string) => boolean,
+    worker?: string,
+  ): LogOutput {
+    const origin = { source, ...(worker === undefined ? {} : { worker }) }
     const add = (line: { stream?: 'stdout' | 'stderr'; text: string }): void | Promise<void> => {
-      const added = this.#add({ source, ...line })
+      const added = this.#add({ ...origin, ...line })
       onLine?.(line.text)
       return added
     }
@@ -211,7 +218,8 @@ export class AppLog {
     if (this.#closed || this.#sealed) return
     this.#seq += 1
     const entry: LogEntry = { seq: this.#seq, at: toIso(this.#options.clock.now()), ...line }
-    const file = line.source === 'app' ? this.#app : (this.#run ?? this.#app)
+    const isOutput = line.source === 'app' || line.source === 'worker'
+    const file = isOutput ? this.#app : (this.#run ?? this.#app)
     const text = `${JSON.stringify(entry)}\n`
     const lines = this.#pending.get(file)
     if (lines === undefined) this.#pending.set(file, [text])

@@ -121,6 +121,7 @@ function startText(app: AppPlan | undefined): string {
   const { start, health } = app
   if (start.kind === 'command')
     return `runs \`${start.command}\`, waits until it answers at \`${health}\`, and gives it a URL.`
+  if (start.kind === 'workers') return 'starts the workers.'
   return `gives the files of ${start.folder === '' ? 'the workspace' : code([start.folder])} a URL.`
 }
 

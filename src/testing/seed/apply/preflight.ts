@@ -160,7 +160,7 @@ async function projectsOf(
   return all.map(({ id }) => id)
 }
 
-/** Checks that a project's code has the same source as when it was created. */
+/** Checks that a project's code has the same source, and it the same kind, as when it was created. */
 function checkSource(
   one: FixtureEntry<ProjectFixture>,
   { id, source }: { id: string; source: string | null },
@@ -168,7 +168,7 @@ function checkSource(
   if (source === null || source === sourceOf(one.value)) return
   const inner = one.value.template === undefined ? 'source' : 'template'
   throw one.error(
-    `the project ${id} is there and its code came from elsewhere. Delete it, give it another name in the file, or start on another data directory.`,
+    `the project ${id} is there, and its code came from elsewhere or its kind was another. Delete it, give it another name in the file, or start on another data directory.`,
     inner,
   )
 }

@@ -40,9 +40,10 @@ export async function applyProjects(context: ApplyContext): Promise<void> {
   }
 }
 
-/** Returns the hash of a project's source, which may contain credentials. */
-export function sourceOf({ template, source }: ProjectFixture): string {
-  const given = source ?? (template === undefined ? null : { type: 'template', template })
+/** Returns the hash of a project's kind and source, which may contain credentials. */
+export function sourceOf({ template, source, kind }: ProjectFixture): string {
+  const code = source ?? (template === undefined ? null : { type: 'template', template })
+  const given = kind === undefined ? code : { code, kind }
   return new Bun.CryptoHasher('sha256').update(JSON.stringify(given)).digest('hex')
 }
 
@@ -52,12 +53,13 @@ const hasCode = ({ template, source, files }: ProjectFixture): boolean =>
 
 async function create(work: ProjectContext, one: FixtureEntry<ProjectFixture>): Promise<string> {
   const { context, projects, caller, serverId } = work
-  const { name = one.name, description, visibility, lifecycle, template, source, files } = one.value
+  const { name = one.name, description, visibility, lifecycle, kind, template, source, files } = one.value
   const params = {
     name,
     ...(description === undefined ? {} : { description }),
     ...(visibility ? { visibility } : {}),
     ...(lifecycle ? { lifecycle } : {}),
+    ...(kind ? { kind } : {}),
     ...(template === undefined ? {} : { template }),
     ...(source ? { source } : {}),
     env: variablesOf(context, one),
