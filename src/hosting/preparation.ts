@@ -61,12 +61,15 @@ export class Preparation {
    */
   async install(location: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
     if (plan.install === null) return
+    const { workspace, log, directory } = location
+    const { bypassesOf } = await import('./registries/bypass.ts')
+    for (const line of await bypassesOf(plan.install, workspace, join(directory, plan.directory)))
+      log.append('berth', line)
     try {
       const store = /\bpnpm\b/.test(plan.install) ? pnpmStore(location.sandbox) : {}
       await this.#run(location, 'install', plan, { ...store, ...environment })
     } catch (error) {
-      for (const problem of this.#packages.takeProblems(location.serverId))
-        location.log.append('install', problem)
+      for (const problem of this.#packages.takeProblems(location.serverId)) log.append('install', problem)
       throw error
     }
   }

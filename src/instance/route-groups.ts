@@ -112,6 +112,7 @@ export const GROUPS = {
     (await import('../resources/mcp/routes.ts')).mcpRoutes({
       ...services,
       outputLimit: services.mcpOutput,
+      hide: services.hideCredentials,
       host,
       callers,
       whole,

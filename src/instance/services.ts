@@ -95,8 +95,7 @@ export type Services = ReturnType<typeof createServices>
 export function createServices(dependencies: ServiceDependencies) {
   const { config, version, logger, clock, randomFor, dataDir, database, cipher, route, localWebhooks } =
     dependencies
-  const { packages } = dependencies
-  const credentialOf = (serverId: string): string => packages.tokenOf(serverId)
+  const credentialOf = (serverId: string): string => dependencies.packages.tokenOf(serverId)
   const { queries } = database
   const state = new StateLookup(queries)
   const repeatable = config.rngSeed !== null
@@ -214,7 +213,7 @@ export function createServices(dependencies: ServiceDependencies) {
       host: config.host,
       publicHost: config.publicHost,
       ports: config.projectPorts,
-      packages,
+      packages: dependencies.packages,
       dataDir,
       repeatable,
       async mayReadLogs(serverId, cookies) {
@@ -370,6 +369,7 @@ export function createServices(dependencies: ServiceDependencies) {
     executions: executions.get,
     leaves: new Leaves(),
     executionsDirectory,
+    hideCredentials: (text: string) => dependencies.packages.hide(text),
     /** Most characters of the result of a tool of MCP. */
     mcpOutput: config.mcpOutput,
     terminals: terminals.get,

@@ -67,6 +67,23 @@ describe('a command gets packages through the mirror', () => {
   })
 })
 
+test('no result of MCP shows the credential', async () => {
+  const { stdout: token } = await berth.exec(serverId, 'printf %s $BERTH_PACKAGES_TOKEN')
+  for (const query of ['', '?schemas=full']) {
+    const response = await berth.fetch(`/mcp${query}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+        params: { name: 'exec_run', arguments: { serverId, command: 'pip config list; env' } },
+      }),
+    })
+    const text = await response.text()
+    expect(text).toContain('/-/***/pypi/simple/')
+    expect(text).not.toContain(token)
+  }
+})
+
 test('no transcript of a task and no log of an app shows the credential for the mirror', async () => {
   const { stdout: token } = await berth.exec(serverId, 'printf %s $BERTH_PACKAGES_TOKEN')
   expect(token).toHaveLength(43)

@@ -4,7 +4,7 @@ import type { LocalDriverOptions } from '../local/isolation.ts'
 import { selectMachineTools } from '../local/machine-tools.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
 import { type SystemPath, systemDirectories } from '../local/system-files.ts'
-import { ToolsDirectory } from '../local/tools-directory.ts'
+import { SANDBOX_TOOLS, ToolsDirectory } from '../local/tools-directory.ts'
 import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
 
@@ -56,7 +56,7 @@ export class SharedFiles {
 
   constructor(options: LocalDriverOptions) {
     this.#options = options
-    this.#tools = new ToolsDirectory(join(options.dataDir, 'sandbox', 'opt'), PROGRAM, TOOLS)
+    this.#tools = new ToolsDirectory(join(options.dataDir, SANDBOX_TOOLS), PROGRAM, TOOLS)
   }
 
   /** Returns mounts to try an isolation with: of what is there already, since a start of berth waits for it. */

@@ -10,10 +10,14 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PACKAGE_SETTINGS, PACKAGE_VARIABLES } from '../package-settings.ts'
+import { PROGRAM_FILES, PROGRAM_NAMES, PROGRAMS_DIRECTORY, programScript } from '../programs/programs.ts'
 import { makeReadable } from './make-readable.ts'
 
 /** Where pip, uv and pipx, Go, and Cargo install programs for one user, relative to the home directory. */
 const USER_BINS = ['.local/bin', 'go/bin', '.cargo/bin']
+
+/** The directory of tools for sandboxes with a file tree of their own, relative to the data directory. */
+export const SANDBOX_TOOLS = 'sandbox/opt'
 
 /**
  * A directory with tools for every sandbox, even if the machine lacks them: `bun`, `bunx` and `node`, which all run
@@ -69,7 +73,13 @@ export class ToolsDirectory {
     // Distributions have no program of this name, which scripts and Procfiles call.
     if (Bun.which('python3', { PATH: path }) === null) rmSync(join(this.path, 'bin/python'), { force: true })
     else keepScript(join(this.path, 'bin/python'), 'exec python3 "$@"\n')
-    for (const [path, text] of Object.entries(PACKAGE_SETTINGS)) keep(join(this.path, path), text, 0o444)
+    for (const name of PROGRAM_NAMES) {
+      const script = programScript(name, quote(this.#program), quote(this.pathInSandbox))
+      keepScript(join(this.path, 'bin', name), script)
+    }
+    const files = { ...PACKAGE_SETTINGS, ...PROGRAM_FILES }
+    for (const [path, text] of Object.entries(files)) keep(join(this.path, path), text, 0o444)
+    mkdirSync(join(this.path, PROGRAMS_DIRECTORY), { recursive: true })
     makeReadable(this.path)
     this.#prepared = true
   }
@@ -146,3 +156,11 @@ function reading(read: () => string): string | null {
 }
 
 const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+
+/**
+ * Returns the absolute path of a directory of tools as berth sees it.
+ *
+ * @param tools absolute path of it as commands see it
+ */
+export const toolsOnHost = (dataDir: string, tools: string): string =>
+  tools.startsWith(dataDir) ? tools : join(dataDir, SANDBOX_TOOLS)

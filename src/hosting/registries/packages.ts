@@ -1,7 +1,9 @@
 import { join } from 'node:path'
+import { toolsOnHost } from '../../compute/local/tools-directory.ts'
 import type { SandboxPaths } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { MASK } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
 import type { Random } from '../../runtime/random.ts'
 import {
@@ -71,6 +73,8 @@ export class Packages {
   #relay: Promise<Relay | null> | null = null
   readonly #machine = once(() => this.#readMachine())
   readonly #identity: RelayIdentity
+  /** Absolute path of the directory of tools, as berth sees it. */
+  #tools: string | null = null
   #stopped = false
 
   constructor(options: PackagesOptions) {
@@ -89,6 +93,8 @@ export class Packages {
    * managers whose settings in a project and of a user are stronger. Without a relay they use their own registries.
    */
   commandEnvironment(serverId: string, paths: SandboxPaths): Record<string, string> {
+    const { dataDir } = this.#options
+    this.#tools ??= toolsOnHost(dataDir, paths.tools)
     const access = this.#access(serverId, paths)
     return { ...cacheEnvironment(paths), ...(access === null ? {} : commandEnvironment(access)) }
   }
@@ -122,6 +128,12 @@ export class Packages {
   /** Returns the credential of a server for the relay, which logs must not show. */
   tokenOf(serverId: string): string {
     return this.#clientOf(serverId).token
+  }
+
+  /** Returns a text with `***` in the place of the credentials of servers for the relay. */
+  hide(text: string): string {
+    if (!/[0-9A-Za-z]{43}/.test(text)) return text
+    return [...this.#clients.values()].reduce((shown, { token }) => shown.replaceAll(token, MASK), text)
   }
 
   /** Returns the problems of a server since the last call. Not every package manager prints the reason. */
@@ -212,6 +224,7 @@ export class Packages {
         mounts: [npm, ...this.#machine().mounts],
         authorities: once(() => readAuthorities(machine)),
         origin: this.#origin ?? '',
+        tools: this.#tools ?? '',
         maxBytes,
         logger,
         now,

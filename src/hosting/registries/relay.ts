@@ -10,6 +10,7 @@ import type { Mount } from './mount.ts'
 import { NpmProtocol } from './npm/protocol.ts'
 import { makeParts, type RegistryParts } from './parts.ts'
 import { PackageError } from './problem.ts'
+import { Programs, type ProgramWish } from './programs/programs.ts'
 import { PypiProtocol } from './pypi.ts'
 import { Upstream } from './upstream.ts'
 import type { Client, Presented, Protocol, Wanted } from './wanted.ts'
@@ -56,6 +57,8 @@ interface RelayOptions {
   onProblem: (serverId: string, message: string) => void
   /** Its address, without a trailing slash. */
   origin: string
+  /** Absolute path of the directory of tools that servers see, as berth sees it. */
+  tools: string
 }
 
 /** The protocols that a relay speaks. */
@@ -66,6 +69,9 @@ const PROTOCOLS: Readonly<Record<Mount['protocol'], new (parts: RegistryParts) =
   crates: CratesProtocol,
   maven: MavenProtocol,
 }
+
+/** What stands in the place of a registry's name in paths of package managers. */
+const PROGRAMS = 'programs'
 
 /** The registry that a client reaches by the relay's address alone, with its credential in a header. */
 const IN_HEADER = 'npm'
@@ -94,6 +100,7 @@ export class Relay {
   readonly #disk: DiskCache
   readonly #registries = new Map<string, Registry>()
   readonly #files: Files
+  #loadedPrograms: Programs | null = null
   readonly #underWay = new Budget(UNDER_WAY_BYTES)
   /** The large documents that are made a response of, one at a time for each server. */
   readonly #inWork = new Budget(1)
@@ -153,6 +160,7 @@ export class Relay {
       accept: request.headers.get('accept') ?? '',
       base: inPath === undefined ? origin : `${origin}/-/${inPath}/${name}`,
     }
+    if (name === PROGRAMS && inPath !== undefined) return this.#serveProgram(serverId, path, request)
     const registry = this.#registries.get(name)
     const wanted = registry?.protocol.parse(path, client) ?? null
     if (registry === undefined || wanted === null) {
@@ -165,6 +173,26 @@ export class Relay {
     } catch (error) {
       return this.#refusalResponse(asked, path, error)
     }
+  }
+
+  /** Responds with the path of a package manager, which it fetches unless it is there. */
+  async #serveProgram(serverId: string, path: string, request: Request): Promise<Response> {
+    const { searchParams } = new URL(request.url)
+    const wish = { version: searchParams.get('version') || null, hash: searchParams.get('hash') || null }
+    try {
+      const found = await this.#programs(path.slice(1), wish)
+      if (found !== null) return Response.json({ path: found })
+      return Response.json({ error: 'There is no such program.' }, { status: 404 })
+    } catch (error) {
+      return this.#failure(serverId, path, error, true)
+    }
+  }
+
+  async #programs(name: string, wish: ProgramWish): Promise<string | null> {
+    const [npm, pypi] = [this.#registries.get('npm'), this.#registries.get('pypi')]
+    if (npm === undefined || pypi === undefined) return null
+    this.#loadedPrograms ??= new Programs({ files: this.#files, npm, pypi, tools: this.#options.tools })
+    return this.#loadedPrograms.find(name, wish)
   }
 
   async #serve(asked: Asked, wanted: Wanted): Promise<Response> {
@@ -232,11 +260,15 @@ export class Relay {
   }
 
   #refusalResponse({ serverId, registry }: Asked, path: string, error: unknown): Response {
+    return this.#failure(serverId, path, error, registry.protocol.reportsMissing)
+  }
+
+  #failure(serverId: string, path: string, error: unknown, reportsMissing: boolean): Response {
     const problem = error instanceof PackageError ? error : null
     const message = problem?.message ?? 'The package cache failed; see the log of berth.'
     if (problem === null) this.#options.logger.error('the package cache failed', { asked: path, error })
     const status = problem?.status ?? 424
-    if (status !== 404 || registry.protocol.reportsMissing) this.#options.onProblem(serverId, message)
+    if (status !== 404 || reportsMissing) this.#options.onProblem(serverId, message)
     return Response.json({ error: message }, { status })
   }
 }

@@ -36,7 +36,10 @@ export async function callTool(call: ToolCall): Promise<CallToolResult> {
   const { operation, form } = call
   try {
     const sorted = sortArguments(operation, call.args, call.signal)
-    return resultOf(await responseTo(call, sorted), operation.id, sorted.args, form)
+    const result = resultOf(await responseTo(call, sorted), operation.id, sorted.args, form)
+    const text = JSON.stringify(result)
+    const shown = form.hide(text)
+    return shown === text ? result : JSON.parse(shown)
   } catch (error) {
     if (error instanceof BerthError)
       return resultOf({ status: error.status, body: { ...error.toBody() } }, operation.id, call.args, form)

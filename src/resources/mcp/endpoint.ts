@@ -35,6 +35,8 @@ interface McpEndpointOptions {
   leaves: Leaves
   /** Most characters of a tool's result. */
   outputLimit: number
+  /** Returns a text without the credentials that commands of servers have. */
+  hide: (text: string) => string
 }
 
 /** Serves MCP over streamable HTTP, in protocol version 2026-07-28 and those of 2025. */
@@ -47,7 +49,7 @@ export class McpEndpoint {
   readonly #plain: McpHttpHandler
   readonly #streaming: McpHttpHandler
 
-  constructor({ version, tools, handle, callers, logger, leaves, outputLimit }: McpEndpointOptions) {
+  constructor({ version, tools, handle, callers, logger, leaves, outputLimit, hide }: McpEndpointOptions) {
     this.#callers = callers
     const sessions = this.#sessions
     const make = (responseMode: 'auto' | 'sse'): McpHttpHandler =>
@@ -72,7 +74,7 @@ export class McpEndpoint {
             api,
             publications: this.#publications,
             leaves,
-            form: { limit: outputLimit, hasSchemas: view.hasSchemas },
+            form: { limit: outputLimit, hasSchemas: view.hasSchemas, hide },
             argumentsOf: (id) => argumentsIn(this.#messages.get(request) ?? [], id),
             session,
             sessions,

@@ -21,6 +21,8 @@ export interface ResultForm {
   readonly limit: number
   /** Whether the client knows the shapes of structured content, and so always needs it. */
   readonly hasSchemas: boolean
+  /** Returns a text without the credentials that commands of servers have. */
+  hide(text: string): string
 }
 
 /** Returns the response of an operation as the result of its tool. */

@@ -24,6 +24,8 @@ interface McpOptions {
   leaves: Leaves
   /** Most characters of a tool's result. */
   outputLimit: number
+  /** Returns a text without the credentials that commands of servers have. */
+  hide: (text: string) => string
   /** Handles the request of each call. */
   handle: Handle
 }

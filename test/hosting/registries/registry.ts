@@ -9,6 +9,8 @@ export interface Publication {
   says?: string
   /** Bytes of something that cannot be compressed, beside it. */
   ballast?: number
+  /** Further files, by path in the archive. */
+  files?: Readonly<Record<string, string>>
 }
 
 /** A request that a registry got. */
@@ -51,9 +53,17 @@ export class Registry implements AsyncDisposable {
     return this.asked.filter(({ path }) => path.endsWith(end)).length
   }
 
-  publish({ name, version = '1.0.0', dependencies = {}, says = name, ballast = 0 }: Publication): void {
+  publish({
+    name,
+    version = '1.0.0',
+    dependencies = {},
+    says = name,
+    ballast = 0,
+    files: more = {},
+  }: Publication): void {
     const manifest = { name, version, main: 'index.js', bin: 'index.js', dependencies }
     const files: Record<string, string | Uint8Array> = {
+      ...more,
       'package/package.json': JSON.stringify(manifest),
       'package/index.js': `#!/usr/bin/env node\nmodule.exports = ${JSON.stringify(says)}\n`,
     }

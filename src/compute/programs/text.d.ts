@@ -1,0 +1,10 @@
+/** Files whose text becomes a part of the executable. */
+declare module '*.txt' {
+  const text: string
+  export default text
+}
+
+declare module '*/find-program.js' {
+  const text: string
+  export default text
+}
