@@ -63,8 +63,9 @@ export class Preparation {
     if (plan.install === null) return
     const { workspace, log, directory } = location
     const { bypassesOf } = await import('./registries/bypass.ts')
-    for (const line of await bypassesOf(plan.install, workspace, join(directory, plan.directory)))
-      log.append('berth', line)
+    const place = join(directory, plan.directory)
+    const isOfBerth = (program: string) => isOwnTool(location.sandbox, program)
+    for (const line of await bypassesOf(plan.install, workspace, place, isOfBerth)) log.append('berth', line)
     try {
       const store = /\bpnpm\b/.test(plan.install) ? pnpmStore(location.sandbox) : {}
       await this.#run(location, 'install', plan, { ...store, ...environment })
@@ -105,6 +106,21 @@ export class Preparation {
     const step = { ...place, command: inApp(plan, shown), shown, env, log, source }
     await runStep({ ...step, ...(signal ? { signal } : {}) })
   }
+}
+
+/** Reports whether a program is one of berth's tools, since no other of that name is on PATH. */
+async function isOwnTool(sandbox: Sandbox, program: string): Promise<boolean> {
+  const decoder = new TextDecoder()
+  let path = ''
+  const { exit } = sandbox.exec({
+    command: `command -v ${program}`,
+    timeoutMs: 10_000,
+    onOutput(_, data) {
+      path += decoder.decode(data, { stream: true })
+    },
+  })
+  await exit
+  return path.startsWith(`${sandbox.tools}/`)
 }
 
 type AppEnvironment = Readonly<Record<string, string>>

@@ -8,6 +8,12 @@ const SAYS = `console.log(JSON.stringify([__filename, process.env.npm_config_reg
 const registry = new Registry()
 for (const version of ['9.1.0', '9.2.0', '10.15.0'])
   registry.publish({ name: 'pnpm', version, files: { 'package/bin/pnpm.cjs': SAYS } })
+const ASKS = `require('https').request({ hostname: 'registry.yarnpkg.com', path: '/pnpm/9.1.0' }, (response) => {
+  const { authorized } = response.socket
+  let text = ''
+  response.on('data', (data) => (text += data)).on('end', () => console.log(authorized, JSON.parse(text).version))
+}).end()`
+registry.publish({ name: 'yarn', version: '1.0.0', files: { 'package/bin/yarn.js': ASKS } })
 registry.publish({ name: '@yarnpkg/cli-dist', version: '3.0.0', files: { 'package/bin/yarn.js': SAYS } })
 
 let berth: TestBerth
@@ -57,6 +63,11 @@ describe('a package manager is the version that packageManager names,', () => {
     expect(wrong.stderr).toMatch(
       /^pnpm: pnpm 9\.2\.0, which \S+package\.json names, .*does not have the hash/,
     )
+  })
+
+  test('and Yarn 1, which takes no registry with a credential, gets the public one through the relay', async () => {
+    const { stdout, stderr } = await call('yarn', { packageManager: 'yarn@1.0.0' })
+    expect({ stdout, stderr }).toMatchObject({ stdout: 'true 9.1.0\n' })
   })
 
   test('of the package that Yarn has for it', async () => {

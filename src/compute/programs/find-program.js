@@ -138,8 +138,11 @@ function isSet(name, line) {
   )
 }
 
+/** Reports whether Yarn 1 is called, which takes no settings for the relay. */
+const isClassicYarn = (wish) => family === 'yarn' && /^[01]\./.test(wish?.version ?? '1.')
+
 /** Returns the variables that make a package manager of JavaScript use the relay, unless something names a registry. */
-function settings() {
+function settings(wish) {
   const { npm_config_registry, YARN_NPM_REGISTRY_SERVER } = process.env
   if (family === 'pnpm') {
     const store = { npm_config_store_dir: join(BERTH_PACKAGES_CACHES, 'pnpm') }
@@ -147,6 +150,7 @@ function settings() {
     // Several versions take no credential from npm's global settings, so the address has it.
     return { ...store, npm_config_registry: `${relay}/npm/` }
   }
+  if (isClassicYarn(wish)) return { BERTH_PACKAGES_NPM: `${relay}/npm` }
   if (family !== 'yarn' || YARN_NPM_REGISTRY_SERVER || isSet('.yarnrc.yml', /^npmRegistryServer\s*:/m))
     return {}
   return {
@@ -160,7 +164,8 @@ function settings() {
 const lines = []
 if (family === 'poetry' || family === 'pipenv') lines.push(`set -- ${quote(await python(family))} "$@"`)
 else {
-  const program = await kept(called, wanted())
+  const wish = wanted()
+  const program = await kept(called, wish)
   if (family === 'uv') {
     const isOfPip = called === 'uvx' || ['pip', 'tool', 'x', 'venv'].includes(command)
     const { UV_DEFAULT_INDEX, UV_INDEX_URL, PIP_INDEX_URL } = process.env
@@ -172,8 +177,10 @@ else {
       lines.push(`export UV_DEFAULT_INDEX=${quote(PIP_INDEX_URL)}`)
     lines.push(`set -- ${quote(program)} "$@"`)
   } else {
-    for (const [name, value] of Object.entries(settings())) lines.push(`export ${name}=${quote(value)}`)
-    lines.push(`set -- node ${quote(program)} "$@"`)
+    for (const [name, value] of Object.entries(settings(wish))) lines.push(`export ${name}=${quote(value)}`)
+    const before =
+      isClassicYarn(wish) && BERTH_PACKAGES_URL ? `-r ${quote(join(tools, 'lib/yarn-relay.js'))} ` : ''
+    lines.push(`set -- node ${before}${quote(program)} "$@"`)
   }
 }
 console.log(lines.join('\n'))

@@ -1,6 +1,7 @@
 import findProgram from './find-program.js' with { type: 'text' }
 import pipenv from './pipenv.txt' with { type: 'text' }
 import poetry from './poetry.txt' with { type: 'text' }
+import yarnRelay from './yarn-relay.js' with { type: 'text' }
 
 /** Names of package managers that every server has. */
 export const PROGRAM_NAMES = [
@@ -16,6 +17,7 @@ const FIND_PROGRAM_FILE = 'lib/find-program.js'
 /** The files that their scripts need, by path in the directory of tools. */
 export const PROGRAM_FILES: Readonly<Record<string, string>> = {
   [FIND_PROGRAM_FILE]: findProgram,
+  'lib/yarn-relay.js': yarnRelay,
   'etc/poetry.txt': poetry,
   'etc/pipenv.txt': pipenv,
 }

@@ -16,8 +16,10 @@ interface Rule {
   readonly unless?: readonly string[]
   /** Matches an address, and captures its host. */
   readonly address: RegExp
-  /** The host that it replaces by its registry. */
-  readonly replaced?: string
+  /** The hosts that it replaces by its registry. */
+  readonly replaced?: readonly string[]
+  /** The name of the program, if only berth's own replaces them. */
+  readonly ofBerth?: string
 }
 
 const RESOLVED = /"resolved": *"https?:\/\/([^/"]+)/g
@@ -28,7 +30,7 @@ const RULES: readonly Rule[] = [
     command: /\bnpm (?:ci|install|i)\b/,
     file: 'package-lock.json',
     address: RESOLVED,
-    replaced: 'registry.npmjs.org',
+    replaced: ['registry.npmjs.org'],
   },
   {
     tool: 'Bun',
@@ -37,7 +39,14 @@ const RULES: readonly Rule[] = [
     unless: ['bun.lock', 'bun.lockb'],
     address: RESOLVED,
   },
-  { tool: 'Yarn 1', command: /\byarn\b/, file: 'yarn.lock', address: /^ {2}resolved "https?:\/\/([^/"]+)/gm },
+  {
+    tool: 'Yarn 1',
+    command: /\byarn\b/,
+    file: 'yarn.lock',
+    address: /^ {2}resolved "https?:\/\/([^/"]+)/gm,
+    replaced: ['registry.yarnpkg.com', 'registry.npmjs.org'],
+    ofBerth: 'yarn',
+  },
   { tool: 'pnpm', command: /\bpnpm\b/, file: 'pnpm-lock.yaml', address: /\btarball: https?:\/\/([^/\s}]+)/g },
   { tool: 'uv', command: /\buv (?:sync|run)\b/, file: 'uv.lock', address: /\burl = "https?:\/\/([^/"]+)/g },
 ]
@@ -46,11 +55,13 @@ const RULES: readonly Rule[] = [
  * Returns which downloads of a command go past the relay, each a sentence.
  *
  * @param directory of the command, relative to the workspace
+ * @param isOfBerth reports whether a program is berth's own, because the machine has none
  */
 export async function bypassesOf(
   command: string,
   workspace: Pick<Workspace, 'read'>,
   directory: string,
+  isOfBerth: (program: string) => Promise<boolean>,
 ): Promise<string[]> {
   const textOf = async (name: string): Promise<string | null> => {
     try {
@@ -61,12 +72,13 @@ export async function bypassesOf(
     }
   }
   const found: string[] = []
-  for (const { tool, command: pattern, file, unless = [], address, replaced } of RULES) {
+  for (const { tool, command: pattern, file, unless = [], address, replaced = [], ofBerth } of RULES) {
     if (!pattern.test(command)) continue
     const others = await Promise.all(unless.map(textOf))
     const text = others.some((other) => other !== null) ? null : await textOf(file)
     const hosts = new Set([...(text ?? '').matchAll(address)].map(([, host = '']) => host))
-    if (replaced !== undefined) hosts.delete(replaced)
+    if (hosts.size === 0) continue
+    if (ofBerth === undefined || (await isOfBerth(ofBerth))) for (const host of replaced) hosts.delete(host)
     if (hosts.size === 0) continue
     const named = [...hosts].sort().slice(0, MOST_HOSTS).join(', ')
     const more = hosts.size > MOST_HOSTS ? ` and ${hosts.size - MOST_HOSTS} more` : ''

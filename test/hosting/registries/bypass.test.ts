@@ -7,7 +7,7 @@ const of = (command: string, files: Record<string, string>) => {
     if (text === undefined) throw new Error('missing')
     return new TextEncoder().encode(text)
   }
-  return bypassesOf(command, { read }, 'app')
+  return bypassesOf(command, { read }, 'app', async () => command.startsWith('own'))
 }
 
 const LOCK = { 'app/package-lock.json': '"resolved": "https://registry.npmjs.org/ms/-/ms-2.1.3.tgz"' }
@@ -27,6 +27,7 @@ test.each([
     { 'app/yarn.lock': 'ms@2:\n  resolved "https://registry.yarnpkg.com/ms.tgz#1"\n' },
     [`Yarn 1 asks registry.yarnpkg.com itself, as yarn.lock says, ${PAST}`],
   ],
+  ['own yarn', { 'app/yarn.lock': 'ms@2:\n  resolved "https://registry.yarnpkg.com/ms.tgz#1"\n' }, []],
   [
     'yarn install',
     { 'app/yarn.lock': '__metadata:\n  version: 8\n"ms@npm:2":\n  resolution: "ms@npm:2.1.3"\n' },

@@ -66,6 +66,9 @@ describe('the mirror gives', () => {
     expect(await tarball('npm/11.0.0 node/v24 linux x64')).toBe(
       'https://registry.npmjs.org/@s/dep/-/dep-1.0.0.tgz',
     )
+    expect(await tarball('yarn/1.22.22 npm/? node/v24')).toBe(
+      'https://registry.npmjs.org/@s/dep/-/dep-1.0.0.tgz',
+    )
     expect(await tarball('Bun/1.4.5')).toBeUndefined()
     expect(await tarball('pnpm/10.0.0 npm/? node/v24')).toMatch(
       /^http:\/\/127\.0\.0\.1:\d+\/@s\/dep\/-\/dep-1\.0\.0\.tgz$/,

@@ -21,12 +21,13 @@ const ORIGIN_PLACEHOLDER = 'berth:'
 
 /**
  * Chooses how to name tarballs to a client. Its lock file must not name the mirror, which other machines cannot
- * reach. npm records the address that it gets, but asks its registry in place of the public one. Bun records nothing
+ * reach. npm records the address that it gets, but asks its registry in place of the public one; so does Yarn 1 with
+ * berth's addition. Bun records nothing
  * if the address is its registry's usual one, which it assumes if there is none. pnpm and Yarn record only addresses
  * that differ from their registry's usual ones.
  */
 export function tarballUrlFor(userAgent: string | null, origin: string): TarballUrl {
-  if (userAgent?.startsWith('npm/')) return { kind: 'public' }
+  if (userAgent !== null && /^(?:npm\/|yarn\/[01]\.)/.test(userAgent)) return { kind: 'public' }
   if (userAgent?.startsWith('Bun/')) return { kind: 'none' }
   return { kind: 'mirror', origin }
 }
