@@ -13,8 +13,7 @@ import type { AppPorts } from './app-runtime/ports.ts'
 import { type AppCrash, describeCrash, describeEnd, type FailedChange } from './app-runtime/supervision.ts'
 import type { AppServers } from './app-servers.ts'
 import { Exposure } from './exposure.ts'
-import { checkPages } from './page/check.ts'
-import { visitorOf } from './page/visitor.ts'
+import { findWarnings } from './page/warnings.ts'
 import type { Preparation } from './preparation.ts'
 import { Rebuilder } from './rebuilder.ts'
 import type { ServeFiles, SiteHost, Upstream } from './sites/upstream.ts'
@@ -192,6 +191,11 @@ export class HostedApp {
     return this.#responder.isUp
   }
 
+  /** Whether berth serves its files, so that changes of them take effect at once. */
+  get servesFiles(): boolean {
+    return this.#version?.plan.start.kind === 'files'
+  }
+
   /** Whether another program has the port of the app's site, which is open. */
   get isPortTaken(): boolean {
     return this.#isPortTaken
@@ -227,24 +231,19 @@ export class HostedApp {
   }
 
   /**
-   * Asks the app, which has just come up, for its pages, and logs what is wrong with them.
+   * Asks the app for its pages, and logs what is wrong with them.
    *
    * @returns what may surprise of how it is run, which is logged already, and that
    */
-  async findWarnings(signal: AbortSignal): Promise<string[]> {
+  async findWarnings(signal = new AbortController().signal): Promise<string[]> {
     const plan = this.#version?.plan
     if (plan === undefined) return []
-    const { health, kind, start } = plan
     const strange = [...plan.warnings, ...this.#responder.workers.failures]
+    if (plan.start.kind === 'workers') return strange
     const { port, slug } = this.site
-    const url = this.#dependencies.urlOf(port)
-    const visit = start.kind === 'workers' ? null : visitorOf(this.#exposure.upstream, new URL(url).host)
-    if (visit === null) return strange
-    const isFiles = start.kind === 'files'
-    const { warnings, notes } = await checkPages({ visit, url, slug, health, kind, isFiles, signal })
-    for (const note of notes) this.log.append('berth', note)
-    for (const warning of warnings) this.log.append('berth', `Warning: ${warning}`)
-    return [...strange, ...warnings]
+    const { upstream } = this.#exposure
+    const app = { plan, upstream, url: this.#dependencies.urlOf(port), slug, log: this.log }
+    return [...strange, ...(await findWarnings(app, signal))]
   }
 
   /** Opens the app's site. Does nothing after `remove`. */

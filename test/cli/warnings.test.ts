@@ -39,9 +39,14 @@ test('--strict of create and push fails after the warning, and the project stays
   expect([json.exitCode, json.stderr]).toEqual([1, expect.stringMatching(WARNING)])
   expect(JSON.parse(json.stdout).project.warnings).toHaveLength(1)
 
-  write('shop', { ...WHOLE, 'berth.json': '{"static": {"folder": "."}}' })
+  // berth serves the files, so that none is brought up.
+  write('shop', WHOLE)
   const mended = await projects('push', 'shop', '--strict')
   expect([mended.exitCode, mended.stderr]).toEqual([0, expect.not.stringContaining('Warning')])
+  expect((await projects('get', 'shop')).stdout).not.toContain('Warning')
+  write('shop', BROKEN)
+  const broken = await projects('push', 'shop', '--strict')
+  expect([broken.exitCode, broken.stderr]).toEqual([1, expect.stringMatching(WARNING)])
 })
 
 test('--strict of deploy does so, with and without a directory', async () => {

@@ -120,6 +120,11 @@ class PageCheck implements PageFindings {
       missing.push(...(await Promise.all(asked)).filter((fault) => fault !== null))
     }
     if (missing.length > 0) this.warnings.push(`${missingText(page, missing)} ${this.#assetRemedy()}`)
+    for (const { url } of assets)
+      if (url.origin !== page.origin && isLoopback(url.hostname))
+        this.notes.push(
+          `The page ${page.pathname} loads ${url.href}, which berth does not ask, and a browser may not reach.`,
+        )
     if (!this.#options.isFiles) return
     const others = Map.groupBy(
       assets.filter(({ url }) => url.origin !== page.origin).slice(0, MAX_ASSETS),

@@ -230,8 +230,11 @@ export class ProjectPushes {
       await this.#replaceFiles(before, workspace, change)
       servers.meter.changed(server)
       const began = await this.#next(before, server, workspace)
-      if (began === null) await this.#discardPrevious(row.id)
-      else {
+      if (began === null) {
+        await this.#discardPrevious(row.id)
+        // Changed files take effect at once. When an app takes a change by itself is not known.
+        if (app.servesFiles) records.setWarnings(row.id, await app.findWarnings())
+      } else {
         const previous = this.#previous.get(row.id)
         if (began !== 'start') previous?.markBuiltOver()
         apps.begin(before, began, before.proceed, this.#previousVersion(row.id))

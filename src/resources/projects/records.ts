@@ -107,6 +107,11 @@ export class ProjectRecords {
     this.#updateRow(id, { plan })
   }
 
+  /** Records what keeps a visitor from seeing the app's pages as they are meant. */
+  setWarnings(id: string, warnings: readonly string[]): void {
+    if (!Bun.deepEquals(this.find(id)?.warnings, warnings)) this.#updateRow(id, { warnings })
+  }
+
   /** Records a change that did not come up; null once another follows. */
   setFailedChange(id: string, failedChange: FailedChange | null): void {
     if ((this.find(id)?.failedChange ?? null) !== failedChange) this.#updateRow(id, { failedChange })

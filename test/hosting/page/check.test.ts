@@ -219,6 +219,10 @@ test('another origin is named and never asked', async () => {
   const loading = await check({
     '/': `<base href="${origin}/"><script src=a.js></script><link rel=stylesheet href=b.css>`,
   })
+  expect(loading.notes).toEqual([
+    `The page / loads ${origin}/a.js, which berth does not ask, and a browser may not reach.`,
+    `The page / loads ${origin}/b.css, which berth does not ask, and a browser may not reach.`,
+  ])
   expect([redirected.warnings, loading.warnings, loading.asked, other]).toEqual([[], [], ['/'], []])
 })
 
