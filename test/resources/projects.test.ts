@@ -45,6 +45,8 @@ describe('POST /servers/{serverId}/projects', () => {
       template: null,
       url: null,
       init_phase: null,
+      warnings: [],
+      workers: [],
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       updated_at: body.created_at,
     })
