@@ -211,7 +211,7 @@ async function askVersion(tool: ToolName, program: string): Promise<string | nul
 /** Returns the arguments with which a tool prints its version. */
 export function versionArguments(program: string): string[] {
   const name = basename(program)
-  if (/^go$/.test(name)) return ['version']
+  if (/^(?:go|hugo)$/.test(name)) return ['version']
   // That of Java 8 has no long option.
   return [/^java$/.test(name) ? '-version' : '--version']
 }

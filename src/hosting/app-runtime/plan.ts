@@ -1,5 +1,8 @@
 import { shellQuote } from '../../runtime/shell-quote.ts'
 
+/** How a secret is written that berth makes: 64 hexadecimal digits, or as Laravel reads a key. */
+export type GeneratedSecret = 'hex' | 'laravel'
+
 /** A variable that an app asks for. */
 export interface EnvRequirement {
   /** Whether the app cannot start without it. */
@@ -7,6 +10,8 @@ export interface EnvRequirement {
   readonly description: string | null
   /** Value if none is given. */
   readonly default: string | null
+  /** How berth makes its value if none is given; absent if it makes none. */
+  readonly generated?: GeneratedSecret
 }
 
 /** How to make an app respond to requests. */

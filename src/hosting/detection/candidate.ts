@@ -1,4 +1,4 @@
-import type { Evidence, LeftOut, StartPlan } from '../app-runtime/plan.ts'
+import type { Evidence, GeneratedSecret, LeftOut, StartPlan } from '../app-runtime/plan.ts'
 import type { Machine } from './machine.ts'
 import type { SourceDirectory } from './source.ts'
 import type { ToolNeed } from './versions.ts'
@@ -35,6 +35,8 @@ export interface Candidate {
   readonly path?: readonly string[]
   /** Variables that the framework needs and the app may set itself. */
   readonly variables?: Readonly<Record<string, string>>
+  /** Variables that only have to be secret: berth makes them once for a project, and keeps them. */
+  readonly secrets?: Readonly<Record<string, GeneratedSecret>>
   /** The tools that it needs, and the versions that its files ask for. */
   readonly tools: readonly ToolNeed[]
   readonly evidence: readonly Evidence[]
@@ -42,6 +44,10 @@ export interface Candidate {
   readonly embeds?: readonly string[]
   /** Reports whether a command of the author, as in a Procfile, is one for this candidate's tools. */
   readonly runs?: RegExp
+  /** Matches commands of the author, as in a Procfile, whose program another host has. Its own start replaces them. */
+  readonly replaces?: RegExp
+  /** Whether it is no part of another app of its directory, as documentation is none. */
+  readonly standsAlone?: boolean
   /** Sentences about what may surprise. */
   readonly warnings?: readonly string[]
   readonly leftOut?: readonly LeftOut[]

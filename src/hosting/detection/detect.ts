@@ -85,9 +85,9 @@ async function detectIn(
   const text = await directory.document(MANIFEST_FILE)
   const manifest = text === null ? {} : parseManifest(text)
   const procfile = await readProcfile(directory)
-  const stated = statedStart(manifest, procfile)
-  const command = stated?.kind === 'command' ? stated.command : null
   const below = await candidatesIn(source, directory, machine)
+  const stated = statedStart(manifest, procfile, below)
+  const command = stated?.kind === 'command' ? stated.command : null
   const candidates = [...below, ...(await embeddedOutside(source, directory, below, machine))]
   const ranking = rank(candidates, stated === null ? null : (command ?? ''))
   const { app } = ranking
@@ -116,7 +116,7 @@ async function detectIn(
     timeout: manifest.timeout ?? null,
     health: manifest.health ?? '/',
     watch: manifest.watch ?? false,
-    env: await findVariables(directory, manifest.env ?? {}, [
+    env: await findVariables(directory, manifest.env ?? {}, app?.secrets ?? {}, [
       commands.build ?? '',
       start?.kind === 'command' ? start.command : '',
       ...Object.values(workers),
@@ -200,11 +200,20 @@ const placedAt = (top: SourceDirectory, directory: string, candidate: Candidate)
   embeds: (candidate.embeds ?? []).map((path) => posix.relative(`/${top.path}`, `/${path}`)),
 })
 
-/** Returns the start that the app's author has stated; null if there is none. */
-function statedStart(manifest: Manifest, procfile: Procfile): StartPlan | null {
+/** Returns the start that the app's author has stated; null if there is none, or one that a candidate replaces. */
+function statedStart(
+  manifest: Manifest,
+  procfile: Procfile,
+  candidates: readonly Placed[],
+): StartPlan | null {
   if (manifest.static !== undefined) return { kind: 'files', ...manifest.static }
-  const command = manifest.start ?? procfile.get('web')
-  return command === undefined ? null : { kind: 'command', command, port: null }
+  if (manifest.start !== undefined) return { kind: 'command', command: manifest.start, port: null }
+  const web = procfile.get('web')
+  const isReplaced = (command: string): boolean =>
+    candidates.some(
+      ({ directory, start, replaces }) => directory === '' && start !== null && replaces?.test(command),
+    )
+  return web === undefined || isReplaced(web) ? null : { kind: 'command', command: web, port: null }
 }
 
 /** Returns a start with the manifest's port, and its files relative to the source. */

@@ -1,6 +1,6 @@
 import { fieldsOf, isObject } from '../../runtime/is-object.ts'
 import { readJson } from '../app-runtime/manifest.ts'
-import type { EnvRequirement } from '../app-runtime/plan.ts'
+import type { EnvRequirement, GeneratedSecret } from '../app-runtime/plan.ts'
 import type { SourceDirectory } from './source.ts'
 
 const EXAMPLES = ['.env.example', '.env.sample', '.env.template', '.env.dist']
@@ -28,15 +28,21 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
  * Returns the variables that an app asks for. The manifest's take precedence over app.json's, and those over an
  * example file's. One that the app's own files give a value is left to them.
  *
+ * @param secrets those that berth makes
  * @param commands what builds and starts the app, which may name such files
  */
 export async function findVariables(
   app: SourceDirectory,
   manifest: Readonly<Record<string, EnvRequirement>>,
+  secrets: Readonly<Record<string, GeneratedSecret>>,
   commands: readonly string[],
 ): Promise<Record<string, EnvRequirement>> {
   const example = parseExample(await app.textOf(EXAMPLES))
   const all = { ...example, ...(await appJson(app)), ...manifest }
+  for (const [name, generated] of Object.entries(secrets)) {
+    const known = all[name] ?? { description: null, default: null }
+    if (known.default === null) all[name] = { ...known, required: true, generated }
+  }
   for (const file of [...READ, ...(await namedFiles(app, commands))]) {
     // The app reads it itself. The plan leaves its values unset, as they would be hidden by variables of the process.
     const own = parseExample((await app.text(file)) ?? '')
@@ -130,7 +136,7 @@ async function appJson(app: SourceDirectory): Promise<Record<string, EnvRequirem
       if (!NAME.test(name)) return []
       if (typeof entry === 'string') return [[name, { required: false, description: null, default: entry }]]
       if (!isObject(entry)) return []
-      const { value, required, description } = entry
+      const { value, required, description, generator } = entry
       const given = typeof value === 'string' ? value : null
       return [
         [
@@ -139,6 +145,7 @@ async function appJson(app: SourceDirectory): Promise<Record<string, EnvRequirem
             required: required !== false && given === null,
             description: typeof description === 'string' ? description : null,
             default: given,
+            ...(generator === 'secret' && given === null ? { generated: 'hex' as const } : {}),
           },
         ],
       ]

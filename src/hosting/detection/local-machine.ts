@@ -50,11 +50,11 @@ export class LocalMachine implements Machine {
     return [{ tool, version: check.version, path, bin: dirname(path), isDefault: true, source: 'PATH' }]
   }
 
-  async check(program: string): Promise<ToolCheck> {
+  async check(program: string, options?: readonly string[]): Promise<ToolCheck> {
     const path = program.startsWith('/') ? program : this.#find(program)
     if (path === null) return { works: false, error: `${program}: not found` }
     try {
-      const result = await runHelper([path, ...versionArguments(path)], {
+      const result = await runHelper([path, ...(options ?? versionArguments(path))], {
         cwd: '/',
         // As in a server: no settings of the person's, and no other version of Go.
         env: { PATH: this.#path.join(delimiter), HOME: '/nonexistent', GOTOOLCHAIN: 'local' },

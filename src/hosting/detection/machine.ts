@@ -6,8 +6,13 @@ export interface Machine {
   has(name: string): Promise<boolean>
   /** Returns the installed versions of a tool, the one on PATH first; none if it is not installed. */
   toolchains(tool: string): Promise<readonly Toolchain[]>
-  /** Runs a program to see whether it works. @param program a name on the PATH, or an absolute path */
-  check(program: string): Promise<ToolCheck>
+  /**
+   * Runs a program to see whether it works.
+   *
+   * @param program a name on the PATH, or an absolute path
+   * @param options what it is called with; the option that prints its version by default
+   */
+  check(program: string, options?: readonly string[]): Promise<ToolCheck>
 }
 
 /** Whether a program runs. */
@@ -16,6 +21,8 @@ export type ToolCheck =
       works: true
       /** The version that it printed; null if there is none in it. */
       version: string | null
+      /** What it printed. */
+      output?: string
     }
   | {
       works: false
@@ -35,7 +42,7 @@ const MAX_ERROR = 200
 
 /** Returns whether a program works, by how it ended when it was asked for its version. */
 export function checkOf({ exitCode, stdout, stderr }: ProgramResult): ToolCheck {
-  if (exitCode === 0) return { works: true, version: versionIn(`${stdout}\n${stderr}`) }
+  if (exitCode === 0) return { works: true, version: versionIn(`${stdout}\n${stderr}`), output: stdout }
   const lines = `${stderr}\n${stdout}`.split('\n').map((line) => line.trim())
   const telling = lines.find((line) =>
     /error|exception|cannot|could not|not found|no such|denied/i.test(line),

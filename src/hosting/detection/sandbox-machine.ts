@@ -46,15 +46,16 @@ export class SandboxMachine implements Machine {
   }
 
   /**
-   * Runs a program with the option that prints its version.
+   * Runs a program.
    *
    * @throws ComputeError if the sandbox is gone
    */
-  check(program: string): Promise<ToolCheck> {
-    const known = this.#checks.get(program)
+  check(program: string, options = versionArguments(program)): Promise<ToolCheck> {
+    const command = shellQuote([program, ...options])
+    const known = this.#checks.get(command)
     if (known !== undefined) return known
-    const check = this.#run(shellQuote([program, ...versionArguments(program)])).then(checkOf)
-    this.#checks.set(program, check)
+    const check = this.#run(command).then(checkOf)
+    this.#checks.set(command, check)
     return check
   }
 

@@ -189,8 +189,9 @@ function distance(version: string, pin: string): number {
 function problemOf(name: string, wishes: readonly ToolNeed[], available: readonly Toolchain[]): string {
   const strict = wishes.find(({ isStrict }) => isStrict)
   if (available.length === 0 || strict === undefined) {
-    const wish = wishes.find(({ wanted }) => wanted !== null)
-    const asked = wish ? ` ${wish.wanted} (${wish.wantedBy})` : ''
+    const wish =
+      wishes.find(({ wanted }) => wanted !== null) ?? wishes.find(({ wantedBy }) => wantedBy !== null)
+    const asked = wish ? `${wish.wanted === null ? '' : ` ${wish.wanted}`} (${wish.wantedBy})` : ''
     return `This app needs ${titleOf(name)}${asked}, which is not installed on this machine, or not where servers see it. ${remedyOf(name)}, and restart berth and the project.`
   }
   const versions = available.map(({ version }) => version).join(', ')
@@ -220,15 +221,50 @@ const TOOLS: Readonly<Record<string, readonly [title: string, remedy: string]>> 
   composer: ['Composer', 'Install it with your package manager (Debian and Ubuntu: apt install composer)'],
   ruby: ['Ruby', 'Install it with your package manager (Debian and Ubuntu: apt install ruby-full)'],
   bundle: ['Bundler', 'Install it with your package manager (Debian and Ubuntu: apt install ruby-bundler)'],
+  zola: ['Zola', 'Install it from https://www.getzola.org'],
+  mdbook: ['mdBook', 'Install it by "cargo install mdbook", or from https://rust-lang.github.io/mdBook'],
+  jekyll: [
+    'Jekyll',
+    'Install it with your package manager (Debian and Ubuntu: apt install jekyll), or add a Gemfile',
+  ],
+  rackup: [
+    'Rackup',
+    'Install it with your package manager (Debian and Ubuntu: apt install ruby-rack), or add a Gemfile',
+  ],
   hugo: [
     'Hugo',
     'Install it from https://gohugo.io or with your package manager (Debian and Ubuntu: apt install hugo)',
   ],
 }
 
-const titleOf = (name: string): string => TOOLS[name]?.[0] ?? name
+const titleOf = (name: string): string => {
+  const extension = PHP_EXTENSION.exec(name)?.[1]
+  return TOOLS[name]?.[0] ?? (extension === undefined ? name : `the PHP extension ${extension}`)
+}
 
-const remedyOf = (name: string): string => TOOLS[name]?.[1] ?? 'Install it'
+function remedyOf(name: string): string {
+  const extension = PHP_EXTENSION.exec(name)?.[1]
+  if (extension !== undefined) {
+    const debian = DEBIAN_EXTENSIONS[extension] ?? extension
+    return `Install it with your package manager (Debian and Ubuntu: apt install php-${debian})`
+  }
+  return TOOLS[name]?.[1] ?? 'Install it'
+}
+
+/** Matches the name of the need of an extension of PHP. */
+const PHP_EXTENSION = /^php-(.+)$/
+
+/** The packages of Debian that have extensions of other names. */
+const DEBIAN_EXTENSIONS: Readonly<Record<string, string>> = {
+  pdo_sqlite: 'sqlite3',
+  pdo_mysql: 'mysql',
+  mysqli: 'mysql',
+  pdo_pgsql: 'pgsql',
+  dom: 'xml',
+  simplexml: 'xml',
+  xmlreader: 'xml',
+  xmlwriter: 'xml',
+}
 
 /** Compares two versions number by number: negative if `a` is older. */
 export function compareVersions(a: string, b: string): number {

@@ -8,6 +8,7 @@ import type { Preparation } from '../../hosting/preparation.ts'
 import { accountCaller } from '../../http/caller.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { generateSecrets } from '../secrets/generated.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
@@ -270,7 +271,10 @@ export class BringUp {
       await updateExposure(records.find(row.id) ?? row)
       const installed = await code.fingerprint(row, plan, workspace)
       records.setInstalled(row.id, null)
-      await preparation.install(target, plan, environment)
+      secrets.add(row.serverId, row.id, generateSecrets(plan, environment))
+      const complete = secrets.environment(row.serverId, row.id)
+      app.maskValues(complete)
+      await preparation.install(target, plan, complete)
       // With a lock file that the install has written the command is another one, as the next push finds it.
       const next = await preparation.detect(target)
       const isSame =

@@ -136,7 +136,7 @@ const ROWS: Row[] = [
   ['python-plain', 'Python', null, null, '$ python3 -u main.py'],
   ['go', 'Go', null, 'mkdir -p bin && go build -o bin/app ./cmd/server', '$ ./bin/app'],
   ['rust', 'Rust', null, 'cargo build --release', '$ ./target/release/api'],
-  ['deno', 'Deno', null, null, '$ deno task start'],
+  ['deno', 'Deno', 'deno install', null, '$ DENO_SERVE_ADDRESS="tcp:$HOST:$PORT" deno task start'],
   ['procfile', 'Python', `${PIP} -r requirements.txt`, null, '$ gunicorn app:app --bind 0.0.0.0:$PORT'],
   ['manifest', 'Node.js (bun)', 'bun install --no-save', null, '$ next-start --port $PORT'],
   ['manifest-static', 'static files', null, null, 'site/*'],
@@ -559,7 +559,7 @@ describe('variables', () => {
   test('come from berth.json, app.json and the example file, in this order', async () => {
     const { env } = await plan('variables')
     expect(env).toEqual({
-      COOKIE: { required: true, description: 'Signs cookies.', default: null },
+      COOKIE: { required: true, description: 'Signs cookies.', default: null, generated: 'hex' },
       DATABASE_URL: {
         required: true,
         description: 'The database, as a URL. Ask the team for it.',

@@ -1,50 +1,145 @@
 import { fieldsOf } from '../../../runtime/is-object.ts'
-import { type Provider, startCommand } from '../candidate.ts'
-import { anyVersion } from '../versions.ts'
+import { shellQuote } from '../../../runtime/shell-quote.ts'
+import type { Evidence } from '../../app-runtime/plan.ts'
+import { type Provider, type Strength, startCommand } from '../candidate.ts'
+import type { SourceDirectory } from '../source.ts'
+import { anyVersion, readPin } from '../versions.ts'
 
-/** Deno, by its configuration: its task `start`, else its main file. */
+/** Deno, by its configuration or by code that only Deno runs: a task, else the file that listens. */
 export const deno: Provider = {
   name: 'deno',
-  marks: /^deno\.jsonc?$/,
+  marks: /^(?:deno\.jsonc?|deno\.lock)$|^(?:main|server|mod|index|app)\.tsx?$/,
   async look(directory) {
     const file = directory.first(['deno.json', 'deno.jsonc'])
-    if (file === null) return []
-    const tasks = taskNames((await directory.text(file)) ?? '')
-    const main = directory.first(
-      ['main', 'server', 'index', 'app', 'src/main', 'mod'].flatMap((name) =>
-        ['ts', 'tsx', 'js'].map((ending) => `${name}.${ending}`),
-      ),
-    )
-    const isTask = tasks.includes('start')
-    const start = isTask
-      ? startCommand('deno task start')
-      : main === null
-        ? null
-        : startCommand(`deno run --allow-all ${main}`)
+    const tasks = await tasksOf(directory, file)
+    const main = await findMain(directory, file !== null)
+    if (file === null && (main === null || directory.has('package.json'))) return []
+    const start = await findStart(directory, file, tasks, main)
+    const build = 'build' in tasks ? 'deno task build' : null
+    const frozen = directory.has('deno.lock') ? ' --frozen' : ''
+    const cached = main !== null && (start?.isFile ?? false) ? ` --entrypoint ${shellQuote([main.path])}` : ''
+    const hasPackages = file !== null || frozen !== ''
+    const pin = await readPin(directory, 'deno', { files: ['.deno-version', '.dvmrc'], names: ['deno'] })
     return [
       {
         kind: 'Deno',
-        strength: start === null ? 'none' : 'stated',
-        install: null,
-        build: tasks.includes('build') ? 'deno task build' : null,
-        start,
-        obstacle: `${file} has no task "start", and there is no main.ts.`,
-        tools: [anyVersion('deno')],
-        evidence: [
-          await directory.evidence(file, isTask ? /"start"\s*:/ : null),
-          ...(main === null || isTask ? [] : [await directory.evidence(main)]),
-        ],
+        strength: start?.strength ?? 'none',
+        install: start !== null && hasPackages ? `deno install${frozen}${cached}` : null,
+        build,
+        start: start === null ? null : startCommand(start.command),
+        obstacle: `${file} has none of the tasks start, serve, preview and dev, and there is no main.ts that listens.`,
+        tools: [pin ?? anyVersion('deno')],
+        evidence: start?.evidence ?? (file === null ? [] : [await directory.evidence(file)]),
         runs: /(?:^|[\s/;&])deno\b/,
       },
     ]
   },
 }
 
-function taskNames(text: string): string[] {
+/** How an app starts. */
+interface Start {
+  readonly command: string
+  readonly strength: Strength
+  readonly evidence: readonly Evidence[]
+  /** Whether its main file is run itself. */
+  readonly isFile?: boolean
+}
+
+/** The file that an app begins with. */
+interface Main {
+  readonly path: string
+  /** Whether it listens by itself, exports what `deno serve` calls, or does neither as far as can be seen. */
+  readonly way: 'listens' | 'exports' | null
+  readonly flags: string
+}
+
+const LISTENS = /\bDeno\.(?:serve|listen)\b|\.listen\(|(?<![.\w])serve\(/
+const EXPORTS = /^export default (?:\{|app\b|router\b|server\b)|\bDeno\.ServeDefaultExport\b/
+
+/** Matches code that Node.js and Bun do not run. */
+const OF_DENO = /\bDeno\.\w|\bfrom\s+["'](?:jsr:|npm:|https:\/\/(?:deno\.land|esm\.sh)\/)/
+
+async function findMain(directory: SourceDirectory, isConfigured: boolean): Promise<Main | null> {
+  const paths = [
+    'main',
+    'server',
+    'src/main',
+    'src/server',
+    'app',
+    'index',
+    'src/index',
+    'src/app',
+    'serve',
+    'mod',
+  ]
+    .flatMap((name) => ['ts', 'tsx', 'js', 'jsx', 'mts'].map((ending) => `${name}.${ending}`))
+    .filter((path) => directory.has(path))
+  let first: Main | null = null
+  for (const path of paths) {
+    const code = (await directory.code(path)) ?? ''
+    if (!isConfigured && !OF_DENO.test(code)) continue
+    const lines = code.split('\n')
+    const way = LISTENS.test(code) ? 'listens' : lines.some((line) => EXPORTS.test(line)) ? 'exports' : null
+    const found = { path, way, flags: /\bDeno\.openKv\(/.test(code) ? ' --unstable-kv' : '' } as const
+    if (way !== null) return found
+    // A library begins with mod.ts, and other code without a configuration may be anything.
+    if (isConfigured && !/^mod\./.test(path)) first ??= found
+  }
+  return first
+}
+
+async function findStart(
+  directory: SourceDirectory,
+  file: string | null,
+  tasks: Readonly<Record<string, string>>,
+  main: Main | null,
+): Promise<Start | null> {
+  const names = ['start', 'serve', ...('build' in tasks ? ['preview'] : [])]
+  const byTask = async (name: string, strength: Strength): Promise<Start> => ({
+    strength,
+    command: taskCommand(name, tasks[name] ?? ''),
+    evidence: [await directory.evidence(file ?? '', new RegExp(`"${name}"\\s*:`))],
+  })
+  const task = names.find((name) => name in tasks)
+  if (task !== undefined) return byTask(task, 'stated')
+  const isServer = main !== null && main.way !== null
+  if (!isServer && 'dev' in tasks) return byTask('dev', 'stated')
+  if (main === null) return null
+  const path = shellQuote([main.path])
+  const [command, line] =
+    main.way === 'exports'
+      ? [`deno serve --allow-all${main.flags} --host $HOST --port $PORT ${path}`, EXPORTS]
+      : [`${ADDRESS} deno run --allow-all${main.flags} ${path}`, LISTENS]
+  return {
+    command,
+    strength: isServer ? 'proven' : 'weak',
+    evidence: [await directory.evidence(main.path, line)],
+    isFile: true,
+  }
+}
+
+/** Makes Deno listen there, whatever port the code names. */
+const ADDRESS = 'DENO_SERVE_ADDRESS="tcp:$HOST:$PORT"'
+
+/** Returns the command that runs a task. `deno serve` takes no address but from its options. */
+function taskCommand(name: string, text: string): string {
+  const serve = /^deno serve (?!.*--port)([^&|;]*)$/.exec(text.trim())?.[1]
+  if (serve !== undefined) return `deno serve --host $HOST --port $PORT ${serve}`
+  return `${ADDRESS} deno task ${shellQuote([name])}`
+}
+
+/** Returns the commands of the tasks of a configuration, by name. */
+async function tasksOf(directory: SourceDirectory, file: string | null): Promise<Record<string, string>> {
   try {
-    return Object.keys(fieldsOf(fieldsOf(Bun.JSONC.parse(text)).tasks))
+    const { tasks } = fieldsOf(Bun.JSONC.parse((file && (await directory.text(file))) ?? '{}'))
+    return Object.fromEntries(
+      Object.entries(fieldsOf(tasks)).map(([name, task]) => [
+        name,
+        String(typeof task === 'string' ? task : (fieldsOf(task).command ?? '')),
+      ]),
+    )
   } catch {
     // Deno itself reports the mistake.
-    return []
+    return {}
   }
 }

@@ -2,9 +2,11 @@ import type { Provider } from '../candidate.ts'
 import { deno } from './deno.ts'
 import { go } from './go.ts'
 import { node } from './node.ts'
+import { php } from './php.ts'
 import { python } from './python.ts'
+import { ruby } from './ruby.ts'
 import { rust } from './rust.ts'
 import { staticFiles } from './static.ts'
 
 /** All languages. Their order decides between candidates of the same strength. */
-export const PROVIDERS: readonly Provider[] = [deno, node, python, go, rust, staticFiles]
+export const PROVIDERS: readonly Provider[] = [deno, node, python, go, rust, php, ruby, staticFiles]

@@ -1,0 +1,3 @@
+export default {
+  fetch: () => new Response('exported'),
+} satisfies Deno.ServeDefaultExport

@@ -1,0 +1,4 @@
+import { words } from 'words'
+import '@std/path'
+
+Deno.serve(() => new Response(words))

@@ -1,0 +1,3 @@
+import { greeting } from '@acme/words'
+
+Deno.serve(() => new Response(greeting))

@@ -1,0 +1,1 @@
+Deno.serve({ port: 4507 }, () => new Response('by the task'))

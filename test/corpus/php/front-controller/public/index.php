@@ -1,0 +1,2 @@
+<?php
+echo 'route ', strtok($_SERVER['REQUEST_URI'], '?'), ' by ', $_SERVER['SCRIPT_NAME'];

@@ -1,0 +1,3 @@
+<?php
+namespace Acme;
+final class Words {}

@@ -1,0 +1,1 @@
+<?php echo 'sent: ', htmlspecialchars($_GET['text'] ?? '');

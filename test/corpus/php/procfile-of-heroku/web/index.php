@@ -1,0 +1,1 @@
+<?php echo 'served from web for ', $_SERVER['REQUEST_URI'];

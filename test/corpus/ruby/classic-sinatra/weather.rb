@@ -1,0 +1,2 @@
+require 'sinatra'
+get('/') { 'it rains' }

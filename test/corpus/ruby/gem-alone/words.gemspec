@@ -1,0 +1,1 @@
+Gem::Specification.new { |spec| spec.name = 'words' }

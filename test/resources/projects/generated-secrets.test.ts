@@ -1,0 +1,28 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { archiveOf, ready } from '../../support/projects.ts'
+
+let berth: TestBerth
+let serverId: string
+beforeAll(async () => {
+  berth = await testBerth()
+  serverId = await berth.server()
+})
+afterAll(() => berth[Symbol.asyncDispose]())
+
+test('a secret that only has to be secret is made once, is there at the build, and is kept', async () => {
+  const source = await archiveOf({
+    'app.ts': `Bun.serve({ port: process.env.PORT, fetch: async () => Response.json([process.env.KEY, await Bun.file('built').text()]) })`,
+    'app.json': JSON.stringify({ env: { KEY: { generator: 'secret' } } }),
+    'berth.json': JSON.stringify({ build: 'printf %s "$KEY" > built', start: 'bun app.ts' }),
+  })
+  const { id, url } = await ready(berth, serverId, { visibility: 'public', source })
+  const seen = async (): Promise<string[]> => (await fetch(String(url))).json() as never
+  const [key = '', built] = await seen()
+  expect(key).toMatch(/^[0-9a-f]{64}$/)
+  expect(built).toBe(key)
+  await berth.call('POST', `/projects/${id}/restart`)
+  expect(await seen()).toEqual([key, key])
+  const own = await ready(berth, serverId, { visibility: 'public', source, env: { KEY: 'mine' } })
+  expect(await (await fetch(String(own.url))).json()).toEqual(['mine', 'mine'])
+})
