@@ -3,8 +3,16 @@ import { PACKAGE_VARIABLES } from '../compute/package-settings.ts'
 import type { Sandbox } from '../compute/sandbox.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
 import type { Workspace } from '../compute/workspace.ts'
+import { findAppDirectory, workspaceTree } from './app-directory.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
-import { type AppPlan, buildVariables, describePlan, inApp, runVariables } from './app-runtime/plan.ts'
+import {
+  AppError,
+  type AppPlan,
+  buildVariables,
+  describePlan,
+  inApp,
+  runVariables,
+} from './app-runtime/plan.ts'
 import type { Packages } from './registries/packages.ts'
 
 /** The location and the log of an app to prepare. */
@@ -18,6 +26,8 @@ export interface AppWorkspace {
   directory: string
   /** Whether somebody has said that it answers no requests. */
   isWorker?: boolean
+  /** The app's own directory, relative to that one, if its author has named one. */
+  within?: string
   log: AppLog
   /** Aborts the step under way. */
   signal?: AbortSignal
@@ -46,12 +56,15 @@ export class Preparation {
   }
 
   /** Does the same without a line in the log. @throws AppError, NoAppFound */
-  async detect({ workspace, directory, sandbox, isWorker = false }: AppWorkspace): Promise<AppPlan> {
+  async detect(location: AppWorkspace): Promise<AppPlan> {
+    const { workspace, directory, within = '', sandbox, isWorker = false } = location
     const [{ planApp }, { SandboxMachine }] = await Promise.all([
       import('./detection/detect.ts'),
       import('./detection/sandbox-machine.ts'),
     ])
-    return planApp({ workspace, directory, machine: new SandboxMachine(sandbox), isWorker })
+    const { path, problem } = await findAppDirectory(workspaceTree(workspace, directory), within)
+    if (problem !== null) throw new AppError(problem)
+    return planApp({ workspace, directory, within: path, machine: new SandboxMachine(sandbox), isWorker })
   }
 
   /**

@@ -27,6 +27,7 @@ import disabledWebhooks from './migrations/0021_disabled_webhooks.sql' with { ty
 import scenarioIds from './migrations/0022_scenario_ids.sql' with { type: 'text' }
 import warnings from './migrations/0023_warnings.sql' with { type: 'text' }
 import projectKind from './migrations/0024_project_kind.sql' with { type: 'text' }
+import appDirectory from './migrations/0025_app_directory.sql' with { type: 'text' }
 
 /**
  * The schema's steps, oldest first; a step that was ever released is never edited. Their texts are
@@ -57,6 +58,7 @@ const STATE_MIGRATIONS: readonly string[] = [
   scenarioIds,
   warnings,
   projectKind,
+  appDirectory,
 ]
 
 /** The number of the state's schema that this berth writes. */

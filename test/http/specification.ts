@@ -67,7 +67,7 @@ export const ADDED_STATUSES: Readonly<Record<string, readonly number[]>> = {
   'servers.update': [413],
   'servers.act': [402, 413],
   'exec.run': [402, 403, 413, 502],
-  'deployments.create': [400, 402, 502],
+  'deployments.create': [400, 402, 413, 502],
   'files.read': [400, 413],
   'files.write': [413],
   'tasks.create': [413, 502],

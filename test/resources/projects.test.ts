@@ -43,6 +43,7 @@ describe('POST /servers/{serverId}/projects', () => {
       lifecycle: 'persistent',
       runtime_status: 'unbuilt',
       template: null,
+      directory: null,
       url: null,
       init_phase: null,
       warnings: [],

@@ -25,6 +25,7 @@ export const deploy = action({
   access: 'api',
   options: {
     server: text('SERVER', 'the server; needed where there are several'),
+    directory: text('PATH', 'the directory of the app in the workspace; by default berth finds it'),
     watch: flag('stay, and publish DIR again after each change', { short: 'w' }),
     strict: flag(STRICT, { conflicts: 'watch' }),
     clean: flag('remove what is in the workspace and not in DIR; the directories of projects stay'),
@@ -64,14 +65,18 @@ Examples:
     if (directory === undefined) {
       return followWork(context.stderr, interrupted('bring-up'), async (signal) => {
         const published = await publishing(context, client, serverId, json, () =>
-          client.call('deployments.create', { params: { serverId }, signal }),
+          client.call('deployments.create', {
+            params: { serverId },
+            ...(options.directory !== undefined && { body: { directory: options.directory } }),
+            signal,
+          }),
         )
         await print(published, publishedText)
         return warnOf(published)
       })
     }
     const { DirectoryDeployment } = await import('../directory/deploy.ts')
-    const deployment = new DirectoryDeployment(context, serverId, directory)
+    const deployment = new DirectoryDeployment(context, serverId, directory, options.directory)
     if (options.watch) {
       const connection = { client, reconnect }
       const code = await deployOnChange(context, connection, serverId, deployment, { clean, json })

@@ -45,6 +45,8 @@ export class DirectoryDeployment {
     private readonly context: ProcessContext,
     private readonly serverId: string,
     readonly given: string,
+    /** The app's own directory, relative to the one that is sent; undefined for that itself. */
+    private readonly appDirectory: string | undefined,
   ) {
     this.directory = resolve(context.cwd, given)
   }
@@ -114,7 +116,8 @@ export class DirectoryDeployment {
     const isSame = before !== null && !this.#hasFailed && changed.length + extra.length === 0
     if (isSame || Bun.deepEquals(manifest, this.#failed)) return null
     this.#stage = 'incomplete'
-    const fields = { removed, clean }
+    const { appDirectory } = this
+    const fields = { removed, clean, ...(appDirectory && { directory: appDirectory }) }
     const params = { serverId: this.serverId }
     const request = (parts: Omit<PartsOf<'deployments.push'>, 'params'>) =>
       client.call('deployments.push', { params, signal, ...parts })

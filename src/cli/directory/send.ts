@@ -83,7 +83,8 @@ async function sendParts<Response extends { missing: string[] }>(
   let sent = 0
   for (const [index, part] of parts.entries()) {
     const form = new FormData()
-    for (const [name, value] of Object.entries(body)) form.set(name, JSON.stringify(value))
+    for (const [name, value] of Object.entries(body))
+      form.set(name, typeof value === 'string' ? value : JSON.stringify(value))
     if (part.pieces.length > 0) form.set('pieces', JSON.stringify(part.pieces))
     form.set('archive', new Blob([await packPart(part)]), 'archive')
     const isLast = index === parts.length - 1

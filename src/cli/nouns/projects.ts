@@ -37,7 +37,7 @@ const projectFacts = (project: Project): [string, string][] => [
   ['Visibility', project.visibility],
   ['Lifecycle', project.lifecycle],
   ['Server', project.server_id],
-  ['Directory', `projects/${project.slug}`],
+  ['Directory', ['projects', project.slug, ...(project.directory?.split('/') ?? [])].join('/')],
   ['Template', project.template ?? '–'],
   ['URL', project.url ?? '–'],
   ...portFacts(project),
@@ -190,6 +190,7 @@ export const projects: Noun = {
         git: text('URL', 'take the code from a git repository'),
         ref: text('REF', 'its branch, tag or commit'),
         archive: text('FILE', 'take the code from a zip, tar or tar.gz, by its file or its URL'),
+        directory: text('PATH', 'the directory of the app in the code; by default berth finds it'),
         server: text('SERVER', 'the server it is for; needed where there are several'),
         name: text('TEXT', 'by default that of the directory, repository or archive'),
         description: text('TEXT', 'what it is'),
@@ -265,6 +266,7 @@ ${EXIT_CODES}
       access: 'api',
       options: {
         project: text('PROJECT', 'the project; by default the one that the directory was sent to before'),
+        directory: text('PATH', 'the directory of the app in the code, from now on; . is the code itself'),
         watch: flag('stay, and send again after each change', { short: 'w' }),
         strict: flag(STRICT, { conflicts: 'watch' }),
         server: text('SERVER', 'for a new project: the server; needed where there are several'),
@@ -391,9 +393,7 @@ async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]>
   return all.map((project) => ({
     id: project.id,
     ...nameable(project),
-    description: descriptionOf(project),
+    description: `${projectStatus(project)}, ${project.name}`,
     place: { serverId: project.server_id, directory: `projects/${project.slug}` },
   }))
 }
-
-const descriptionOf = (project: Project): string => `${projectStatus(project)}, ${project.name}`

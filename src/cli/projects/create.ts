@@ -31,6 +31,8 @@ interface CreateOptions extends CommonOptions {
   worker?: true | undefined
   env?: string[] | undefined
   envFile?: string[] | undefined
+  /** The app's own directory, relative to the code. */
+  directory?: string | undefined
   detach?: true | undefined
   strict?: true | undefined
 }
@@ -122,7 +124,8 @@ export async function createFrom(
   const shown = printable(given)
   if (survey.files.length === 0) throw new CommandError(`${shown} has no file to send. ${notes}`.trim())
   const create = async (archive?: Uint8Array<ArrayBuffer>): Promise<Project> => {
-    const body = bodyOf(options, { body: {}, ...nameFromPath(directory) }, variables)
+    const code = { body: {}, ...(archive && { archive }), ...nameFromPath(directory) }
+    const body = bodyOf(options, code, variables)
     const project = await post(client, serverId, body, archive)
     await rememberProject(context, directory, client, project.id)
     return project
@@ -168,7 +171,7 @@ function bodyOf(options: CreateOptions, code: ProjectCode, env: Variables): Proj
   const name = options.name ?? code.name
   const { description } = options
   return {
-    ...code.body,
+    ...withDirectory(code, options.directory),
     ...(name === undefined ? {} : { name }),
     ...(description === undefined ? {} : { description }),
     ...(options.public ? { visibility: 'public' as const } : {}),
@@ -177,6 +180,17 @@ function bodyOf(options: CreateOptions, code: ProjectCode, env: Variables): Proj
     ...(options.worker ? { kind: 'worker' as const } : {}),
     ...(Object.keys(env).length === 0 ? {} : { env }),
   }
+}
+
+/** Returns the fields that describe the code of a new project, with the app's own directory in it. */
+function withDirectory(
+  { body: { template, source }, archive }: ProjectCode,
+  directory: string | undefined,
+): Pick<ProjectCreate, 'template' | 'source'> {
+  if (directory === undefined) return { ...(template && { template }), ...(source && { source }) }
+  if (source !== undefined) return { source: { ...source, directory } }
+  if (template !== undefined) return { source: { type: 'template', template, directory } }
+  return { source: { type: archive === undefined ? 'blank' : 'archive', directory } }
 }
 
 function post(

@@ -26,6 +26,8 @@ interface PushOptions extends CommonOptions {
   server?: string | undefined
   name?: string | undefined
   private?: true | undefined
+  /** The app's own directory, relative to the code. */
+  directory?: string | undefined
   watch?: true | undefined
   strict?: true | undefined
 }
@@ -66,13 +68,19 @@ export async function pushProject(
   }
   await rememberProject(session.context, directory, client, project.id)
   if (options.watch) return watchAndPush(session, { client, reconnect }, directory, project, options)
-  const pusher = new Pusher(session, directory, project.id, { isQuiet: options.json ?? false })
+  const pusher = pusherFor(session, directory, project, options)
   return followWork(
     session.context.stderr,
     () => interruptedPush(pusher, project),
     async (signal) => report(session, client, await pusher.push(client, signal), options, signal),
   )
 }
+
+const pusherFor = (session: CliSession, directory: string, { id }: Project, options: PushOptions): Pusher =>
+  new Pusher(session, directory, id, {
+    isQuiet: options.json ?? false,
+    ...(options.directory === undefined ? {} : { appDirectory: options.directory }),
+  })
 
 /** Returns the command that pushes the same directory again. */
 const pushCommand = (directory = '.'): string =>
@@ -124,7 +132,7 @@ async function watchAndPush(
   options: PushOptions,
 ): Promise<number> {
   const { stderr } = session.context
-  const pusher = new Pusher(session, directory, project.id, { isQuiet: options.json ?? false })
+  const pusher = pusherFor(session, directory, project, options)
   const exitCode = await watchDirectory({
     ...connection,
     directory,

@@ -30,8 +30,10 @@ export interface PushOutcome {
   isBack: boolean
 }
 
-/** How a pusher shows what it does. */
-interface PusherView {
+/** What a pusher sends beside the files, and how it shows what it does. */
+interface PusherOptions {
+  /** The app's own directory, relative to the code; by default it stays. */
+  readonly appDirectory?: string
   /** Shows nothing but errors. */
   readonly isQuiet: boolean
   /** Shared with other pushers; by default one of its own. */
@@ -54,7 +56,7 @@ export class Pusher {
     private readonly session: CliSession,
     private readonly directory: string,
     private readonly projectId: string,
-    private readonly view: PusherView,
+    private readonly options: PusherOptions,
   ) {}
 
   /** How far the last push is, or was when it was interrupted. */
@@ -92,7 +94,7 @@ export class Pusher {
     const began = performance.now()
     const isFirst = this.#survey === null
     const { survey, manifest } = await this.#look()
-    if (isFirst && !this.view.isQuiet) await this.session.context.stderr.write(notesOn(survey, null))
+    if (isFirst && !this.options.isQuiet) await this.session.context.stderr.write(notesOn(survey, null))
     if (this.#failed !== null && Bun.deepEquals(manifest, this.#failed.manifest)) {
       const { outcome } = this.#failed
       return {
@@ -103,7 +105,7 @@ export class Pusher {
     }
     const before = this.#sent
     const hadFailed = this.#failed !== null
-    const { isQuiet, status, label } = this.view
+    const { isQuiet, status, label } = this.options
     const { response, sent } = await this.#send(client, survey, manifest, signal)
     const { project } = response
     // A connection that was lost may have left a bring-up under way.
@@ -155,7 +157,7 @@ export class Pusher {
       throw new CommandError(`${this.directory} has no file to send. ${notes}`.trim())
     }
     using own = new StatusLine(this.session.context.stderr)
-    const { status = own, label = '', isQuiet } = this.view
+    const { status = own, label = '', isQuiet } = this.options
     let read = 0
     if (!isQuiet) {
       const before = `${label === '' ? '' : `${label}: `}comparing ${sizeOf(survey)}: `
@@ -179,7 +181,7 @@ export class Pusher {
   ): Promise<{ response: PushResponse; sent: readonly string[] }> {
     const params = { projectId: this.projectId }
     using own = new StatusLine(this.session.context.stderr)
-    const { status = own, label = '', isQuiet } = this.view
+    const { status = own, label = '', isQuiet, appDirectory } = this.options
     let progress: SendProgress | null = null
     const changes = this.#sent === null ? { changed: [], extra: [] } : compareManifests(manifest, this.#sent)
     if (changes.changed.length + changes.extra.length > 0) this.#stage = 'incomplete'
@@ -190,6 +192,7 @@ export class Pusher {
     const outcome = await sendManifest({
       survey,
       manifest,
+      fields: appDirectory === undefined ? {} : { directory: appDirectory },
       // The server most likely lacks what has changed since the last push, and nothing else.
       first: changes.changed,
       // The response to the last part is quick, and says whether a bring-up has begun.

@@ -27,8 +27,16 @@ export interface ProjectFileNames extends FixtureNames {
 export interface ProjectFile extends ProjectFileNames {
   /** Its content, for the instance. */
   readonly request: FixturesRequest
-  /** Names of its projects, each with the directory of its code; null for code from elsewhere. */
-  readonly projects: ReadonlyMap<string, string | null>
+  /** Its projects by name. */
+  readonly projects: ReadonlyMap<string, DeclaredProject>
+}
+
+/** A project of the file. */
+export interface DeclaredProject {
+  /** The directory of its code, absolute; null for code from elsewhere. */
+  readonly directory: string | null
+  /** The app's own directory, relative to the code; undefined if the file names none. */
+  readonly appDirectory: string | undefined
 }
 
 /**
@@ -58,10 +66,10 @@ export async function readProjectFile(
     webhooks: namesOf(fixtures.webhooks),
     projects: new Map(
       fixtures.projects.map((one) => {
-        const { directory } = one.value
+        const { directory, app_directory: appDirectory } = one.value
         const code = directory === undefined ? null : resolve(root, directory)
         if (code !== null && !existsSync(code)) throw one.error(`there is no directory ${code}.`, 'directory')
-        return [one.name, code]
+        return [one.name, { directory: code, appDirectory }]
       }),
     ),
   }

@@ -50,7 +50,7 @@ export class UpProjects {
     const stdout = this.#status.above(session.context.stdout)
     const stderr = this.#status.above(session.context.stderr)
     const width = Math.max(0, ...[...file.projects.keys()].map((name) => name.length))
-    this.#projects = [...file.projects].flatMap(([name, directory], index) => {
+    this.#projects = [...file.projects].flatMap(([name, { directory, appDirectory }], index) => {
       const id = made.find((one) => one.kind === 'project' && one.name === name)?.id
       if (id === undefined) return []
       const own = {
@@ -64,7 +64,10 @@ export class UpProjects {
       const pusher =
         directory === null
           ? null
-          : new Pusher(own, directory, id, { isQuiet: false, status: this.#status, label: name })
+          : new Pusher(own, directory, id, {
+              ...{ isQuiet: false, status: this.#status, label: name },
+              ...(appDirectory === undefined ? {} : { appDirectory }),
+            })
       return [{ name, id, directory, session: own, pusher }]
     })
   }

@@ -101,7 +101,9 @@ export class BuildPipeline {
     await this.#implement(startingPoint)
     const plan = await this.#prepare()
     this.#startStep('deploy', 'Publishes the app.', { artifacts: await this.#listChanged() })
-    const { url } = await deployments.publish(accountCaller(row.accountId), row.serverId, { plan, signal })
+    const { url } = await deployments.publish(accountCaller(row.accountId), row.serverId, {
+      prepared: { plan, signal },
+    })
     log.append('deploy', `It answers at ${url}`)
     return url
   }

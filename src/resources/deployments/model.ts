@@ -1,4 +1,5 @@
 import { type Static, t } from 'elysia'
+import { AppDirectory } from '../projects/app-directory.ts'
 import {
   AppCrash,
   AppWarnings,
@@ -33,6 +34,13 @@ export const RemovedDeployment = t.Object(
 )
 export type RemovedDeployment = Static<typeof RemovedDeployment>
 
+/** What of a workspace is published. */
+export const DeploymentCreate = t.Object(
+  { directory: t.Optional(AppDirectory) },
+  { $id: 'DeploymentCreate', additionalProperties: true },
+)
+export type DeploymentCreate = Static<typeof DeploymentCreate>
+
 /** The response to a publication. */
 export const PublishedDeployment = t.Object(
   {
@@ -60,6 +68,7 @@ export const DeploymentPush = t.Object(
         description: 'Remove all files and links that are not described, except for those of projects.',
       }),
     ),
+    directory: t.Optional(AppDirectory),
   },
   { $id: 'DeploymentPush', additionalProperties: true },
 )

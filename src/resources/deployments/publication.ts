@@ -2,22 +2,51 @@ import { ComputeError } from '../../compute/compute-error.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { CommandOwner } from '../../compute/server-process.ts'
 import type { Workspace } from '../../compute/workspace.ts'
-import { BerthError } from '../../errors.ts'
+import { BerthError, badRequest } from '../../errors.ts'
+import { findAppDirectory, type LinkedTree } from '../../hosting/app-directory.ts'
 import { AppError, AppFailure, type AppPlan, NoAppFound, storedPlan } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { AppWorkspace, Preparation } from '../../hosting/preparation.ts'
 import { messageOf } from '../../runtime/error-info.ts'
+import { parseAppDirectory } from '../projects/app-directory.ts'
+import { PROJECTS_DIRECTORY } from '../projects/table.ts'
 import type { PushedVersion } from './pushes.ts'
 import type { DeploymentRow } from './table.ts'
 
 /** Number of log lines in an error. */
 const ERROR_LOG_LINES = 20
 
-/** Serves the files of a workspace without an app, as a listing if there is no page. */
-const LISTING: AppPlan = storedPlan({
-  kind: 'static files, index of the directory',
-  start: { kind: 'files', folder: '', fallback: false },
-})
+/** Serves the files of a directory without an app, as a listing if there is no page. */
+const listing = (directory: string): AppPlan =>
+  storedPlan({
+    kind: 'static files, index of the directory',
+    directory,
+    start: { kind: 'files', folder: directory, fallback: false },
+  })
+
+/**
+ * Returns the directory of a workspace that is to be published.
+ *
+ * @param given as a caller names it; undefined for the workspace itself
+ * @throws BerthError 400 if there is none, or it is that of projects
+ */
+export async function publishedDirectory(given: string | undefined, tree: LinkedTree): Promise<string> {
+  const directory = parseAppDirectory('directory', given ?? '.')
+  const { problem } = await findAppDirectory(tree, directory)
+  if (problem !== null) throw badRequest(problem)
+  if (directory.split('/')[0] !== PROJECTS_DIRECTORY) return directory
+  throw badRequest(
+    `The directory ${PROJECTS_DIRECTORY} has projects, which are not published with a workspace.`,
+  )
+}
+
+/** An app that is prepared already. */
+export interface PreparedApp {
+  /** How the app is started. It is installed and built. */
+  plan: AppPlan
+  /** Aborts the publication before it begins. */
+  signal: AbortSignal
+}
 
 /** What the processes of a published app belong to. A server publishes one. */
 export const OWNER: CommandOwner = { kind: 'deployment', id: null }
@@ -27,8 +56,9 @@ export const locationOf = (
   { serverId, log }: HostedApp,
   sandbox: Sandbox,
   workspace: Workspace,
+  within: string,
   signal: AbortSignal,
-): AppWorkspace => ({ owner: OWNER, serverId, sandbox, workspace, directory: '', log, signal })
+): AppWorkspace => ({ owner: OWNER, serverId, sandbox, workspace, directory: '', within, log, signal })
 
 /** The app of a publication, where it is prepared, and its variables. */
 interface PublicationPlace {
@@ -53,8 +83,9 @@ export async function preparePublication(
   const endable = { ...location, signal }
   const plan = await preparation.plan(endable).catch((error) => {
     if (!(error instanceof NoAppFound)) throw error
-    location.log.append('berth', `Found: ${LISTING.kind}. ${error.message}`)
-    return LISTING
+    const plan = listing(location.within ?? '')
+    location.log.append('berth', `Found: ${plan.kind}. ${error.message}`)
+    return plan
   })
   signal.throwIfAborted()
   if (version !== undefined && (plan.install !== null || plan.build !== null)) version.change.markBuiltOver()

@@ -26,7 +26,7 @@ interface PushDependencies {
   /** Reports whether a path of a server's workspace is in a project. */
   isInProject: (serverId: string, path: string) => boolean
   /** Changes the files and publishes them. */
-  publish: (server: ServerRow, version: PushedVersion) => Promise<PublishedDeployment>
+  publish: (server: ServerRow, version: PushedVersion, directory: string) => Promise<PublishedDeployment>
 }
 
 /** A publication of pushed files under way. */
@@ -98,11 +98,11 @@ export class DeploymentPushes {
         if (lacking.length > 0) return { missing: lacking }
       }
       const wanted = new Set([...pushed.files, ...(pushed.links ?? [])].map(({ path }) => path))
-      const { clean = false, removed = [] } = pushed
+      const { clean = false, removed = [], directory = '' } = pushed
       const files = { wanted, isClean: clean, written, tree, removed }
       const app = { ...target, serverId: id, unfinished: this.#dependencies.unfinished }
       const change = new FileChange(app, files, (path) => isInProject(id, path))
-      const published = await this.#publish(server, change)
+      const published = await this.#publish(server, change, directory)
       await this.#incoming.discard(id)
       return { missing: null, written: written.length, change, published }
     } catch (error) {
@@ -120,11 +120,11 @@ export class DeploymentPushes {
   }
 
   /** Begins to publish. Resolves when the files are in place. */
-  async #publish(server: ServerRow, change: FileChange): Promise<Published> {
+  async #publish(server: ServerRow, change: FileChange, directory: string): Promise<Published> {
     const withdraw = new AbortController()
     const applied = Promise.withResolvers<void>()
     const version = { change, withdrawn: withdraw.signal, applied: () => applied.resolve() }
-    const outcome = this.#dependencies.publish(server, version)
+    const outcome = this.#dependencies.publish(server, version, directory)
     const ended = outcome
       .catch(() => {})
       .finally(() => {

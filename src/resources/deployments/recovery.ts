@@ -46,7 +46,7 @@ export async function rebuildRecovered(
   const server = servers.records.find(serverId)
   const sandbox = servers.lifecycle.sandbox(serverId)
   if (unfinished.find(serverId)?.state !== 'rebuild' || !server || !sandbox) return
-  const location = locationOf(app, sandbox, servers.workspace(server), hosting.stopSignal(serverId))
+  const location = locationOf(app, sandbox, servers.workspace(server), '', hosting.stopSignal(serverId))
   await build(hosting.preparation, { app, location, environment }, plan)
   unfinished.drop(serverId)
 }

@@ -5,6 +5,7 @@ import { LogLines, LogQuery } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import {
   Deployment,
+  DeploymentCreate,
   DeploymentPush,
   DeploymentPushResult,
   PublishedDeployment,
@@ -29,15 +30,20 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
     )
     .post(
       '',
-      async ({ caller, params }) => status(201, await (await deployments()).publish(caller, params.serverId)),
-      operation('deployments.create', {
-        access: 'resource',
-        summary: "Publish a server's workspace",
-        description:
-          'Starts the app of the workspace, or serves its files if there is no app. Publishing again keeps the URL, and no request is refused meanwhile. A sleeping server is woken.',
-        success: { 201: PublishedDeployment },
-        errors: [401, 402, 404, 502],
-      }),
+      async ({ caller, params, body }) =>
+        status(201, await (await deployments()).publish(caller, params.serverId, body ?? {})),
+      operation(
+        'deployments.create',
+        {
+          access: 'resource',
+          summary: "Publish a server's workspace",
+          description:
+            'Starts the app of the workspace, or serves its files if there is no app. `directory` publishes the app of that directory. Publishing again keeps the URL, and no request is refused meanwhile. A sleeping server is woken.',
+          success: { 201: PublishedDeployment },
+          errors: [400, 401, 402, 404, 502],
+        },
+        { body: t.Optional(DeploymentCreate) },
+      ),
     )
     .post(
       '/push',

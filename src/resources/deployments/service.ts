@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { BerthError, notFound } from '../../errors.ts'
+import { workspaceTree } from '../../hosting/app-directory.ts'
 import { AppFailure, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
@@ -14,6 +15,7 @@ import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { appLog, finishedLog, type ReadableLog } from '../logs/readable-log.ts'
+import { describedTree } from '../projects/app-directory.ts'
 import { isInProject } from '../projects/inside.ts'
 import { toCrash, toDetectedApp, toFailedChange, toWorkers } from '../projects/table.ts'
 import { UnfinishedPushes } from '../projects/unfinished-pushes.ts'
@@ -28,7 +30,15 @@ import type {
   PublishedDeployment,
   RemovedDeployment,
 } from './model.ts'
-import { failureOf, locationOf, OWNER, preparePublication, restorePublication } from './publication.ts'
+import {
+  failureOf,
+  locationOf,
+  OWNER,
+  type PreparedApp,
+  preparePublication,
+  publishedDirectory,
+  restorePublication,
+} from './publication.ts'
 import { DeploymentPushes, type PushedVersion } from './pushes.ts'
 import { rebuildRecovered, recoverDeployments } from './recovery.ts'
 import { type DeploymentRow, deployments } from './table.ts'
@@ -46,18 +56,12 @@ interface DeploymentsDependencies {
   hosting: Hosting
 }
 
-/** An app that is prepared already. */
-interface PreparedApp {
-  /** How the app is started. It is installed and built. */
-  plan: AppPlan
-  /** Aborts the publication before it begins. */
-  signal: AbortSignal
-}
-
 /** What is published: the workspace as it is, an app that is prepared already, or the workspace with other files. */
 interface PublicationSource {
-  prepared?: PreparedApp | undefined
+  prepared?: PreparedApp
   version?: PushedVersion
+  /** The app's own directory, relative to the workspace; by default the workspace itself. */
+  directory?: string
 }
 
 /** Publishes the workspaces of servers: one deployment each, with a URL that stays. */
@@ -74,7 +78,8 @@ export class DeploymentsService implements ServerLifecycleListener {
     this.#pushes = new DeploymentPushes({
       ...this.#dependencies,
       isInProject: (serverId, path) => isInProject(this.#queries, serverId, path.split('/')),
-      publish: ({ id, accountId }, version) => this.#publishNext(accountCaller(accountId), id, { version }),
+      publish: ({ id, accountId }, version, directory) =>
+        this.#publishNext(accountCaller(accountId), id, { version, directory }),
     })
     dependencies.secrets.onChange((serverId, projectId) => {
       if (projectId === '') this.#secretsChanged(serverId)
@@ -131,15 +136,19 @@ export class DeploymentsService implements ServerLifecycleListener {
   }
 
   /**
-   * Publishes the current workspace: its app if there is one, else its files. The earlier publication responds until
-   * the new one does.
+   * Publishes the workspace, or a directory of it: its app, else its files. The earlier one responds until it does.
    *
-   * @param prepared an app that a build has detected, installed and built
-   * @throws BerthError 402 if the budget is used up, 404, 502 with the end of the log if the app does not start
+   * @throws BerthError 400 for a directory that is not there, 402 at the budget's end, 404, 502 with the end of the log
    */
-  async publish(caller: Caller, serverId: string, prepared?: PreparedApp): Promise<PublishedDeployment> {
-    this.#dependencies.servers.getRow(caller, serverId)
-    return this.#publishNext(caller, serverId, { prepared })
+  async publish(
+    caller: Caller,
+    serverId: string,
+    { directory: given, ...source }: Omit<PublicationSource, 'version'>,
+  ): Promise<PublishedDeployment> {
+    const { servers } = this.#dependencies
+    const tree = workspaceTree(servers.workspace(servers.getRow(caller, serverId)), '')
+    const directory = await publishedDirectory(given, tree)
+    return this.#publishNext(caller, serverId, { ...source, directory })
   }
 
   /**
@@ -158,7 +167,9 @@ export class DeploymentsService implements ServerLifecycleListener {
     const { servers } = this.#dependencies
     const server = servers.getRow(caller, serverId)
     servers.checkBudget(server)
-    return this.#pushes.push(server, pushed, archive)
+    const tree = describedTree(pushed, workspaceTree(servers.workspace(server), ''))
+    const directory = await publishedDirectory(pushed.directory, tree)
+    return this.#pushes.push(server, { ...pushed, directory }, archive)
   }
 
   /** Publishes after the publications under way. */
@@ -261,7 +272,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   async #publish(
     caller: Caller,
     serverId: string,
-    { prepared, version }: PublicationSource,
+    { prepared, version, directory = '' }: PublicationSource,
   ): Promise<PublishedDeployment> {
     const { servers, hosting } = this.#dependencies
     prepared?.signal.throwIfAborted()
@@ -273,7 +284,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       const { port } = reserved
       const app = await this.#app(serverId, port)
       const signal = hosting.stopSignal(serverId)
-      const location = locationOf(app, sandbox, servers.workspace(server), signal)
+      const location = locationOf(app, sandbox, servers.workspace(server), directory, signal)
       const environment = this.#environment(app)
       const resume = version === undefined ? async () => {} : await app.pauseWatch()
       const place = { app, location, environment }

@@ -333,6 +333,7 @@ const locationOf = (row: ProjectRow, { sandbox, app, signal }: BringUpContext, w
   workspace,
   directory: projectDirectory(row),
   isWorker: row.kind === 'worker',
+  within: row.directory,
   log: app.log,
   signal,
 })

@@ -9,6 +9,7 @@ import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import type { ProjectTemplate } from '../templates/model.ts'
+import { parseAppDirectory } from './app-directory.ts'
 import { storageLeft } from './incoming-files.ts'
 import type { ProjectCreate } from './model.ts'
 import type { ProjectRecords } from './records.ts'
@@ -30,6 +31,8 @@ export interface ResolvedSource {
   source: ProjectSource
   /** The archive in the request. */
   archive: Uint8Array | null
+  /** The app's own directory, relative to the code; empty for the code's own. */
+  directory: string
   /** The template's defaults for fields that the request leaves out. */
   defaults: ProjectTemplate['defaults'] | null
 }
@@ -78,10 +81,11 @@ export class ProjectCode {
         '"template" and "source" in the body: expected one of them, or the same template in both.',
       )
     }
+    const directory = parseAppDirectory('source.directory', source.directory ?? '.')
     const archive = await (await this.#sources()).check(source, upload)
     const defaults =
       source.type === 'template' ? this.#dependencies.templates.find(source.template).defaults : null
-    return { source, archive, defaults }
+    return { source, archive, directory, defaults }
   }
 
   /**
@@ -165,6 +169,7 @@ export class ProjectCode {
     return {
       workspace: servers.workspace(server),
       path: projectDirectory(row),
+      directory: row.directory,
       room: await storageLeft(servers, server),
       signal,
     }

@@ -98,7 +98,7 @@ export class ProjectCreation {
   #add(
     server: ServerRow,
     { name, description, visibility, lifecycle, kind, env = {} }: ProjectCreate,
-    { source, defaults }: ResolvedSource,
+    { source, directory, defaults }: ResolvedSource,
     { port, directories }: { port: number; directories: ReadonlySet<string> },
   ): ProjectRow {
     const { ids, clock, random, records, code, isInScope } = this.#dependencies
@@ -119,6 +119,7 @@ export class ProjectCreation {
         lifecycle: lifecycle ?? defaults?.lifecycle ?? 'persistent',
         template: source.type === 'template' ? source.template : null,
         kind: kind ?? null,
+        directory,
         source: code.encryptSource(id, source),
         port,
         runtimeStatus: 'unbuilt',

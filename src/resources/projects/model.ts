@@ -3,6 +3,7 @@ import { integer, oneOf, text } from '../../contract/schema.ts'
 import { WORKER_STATUSES } from '../../hosting/workers.ts'
 import { EnvironmentVariables } from '../secrets/model.ts'
 import { TemplateId } from '../templates/model.ts'
+import { AppDirectory } from './app-directory.ts'
 import { ProjectSource } from './sources/model.ts'
 
 /** Whether a project has a URL. */
@@ -173,6 +174,9 @@ export const Project = t.Object(
     lifecycle: Lifecycle,
     runtime_status: RuntimeStatus,
     template: t.Nullable(t.String(), { description: 'A template id.' }),
+    directory: t.Nullable(t.String(), {
+      description: "The app's own directory, relative to the code; null if none was named.",
+    }),
     url: t.Nullable(t.String(), { description: 'Null while the project is private, and for a worker.' }),
     init_run_id: t.Optional(
       t.String({ description: 'The last bring-up of its code; absent where it has none.' }),
@@ -270,7 +274,10 @@ export const PUSHED_FILES = {
 }
 
 /** The code that a project is to have. */
-export const ProjectPush = t.Object(PUSHED_FILES, { $id: 'ProjectPush', additionalProperties: true })
+export const ProjectPush = t.Object(
+  { ...PUSHED_FILES, directory: t.Optional(AppDirectory) },
+  { $id: 'ProjectPush', additionalProperties: true },
+)
 export type ProjectPush = Static<typeof ProjectPush>
 
 /** The files that a directory is to have. */

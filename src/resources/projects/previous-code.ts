@@ -16,6 +16,8 @@ interface PreviousRecord {
   readonly paths: readonly string[]
   /** Whether its app responded. */
   readonly wasUp: boolean
+  /** The app's own directory, relative to the code, if that is recorded apart from the plan. */
+  readonly appDirectory?: string
 }
 
 /** The app whose files change, and where they are. */
@@ -40,6 +42,8 @@ export interface CodeChange {
   readonly removed: readonly string[]
   /** Paths of the code after the change. */
   readonly paths: readonly string[]
+  /** The app's own directory after the change, if that is recorded apart from the plan. */
+  readonly appDirectory?: string
 }
 
 /**
@@ -100,6 +104,7 @@ export class PreviousCode {
       ...{ directory, staging: basename(this.#staging.path), state: this.#isKept ? 'before' : 'next' },
       ...{ added: this.#isKept ? [...this.#added] : [], removed: this.#isKept ? [] : removed },
       ...{ isBuiltOver: this.#isBuiltOver, nextPaths: this.#isKept ? [] : paths, ...this.record },
+      ...(change.appDirectory === undefined ? {} : { nextAppDirectory: change.appDirectory }),
     })
     if (!this.#isKept) await rm(this.#tree, { recursive: true, force: true })
     await removeFiles(workspace, directory, removed)

@@ -1,4 +1,6 @@
 import type { Workspace } from '../../compute/workspace.ts'
+import { badRequest } from '../../errors.ts'
+import { findAppDirectory } from '../../hosting/app-directory.ts'
 import { AppError, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import { beginningOf } from '../../hosting/detection/node/package-json.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
@@ -8,6 +10,7 @@ import { fieldsOf } from '../../runtime/is-object.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
+import { describedTree, parseAppDirectory } from './app-directory.ts'
 import { IDLE_PHASES, type ProjectApps } from './apps.ts'
 import type { PreviousVersion } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
@@ -90,14 +93,18 @@ export class ProjectPushes {
       ...{ id: row.id, workspace, directory: projectDirectory(row) },
       room: () => storageLeft(servers, server),
     }
+    const directory =
+      pushed.directory === undefined ? row.directory : parseAppDirectory('directory', pushed.directory)
     try {
+      const { problem } = await findAppDirectory(describedTree(pushed), directory)
+      if (problem !== null) throw badRequest(`${problem} "directory" names that of the app.`)
       const putBacks = this.#putBacks.get(row.id)
       const wanted = new Set(paths)
       const received = await this.#incoming.receive(target, pushed, archive)
       const { missing, tree, written } = received
       if (missing.length > 0) return { missing, written: 0, removed: 0, began: null }
       const removed = records.listCode(row.id).filter((path) => !wanted.has(path))
-      const change = { tree, written, removed, paths }
+      const change = { tree, written, removed, paths, appDirectory: directory }
       if (!this.#isReadyWith(row, change)) {
         await this.#dependencies.apps.supersede(row.id)
         // The push before has failed meanwhile, so that other files are there than those compared.
@@ -116,14 +123,14 @@ export class ProjectPushes {
   }
 
   /** Reports whether a project has nothing to change and runs, as it does after a failure that was undone. */
-  #isReadyWith({ id }: ProjectRow, { written, removed }: CodeChange): boolean {
+  #isReadyWith({ id }: ProjectRow, { written, removed, appDirectory }: CodeChange): boolean {
     const { records, hosting } = this.#dependencies
     const row = records.find(id)
     const app = hosting.find(id)
     const isRestored =
       row?.initPhase === 'failed' && app?.crash === null && this.#restored.get(id) === row.initRunId
     const isUp = (row?.initPhase === 'ready' || isRestored) && app?.isUp === true
-    return isUp && written.length === 0 && removed.length === 0
+    return isUp && written.length === 0 && removed.length === 0 && row?.directory === appDirectory
   }
 
   /** Changes the files. Keeps those of the version that runs, if one does, to be put back if the push fails. */
@@ -140,11 +147,14 @@ export class ProjectPushes {
       directory: projectDirectory(row),
       unfinished,
     }
-    const record = { plan: row.plan, paths: records.listCode(row.id), wasUp }
+    const record = {
+      ...{ plan: row.plan, paths: records.listCode(row.id), wasUp },
+      appDirectory: row.directory,
+    }
     const previous = this.#previous.get(row.id) ?? (await PreviousCode.begin(place, record))
     this.#previous.set(row.id, previous)
     const isKept = await previous.replace(change)
-    records.setCode(row.id, change.paths)
+    records.setCode(row.id, change.paths, change.appDirectory)
     if (!isKept || !wasUp) await this.#discardPrevious(row.id)
   }
 
@@ -203,7 +213,7 @@ export class ProjectPushes {
     this.#incoming.forgetMissing(id)
     this.#putBacks.set(id, (this.#putBacks.get(id) ?? 0) + 1)
     if (!(await previous.putBack())) return false
-    records.setCode(id, previous.record.paths)
+    records.setCode(id, previous.record.paths, previous.record.appDirectory)
     if (previous.record.plan !== null) records.setPlan(id, previous.record.plan)
     return true
   }
@@ -229,7 +239,7 @@ export class ProjectPushes {
     try {
       await this.#replaceFiles(before, workspace, change)
       servers.meter.changed(server)
-      const began = await this.#next(before, server, workspace)
+      const began = await this.#next(records.find(row.id) ?? before, server, workspace)
       if (began === null) {
         await this.#discardPrevious(row.id)
         // Changed files take effect at once. When an app takes a change by itself is not known.
@@ -257,8 +267,8 @@ export class ProjectPushes {
       const { log, isUp } = await apps.app(row)
       const owner = projectOwner(row.id)
       const isWorker = row.kind === 'worker'
-      const place = { owner, serverId: server.id, sandbox: used.sandbox, workspace, directory, log }
-      const location = { ...place, isWorker }
+      const place = { sandbox: used.sandbox, workspace, directory, within: row.directory, isWorker }
+      const location = { owner, serverId: server.id, ...place, log }
       const plan = await hosting.preparation.plan(location)
       if (plan.install !== null) {
         const installed = records.installedFrom(row.id)
@@ -269,7 +279,8 @@ export class ProjectPushes {
       records.setPlan(row.id, plan)
       if (plan.build !== null) return 'build'
       const goesOn = isSame && isUp && row.initPhase === 'ready'
-      return goesOn && (await watchesItself(plan, workspace, directory)) ? null : 'start'
+      const own = plan.directory === '' ? directory : `${directory}/${plan.directory}`
+      return goesOn && (await watchesItself(plan, workspace, own)) ? null : 'start'
     } catch (error) {
       // The bring-up meets the same mistake, and says so in the project's log.
       if (error instanceof AppError) return 'install'

@@ -123,18 +123,26 @@ export class ProjectRecords {
   }
 
   /**
-   * Records which files and links came from outside.
+   * Records which files and links came from outside, and which of their directories is the app's own.
    *
+   * @param directory undefined if that stays as it is
    * @throws BerthError 404 if the project was deleted while they came
    */
-  setCode(id: string, paths: readonly string[]): void {
-    if (this.find(id) === undefined) throw notFound(`The project "${id}"`)
+  setCode(id: string, paths: readonly string[], directory?: string): void {
+    const row = this.find(id)
+    if (row === undefined) throw notFound(`The project "${id}"`)
+    if (directory !== undefined && directory !== row.directory) this.setDirectory(id, directory)
     const values = { projectId: id, paths }
     this.#queries
       .insert(projectCode)
       .values(values)
       .onConflictDoUpdate({ target: projectCode.projectId, set: { paths } })
       .run()
+  }
+
+  /** Records the app's own directory, relative to its code. */
+  setDirectory(id: string, directory: string): void {
+    this.#updateRow(id, { directory })
   }
 
   /** Returns the fingerprint of what the packages were installed from; null if it is not known. */

@@ -73,18 +73,19 @@ export async function recoverPushes(dependencies: RecoveryDependencies): Promise
 function noteRecovered(
   { ids, records, clock }: RecoveryDependencies,
   { id, initPhase, proceed }: ProjectRow,
-  { plan, paths, nextPaths, isBuiltOver, wasUp, state }: UnfinishedChange,
+  change: UnfinishedChange,
   { isBefore, text }: RecoveredFiles,
 ): void {
+  const { plan, paths, nextPaths, isBuiltOver, wasUp, state } = change
   const begin = (phase: 'install' | 'start'): void =>
     records.startBringUp(id, ids.next('irun'), phase, proceed)
   if (!isBefore) {
-    records.setCode(id, nextPaths)
+    records.setCode(id, nextPaths, change.nextAppDirectory)
     begin('install')
     return
   }
   if (state === 'before') {
-    records.setCode(id, paths)
+    records.setCode(id, paths, change.appDirectory)
     if (plan !== null) records.setPlan(id, plan)
     records.setFailedChange(id, { reason: text, at: clock.now() })
   }

@@ -13,6 +13,7 @@ import type { ProjectSecrets, ProjectSecretsSet, ProjectVariables } from '../sec
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
+import { parseAppDirectory } from './app-directory.ts'
 import { ProjectApps } from './apps.ts'
 import { ProjectCode } from './code.ts'
 import { ProjectCreation } from './creation.ts'
@@ -129,6 +130,18 @@ export class ProjectsService {
       if (row.visibility !== before.visibility) await this.apps.applyVisibility(row)
     }
     return this.get(caller, id)
+  }
+
+  /**
+   * Names the app's own directory in a project's code, for its next bring-up. Reports whether it was another one.
+   *
+   * @throws BerthError 400, 404
+   */
+  setDirectory(caller: Caller, id: string, given: string): boolean {
+    const row = this.getRow(caller, id)
+    const directory = parseAppDirectory('app_directory', given)
+    this.#records.setDirectory(id, directory)
+    return row.directory !== directory
   }
 
   /** Ends a project's app and removes it with its files. @throws BerthError 404 */

@@ -42,6 +42,8 @@ export const projects = sqliteTable('projects', {
   template: text('template'),
   /** Set if its creation said that it is a worker. */
   kind: text('kind').$type<ProjectKind>(),
+  /** The app's own directory, relative to its code; empty for the code's own directory. */
+  directory: text('directory').notNull().default(''),
   /** The source of its code, as sealed JSON; null for a blank project. */
   source: blob('source', { mode: 'buffer' }),
   port: integer('port').notNull(),
@@ -96,6 +98,7 @@ export const toProject = (
     lifecycle: row.lifecycle,
     runtime_status: row.runtimeStatus,
     template: row.template,
+    directory: row.directory || null,
     url: hasUrl(row) ? url : null,
     ...(row.initRunId === null ? {} : { init_run_id: row.initRunId }),
     init_phase: row.initPhase,

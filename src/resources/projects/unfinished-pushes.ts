@@ -28,6 +28,9 @@ export interface UnfinishedChange {
   readonly paths: readonly string[]
   /** Paths of the code after the change. */
   readonly nextPaths: readonly string[]
+  /** The app's own directory before the change, and after it; missing if neither is recorded apart from the plan. */
+  readonly appDirectory?: string
+  readonly nextAppDirectory?: string
 }
 
 /** Pushes whose version has not come up yet. */

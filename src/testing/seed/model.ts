@@ -4,6 +4,7 @@ import { API_KEY } from '../../config/values.ts'
 import { base64, oneOf, text } from '../../contract/schema.ts'
 import { BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
+import { AppDirectory } from '../../resources/projects/app-directory.ts'
 import { Lifecycle, ProjectKind, Visibility } from '../../resources/projects/model.ts'
 import { ProjectSource } from '../../resources/projects/sources/model.ts'
 import { ServerCreate } from '../../resources/servers/model.ts'
@@ -157,6 +158,7 @@ const Project = closed({
         'A directory with its code, relative to this file, that "berth up" sends and keeps up to date. Ignore files are obeyed.',
     }),
   ),
+  app_directory: Type.Optional(AppDirectory),
   secrets: Type.Optional(Secrets),
   until: Type.Optional(
     oneOf([...AWAITED], {

@@ -20,6 +20,7 @@ export function CreateProject({ onClose, serverId }: { onClose: () => void; serv
   const [origin, setOrigin] = useState<Origin>('template')
   const [template, setTemplate] = useState('static-site')
   const [url, setUrl] = useState('')
+  const [directory, setDirectory] = useState('')
   const [name, setName] = useState('')
   useEffect(() => {
     void notices.attempt(async () => setTemplates((await api.call('templates.list')).templates))
@@ -28,7 +29,7 @@ export function CreateProject({ onClose, serverId }: { onClose: () => void; serv
     origin === 'template'
       ? { type: 'template' as const, template }
       : origin === 'git'
-        ? { type: 'git' as const, url }
+        ? { type: 'git' as const, url, ...(directory !== '' && { directory }) }
         : { type: 'blank' as const }
   const body = { source, ...(name !== '' && { name }), visibility: 'public' as const }
   const server = chosenServer || servers[0]?.id
@@ -47,7 +48,7 @@ export function CreateProject({ onClose, serverId }: { onClose: () => void; serv
       commands={
         server !== undefined && (
           <CommandLines
-            berth={`berth projects create --server ${server}${name === '' ? '' : ` --name ${quoted(name)}`}${origin === 'template' ? ` --template ${template}` : ''}${origin === 'git' ? ` --git ${quoted(url)}` : ''} --public`}
+            berth={`berth projects create --server ${server}${name === '' ? '' : ` --name ${quoted(name)}`}${origin === 'template' ? ` --template ${template}` : ''}${origin === 'git' ? ` --git ${quoted(url)}${directory === '' ? '' : ` --directory ${quoted(directory)}`}` : ''} --public`}
             method="POST"
             path={`/servers/${server}/projects`}
             body={body}
@@ -88,6 +89,15 @@ export function CreateProject({ onClose, serverId }: { onClose: () => void; serv
           onValue={setUrl}
           isRequired
           placeholder="https://example.com/me/app.git"
+        />
+      )}
+      {origin === 'git' && (
+        <TextField
+          name="source.directory"
+          label="Directory of the app"
+          value={directory}
+          onValue={setDirectory}
+          placeholder="berth finds it by default"
         />
       )}
       <TextField name="name" label="Name" value={name} onValue={setName} placeholder="two words by default" />

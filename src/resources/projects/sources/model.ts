@@ -1,16 +1,20 @@
 import { type Static, t } from 'elysia'
 import { base64, notTogether } from '../../../contract/schema.ts'
 import { TemplateId } from '../../templates/model.ts'
+import { AppDirectory } from '../app-directory.ts'
 import { REFERENCE } from './git/reference.ts'
 
+const directory = t.Optional(AppDirectory)
+
 /** No code: an empty directory. */
-const BlankSource = t.Object({ type: t.Literal('blank') }, { additionalProperties: false })
+const BlankSource = t.Object({ type: t.Literal('blank'), directory }, { additionalProperties: false })
 
 /** A copy of one of berth's own templates. */
 const TemplateSource = t.Object(
   {
     type: t.Literal('template'),
     template: TemplateId,
+    directory,
   },
   { additionalProperties: false },
 )
@@ -34,6 +38,7 @@ const GitSource = t.Object(
         description: 'A branch, a tag, or the full id of a commit; by default the default branch.',
       }),
     ),
+    directory,
   },
   { additionalProperties: false },
 )
@@ -51,6 +56,7 @@ const ArchiveSource = t.Object(
       }),
     ),
     data: t.Optional(base64({ description: 'The archive itself.' })),
+    directory,
   },
   {
     additionalProperties: false,

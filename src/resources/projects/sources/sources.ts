@@ -1,10 +1,12 @@
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../../errors.ts'
+import { ifPresent } from '../../../runtime/if-present.ts'
 import { NameResolver } from '../../../runtime/name-resolver.ts'
 import type { TemplateFile } from '../../templates/files.ts'
 import type { ProcessEnvironment, ResolveHost } from './environment.ts'
-import { SourceError } from './errors.ts'
+import { quoted, SourceError } from './errors.ts'
 import type { HostRules } from './hosts.ts'
 import { SOURCE_LIMITS, type SourceLimits } from './limits.ts'
 import type { FetchedSource, ProjectSource } from './model.ts'
@@ -32,6 +34,8 @@ export interface Destination {
   path: string
   /** Bytes left in the server's storage, which may be below the limit. */
   room?: number
+  /** A directory that the code has to have, relative to it; empty for none. */
+  directory?: string
   /** Ends it; nothing is changed then. */
   signal: AbortSignal
 }
@@ -155,7 +159,7 @@ export class Sources {
    * @returns the paths of its files and links
    */
   async #prepare(
-    { workspace, path, room = Number.POSITIVE_INFINITY, signal }: Destination,
+    { workspace, path, room = Number.POSITIVE_INFINITY, directory = '', signal }: Destination,
     prepare: (staging: string, limits: SourceLimits, signal: AbortSignal) => Promise<string>,
   ): Promise<string[]> {
     const limits = { ...this.#limits, bytes: Math.max(0, Math.min(this.#limits.bytes, room)) }
@@ -166,9 +170,24 @@ export class Sources {
     const code = await prepare(staging.path, limits, ending)
     ending.throwIfAborted()
     const paths = await listTree(code)
+    // None of its links leads out.
+    if (!ifPresent(() => statSync(join(code, directory)))?.isDirectory()) throw noDirectory(directory, code)
     await workspace.moveIn(code, path)
     return paths
   }
+}
+
+/** Most directories that are named where one is missing. */
+const MAX_NAMED = 8
+
+function noDirectory(directory: string, code: string): SourceError {
+  const names = readdirSync(code, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== '.git')
+    .map(({ name }) => name)
+    .sort()
+  const rest = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ''
+  const there = names.length === 0 ? 'no directory' : `${names.slice(0, MAX_NAMED).join(', ')}${rest}`
+  return new SourceError(`It has no directory ${quoted(directory)}. At its top it has ${there}.`)
 }
 
 /** Aborts after a period of real time. Unlike `AbortSignal.timeout`, its timer can be cleared. */

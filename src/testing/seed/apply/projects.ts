@@ -1,6 +1,7 @@
 import { accountCaller, type Caller } from '../../../http/caller.ts'
 import type { Project } from '../../../resources/projects/model.ts'
 import type { ProjectsService } from '../../../resources/projects/service.ts'
+import type { ProjectSource } from '../../../resources/projects/sources/model.ts'
 import { projectDirectory } from '../../../resources/projects/table.ts'
 import type { FixtureEntry } from '../fixture-entry.ts'
 import type { ProjectFixture, Variables } from '../resolve.ts'
@@ -47,6 +48,11 @@ export function sourceOf({ template, source, kind }: ProjectFixture): string {
   return new Bun.CryptoHasher('sha256').update(JSON.stringify(given)).digest('hex')
 }
 
+/** Returns the source of a project's code. */
+function codeOf({ template, source }: ProjectFixture): ProjectSource {
+  return source ?? (template === undefined ? { type: 'blank' } : { type: 'template', template })
+}
+
 /** Whether there is any code to bring up. */
 const hasCode = ({ template, source, files }: ProjectFixture): boolean =>
   template !== undefined || files !== null || (source !== undefined && source.type !== 'blank')
@@ -54,14 +60,16 @@ const hasCode = ({ template, source, files }: ProjectFixture): boolean =>
 async function create(work: ProjectContext, one: FixtureEntry<ProjectFixture>): Promise<string> {
   const { context, projects, caller, serverId } = work
   const { name = one.name, description, visibility, lifecycle, kind, template, source, files } = one.value
+  const { app_directory: directory } = one.value
   const params = {
     name,
     ...(description === undefined ? {} : { description }),
     ...(visibility ? { visibility } : {}),
     ...(lifecycle ? { lifecycle } : {}),
     ...(kind ? { kind } : {}),
-    ...(template === undefined ? {} : { template }),
+    ...(template === undefined || directory !== undefined ? {} : { template }),
     ...(source ? { source } : {}),
+    ...(directory === undefined ? {} : { source: { ...codeOf(one.value), directory } }),
     env: variablesOf(context, one),
   }
   const { id } = await one.run(() => projects.create(caller, serverId, params, null))
@@ -88,7 +96,10 @@ async function update(work: ProjectContext, one: FixtureEntry<ProjectFixture>, i
   const secrets = changedVariables(variablesOf(context, one), present)
   await one.run(() => projects.setSecrets(caller, id, { secrets }), 'secrets')
   const directory = projectDirectory(projects.getRow(caller, id))
-  const isChanged = await putFiles(context, one, { caller, serverId, directory })
+  // "berth up" names it with the directory that it sends.
+  const { app_directory: wanted } = one.value.directory === undefined ? one.value : {}
+  const isMoved = wanted !== undefined && (await one.run(() => projects.setDirectory(caller, id, wanted)))
+  const isChanged = (await putFiles(context, one, { caller, serverId, directory })) || isMoved
   const { until = 'ready' } = one.value
   const { init_phase } = await (context.mode === 'up' && !isChanged
     ? projects.get(caller, id)
