@@ -13,6 +13,7 @@ import { changes } from './commands/changes.ts'
 import { COMPLETE, completion, registerCompletion } from './commands/completion.ts'
 import { cp } from './commands/cp.ts'
 import { deploy } from './commands/deploy.ts'
+import { detect } from './commands/detect.ts'
 import { doctor } from './commands/doctor.ts'
 import { exec } from './commands/exec.ts'
 import { guide } from './commands/guide.ts'
@@ -67,7 +68,7 @@ type Member = Noun | RunnableCommand
 
 /** The groups of the help text with their members, after `serve` and `run`. */
 const GROUPS: ReadonlyArray<readonly [group: string, members: readonly Member[]]> = [
-  ['Run berth:', [up, down, list, wait, env, stop, open, doctor]],
+  ['Run berth:', [up, down, list, wait, env, stop, open, detect, doctor]],
   ['Sign in:', [login, logout, whoami]],
   ['Use the API:', [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use]],
   ['Test against berth:', [reset, ...CONTROL_NOUNS, logs, listen, trigger]],
