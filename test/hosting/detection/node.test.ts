@@ -143,7 +143,7 @@ describe('packages are installed', () => {
     )
     expect(found.install).toBe('bun install --no-save')
     expect(found.warnings).toEqual([
-      'pnpm-lock.yaml asks for pnpm, which the server does not have: Bun installs instead, without the lock file.',
+      'pnpm-lock.yaml asks for pnpm, which the server does not have: Bun installs instead.',
     ])
   })
 

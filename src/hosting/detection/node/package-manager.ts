@@ -61,7 +61,7 @@ export async function choosePackageManager(
       : [`Packages are installed by ${lock}; ${others.join(', ')} is ignored.`]
   if (wanted !== 'bun' && !(await machine.has(wanted))) {
     const by = lock ?? 'package.json'
-    const missing = `${by} asks for ${wanted}, which the server does not have: Bun installs instead, without the lock file.`
+    const missing = `${by} asks for ${wanted}, which the server does not have: Bun installs instead.`
     return { name: 'bun', locked: false, modern: false, chosen: false, evidence: [], warnings: [missing] }
   }
   const modern =
