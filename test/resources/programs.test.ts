@@ -92,6 +92,8 @@ test('what one server has called is there for another, read-only, without the re
   const id = await berth.server()
   const { stdout, exitCode } = await call('pnpm', manifest, id)
   expect(exitCode).toBe(7)
+  // Nothing of it is written into the workspace.
+  expect((await berth.exec(id, 'ls -A ~')).stdout).toBe('a\n')
   const [path] = JSON.parse(stdout)
   if (berth.info.isolation !== 'none') {
     const changed = await berth.exec(id, `echo poison > '${path}'; echo poison > '${path}.more'`)

@@ -30,8 +30,8 @@ export const PROGRAM_FILES: Readonly<Record<string, string>> = {
  * @param tools absolute path of the directory of tools as commands see it, as the script has it
  */
 export const programScript = (name: string, bun: string, tools: string): string => `from=$PWD
-# Not in the directory of the project: Bun would read its settings.
-set_up=$(cd / && FROM=$from BUN_BE_BUN=1 ${bun} ${tools}/${FIND_PROGRAM_FILE} ${name} "$@") || exit 69
+# Not in the directory of the project, whose settings Bun would read, and without a cache of Bun's in the home directory.
+set_up=$(cd / && FROM=$from BUN_BE_BUN=1 BUN_RUNTIME_TRANSPILER_CACHE_PATH=0 ${bun} ${tools}/${FIND_PROGRAM_FILE} ${name} "$@") || exit 69
 eval "$set_up"
 exec "$@"
 `
