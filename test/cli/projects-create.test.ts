@@ -86,6 +86,16 @@ test('private by default: it says how to get a URL', async () => {
   )
 })
 
+test('a worker is ready without a URL, and its lines have its name', async () => {
+  write('bot', { 'main.ts': "console.log('at work'); setInterval(() => {}, 1000)" })
+  const { exitCode, stdout, stderr } = await projects('create', 'bot', '--worker', '--public')
+  expect(exitCode).toBe(0)
+  expect(stdout).toEndWith('bot is ready: a worker, which has no URL.\n')
+  expect(stderr).toContain('worker   at work\n')
+  expect((await projects('get', 'bot')).stdout).toContain('Worker       worker, running: bun main.ts\n')
+  expect((await projects('open', 'bot')).stderr).toContain('bot is a worker: it has no URL.')
+})
+
 test('from a template, ephemeral, for programs: one line of JSON when it is ready', async () => {
   const project = await json('create', '--template', 'static-site', '--ephemeral', '--description', 'd')
   expect(project).toMatchObject({

@@ -275,7 +275,7 @@ export class ProjectPushes {
         if (installed === null || installed !== (await code.fingerprint(row, plan, workspace)))
           return 'install'
       }
-      const isSame = Bun.deepEquals(plan, row.plan)
+      const isSame = row.plan !== null && Bun.deepEquals(howItRuns(plan), howItRuns(row.plan))
       records.setPlan(row.id, plan)
       if (plan.build !== null) return 'build'
       const goesOn = isSame && isUp && row.initPhase === 'ready'
@@ -290,6 +290,9 @@ export class ProjectPushes {
     }
   }
 }
+
+/** Returns what of a plan decides how an app runs; the rest may quote its files. */
+const howItRuns = ({ kind, tools, evidence, leftOut, others, warnings, ...rest }: AppPlan) => rest
 
 /** Matches commands that take changes of their files by themselves. */
 const WATCHING =
