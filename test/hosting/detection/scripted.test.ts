@@ -172,6 +172,17 @@ describe('Ruby', () => {
   })
 })
 
+test('a theme of Jekyll runs with the gems that its gemspec names', async () => {
+  const app = await found({
+    Gemfile: 'gemspec',
+    'theme.gemspec': "s.add_runtime_dependency 'jekyll', '> 3'",
+    '_config.yml': 'title: x',
+  })
+  expect(app.kind).toBe('Jekyll')
+  expect(app.install).toContain('bundle install')
+  expect(app.build).toContain('bundle exec jekyll build')
+})
+
 describe('pages of a generator', () => {
   test.each([
     [{ 'hugo.toml': 'title = "t"' }, 'Hugo', 'public'],

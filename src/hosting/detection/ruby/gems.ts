@@ -27,7 +27,15 @@ export async function readGems(directory: SourceDirectory): Promise<Gems | null>
   const locked = [...(lock ?? '').matchAll(/^ {4}([\w.-]+) \(/gm)].flatMap(([, name = '']) =>
     left.has(name) ? [] : [name],
   )
-  const all = new Set([...names, ...locked])
+  const own = /^\s*gemspec\b/m.test(text)
+    ? directory.files.filter((path) => /^[^/]+\.gemspec$/.test(path))
+    : []
+  const specified = (await Promise.all(own.map((path) => directory.text(path)))).flatMap((spec) =>
+    [...(spec ?? '').matchAll(/\.add_(?:runtime_)?dependency\s*\(?\s*["']([^"']+)["']/g)].map(
+      ([, name = '']) => name,
+    ),
+  )
+  const all = new Set([...names, ...specified, ...locked])
   return {
     file,
     has: (name) => all.has(name),

@@ -10,6 +10,7 @@ interface Generator {
   readonly gem: string
   /** Files that it reads; one of them has to be there. */
   readonly files: readonly string[]
+  /** What builds the pages, with `RUN` where a program of gems is called, and `FILE` for the file. */
   readonly command: string
   readonly folder: string
 }
@@ -20,22 +21,28 @@ const GENERATORS: readonly Generator[] = [
     name: 'Jekyll',
     gem: 'jekyll',
     files: ['_config.yml', '_config.yaml', '_config.toml'],
-    command: `printf 'url: ""\\nbaseurl: ""\\n' > "$TMPDIR/root.yml" && jekyll build --config FILE,"$TMPDIR/root.yml" --destination _site`,
+    command: `printf 'url: ""\\nbaseurl: ""\\n' > "$TMPDIR/root.yml" && RUN jekyll build --config FILE,"$TMPDIR/root.yml" --destination _site`,
     folder: '_site',
   },
-  { name: 'Middleman', gem: 'middleman', files: ['config.rb'], command: 'middleman build', folder: 'build' },
+  {
+    name: 'Middleman',
+    gem: 'middleman',
+    files: ['config.rb'],
+    command: 'RUN middleman build',
+    folder: 'build',
+  },
   {
     name: 'Nanoc',
     gem: 'nanoc',
     files: ['nanoc.yaml', 'config.yaml'],
-    command: 'nanoc compile',
+    command: 'RUN nanoc compile',
     folder: 'output',
   },
   {
     name: 'Bridgetown',
     gem: 'bridgetown',
     files: ['bridgetown.config.yml', 'config/initializers.rb'],
-    command: 'bridgetown build',
+    command: 'RUN bridgetown build',
     folder: 'output',
   },
 ]
@@ -47,24 +54,21 @@ export async function findSite(directory: SourceDirectory, gems: Gems | null): P
     const isListed = gems !== null && (gems.has(gem) || (gem === 'jekyll' && gems.has('github-pages')))
     const isPlain = gem === 'jekyll' && !isListed && (await isJekyll(directory, file))
     if (file === null || !(isListed || isPlain)) continue
-    const program = isListed ? `bundle exec ${command}` : command
     return {
       kind: name,
       strength: 'pages',
-      install: isListed ? gems.install : null,
-      build:
-        isListed && command.includes('&&')
-          ? command.replace('jekyll', 'bundle exec jekyll').replace('FILE', file)
-          : program.replace('FILE', file),
+      install: gems?.install ?? null,
+      // Beside a Gemfile it runs with those gems alone, however it is called.
+      build: command.replace('RUN ', gems === null ? '' : 'bundle exec ').replace('FILE', file),
       start: startFiles(folder, false),
       standsAlone: true,
-      variables: { ...(isListed ? gems.variables : {}), JEKYLL_ENV: 'production', LANG: 'C.UTF-8' },
-      tools: isListed ? gems.tools : [anyVersion('jekyll')],
+      variables: { ...gems?.variables, JEKYLL_ENV: 'production', LANG: 'C.UTF-8' },
+      tools: gems?.tools ?? [anyVersion('jekyll')],
       evidence: [
         await directory.evidence(file),
-        ...(isListed
-          ? [await directory.evidence(gems.file, new RegExp(`["'](?:${gem}|github-pages)["']`))]
-          : []),
+        ...(gems === null
+          ? []
+          : [await directory.evidence(gems.file, new RegExp(`["'](?:${gem}|github-pages)["']`))]),
       ],
     }
   }
