@@ -17,7 +17,9 @@ import { readTextOrNull } from '../runtime/read-text.ts'
 import { runHelper } from '../runtime/run-helper.ts'
 import { readInstance } from '../storage/data-directory.ts'
 import { makeTemporary } from '../storage/ephemeral.ts'
+import { examineTools } from './doctor-tools.ts'
 import { findDataDirectory } from './find-instance.ts'
+import type { Finding } from './finding.ts'
 import type { ProcessContext } from './process-context.ts'
 import { type VersionInfo, versionInfo } from './version.ts'
 
@@ -30,20 +32,6 @@ export interface Report extends VersionInfo {
   /** The limits that this isolation enforces. */
   enforced: Enforced | null
   findings: Finding[]
-}
-
-/** The result of one examination. */
-export interface Finding {
-  /** The examined thing, in a word or two. */
-  name: string
-  /**
-   * `ok`: present; `absent`: missing, and berth works without it; `failed`: berth cannot run, or not as configured.
-   */
-  status: 'ok' | 'absent' | 'failed'
-  /** The result, in words. */
-  detail: string
-  /** The remedy for a person. */
-  remedy?: string
 }
 
 /** The isolation that this machine offers. */
@@ -91,6 +79,7 @@ export async function examine(
     const findings = [
       ...isolation.findings,
       await examineTerminal(used),
+      ...(await examineTools(used, { path, variables: env, dataDir: trial })),
       git,
       ...(purpose === 'run'
         ? [examineDirectory(tmpdir(), 'temporary directory')]

@@ -8,7 +8,9 @@ import {
   examineIsolation,
   examinePort,
 } from '../../src/cli/doctor.ts'
+import type { Finding } from '../../src/cli/finding.ts'
 import type { ComputeDriver, Probe } from '../../src/compute/driver.ts'
+import { link, MAKERS, program, write } from '../support/toolchain-files.ts'
 import { run, serve, temporaryFolder } from './command.ts'
 
 const ENFORCED = {
@@ -55,6 +57,42 @@ test('doctor --json agrees with what a berth started here enforces', async () =>
     status: 'ok',
     detail: `berth ${berth.info.version} runs at ${berth.info.base_url}`,
   })
+})
+
+test('doctor says for each language what servers see, what they do not, and why', async () => {
+  using folder = temporaryFolder()
+  const at = (path: string): string => join(folder.path, path)
+  for (const version of ['3.12.1', '3.13.2']) MAKERS.python(at(`home/.pyenv/versions/${version}`), version)
+  write(at('home/.pyenv/version'), '3.12.1\n')
+  program(at('home/.pyenv/shims/python3'), 'a stand-in')
+  program(at('home/.rbenv/shims/ruby'), 'a stand-in')
+  write(at('home/.rbenv/version'), '3.9.9\n')
+  MAKERS.go(at('go'), '1.2.3')
+  write(at('go/bin/go'), '#!/bin/sh\necho "go: error: cannot find something" >&2\nexit 2\n', 0o755)
+  program(at('private/gradle'), 'Gradle 8.5')
+  link(at('tools/gradle'), at('private/gradle'))
+  const path = ['home/.pyenv/shims', 'home/.rbenv/shims', 'go/bin', 'tools'].map(at)
+  const { stdout } = await run(['doctor', '--json', '--for', 'run'], {
+    cwd: folder.path,
+    env: { HOME: at('home'), PATH: `${path.join(':')}:/usr/bin:/bin` },
+  })
+  const { findings, isolation } = JSON.parse(stdout) as { isolation: string; findings: Finding[] }
+  const of = (wanted: string) => findings.find(({ name }) => name === wanted)
+  const python = at('home/.pyenv/versions/3.12.1/bin/python3')
+  expect(of('Python')).toMatchObject({
+    status: 'ok',
+    detail: expect.stringContaining(`3.12.1 (${python}, by pyenv); also 3.13.2`),
+  })
+  expect(of('Go')).toMatchObject({
+    status: 'absent',
+    detail: `${at('go/bin/go')} does not run on servers: go: error: cannot find something`,
+  })
+  const ruby = `${at('home/.rbenv/shims')}: rbenv: 3.9.9 is not installed`
+  expect(of('PATH')?.detail).toContain(ruby)
+  if (isolation === 'none') return
+  expect(of('Gradle')?.detail).toContain(
+    `not ${at('tools/gradle')}: it leads to ${at('private/gradle')}, which is in no toolchain that berth knows`,
+  )
 })
 
 test('doctor fails and says what is missing where berth cannot run as configured', async () => {

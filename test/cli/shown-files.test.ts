@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { firstLine, type KeyedInfo } from '../support/berth.ts'
 import { projectPorts } from '../support/ports.ts'
 import { call, command, NO_SPARE_SERVERS } from '../support/serve.ts'
+import { link, MAKERS, program, write } from '../support/toolchain-files.ts'
 import { bareEnvironment, serve, temporaryFolder } from './command.ts'
-import { link, MAKERS, program, write } from './toolchain-files.ts'
 
 /** Begins each secret; its place follows. */
 const CANARY = 'canary-of-'

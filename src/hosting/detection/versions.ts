@@ -237,7 +237,8 @@ const TOOLS: Readonly<Record<string, readonly [title: string, remedy: string]>> 
   ],
 }
 
-const titleOf = (name: string): string => {
+/** Returns what people call a tool. */
+export const titleOf = (name: string): string => {
   const extension = PHP_EXTENSION.exec(name)?.[1]
   return TOOLS[name]?.[0] ?? (extension === undefined ? name : `the PHP extension ${extension}`)
 }

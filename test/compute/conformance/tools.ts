@@ -70,6 +70,28 @@ export function toolTests(name: Subject): void {
       }
     })
 
+    test('beside programs that commands install for themselves, which come before it', async () => {
+      const sandbox = server()
+      const make = (directory: string, name: string): string =>
+        `mkdir -p ~/${directory} && printf '#!/bin/sh\\necho own\\n' > ~/${directory}/${name} && chmod +x ~/${directory}/${name}`
+      await run(sandbox, make('.local/bin', 'of-pip'))
+      await run(sandbox, make('go/bin', 'of-go'))
+      await run(sandbox, make('.cargo/bin', 'of-cargo'))
+      await run(sandbox, make('.local/bin', 'bunx'))
+      const { stdout } = await run(sandbox, 'of-pip && of-go && of-cargo; command -v bunx')
+      expect(stdout.split('\n').slice(0, 3)).toEqual(['own', 'own', 'own'])
+      expect(stdout).toMatch(Bun.which('bunx', { PATH: TEST_PATH }) === null ? '.local/bin/bunx' : 'bunx')
+      await run(sandbox, 'rm -r ~/.local ~/go ~/.cargo')
+    })
+
+    test('and python wherever python3 is', async () => {
+      const { stdout } = await run(
+        server(),
+        'command -v python3 >/dev/null || exit 0; python -c "print(6 * 7)"',
+      )
+      expect(stdout).toBe(Bun.which('python3', { PATH: TEST_PATH }) === null ? '' : '42\n')
+    })
+
     test('and no variable that makes a berth into Bun, outside of Bun', async () => {
       const { stdout } = await run(server(), 'bun -e "" && env; tr "\\0" "\\n" < /proc/$PPID/environ')
       expect(stdout).not.toContain('BUN_BE_BUN')
