@@ -7,6 +7,7 @@ import { root } from './programs.ts'
  * of CI they run only if something of that has changed since they passed.
  */
 const SLOW: Readonly<Record<string, readonly string[]>> = {
+  'test/corpus/corpus.test.ts': ['src/compute', 'src/hosting', 'test/corpus'],
   'test/resources/projects/large-frameworks.test.ts': [
     'bun.lock',
     'fixtures/projects',

@@ -31,10 +31,11 @@ const REGISTRIES: Readonly<Record<string, () => string>> = {
     `${(process.env.PIP_INDEX_URL ?? 'https://pypi.org/simple').replace(/\/$/, '')}/six/`,
   'registry:go': () =>
     `${(process.env.GOPROXY ?? 'https://proxy.golang.org').split(/[,|]/)[0]}/golang.org/x/text/@v/list`,
+  'registry:maven': () => 'https://repo.maven.apache.org/maven2/',
 }
 
 /** How long a situation may take to come up on a busy machine. */
-const PATIENCE_MS = 180_000
+const PATIENCE_MS = 420_000
 
 let berth: TestBerth
 let serverId: string
@@ -55,7 +56,7 @@ function has(need: string): Promise<boolean> {
 
 async function find(need: string): Promise<boolean> {
   const address = REGISTRIES[need]?.()
-  if (address === undefined) return (await berth.exec(serverId, `${need} --version`)).exitCode === 0
+  if (address === undefined) return (await berth.exec(serverId, `${need} --version || ${need} version`)).exitCode === 0
   return fetch(address, { signal: AbortSignal.timeout(10_000) }).then(
     ({ ok }) => ok,
     () => false,

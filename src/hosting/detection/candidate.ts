@@ -42,6 +42,8 @@ export interface Candidate {
   readonly evidence: readonly Evidence[]
   /** Directories, relative to the source, whose candidate is built first since this one's build takes in its output. */
   readonly embeds?: readonly string[]
+  /** Directories below its own, relative to it, that it builds itself, as members of a workspace. */
+  readonly covers?: readonly string[]
   /** Reports whether a command of the author, as in a Procfile, is one for this candidate's tools. */
   readonly runs?: RegExp
   /** Matches commands of the author, as in a Procfile, whose program another host has. Its own start replaces them. */

@@ -160,9 +160,13 @@ async function candidatesIn(source: Source, top: SourceDirectory, machine: Machi
     directories.set(directory, names.add(path.slice(slash + 1)))
   }
   const found: Placed[] = []
-  for (const [directory, names] of directories) {
+  const covered = new Set<string>()
+  // From the top down, since a directory may cover those below it.
+  const depth = (path: string): number => (path === '' ? 0 : path.split('/').length)
+  for (const [directory, names] of [...directories].sort(([a], [b]) => depth(a) - depth(b))) {
     for (const provider of PROVIDERS) {
       if (directory !== '' && ![...names].some((name) => provider.marks.test(name))) continue
+      if (covered.has(`${provider.name} ${directory}`)) continue
       // A mistake in a file far below is not one of the app.
       const candidates = await provider.look(top.at(directory), machine).catch((error: unknown) => {
         if (directory === '' || !(error instanceof AppError)) throw error
@@ -170,6 +174,8 @@ async function candidatesIn(source: Source, top: SourceDirectory, machine: Machi
         return []
       })
       found.push(...candidates.map((candidate) => placedAt(top, directory, candidate)))
+      for (const below of candidates.flatMap(({ covers = [] }) => covers))
+        covered.add(`${provider.name} ${[directory, below].filter(Boolean).join('/')}`)
     }
   }
   return found

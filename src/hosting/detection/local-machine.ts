@@ -24,6 +24,7 @@ export class LocalMachine implements Machine {
   readonly #places: ToolPlaces
   readonly #sees: 'selected' | 'all'
   readonly #printed: PrintedVersions = new Map()
+  readonly memoryBytes = null
 
   /** @param sees what servers see of the machine: see `selectMachineTools` */
   constructor(places: ToolPlaces, sees: 'selected' | 'all' = 'selected') {
@@ -63,6 +64,22 @@ export class LocalMachine implements Machine {
       return checkOf(result)
     } catch (error) {
       return { works: false, error: messageOf(error) }
+    }
+  }
+
+  async prints(program: string, args: readonly string[]): Promise<string> {
+    const path = this.#find(program)
+    if (path === null) return ''
+    try {
+      const { exitCode, stdout } = await runHelper([path, ...args], {
+        cwd: '/',
+        env: { PATH: this.#path.join(delimiter), HOME: '/nonexistent' },
+        timeoutMs: VERSION_MS,
+      })
+      return exitCode === 0 ? stdout.trim() : ''
+    } catch {
+      // It does not run at all, which `check` reports.
+      return ''
     }
   }
 

@@ -13,6 +13,10 @@ export interface Machine {
    * @param options what it is called with; the option that prints its version by default
    */
   check(program: string, options?: readonly string[]): Promise<ToolCheck>
+  /** Returns what a program on the PATH prints to its standard output, trimmed; empty if it fails. */
+  prints(program: string, args: readonly string[]): Promise<string>
+  /** Memory of the server in bytes; null if it is not known. */
+  readonly memoryBytes: number | null
 }
 
 /** Whether a program runs. */

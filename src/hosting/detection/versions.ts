@@ -48,6 +48,12 @@ export const pinned = (name: string, wanted: string, wantedBy: string): ToolNeed
   fits: (version) => `${version}.`.startsWith(`${numbersOf(wanted).join('.')}.`),
 })
 
+/** Returns a need of a version that is not older. */
+export const atLeast = (name: string, wanted: string, wantedBy: string, isStrict: boolean): ToolNeed => ({
+  ...{ name, wanted, wantedBy, isStrict },
+  fits: (version) => compareVersions(version, wanted) >= 0,
+})
+
 /** Returns a need of a version in a range of npm, such as `>=18 <21`. */
 export const inRange = (name: string, wanted: string, wantedBy: string, isStrict: boolean): ToolNeed => ({
   name,

@@ -30,6 +30,8 @@ const having = (...names: string[]): Machine => ({
       : []
   },
   check: async () => ({ works: true, version: null }),
+  prints: async () => '',
+  memoryBytes: null,
 })
 
 const USUAL = having('npm', 'node', 'pnpm', 'yarn', 'python', 'go', 'cargo', 'deno')
@@ -134,8 +136,8 @@ const ROWS: Row[] = [
     `$ uvicorn main:app --host $HOST --port $PORT`,
   ],
   ['python-plain', 'Python', null, null, '$ python3 -u main.py'],
-  ['go', 'Go', null, 'mkdir -p bin && go build -o bin/app ./cmd/server', '$ ./bin/app'],
-  ['rust', 'Rust', null, 'cargo build --release', '$ ./target/release/api'],
+  ['go', 'Go', null, 'go build -o bin/ ./cmd/server ./cmd/seed', '$ ./bin/server'],
+  ['rust', 'Rust', null, 'cargo build --release --bins', '$ ./target/release/api'],
   ['deno', 'Deno', 'deno install', null, '$ DENO_SERVE_ADDRESS="tcp:$HOST:$PORT" deno task start'],
   ['procfile', 'Python', `${PIP} -r requirements.txt`, null, '$ gunicorn app:app --bind 0.0.0.0:$PORT'],
   ['manifest', 'Node.js (bun)', 'bun install --no-save', null, '$ next-start --port $PORT'],
@@ -192,7 +194,9 @@ describe('the tools of the machine', () => {
   ])('%s without %s is refused by its name, with the remedy', async (folder, tool) => {
     const error = await plan(folder, having()).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(AppError)
-    expect(String(error)).toContain(`This app needs ${tool}, which is not installed`)
+    expect(String(error)).toMatch(
+      new RegExp(`This app needs ${tool}(?: [\\d.]+ \\(\\S+\\))?, which is not installed`),
+    )
     expect(String(error)).toMatch(/Install .*restart berth/)
   })
 })
@@ -473,7 +477,7 @@ describe('an app of any size is understood', () => {
     }
     Bun.gc(true)
     const before = process.memoryUsage.rss()
-    expect((await folder.plan()).start).toEqual({ kind: 'command', command: './bin/app', port: null })
+    expect((await folder.plan()).start).toEqual({ kind: 'command', command: './bin/x', port: null })
     expect(process.memoryUsage.rss() - before).toBeLessThan(200 * 2 ** 20)
   })
 })

@@ -1,44 +1,212 @@
+import { posix } from 'node:path'
+import { fieldsOf } from '../../../runtime/is-object.ts'
 import { shellQuote } from '../../../runtime/shell-quote.ts'
-import { type Provider, startCommand } from '../candidate.ts'
-import { anyVersion } from '../versions.ts'
+import { type Candidate, type Provider, startCommand } from '../candidate.ts'
+import { embedsOf, findPrograms, type GoEmbed, type GoProgram, isAside, listensIn } from '../go/programs.ts'
+import type { Machine } from '../machine.ts'
+import type { SourceDirectory } from '../source.ts'
+import { anyVersion, atLeast, readPin, type ToolNeed } from '../versions.ts'
 
-/** Go: the program of the module's own directory, else the only or the likeliest one of `cmd`. */
+/** Most programs that are built and named. */
+const MAX_PROGRAMS = 20
+
+/** Go: the programs of a module, of which one that listens is the app. */
 export const go: Provider = {
   name: 'go',
-  marks: /^go\.mod$/,
-  async look(directory) {
+  marks: /^(?:go\.mod|main\.go)$/,
+  async look(directory, machine) {
     const module = await directory.text('go.mod')
-    if (module === null) return []
-    const files = directory.files.filter((path) => path.endsWith('.go') && !path.endsWith('_test.go'))
-    const programs = new Map<string, string>()
-    for (const path of files.filter((file) => /^(?:[^/]+|cmd\/[^/]+\/[^/]+)$/.test(file))) {
-      if (/^package main\b/m.test((await directory.code(path)) ?? ''))
-        programs.set(path.split('/').slice(0, -1).join('/'), path)
+    if (module === null) return looseFile(directory, machine)
+    const name = /^module[ \t]+["`]?([^\s"`]+)/m.exec(module)?.[1] ?? 'main'
+    const programs = await findPrograms(directory, name)
+    const tools = await toolsOf(directory, module, machine)
+    const [likeliest] = programs
+    const base = { install: null, tools, path: ['bin'], runs: runsOf(programs) }
+    const evidence = [await directory.evidence('go.mod', /^module\b/)]
+    if (likeliest === undefined) {
+      const obstacle = 'There is a go.mod, but no directory with "package main" that would be a program.'
+      return [{ ...base, kind: 'Go', strength: 'none', build: null, start: null, obstacle, evidence }]
     }
-    const name = /^module[ \t]+(\S+)\s*$/m.exec(module)?.[1]?.split('/').at(-1)
-    const likely = ['', 'cmd/server', 'cmd/web', 'cmd/api', 'cmd/app', `cmd/${name}`]
-    const [only = null] = programs.size === 1 ? programs.keys() : []
-    const program = likely.find((one) => programs.has(one)) ?? only
-    const file = program === null ? undefined : programs.get(program)
-    return [
-      {
-        kind: 'Go',
-        strength: program === null ? 'none' : 'proven',
-        install: null,
-        build:
-          program === null
-            ? null
-            : `mkdir -p bin && go build -o bin/app ${shellQuote([program === '' ? '.' : `./${program}`])}`,
-        start: program === null ? null : startCommand('./bin/app'),
-        obstacle:
-          'There is a go.mod, but no single "package main" in its directory or in cmd/ that would be the app.',
-        tools: [anyVersion('go')],
-        evidence: [
-          await directory.evidence('go.mod', /^module\b/),
-          ...(file === undefined ? [] : [await directory.evidence(file, /^package main\b/)]),
+    const listening = programs.filter((one) => one.listening !== null && !isAside(one))
+    const apps = listening.length > 0 ? listening : [likeliest]
+    const build = buildOf([...apps, ...programs.filter((one) => !isAside(one))])
+    const candidates: Candidate[] = []
+    for (const app of apps.slice(0, MAX_PROGRAMS)) {
+      const { embeds, warnings } = await partsOf(app, directory, machine)
+      candidates.push({
+        ...base,
+        ...{ build, embeds },
+        kind: app.framework === null ? 'Go' : `Go (${app.framework})`,
+        warnings: [
+          ...warnings,
+          ...(await missingReplacements(directory, module)),
+          ...(app.listening === null && programs.length > 1 ? [unsureOf(app, programs)] : []),
         ],
-        runs: /(?:^|[\s/;&])(?:go|bin\/[\w-]+)\b/,
-      },
-    ]
+        strength: app.listening === null ? 'weak' : 'proven',
+        start: startCommand(startOf(app)),
+        evidence: [
+          ...evidence,
+          app.listening === null
+            ? await directory.evidence(app.main.path, /^func main\(/)
+            : await directory.evidence(app.listening.path, listensIn(app)),
+        ],
+      })
+    }
+    return candidates
   },
+}
+
+const startOf = ({ name, words }: GoProgram): string =>
+  [
+    shellQuote([`./bin/${name}`]),
+    ...words.map((word) => (word.includes('$') ? word : shellQuote([word]))),
+  ].join(' ')
+
+/** Builds programs by their names, into `bin/`, as Heroku's Procfiles expect them. Of two of a name, the first. */
+function buildOf(programs: readonly GoProgram[]): string {
+  const byName = new Map<string, string>()
+  for (const { name, directory } of programs.slice(0, MAX_PROGRAMS)) {
+    if (!byName.has(name)) byName.set(name, directory === '' ? '.' : `./${directory}`)
+  }
+  return `go build -o bin/ ${shellQuote([...byName.values()])}`
+}
+
+const runsOf = (programs: readonly GoProgram[]): RegExp =>
+  new RegExp(
+    `(?:^|[\\s/;&])(?:go|bin/[\\w.-]+${programs.map(({ name }) => `|${name.replace(/[^\w-]/g, '\\$&')}`).join('')})(?:\\s|$)`,
+  )
+
+const unsureOf = (app: GoProgram, programs: readonly GoProgram[]): string => {
+  const names = programs.slice(0, MAX_PROGRAMS).map((one) => one.directory || '.')
+  return `None of the programs in ${names.join(', ')} is known to listen; ${app.directory || '.'} was taken. berth.json chooses another: {"start": "./bin/NAME"}`
+}
+
+/** Returns the versions that go.mod, go.work and version managers ask for. Newer ones than a module asks for are fine. */
+async function toolsOf(directory: SourceDirectory, module: string, machine: Machine): Promise<ToolNeed[]> {
+  // Go fetches a version itself unless it is told not to.
+  const isStrict = (await machine.prints('go', ['env', 'GOTOOLCHAIN'])) === 'local'
+  const wishes: ToolNeed[] = []
+  const add = (text: string, file: string): void => {
+    const least = /^go[ \t]+(\d[\w.]*)/m.exec(text)?.[1]
+    if (least !== undefined) wishes.push(atLeast('go', least, file, isStrict))
+    const likely = /^toolchain[ \t]+go(\d[\w.]*)/m.exec(text)?.[1]
+    if (likely !== undefined) wishes.push(atLeast('go', likely, file, false))
+  }
+  add(module, posix.join(directory.path, 'go.mod'))
+  for (let at: SourceDirectory | null = directory; at !== null; at = at.parent) {
+    const work = await at.text('go.work')
+    if (work !== null) add(work, posix.join(at.path, 'go.work'))
+  }
+  const pin = await readPin(directory, 'go', { files: ['.go-version'], names: ['go', 'golang'] })
+  if (pin !== null) wishes.push({ ...atLeast('go', pin.wanted ?? '0', pin.wantedBy ?? '', false) })
+  return wishes.length === 0 ? [anyVersion('go')] : wishes
+}
+
+/** Returns the directories whose output a program takes in, and what cannot be made. */
+async function partsOf(
+  app: GoProgram,
+  directory: SourceDirectory,
+  machine: Machine,
+): Promise<{ embeds: string[]; warnings: string[] }> {
+  const embeds = new Set<string>()
+  const warnings = app.missing.map(
+    ({ file, path }) =>
+      `${file} imports ${path}, which is not in the source. berth does not run "go generate"; put what makes it into berth.json: {"build": "COMMAND && ${buildOf([app])}"}`,
+  )
+  for (const embed of embedsOf(app, directory)) {
+    const made = await makerOf(embed, directory)
+    if (made !== null && made.script === 'build') embeds.add(posix.join(directory.path, made.directory))
+    else if (made !== null)
+      warnings.push(
+        `${embed.file} embeds ${embed.pattern}, which the script "${made.script}" of ${made.directory}/package.json makes. Put it into berth.json: {"build": "(cd ${made.directory} && npm ci && npm run ${made.script}) && ${buildOf([app])}"}`,
+      )
+    else if (!embed.isThere)
+      warnings.push(
+        `${embed.file} embeds ${embed.pattern}, and the source has no such file. Put what makes it into berth.json: {"build": "COMMAND && ${buildOf([app])}"}`,
+      )
+  }
+  const usesC = app.files.some(({ imports }) =>
+    imports.some((path) => path === 'C' || path === 'github.com/mattn/go-sqlite3'),
+  )
+  if (usesC && !(await machine.has('gcc')))
+    warnings.push(
+      'This program has parts in C (cgo), and there is no gcc. Install it with your package manager (Debian and Ubuntu: apt install gcc), and restart berth and the project.',
+    )
+  return { embeds: [...embeds], warnings }
+}
+
+/** Matches directories that only a build writes. */
+const OUTPUT = /(?:^|\/)(?:dist|build|out|_site|browser|\.output)$/
+
+/** Returns the package whose script makes what is embedded; null if it is written by hand, or nothing says what makes it. */
+async function makerOf(
+  { directory: output, isThere }: GoEmbed,
+  directory: SourceDirectory,
+): Promise<{ directory: string; script: string } | null> {
+  if (isThere && !OUTPUT.test(output)) return null
+  for (const path of directory.files.filter((file) => /^[^/].*\/package\.json$/.test(file))) {
+    const at = posix.dirname(path)
+    if (at.includes('node_modules')) continue
+    const scripts = scriptsIn(await directory.text(path))
+    // Its own directory, or where its tool writes.
+    const isOwn = output === at || output.startsWith(`${at}/`)
+    const relative = posix.relative(at, output)
+    const config = directory.first(
+      ['vite.config.ts', 'vite.config.js', 'vite.config.mts', 'vite.config.mjs'].map(
+        (name) => `${at}/${name}`,
+      ),
+    )
+    const writes = /\boutDir:[^'"`\n]*['"`]([^'"`]+)['"`]/.exec(
+      config === null ? '' : ((await directory.code(config)) ?? ''),
+    )?.[1]
+    const named = Object.entries(scripts).find(([, command]) => command.includes(relative))?.[0]
+    if (!isOwn && named !== undefined) return { directory: at, script: named }
+    const isWritten = writes !== undefined && posix.join(at, writes) === output
+    if ((isOwn || isWritten) && scripts.build !== undefined) return { directory: at, script: 'build' }
+  }
+  return null
+}
+
+function scriptsIn(text: string | null): Record<string, string> {
+  try {
+    const scripts = fieldsOf(fieldsOf(JSON.parse(text ?? '{}')).scripts)
+    return Object.fromEntries(
+      Object.entries(scripts).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    )
+  } catch {
+    return {}
+  }
+}
+
+/** Returns sentences about modules that go.mod takes from directories which are not in the source. */
+async function missingReplacements(directory: SourceDirectory, module: string): Promise<string[]> {
+  const paths = [...module.matchAll(/=>[ \t]*(\.{1,2}\/\S+)/g)].map(([, path = '']) => path)
+  return paths.flatMap((path) => {
+    const whole = posix.join(directory.path, path)
+    if (!whole.startsWith('..') && directory.source.directories.has(whole === '.' ? '' : whole)) return []
+    return [`go.mod takes a module from ${path}, which is not in the source, so Go cannot build it.`]
+  })
+}
+
+/** A program of one directory without a module. */
+async function looseFile(directory: SourceDirectory, machine: Machine): Promise<Candidate[]> {
+  for (let above = directory.parent; above !== null; above = above.parent) if (above.has('go.mod')) return []
+  const app = (await findPrograms(directory, 'app')).find((one) => one.directory === '')
+  if (app === undefined) return []
+  const files = directory.files.filter((path) => app.files.some((file) => file.path === path))
+  const { warnings } = await partsOf(app, directory, machine)
+  return [
+    {
+      kind: app.framework === null ? 'Go' : `Go (${app.framework})`,
+      strength: app.listening === null ? 'weak' : 'proven',
+      install: null,
+      build: `mkdir -p bin && go build -o bin/app ${shellQuote(files)}`,
+      start: startCommand(startOf(app)),
+      path: ['bin'],
+      tools: [anyVersion('go')],
+      evidence: [await directory.evidence((app.listening ?? app.main).path, listensIn(app))],
+      runs: runsOf([app]),
+      warnings,
+    },
+  ]
 }

@@ -1,0 +1,5 @@
+package main
+
+import "example.org/orders/internal/api"
+
+func main() { api.Run() }

@@ -1,0 +1,3 @@
+module example.org/orders
+
+go 1.21

@@ -1,0 +1,3 @@
+module example.org/embedded
+
+go 1.21

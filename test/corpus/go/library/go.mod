@@ -1,0 +1,3 @@
+module example.org/lib
+
+go 1.21

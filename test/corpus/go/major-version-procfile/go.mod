@@ -1,0 +1,3 @@
+module example.org/ledger/v2
+
+go 1.21

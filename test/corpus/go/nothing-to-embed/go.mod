@@ -1,0 +1,3 @@
+module example.org/nothing
+
+go 1.21

@@ -1,0 +1,3 @@
+module example.org/systems
+
+go 1.21

@@ -1,0 +1,4 @@
+package stock
+
+// Name is what is sold.
+const Name = "stock"

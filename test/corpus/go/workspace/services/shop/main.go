@@ -1,0 +1,14 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+
+	"example.org/stock"
+)
+
+func main() {
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, stock.Name) })
+	fmt.Println(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil))
+}
