@@ -1,37 +1,216 @@
+import { posix } from 'node:path'
 import { fieldsOf } from '../../../runtime/is-object.ts'
 import { shellQuote } from '../../../runtime/shell-quote.ts'
-import { type Provider, startCommand } from '../candidate.ts'
-import { anyVersion } from '../versions.ts'
+import type { Evidence } from '../../app-runtime/plan.ts'
+import { type Candidate, type Provider, startCommand } from '../candidate.ts'
+import { type Crate, LISTENS, membersOf, type RustProgram, readCrates } from '../rust/crates.ts'
+import type { SourceDirectory } from '../source.ts'
+import { anyVersion, atLeast, pinned, readPin, type ToolNeed } from '../versions.ts'
 
-/** Rust: the package's program. */
+/** Packages that a server is written with, and what the log calls them. */
+const FRAMEWORKS: readonly [name: string, title: string][] = [
+  ['leptos', 'Leptos'],
+  ['loco-rs', 'Loco'],
+  ['axum', 'Axum'],
+  ['actix-web', 'Actix Web'],
+  ['rocket', 'Rocket'],
+  ['warp', 'Warp'],
+  ['poem', 'Poem'],
+  ['salvo', 'Salvo'],
+  ['tide', 'Tide'],
+  ['gotham', 'Gotham'],
+  ['ntex', 'ntex'],
+  ['rouille', 'Rouille'],
+  ['tiny_http', 'tiny_http'],
+  ['tonic', 'Tonic'],
+  ['hyper', 'hyper'],
+]
+
+/** Packages whose programs do not run as they are: why, and what to write. */
+const OBSTACLES: readonly [name: string, obstacle: string][] = [
+  ['tauri', 'it is a desktop app (Tauri), which has windows and answers no requests'],
+  ['worker', 'it is a worker for Cloudflare, which runs there only'],
+  ['lambda_http', 'it is a function for AWS Lambda, which runs there only'],
+  ['shuttle-runtime', 'it is started by Shuttle: {"start": "cargo shuttle run --port $PORT"}'],
+]
+
+/** Rust: the programs of a package or a workspace, of which one that listens is the app. */
 export const rust: Provider = {
   name: 'rust',
   marks: /^Cargo\.toml$/,
   async look(directory) {
-    const cargo = await directory.toml('Cargo.toml')
-    if (cargo === null) return []
-    const name = programOf(cargo)
-    return [
-      {
-        kind: 'Rust',
-        strength: name === null ? 'none' : 'proven',
-        install: null,
-        build: 'cargo build --release',
-        start: name === null ? null : startCommand(`./target/release/${shellQuote([name])}`),
-        obstacle: 'Cargo.toml does not say which of several programs is the app.',
-        tools: [anyVersion('cargo')],
-        evidence: [await directory.evidence('Cargo.toml', /^\s*name\s*=/)],
-        runs: /(?:^|[\s/;&])(?:cargo|target\/release\/)/,
-      },
+    const crates = await readCrates(directory)
+    const manifest = await directory.toml('Cargo.toml')
+    if (manifest === null) return []
+    const covers = crates.map((crate) => crate.directory).filter(Boolean)
+    const tools = await toolsOf(directory, crates)
+    const target = await targetOf(directory)
+    const base = {
+      ...{ install: null, tools, covers, path: [posix.join(target, 'release')] },
+      runs: /(?:^|[\s/;&])(?:cargo\b|target\/(?:[\w-]+\/)?release\/)/,
+    }
+    const nowhere = (obstacle: string, evidence: Evidence[]): Candidate[] => [
+      { ...base, kind: 'Rust', strength: 'none', build: null, start: null, obstacle, evidence },
     ]
+    const pages = directory.first(['Trunk.toml', 'Dioxus.toml'])
+    const programs = await sorted(crates, directory)
+    const [likeliest] = programs
+    if (pages !== null && likeliest?.listening == null) {
+      const build = pages === 'Trunk.toml' ? 'trunk build --release' : 'dx build --release'
+      return nowhere(
+        `There is ${pages}: it is an app for browsers, which ${build.split(' ')[0]} builds. Write {"build": "${build}", "static": {"folder": "dist", "fallback": true}} into berth.json where that is installed.`,
+        [await directory.evidence(pages)],
+      )
+    }
+    const line = await directory.evidence('Cargo.toml', /^\s*name\s*=|^\[workspace\]/)
+    if (likeliest === undefined) {
+      const reason = await withoutProgram(crates)
+      return nowhere(`There is a Cargo.toml, but ${reason}.`, [line])
+    }
+    const obstacle = OBSTACLES.find(([name]) => likeliest.crate.dependencies.has(name))?.[1]
+    if (obstacle !== undefined)
+      return nowhere(`There is a Cargo.toml, but ${obstacle}.`, [
+        await directory.evidence(posix.join(likeliest.crate.directory, 'Cargo.toml'), /^\s*name\s*=/),
+      ])
+    const listening = programs.filter((one) => one.listening !== null)
+    const apps = listening.length > 0 ? listening : [likeliest]
+    const procfile = (await directory.text('Procfile')) ?? ''
+    const needed = programs.filter((one) => apps.includes(one) || procfile.includes(one.name))
+    const build = await buildOf(needed, crates, directory)
+    const candidates: Candidate[] = []
+    for (const app of apps) {
+      const framework = FRAMEWORKS.find(([name]) => app.crate.dependencies.has(name))?.[1] ?? null
+      candidates.push({
+        ...{ ...base, build },
+        kind: framework === null ? 'Rust' : `Rust (${framework})`,
+        strength: app.listening !== null ? 'proven' : framework === null ? 'weak' : 'stated',
+        start: startCommand(startOf(app, target)),
+        evidence: [
+          line,
+          app.listening === null
+            ? await directory.evidence(app.file, /\bfn main\(/)
+            : await directory.evidence(app.listening, LISTENS),
+        ],
+        warnings:
+          app.listening === null && programs.length > 1
+            ? [
+                `None of the programs ${programs.map(({ name }) => name).join(', ')} is known to listen; ${app.name} was taken. berth.json chooses another: {"start": "./${target}/release/NAME"}`,
+              ]
+            : [],
+      })
+    }
+    return candidates
   },
 }
 
-function programOf(cargo: Record<string, unknown>): string | null {
-  const pkg = fieldsOf(cargo.package)
-  const bins = (Array.isArray(cargo.bin) ? cargo.bin : []).flatMap((bin: { name?: unknown }) =>
-    typeof bin?.name === 'string' ? [bin.name] : [],
-  )
-  const chosen = pkg['default-run'] ?? (bins.length > 0 ? (bins.length === 1 ? bins[0] : null) : pkg.name)
-  return typeof chosen === 'string' ? chosen : null
+/** Returns all programs, likeliest first: those that listen, the default one, then by name. */
+async function sorted(crates: readonly Crate[], directory: SourceDirectory): Promise<RustProgram[]> {
+  const aside = /(?:^|\/)(?:examples?|tests?|benches|tools?|xtask|scripts?|fuzz)(?:\/|$)/
+  const defaults = crates.map(({ manifest }) => fieldsOf(manifest.package)['default-run'])
+  const stated = fieldsOf((await directory.toml('Cargo.toml'))?.workspace)['default-members']
+  const isDefault = (crate: Crate): boolean => Array.isArray(stated) && stated.includes(crate.directory)
+  const order = ({ crate, name, listening }: RustProgram): number =>
+    (listening === null ? 100 : 0) +
+    (aside.test(crate.directory) ? 50 : 0) +
+    (OBSTACLES.some(([one]) => crate.dependencies.has(one)) ? 200 : 0) -
+    (defaults.includes(name) ? 40 : 0) -
+    (isDefault(crate) ? 20 : 0) -
+    (FRAMEWORKS.some(([one]) => crate.dependencies.has(one)) ? 5 : 0) -
+    (/server|web|api|app|http|backend/.test(name) ? 3 : 0) -
+    (name === crate.name ? 1 : 0)
+  return crates
+    .flatMap(({ programs }) => programs)
+    .map((program) => ({ program, order: order(program) }))
+    .sort((a, b) => a.order - b.order)
+    .map(({ program }) => program)
+}
+
+function startOf({ name, crate }: RustProgram, target: string): string {
+  const program = shellQuote([`./${target}/release/${name}`])
+  // These take their port from no PORT.
+  if (crate.dependencies.has('rocket')) return `ROCKET_ADDRESS=$HOST ROCKET_PORT=$PORT ${program}`
+  if (crate.dependencies.has('leptos')) return `LEPTOS_SITE_ADDR=$HOST:$PORT ${program}`
+  return crate.dependencies.has('loco-rs') ? `${program} start --binding $HOST --port $PORT` : program
+}
+
+/** Builds the crates of programs. A lock is obeyed; without one Cargo writes it. */
+async function buildOf(
+  programs: readonly RustProgram[],
+  crates: readonly Crate[],
+  directory: SourceDirectory,
+): Promise<string> {
+  let isLocked = false
+  for (let at: SourceDirectory | null = directory; at !== null; at = at.parent)
+    isLocked ||= at.has('Cargo.lock')
+  const names = [...new Set(programs.map(({ crate }) => crate.name))]
+  const only = crates.length === 1 ? [] : names.flatMap((name) => ['-p', name])
+  return ['cargo build --release --bins', ...(isLocked ? ['--locked'] : []), shellQuote(only)]
+    .filter(Boolean)
+    .join(' ')
+}
+
+/** Returns where Cargo puts what it builds, relative to the directory, by `.cargo/config.toml` and the workspace above. */
+async function targetOf(directory: SourceDirectory): Promise<string> {
+  const file = directory.first(['.cargo/config.toml', '.cargo/config'])
+  const build = fieldsOf((file === null ? null : await directory.toml(file).catch(() => null))?.build)
+  const platform = typeof build.target === 'string' ? build.target : ''
+  const stated = build['target-dir']
+  let top = ''
+  for (let at = directory.parent, up = '..'; at !== null; at = at.parent, up += '/..') {
+    const manifest = await at.toml('Cargo.toml').catch(() => null)
+    const own = at.path === '' ? directory.path : directory.path.slice(at.path.length + 1)
+    if (manifest !== null && membersOf(manifest, at).includes(own)) top = up
+  }
+  return posix.join(typeof stated === 'string' ? stated : posix.join(top, 'target'), platform)
+}
+
+async function withoutProgram(crates: readonly Crate[]): Promise<string> {
+  if (crates.length === 0) return 'it names no package'
+  const web = crates.find(({ dependencies }) => dependencies.has('wasm-bindgen') || dependencies.has('yew'))
+  if (web !== undefined) {
+    const at = web.directory === '' ? '' : `cd ${web.directory} && `
+    return `${web.name} is built for browsers (WebAssembly): write {"build": "${at}wasm-pack build --target web", "static": {"folder": "."}} into berth.json where wasm-pack is installed`
+  }
+  return `${crates.map(({ name }) => name).join(', ')} ${crates.length === 1 ? 'is a library' : 'are libraries'}: there is no src/main.rs, src/bin or [[bin]]`
+}
+
+/** The oldest Rust that knows an edition. */
+const EDITIONS: Readonly<Record<string, string>> = { '2018': '1.31', '2021': '1.56', '2024': '1.85' }
+
+/** Returns the versions that the manifests, `rust-toolchain` and version managers ask for. */
+async function toolsOf(directory: SourceDirectory, crates: readonly Crate[]): Promise<ToolNeed[]> {
+  const at = (file: string): string => posix.join(directory.path, file)
+  const root = fieldsOf(fieldsOf((await directory.toml('Cargo.toml'))?.workspace).package)
+  const wishes: ToolNeed[] = []
+  const tables = [
+    { file: 'Cargo.toml', table: root },
+    ...crates
+      .filter(({ programs }) => programs.length > 0)
+      .map((crate) => ({
+        file: posix.join(crate.directory, 'Cargo.toml'),
+        table: fieldsOf(crate.manifest.package),
+      })),
+  ]
+  for (const { file, table } of tables) {
+    const least = table['rust-version'] ?? EDITIONS[String(table.edition)]
+    if (typeof least === 'string') wishes.push(atLeast('cargo', least, at(file), true))
+  }
+  const file = directory.first(['rust-toolchain.toml', 'rust-toolchain'])
+  const text = file === null ? '' : ((await directory.text(file)) ?? '')
+  const channel = /channel\s*=\s*["']([^"']+)["']/.exec(text)?.[1] ?? /^\s*([\w.-]+)\s*$/.exec(text)?.[1]
+  if (file !== null && channel !== undefined && !/^stable\b/.test(channel)) {
+    wishes.push(
+      /^\d/.test(channel)
+        ? pinned('cargo', channel, at(file))
+        : {
+            ...anyVersion('cargo'),
+            wanted: channel,
+            wantedBy: at(file),
+            fits: (one) => one.includes(channel),
+          },
+    )
+  }
+  const pin = file === null ? await readPin(directory, 'cargo', { files: [], names: ['rust'] }) : null
+  if (pin !== null) wishes.push(pin)
+  return wishes.length === 0 ? [anyVersion('cargo')] : wishes
 }

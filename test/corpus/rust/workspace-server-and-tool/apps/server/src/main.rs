@@ -1,0 +1,5 @@
+mod run;
+
+fn main() {
+    run::run();
+}

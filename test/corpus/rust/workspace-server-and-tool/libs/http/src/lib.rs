@@ -1,0 +1,1 @@
+pub const OK: u16 = 200;
