@@ -10,6 +10,8 @@ const BARE: Machine = {
   has: async () => false,
   toolchains: async () => [],
   check: async () => ({ works: false, error: 'not found' }),
+  prints: async () => '',
+  memoryBytes: null,
 }
 
 /** Detects an app of these files. */

@@ -15,6 +15,8 @@ const machine = (versions: readonly string[] = ['20.20.2'], missing: readonly st
       ...{ isDefault: index === 0, source: 'system' as const },
     })),
   check: async () => ({ works: true, version: null }),
+  prints: async () => '',
+  memoryBytes: null,
 })
 
 type Files = Readonly<Record<string, string | object>>

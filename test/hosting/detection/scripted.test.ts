@@ -17,6 +17,8 @@ const MACHINE: Machine = {
       ? []
       : [{ tool, version, path: `/usr/bin/${tool}`, bin: '/usr/bin', isDefault: true, source: 'system' }]
   },
+  prints: async () => '',
+  memoryBytes: null,
   check: async (_program, options) =>
     options?.[0] === '-m'
       ? { works: true, version: null, output: '[PHP Modules]\nCore\nPDO\npdo_sqlite\nZend OPcache\n' }

@@ -1,6 +1,7 @@
 import type { Provider } from '../candidate.ts'
 import { deno } from './deno.ts'
 import { go } from './go.ts'
+import { java } from './java.ts'
 import { node } from './node.ts'
 import { php } from './php.ts'
 import { python } from './python.ts'
@@ -9,4 +10,4 @@ import { rust } from './rust.ts'
 import { staticFiles } from './static.ts'
 
 /** All languages. Their order decides between candidates of the same strength. */
-export const PROVIDERS: readonly Provider[] = [deno, node, python, go, rust, php, ruby, staticFiles]
+export const PROVIDERS: readonly Provider[] = [deno, node, python, go, rust, java, php, ruby, staticFiles]

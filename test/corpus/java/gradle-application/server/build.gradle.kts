@@ -1,0 +1,7 @@
+plugins {
+    application
+}
+
+application {
+    mainClass.set("org.example.Main")
+}

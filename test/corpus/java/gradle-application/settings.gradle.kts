@@ -1,0 +1,3 @@
+rootProject.name = "all"
+
+include("common", ":server")

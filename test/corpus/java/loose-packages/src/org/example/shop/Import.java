@@ -1,0 +1,5 @@
+package org.example.shop;
+
+class Import {
+  public static void main(String[] args) {}
+}

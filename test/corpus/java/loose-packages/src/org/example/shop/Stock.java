@@ -1,0 +1,5 @@
+package org.example.shop;
+
+class Stock {
+  static final String NAME = "sold here";
+}
