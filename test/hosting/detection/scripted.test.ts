@@ -185,6 +185,12 @@ test('a theme of Jekyll runs with the gems that its gemspec names', async () => 
   expect(app.build).toContain('bundle exec jekyll build')
 })
 
+test('a file whose imports only Deno resolves is run by Deno', async () => {
+  const code =
+    'import { listenAndServe } from "https://deno.land/std@0.111.0/http/server.ts"\nlistenAndServe(":8080", f)'
+  expect(commandOf(await found({ 'mod.js': code }))).toContain('deno run --allow-all mod.js')
+})
+
 describe('pages of a generator', () => {
   test.each([
     [{ 'hugo.toml': 'title = "t"' }, 'Hugo', 'public'],

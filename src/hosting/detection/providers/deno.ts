@@ -8,7 +8,7 @@ import { anyVersion, readPin } from '../versions.ts'
 /** Deno, by its configuration or by code that only Deno runs: a task, else the file that listens. */
 export const deno: Provider = {
   name: 'deno',
-  marks: /^(?:deno\.jsonc?|deno\.lock)$|^(?:main|server|mod|index|app)\.tsx?$/,
+  marks: /^(?:deno\.jsonc?|deno\.lock)$|^(?:main|server|mod|index|app)\.[jt]sx?$/,
   async look(directory) {
     const file = directory.first(['deno.json', 'deno.jsonc'])
     const tasks = await tasksOf(directory, file)
@@ -53,7 +53,7 @@ interface Main {
   readonly flags: string
 }
 
-const LISTENS = /\bDeno\.(?:serve|listen)\b|\.listen\(|(?<![.\w])serve\(/
+const LISTENS = /\bDeno\.(?:serve|listen)\b|\.listen\(|(?<![.\w])(?:listenAndS|s)erve\(/
 const EXPORTS = /^export default (?:\{|app\b|router\b|server\b)|\bDeno\.ServeDefaultExport\b/
 
 /** Matches code that Node.js and Bun do not run. */
