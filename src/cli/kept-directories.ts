@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { ServerDirectories } from '../compute/local/server-directories.ts'
 import { messageOf } from '../runtime/error-info.ts'
+import { isTrial } from '../storage/ephemeral.ts'
 import { serversIn } from '../storage/owned-servers.ts'
 import { removeTreeAside } from '../storage/remove-tree.ts'
 import { askYes } from './confirm.ts'
@@ -19,6 +20,8 @@ export interface KeptDirectory {
 /** Finds the directories of servers that starts keep although no server of the database owns them. */
 export function findKept(dataDirectories: readonly string[]): KeptDirectory[] {
   return dataDirectories.flatMap((dataDir) => {
+    // Its servers end with the examination that runs.
+    if (isTrial(dataDir)) return []
     // Before the database is read: a server has its record before its directory loses the mark.
     const ids = new ServerDirectories(dataDir).holding()
     if (ids.length === 0) return []

@@ -1,5 +1,5 @@
 import { lstatSync, mkdtempSync, realpathSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { StartupError } from '../errors.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { namesIn } from '../runtime/names-in.ts'
@@ -9,8 +9,10 @@ import { removeTree } from './remove-tree.ts'
 
 const PREFIX = 'berth-ephemeral-'
 
+const TRIAL_PREFIX = 'berth-doctor-'
+
 /** The prefixes of berth's temporary directories. */
-const PREFIXES = [PREFIX, 'berth-doctor-', 'berth-websocket-'] as const
+const PREFIXES = [PREFIX, TRIAL_PREFIX, 'berth-websocket-'] as const
 
 /** Milliseconds for which a directory without a lock and without a known process may be about to be used. */
 const YOUNG_MS = 60_000
@@ -21,6 +23,9 @@ export interface EphemeralDirectory {
   /** Removes it with all it holds. Calling it again is harmless. */
   remove(): void
 }
+
+/** Reports whether a directory is one in which an examination of the machine tries things. */
+export const isTrial = (path: string): boolean => basename(path).startsWith(TRIAL_PREFIX)
 
 /** Creates a data directory that is removed after the run. */
 export function makeEphemeral(temporaryDir: string): EphemeralDirectory {

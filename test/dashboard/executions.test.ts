@@ -94,6 +94,7 @@ describe.skipIf(browserPath === null)('executions on the dashboard (needs Chromi
     await line.press('ArrowUp')
     expect(await line.inputValue()).toBe('echo began; sleep 3600')
     await page.getByRole('link', { name: 'Executions' }).click()
+    await page.locator('.executions .state').nth(1).waitFor()
     expect(await page.locator('.executions .state').allTextContents()).toEqual([
       'running',
       expect.any(String),

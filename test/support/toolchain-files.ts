@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** Writes a file, and the directories above it. */
@@ -11,9 +11,10 @@ export function write(path: string, text = '', mode = 0o644): void {
 /** Writes a program that prints a text whatever it is asked. */
 export const program = (path: string, text: string): void => write(path, `#!/bin/sh\necho '${text}'\n`, 0o755)
 
-/** Makes a link, and the directories above it. */
+/** Makes a link, in place of a file that is there, and the directories above it. */
 export function link(path: string, target: string): void {
   mkdirSync(dirname(path), { recursive: true })
+  rmSync(path, { force: true })
   symlinkSync(target, path)
 }
 

@@ -124,7 +124,8 @@ test('a terminal without viewer and output is hung up after --terminal-idle, a w
 
 test('with --terminal-idle 0 a terminal that nobody watches or uses runs on', async () => {
   await using berth = await testBerth({ flags: { 'terminal-idle': '0' } })
-  const path = await opened(berth, await berth.server())
+  const path = await opened(berth, await berth.server(), { command: 'echo up; exec sleep 300' })
+  await berth.call('GET', `${path}/screen?until=up`)
   await berth.control('POST', '/clock', { advance: '1000h' })
   expect((await berth.call('GET', path)).body.terminal.exit_code).toBe(null)
   const typed = await berth.call('POST', `${path}/input`, { keys: ['ctrl-c'], until: 'never' })

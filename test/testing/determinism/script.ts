@@ -60,7 +60,7 @@ export async function everyOperation(
   await call('PUT', '/secrets', { server_id: server, secrets: { WORD: 'hidden word' } })
   await call('POST', `${at}/exec`, {
     command:
-      'pwd; ls -R; echo "$WORD"; env | grep -v -e ^INVOCATION_ID -e ^BERTH_PACKAGES_ -e http://127.0.0.1 | sort; echo e >&2; exit 3',
+      'pwd; ls -R; echo "$WORD"; env | grep -v -e ^INVOCATION_ID -e ^BERTH_PACKAGES_ -e ^COREPACK_NPM_ -e http://127.0.0.1 | sort; echo e >&2; exit 3',
   })
   await call('POST', `${at}/exec`, { command: 'head -c 100000 /dev/zero > big' })
   await call('POST', `${at}/exec/stream?command=pwd`)
