@@ -105,6 +105,39 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     expect(problems).toEqual([])
   })
 
+  test('workers of an app are listed with what they do, and the log has their names', async () => {
+    const { berth } = tests
+    const data = await archive({
+      'berth.json': JSON.stringify({ static: {}, workers: { mail: 'echo sent', clock: 'exit 3' } }),
+      'index.html': 'x',
+    })
+    const { body: project } = await berth.call('POST', `/servers/${await berth.server()}/projects`, {
+      ...{ name: 'Worked', visibility: 'public', source: { type: 'archive', data } },
+    })
+    await using watched = await tests.open(`/dashboard/projects/${project.id}`)
+    const { page, problems } = watched
+    const workers = page.getByRole('list', { name: 'Workers' }).getByRole('listitem')
+    await workers.filter({ hasText: 'mail' }).getByText('stopped').waitFor()
+    await workers.filter({ hasText: 'mail' }).getByText('exit code 0').waitFor()
+    await workers
+      .filter({ hasText: 'clock' })
+      .getByText(/restart/)
+      .first()
+      .waitFor()
+    await page
+      .locator('.log-line')
+      .filter({ hasText: 'sent' })
+      .locator('.log-source')
+      .getByText('mail')
+      .waitFor()
+    await page
+      .locator('.notice.warning')
+      .getByText(/The worker "clock" does not run/)
+      .waitFor()
+    expect(await faultsInAnyLook(page)).toEqual([])
+    expect(problems).toEqual([])
+  })
+
   test('an app that is up with warnings shows them until a bring-up shows none', async () => {
     const { berth } = tests
     const serverId = await berth.server()
