@@ -31,7 +31,7 @@ const REGISTRIES: Readonly<Record<string, () => string>> = {
     `${(process.env.PIP_INDEX_URL ?? 'https://pypi.org/simple').replace(/\/$/, '')}/six/`,
   'registry:go': () =>
     `${(process.env.GOPROXY ?? 'https://proxy.golang.org').split(/[,|]/)[0]}/golang.org/x/text/@v/list`,
-  'registry:maven': () => 'https://repo.maven.apache.org/maven2/',
+  'registry:maven': () => 'https://repo.maven.apache.org/maven2/junit/junit/maven-metadata.xml',
 }
 
 /** How long a situation may take to come up on a busy machine. */
