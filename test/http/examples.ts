@@ -84,7 +84,7 @@ export const EXAMPLES: Record<string, Example> = {
   'files.manifest': { body: { paths: ['file.txt'] }, invalid: { paths: 5 } },
   'templates.list': {},
   'deployments.list': {},
-  'deployments.create': {},
+  'deployments.create': { body: {}, invalid: { directory: 5 } },
   'deployments.push': { body: { files: [] }, invalid: { files: 5 } },
   'deployments.delete': { needsDeployment: true },
   'deployments.logs': {},

@@ -320,7 +320,6 @@ function noAppFound(directory: SourceDirectory, { ranking, procfile, foreign }: 
   const remedy = `Add a ${MANIFEST_FILE} with a "start" command that listens on $PORT, for example ${JSON.stringify(
     foreign.berthJson ?? { start: './my-server --port $PORT' },
   )}.`
-  if (foreign.says !== null) return new NoAppFound(`${foreign.says} ${remedy}`)
   const [other] = ranking.others
   const apps = ranking.others.slice(0, MAX_NAMED).map((one) => `${one.kind} in ${one.directory}`)
   const { obstacle = null } = ranking.app ?? {}
@@ -329,7 +328,10 @@ function noAppFound(directory: SourceDirectory, { ranking, procfile, foreign }: 
       `${obstacle} There is ${apps.join(', ')}: name its directory (--directory ${shellQuote([other.directory])}), or say in ${MANIFEST_FILE} what to start.`,
     )
   }
-  if (obstacle !== null) return new NoAppFound(`${obstacle} ${remedy}`)
+  // A provider may know what to write.
+  if (obstacle?.includes(MANIFEST_FILE)) return new NoAppFound(obstacle)
+  const said = [obstacle, foreign.says].filter((sentence) => sentence !== null)
+  if (said.length > 0) return new NoAppFound(`${said.join(' ')} ${remedy}`)
   if (procfile.size > 0) {
     const names = [...procfile.keys()].map((name) => `"${name}"`).join(', ')
     return new NoAppFound(
