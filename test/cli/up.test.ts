@@ -241,7 +241,7 @@ test('mistakes name the file, the line and the remedy, and change nothing', asyn
   expect(await one.berth('up')).toMatchObject({
     exitCode: 1,
     stderr: expect.stringMatching(
-      /^berth: The file \S+berth\.yaml, line 2, column 11: "projects\.site\.directry" is not a known field.* Did you mean directory\? Correct it\.\n$/,
+      /^berth: The file \S+berth\.yaml, line 2, column 11: "projects\.site\.directry" is not a known field.* Did you mean directory or app_directory\? Correct it\.\n$/,
     ),
   })
   one.put('berth.yaml', 'projects:\n  site: { secrets: { A: { env: NOT_SET_ANYWHERE } } }\n')

@@ -8,10 +8,11 @@ import {
   NO_LIST,
   PACKAGE_LISTS,
   type PythonPackages,
+  pythonNeeds,
   readPythonPackages,
 } from '../python/packages.ts'
 import type { SourceDirectory } from '../source.ts'
-import { anyVersion, chooseTools } from '../versions.ts'
+import { chooseTools } from '../versions.ts'
 
 const RUNS =
   /(?:^|[\s/;&])(?:python[\d.]*|pip|uv|poetry|pipenv|gunicorn|uvicorn|hypercorn|daphne|granian|waitress-serve|flask|fastapi|streamlit|chainlit|celery|rq|django-admin)\b/
@@ -29,7 +30,7 @@ export const python: Provider = {
     const modules = await readModules(directory)
     const start = await findStart(directory, modules, packages)
     if (packages === null && start === null) return []
-    const tools = packages?.tools ?? [anyVersion('python')]
+    const tools = packages?.tools ?? (await pythonNeeds(directory))
     const also = start?.also ?? []
     const install = (packages ?? NO_LIST).install(await interpreterOf(tools, machine), also)
     const { strength = 'none', name = null, command = null, build = null, evidence = [] } = start ?? {}

@@ -75,7 +75,7 @@ export async function readPythonPackages(directory: SourceDirectory): Promise<Py
     install: (python, also) => way.install(python, also),
     installsItself: way.installsItself,
     scripts: scriptsOf(project),
-    tools: await toolsOf(directory, project, pipfile, way.tools ?? []),
+    tools: await pythonNeeds(directory, project, pipfile, way.tools ?? []),
     evidence: [await directory.evidence(way.file)],
     warnings: way.warnings ?? [],
   }
@@ -200,11 +200,11 @@ const pip = (words: readonly string[]): string =>
 const andPip = (also: readonly string[]): string => (also.length === 0 ? '' : ` && ${pip(also)}`)
 
 /** Returns the versions of Python and of tools that the files of a directory ask for. */
-async function toolsOf(
+export async function pythonNeeds(
   directory: SourceDirectory,
-  project: Record<string, unknown> | null,
-  pipfile: Record<string, unknown> | null,
-  more: readonly ToolNeed[],
+  project: Record<string, unknown> | null = null,
+  pipfile: Record<string, unknown> | null = null,
+  more: readonly ToolNeed[] = [],
 ): Promise<ToolNeed[]> {
   const pin = await readPin(directory, 'python', {
     files: ['.python-version', 'runtime.txt'],

@@ -1,0 +1,2 @@
+def tie(rope):
+    return rope + rope

@@ -1,0 +1,1 @@
+TEXT = b"sunny"

@@ -1,0 +1,3 @@
+from app import create_app
+
+application = create_app("guests")
