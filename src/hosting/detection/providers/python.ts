@@ -261,13 +261,30 @@ async function byTool(directory: SourceDirectory, modules: readonly PythonModule
   return null
 }
 
+/** Packages with which servers are written. */
+const SERVER_PACKAGES = [
+  ...[
+    'fastapi',
+    'starlette',
+    'uvicorn',
+    'flask',
+    'gunicorn',
+    'aiohttp',
+    'tornado',
+    'bottle',
+    'sanic',
+    'quart',
+  ],
+  ...['litestar', 'hypercorn', 'waitress', 'cherrypy', 'django', 'streamlit', 'gradio', 'dash'],
+]
+
 /** A command that the project installs: the one of its own name, or one that sounds like a server. */
 async function byScript(directory: SourceDirectory, packages: PythonPackages | null): Promise<Start | null> {
   if (packages === null || !packages.installsItself) return null
   const names = Object.keys(packages.scripts)
-  const name =
-    names.find((one) => /serve|server|web|run|start|app/.test(one)) ??
-    (names.length === 1 ? names[0] : undefined)
+  // The only command of a project may be a tool: it is a server if the project has what servers are written with.
+  const [only] = names.length === 1 && SERVER_PACKAGES.some((name) => packages.has(name)) ? names : []
+  const name = names.find((one) => /serve|server|web|run|start|app/.test(one)) ?? only
   if (name === undefined) return null
   const line = new RegExp(`^\\s*["']?${name.replaceAll('.', '\\.')}["']?\\s*=`)
   return {
