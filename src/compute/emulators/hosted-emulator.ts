@@ -17,6 +17,9 @@ import { stateSequences, takesPlainText } from './state.ts'
 import { readScreen } from './text.ts'
 import type { PatternWatch } from './watch.ts'
 
+/** Columns below which lines are not wrapped anew. */
+const NARROW = 10
+
 /** Most bytes of a screen with its scrollback, as the sequences that draw it. */
 const MAX_SERIALIZED = 4 * 1024 * 1024
 
@@ -190,7 +193,11 @@ export class HostedEmulator {
     this.#size = size
     const { terminal } = this.#bounded
     terminal.options.scrollback = size.scrollback
+    // Wrapping wide lines anew at a few columns takes minutes: there they are cut, as on consoles of Windows.
+    const isNarrow = size.columns < NARROW
+    if (isNarrow) terminal.options.windowsPty = { backend: 'conpty', buildNumber: 1 }
     terminal.resize(size.columns, size.rows)
+    if (isNarrow) terminal.options.windowsPty = {}
     for (const watch of this.#watches.values()) watch.laidOut(terminal)
   }
 

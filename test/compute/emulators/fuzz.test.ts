@@ -17,6 +17,9 @@ const MOST_BYTES = 24 * 2 ** 20
 /** To try again what has failed, give the seed that was printed. */
 const FIRST_SEED = Number(process.env.BERTH_FUZZ_SEED ?? Date.now() % 1_000_000_000)
 
+/** A terminal that took minutes to become one column wide, tried first. */
+const KNOWN_SEED = 864_411_289
+
 type Size = Extract<EmulatorRequest, { kind: 'open' }>['size']
 
 /** An emulator that is driven as the Worker drives it. */
@@ -64,7 +67,8 @@ test(
     const onLate = (error: unknown) => late.push(String(error))
     process.on('uncaughtException', onLate)
     const end = performance.now() + DURATION_MS
-    let seed = FIRST_SEED
+    let next = FIRST_SEED
+    let seed = KNOWN_SEED
     do {
       const output = new TerminalOutput(seed)
       const isMeasured = (seed - FIRST_SEED) % 10 === 0
@@ -90,7 +94,8 @@ test(
       })
       expect(taken, `bytes taken with seed ${seed}`).toBeLessThan(MOST_BYTES)
       driven.close()
-      seed += 1
+      seed = next
+      next += 1
     } while (performance.now() < end)
     process.off('uncaughtException', onLate)
   },
