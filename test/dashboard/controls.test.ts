@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { browserPath, hindrances } from '../support/browser.ts'
 import { dashboardTests, faultsInAnyLook, NARROW } from '../support/dashboard.ts'
+import { until } from '../support/processes.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -253,6 +254,11 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await page.getByText('frozen').first().waitFor()
     await page.getByRole('button', { name: 'Reset', exact: true }).click()
     await page.getByText('1 d ahead').waitFor({ state: 'detached' })
+    // A page that is closed sends nothing more.
+    await until(
+      async () => (await tests.berth.control('GET', '/clock')).body.offset_ms === 0,
+      'the clock is reset',
+    )
   })
 
   test('the clock goes on, and asks before it passes the end of this session', async () => {
