@@ -1,4 +1,5 @@
 import { commandOf, type Toolchain } from '../../compute/local/toolchains.ts'
+import { byVersion } from '../../compute/local/versions.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { FoundTool } from '../app-runtime/plan.ts'
 import type { Machine, ToolCheck } from './machine.ts'
@@ -51,7 +52,7 @@ export const pinned = (name: string, wanted: string, wantedBy: string): ToolNeed
 /** Returns a need of a version that is not older. */
 export const atLeast = (name: string, wanted: string, wantedBy: string, isStrict: boolean): ToolNeed => ({
   ...{ name, wanted, wantedBy, isStrict },
-  fits: (version) => compareVersions(version, wanted) >= 0,
+  fits: (version) => byVersion(version, wanted) >= 0,
 })
 
 /** Returns a need of a version in a range of npm, such as `>=18 <21`. */
@@ -177,7 +178,7 @@ function best(available: readonly Toolchain[], wishes: readonly ToolNeed[]): Too
   const fitting = available.filter(({ version }) => wishes.every(({ fits }) => fits(version)))
   const [first] = fitting.filter(({ isDefault }) => isDefault)
   if (first) return first
-  if (fitting.length > 0) return fitting.reduce((a, b) => (compareVersions(a.version, b.version) < 0 ? b : a))
+  if (fitting.length > 0) return fitting.reduce((a, b) => (byVersion(a.version, b.version) < 0 ? b : a))
   const pin = wishes.find(({ isStrict, wanted }) => !isStrict && wanted !== null)?.wanted ?? null
   if (pin === null || available.length === 0) return available[0] ?? null
   return available.reduce((a, b) => (distance(b.version, pin) < distance(a.version, pin) ? b : a))
@@ -273,23 +274,13 @@ const DEBIAN_EXTENSIONS: Readonly<Record<string, string>> = {
   xmlwriter: 'xml',
 }
 
-/** Compares two versions number by number: negative if `a` is older. */
-export function compareVersions(a: string, b: string): number {
-  const [left, right] = [numbersOf(a), numbersOf(b)]
-  for (let index = 0; index < Math.max(left.length, right.length); index += 1) {
-    const difference = (left[index] ?? 0) - (right[index] ?? 0)
-    if (difference !== 0) return difference
-  }
-  return 0
-}
-
 /** Reports whether a version meets one specifier: `>=3.9`, `~=3.10`, `==3.12.*`, `!=3.9.1`, `^3.10`, `~3.10` or `3.12`. */
 function matchesSpecifier(version: string, specifier: string): boolean {
   const [, operator = '', stated = ''] = /^(===|[<>=!~]=|[<>^~])?\s*v?(\S*)$/.exec(specifier) ?? []
   if (stated === '' || stated === '*') return true
   const wanted = numbersOf(stated).join('.')
   const starts = `${version}.`.startsWith(`${wanted}.`)
-  const compared = compareVersions(version, wanted)
+  const compared = byVersion(version, wanted)
   switch (operator) {
     case '>=':
       return compared >= 0
