@@ -171,7 +171,8 @@ describe('a receiver that asks for a pause', () => {
       expect(third && waitOf(third)).toBeWithin(27 * 60_000, 30 * 60_000 + 1)
       // The eighth attempt is the last, whatever the receiver asks for.
       target.reply = replyWith(status, '', { 'Retry-After': '5' })
-      await berth.control('POST', '/clock', { advance: '30m' })
+      // The wait, of which up to a tenth is left out at random, and the four pauses after it.
+      await berth.control('POST', '/clock', { advance: '31m' })
       await settled(id, ([one]) => one?.status === 'failed')
       const [failed] = await deliveriesOf(id)
       const times = failed?.attempts.slice(3).map(({ at }) => Date.parse(at)) ?? []
