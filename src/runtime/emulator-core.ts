@@ -56,14 +56,21 @@ interface ScreenBuffer {
   readonly y: number
   readonly ybase: number
   readonly lines: { readonly length: number; get(row: number): BufferLine | undefined }
+  getNullCell(): Cell
 }
+
+/** One character with its attributes. */
+type Cell = unknown
 
 /** A row of cells. */
 export interface BufferLine {
   readonly length: number
   /** The characters of cells that hold more than one, by column; also of cells that no longer do. */
   _combined: Record<number, string>
+  /** Whether it continues the row above. */
+  isWrapped: boolean
   isCombined(column: number): number
+  resize(columns: number, fill: Cell): boolean
 }
 
 /** The states of the parser between sequences, and the first of those inside of a string. */

@@ -31,6 +31,7 @@ function opened(followsRows = false) {
     faults,
     write: (text: string) => ask<WriteResult>({ id: 1, kind: 'write', data: new TextEncoder().encode(text) }),
     read: () => ask<ScreenText>({ id: 1, kind: 'read', lines: 100 }),
+    resize: (columns: number) => ask({ id: 1, kind: 'resize', size: { ...SIZE, columns } }),
     watch: (pattern: string) => ask({ id: 1, kind: 'watch', watch: 1, pattern, onlyNew: true }),
   }
 }
@@ -75,4 +76,18 @@ test('a wait for a text goes on when the emulator has failed, and the rows that 
   const { rowEvents, matches } = await write('\x07three\r\nfour\r\nfive\r\nsix\r\nfound')
   expect(matches).toEqual([{ watch: 1, text: 'found' }])
   expect(rowEvents.flatMap((event) => (event.kind === 'left' ? event.text : []))).toEqual(['one', 'two'])
+})
+
+test('lines are wrapped anew when a terminal becomes narrower, and cut where that would hold up all others', async () => {
+  const { write, read, resize } = opened()
+  await write(`${'a'.repeat(30)}\r\nend`)
+  await resize(20)
+  expect((await read()).rows).toEqual(['a'.repeat(20), 'a'.repeat(10), 'end', '', ''])
+  await resize(5)
+  expect((await read()).rows).toEqual(['aaaaa', 'aaaaa', 'end', '', ''])
+  const wide = opened()
+  await wide.resize(501)
+  await wide.write(`${'b'.repeat(501)}\r\nend`)
+  await wide.resize(100)
+  expect((await wide.read()).rows).toEqual(['b'.repeat(100), 'end', '', '', ''])
 })
