@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { passedBefore, rememberPassed } from './suite/passed-before.ts'
 import { root, runProgram } from './suite/programs.ts'
 import { everyCombination, everyFileOnce, filesAt, type TestFiles } from './suite/test-files.ts'
-import { runTests, type TestResult, type TestRun, WORKERS } from './suite/test-runner.ts'
+import { CRASHED, runTests, type TestResult, type TestRun, WORKERS } from './suite/test-runner.ts'
 
 /** In CI, where files run side by side and other work may have the machine too, failures in at most this many files are tried once more, alone. */
 const SECOND_LOOKS = process.env.CI ? 8 : 0
@@ -160,7 +160,9 @@ async function secondLook(
   takeTimes(again, run)
   takeLeftovers(again, run, false)
   return ({ file, name }) => {
-    const found = run.results.filter((one) => one.file === file && one.name === name)
+    const ofFile = run.results.filter((one) => one.file === file)
+    if (name === CRASHED) return ofFile.length > 0 && ofFile.every(({ outcome }) => outcome !== 'failed')
+    const found = ofFile.filter((one) => one.name === name)
     return found.length > 0 && found.every(({ outcome }) => outcome === 'passed')
   }
 }

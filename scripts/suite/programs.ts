@@ -13,6 +13,13 @@ export interface Ended {
   readonly processorSeconds: number
 }
 
+/** What is done about a program that prints nothing on standard error for long. */
+export interface Patience {
+  readonly ms: number
+  /** Called with the id of its process, and again after as long. */
+  onSilence(pid: number): void
+}
+
 /**
  * Runs a program in the repository's root to its end.
  *
@@ -22,6 +29,7 @@ export async function runProgram(
   command: string[],
   env: Record<string, string> = {},
   shown = true,
+  patience?: Patience,
 ): Promise<Ended> {
   const started = performance.now()
   const child = Bun.spawn(command, {
@@ -31,10 +39,12 @@ export async function runProgram(
     stderr: 'pipe',
     env: { ...process.env, ...env },
   })
+  const silence = patience && setTimeout(() => patience.onSilence(child.pid), patience.ms)
   const [stdout, stderr] = await Promise.all([
     child.stdout === undefined ? '' : child.stdout.text(),
-    read(child.stderr, shown),
+    read(child.stderr, shown, () => silence?.refresh()),
   ])
+  clearTimeout(silence)
   const succeeded = (await child.exited) === 0
   return {
     succeeded,
@@ -45,10 +55,15 @@ export async function runProgram(
   }
 }
 
-async function read(stream: ReadableStream<Uint8Array>, shown: boolean): Promise<string> {
+async function read(
+  stream: ReadableStream<Uint8Array>,
+  shown: boolean,
+  onChunk: () => void,
+): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of stream) {
+    onChunk()
     if (shown) process.stderr.write(chunk)
     text += decoder.decode(chunk, { stream: true })
   }

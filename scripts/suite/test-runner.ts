@@ -12,6 +12,9 @@ export interface TestResult {
   readonly outcome: 'passed' | 'failed' | 'skipped'
 }
 
+/** The name under which Bun reports a file whose process has ended before its tests did. */
+export const CRASHED = '(worker crashed)'
+
 /** What a run of test files came to. */
 export interface TestRun {
   readonly succeeded: boolean
@@ -35,6 +38,12 @@ export interface TestRun {
  * started, and the file's other tests fail too.
  */
 const TIMEOUT_MS = 120_000
+
+/**
+ * How long no test may end before the files that run are given up: longer than any single test may take. The runner knows
+ * no limit for a test that keeps its thread, and would wait for it without end.
+ */
+const SILENCE_MS = { usually: 10 * 60_000, thorough: 60 * 60_000 }
 
 /** Lines of a failed test's report that are kept. */
 const REPORT_LINES = 60
@@ -92,12 +101,13 @@ export async function runTests(
     setImmediate(() => process.exit(130))
   }
   process.once('SIGINT', interrupted)
-  const { stderr, ...ended } = await runProgram(command, {
-    ...ENVIRONMENT,
-    ...env,
-    TMPDIR: temporary.path,
-    BERTH_TEST_PROCESSOR_TIMES: processorTimes,
-  })
+  const ms = env.BERTH_TEST_THOROUGH ? SILENCE_MS.thorough : SILENCE_MS.usually
+  const { stderr, ...ended } = await runProgram(
+    command,
+    { ...ENVIRONMENT, ...env, TMPDIR: temporary.path, BERTH_TEST_PROCESSOR_TIMES: processorTimes },
+    true,
+    { ms, onSilence: endWorkers },
+  )
   process.off('SIGINT', interrupted)
   const xml = readIfThere(report)
   return {
@@ -110,6 +120,28 @@ export async function runTests(
     leftovers: await temporary.leftovers(),
   }
 }
+
+/**
+ * Ends the processes in which files run, after saying what each does. The runner then counts these files as failed, and
+ * goes on with the others.
+ *
+ * @param runner id of the runner's process
+ */
+function endWorkers(runner: number): void {
+  const below = (parent: number): number[] => childrenOf(parent).flatMap((pid) => [pid, ...below(pid)])
+  console.error('No test has ended for long. What runs, with its state and where it waits in the kernel:')
+  for (const pid of below(runner)) {
+    const [state = '?'] = /^State:\s*(.+)$/m.exec(readIfThere(`/proc/${pid}/status`))?.slice(1) ?? []
+    const command = readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').slice(0, 200)
+    console.error(`${pid} ${state} ${readIfThere(`/proc/${pid}/wchan`)} ${command}`)
+  }
+  const workers = childrenOf(runner)
+  // Without workers all files run in the runner itself.
+  for (const pid of workers.length > 0 ? workers : [runner]) process.kill(pid, 'SIGKILL')
+}
+
+const childrenOf = (pid: number): number[] =>
+  readIfThere(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
 
 /**
  * Returns how long each file is expected to take, by what an earlier run noted. Each file has a number, because Bun starts
