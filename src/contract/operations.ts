@@ -53,6 +53,7 @@ export const API_OPERATIONS = {
   'builds.logs': 'GET /servers/{serverId}/builds/{buildId}/logs',
   'projects.list': 'GET /servers/{serverId}/projects',
   'projects.create': 'POST /servers/{serverId}/projects',
+  'projects.detect': 'POST /servers/{serverId}/projects/detect',
   'projects.listAll': 'GET /projects',
   'projects.get': 'GET /projects/{projectId}',
   'projects.update': 'PATCH /projects/{projectId}',

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { testBerth } from '../support/berth.ts'
 import { writeWhole } from '../support/files.ts'
 import { run, temporaryFolder } from './command.ts'
 
@@ -96,4 +97,35 @@ test('--write writes a berth.json that says the same, and replaces one only if a
   expect(second.stderr).toContain('--force replaces it')
   expect((await detect(directory, '--write', '--force', '--directory', 'server')).exitCode).toBe(0)
   expect((await detect(directory, '--force')).exitCode).toBe(2)
+})
+
+test('shows the app of an archive or a repository as a server would run it', async () => {
+  await using berth = await testBerth({ flags: { 'source-folders': folder.path } })
+  await berth.server()
+  const on = { env: { BERTH_BASE_URL: berth.info.base_url, BERTH_API_KEY: berth.info.api_key } }
+  const directory = app('packed', SITE)
+  const archive = join(folder.path, 'packed.tar.gz')
+  const git = (...args: string[]) =>
+    expect(
+      Bun.spawnSync(['git', '-C', directory, '-c', 'user.name=a', '-c', 'user.email=a', ...args]).success,
+    ).toBe(true)
+  git('init', '-q')
+  git('add', '.')
+  git('commit', '-qm', 'one')
+  git('tag', 'v1')
+  expect(Bun.spawnSync(['tar', '-czf', archive, '-C', directory, 'web', 'api']).success).toBe(true)
+  const byArchive = await run(['detect', '--archive', archive, '--directory', 'api', '--json'], on)
+  expect(byArchive.exitCode).toBe(0)
+  expect(JSON.parse(byArchive.stdout)).toMatchObject({ directory: 'api', start: 'bun a.ts' })
+  const byGit = await run(['detect', '--git', directory, '--ref', 'v1', '--directory', 'web'], on)
+  expect(byGit).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringMatching(/^Found .*\n(?:.*\n)*Serves +web\n/),
+  })
+  expect((await run(['detect', directory, '--git', directory], on)).stderr).toContain(
+    'Say where the code comes from once',
+  )
+  expect((await run(['detect', '--git', directory, '--write'], on)).stderr).toContain(
+    '--write writes into a directory',
+  )
 })

@@ -102,6 +102,7 @@ export const EXAMPLES: Record<string, Example> = {
   'builds.logs': {},
   'projects.list': {},
   'projects.create': { body: { name: 'x' }, invalid: { visibility: 'open' } },
+  'projects.detect': { body: { template: 'bun-api' }, invalid: { source: 5 } },
   'projects.listAll': {},
   'projects.get': {},
   'projects.update': { body: { name: 'y' }, invalid: { lifecycle: 5 } },

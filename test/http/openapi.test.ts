@@ -150,7 +150,9 @@ describe('operations', () => {
       const [first, ...others] = Object.keys(requestBody.content)
       if (first === BYTES[operationId]) continue
       expect(first).toBe('application/json')
-      const takesForm = ['projects.create', 'projects.push', 'deployments.push'].includes(operationId ?? '')
+      const takesForm = ['projects.create', 'projects.detect', 'projects.push', 'deployments.push'].includes(
+        operationId ?? '',
+      )
       expect(others).toEqual(takesForm ? ['multipart/form-data'] : [])
       expect(responses).toHaveProperty('413')
     }

@@ -1,7 +1,7 @@
 import { readdir, realpath, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
-import type { Detection } from '../../hosting/detection/detect.ts'
+import type { Detection } from '../../resources/projects/model.ts'
 import { action } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { findDataDirectory } from '../find-instance.ts'
@@ -16,44 +16,58 @@ export const detect = action({
   summary: 'show how the app of a directory would be run',
   description:
     'Shows how berth would install, build and start the app of a directory, and why. Runs nothing of it.',
-  access: 'none',
+  operations: ['projects.detect'],
+  access: 'api',
   json: 'what was found as JSON',
   arguments: { DIR: { description: 'the directory (default: the working directory)' } },
   options: {
-    directory: text('PATH', 'the directory of the app in DIR; by default berth finds it'),
+    directory: text('PATH', 'the directory of the app in the code; by default berth finds it'),
+    git: text('URL', 'look at a git repository, on a server'),
+    ref: text('REF', 'its branch, tag or commit'),
+    archive: text('FILE', 'look at a zip, tar or tar.gz, by its file or its URL, on a server'),
+    server: text('SERVER', 'the server for --git and --archive; needed where there are several'),
     write: flag('write what was found into berth.json'),
     force: flag('with --write: replace a berth.json that is there'),
   },
   help: `
-It needs no instance: the files are read here, and the tools are those of this machine that a new server sees.
+For a directory it needs no instance: the files are read here, and the tools are those of this machine that a new
+server sees. A repository or an archive is read by a server, with its tools, and kept nowhere.
 The exit code is 0 if an app was found with all its tools, else 1.
 
 Examples:
   berth detect
   berth detect shop --directory backend
   berth detect shop --write
+  berth detect --git https://example.com/shop.git --ref v2
 `,
-  async run({ session: { context }, args: [dir = '.'], options, print }) {
+  async run({ session: { context }, args: [dir], options, connect, server, print }) {
     if (options.force && !options.write)
       throw new UsageError('--force replaces what --write writes: add --write.')
-    const { detection, root } = await look(resolve(context.cwd, dir), options.directory, context)
-    const { toDetection } = await import('../../resources/projects/detection.ts')
-    const found = toDetection(detection)
-    await print(found, () => describe(context.stdout, detection))
-    if (options.write)
-      await write(join(root, detection.directory), detection, options.force ?? false, context)
-    const isWhole = detection.problem === null && detection.tools.every((tool) => tool.found !== null)
-    if (detection.problem !== null) throw new CommandError(detection.problem.message)
-    return isWhole ? 0 : 1
+    const { git, ref, archive, directory } = options
+    const { checkSource, prepareCode, requestWith, withDirectory } = await import('../projects/sources.ts')
+    checkSource({ git, ref, archive, from: dir })
+    let found: Detection
+    if (git === undefined && archive === undefined) {
+      const root = await rootOf(resolve(context.cwd, dir ?? '.'))
+      found = await look(root, directory, context)
+      await print(found, () => describe(context.stdout, found))
+      if (options.write) await write(join(root, found.directory), found, options.force ?? false, context)
+    } else {
+      if (options.write)
+        throw new UsageError('--write writes into a directory: name it, without --git and --archive.')
+      const code = await prepareCode({ git, ref, archive }, context)
+      const request = requestWith(withDirectory(code, directory), code.archive)
+      const client = await connect()
+      found = await client.call('projects.detect', { params: { serverId: await server() }, ...request })
+      await print(found, () => describe(context.stdout, found))
+    }
+    if (found.problem !== null) throw new CommandError(found.problem)
+    return found.tools.every((tool) => tool.found !== null) ? 0 : 1
   },
 })
 
-/** Detects the app of a directory. @throws CommandError if it cannot be read, or a file of it has a mistake */
-async function look(
-  directory: string,
-  within: string | undefined,
-  { env, cwd }: ProcessContext,
-): Promise<{ detection: Detection; root: string }> {
+/** Returns the real path of a directory. @throws CommandError if it cannot be read */
+async function rootOf(directory: string): Promise<string> {
   const root = await realpath(directory).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'ENOENT'
       ? new CommandError(`There is no directory ${directory}.`)
@@ -62,6 +76,15 @@ async function look(
   await readdir(root).catch((error) => {
     throw unreadable(directory, error)
   })
+  return root
+}
+
+/** Detects the app of a directory. @throws CommandError if a file of it has a mistake */
+async function look(
+  root: string,
+  within: string | undefined,
+  { env, cwd }: ProcessContext,
+): Promise<Detection> {
   const [
     { LocalWorkspace },
     { findAppDirectory, workspaceTree },
@@ -69,6 +92,7 @@ async function look(
     { LocalMachine },
     { AppError },
     { parseAppDirectory },
+    { toDetection },
     { BerthError },
   ] = await Promise.all([
     import('../../compute/local/workspace.ts'),
@@ -77,6 +101,7 @@ async function look(
     import('../../hosting/detection/local-machine.ts'),
     import('../../hosting/app-runtime/plan.ts'),
     import('../../resources/projects/app-directory.ts'),
+    import('../../resources/projects/detection.ts'),
     import('../../errors.ts'),
   ])
   const workspace = new LocalWorkspace(root)
@@ -87,7 +112,7 @@ async function look(
     const dataDir = findDataDirectory(undefined, env, cwd)
     const machine = new LocalMachine({ path: env.PATH ?? '', variables: env, dataDir })
     // Not empty: it is the source of a project, and no workspace, whose directory "projects" is left out.
-    return { detection: await detectApp({ workspace, directory: '.', within: path, machine }), root }
+    return toDetection(await detectApp({ workspace, directory: '.', within: path, machine }))
   } catch (error) {
     if (error instanceof BerthError)
       throw new CommandError(error.message.replace('"--directory" in the body', '--directory'))
@@ -98,7 +123,7 @@ async function look(
 /** Writes a `berth.json` that says what was found. @throws CommandError if there is one already, or nothing to write */
 async function write(
   directory: string,
-  { berthJson }: Detection,
+  { berth_json: berthJson }: Detection,
   force: boolean,
   { stderr }: ProcessContext,
 ): Promise<void> {
@@ -114,30 +139,29 @@ async function write(
 }
 
 /** Describes what was found, for a person. */
-function describe(out: OutputStream, detection: Detection): string {
-  const { kind, directory, install, build, release, start, health, tools, evidence } = detection
-  const { leftOut, others, warnings } = detection
+function describe(out: OutputStream, found: Detection): string {
+  const { kind, directory, install, build, release, start, serves, port, health, evidence } = found
   const line = (label: string, value: string) =>
     `${paint(out, 'dim', label.padEnd(10))} ${printable(value)}\n`
   const optional = (label: string, value: string | null) => (value === null ? '' : line(label, value))
   const seenAt = ({ file, line: number }: Detection['evidence'][number]) =>
     number === null ? file : `${file}:${number}`
   return [
-    line('Found', kind === null ? 'no app' : `${kind}${directory === '' ? '' : ` in ${directory}`}`),
+    line('Found', kind === null ? 'no app' : `${kind}${directory === '.' ? '' : ` in ${directory}`}`),
     ...evidence.map((one) => line('', `${seenAt(one)}  ${one.says}`)),
     optional('Install', install),
     optional('Build', build),
     optional('Release', release),
-    optional('Start', start?.kind === 'command' ? start.command : null),
-    optional('Serves', start?.kind === 'files' ? start.folder || '.' : null),
-    optional('Port', start?.kind === 'command' && start.port !== null ? String(start.port) : null),
+    optional('Start', start),
+    optional('Serves', serves),
+    optional('Port', port === null ? null : String(port)),
     health === '/' ? '' : line('Health', health),
-    ...tools.map(({ name, wanted, wantedBy, found }) => {
-      const wish = wanted === null ? '' : ` (${wantedBy ?? 'the app'} asks for ${wanted})`
-      return line('Tool', `${name} ${found ?? 'is not installed'}${wish}`)
+    ...found.tools.map(({ name, wanted, wanted_by, found: version }) => {
+      const wish = wanted === null ? '' : ` (${wanted_by ?? 'the app'} asks for ${wanted})`
+      return line('Tool', `${name} ${version ?? 'is not installed'}${wish}`)
     }),
-    ...leftOut.map(({ what, why }) => line('Left out', `${what}, since ${why}`)),
-    ...others.map((other) => line('Other app', `${other.kind} in ${other.directory || '.'}`)),
-    ...warnings.map((warning) => line('Warning', warning)),
+    ...found.left_out.map(({ what, why }) => line('Left out', `${what}, since ${why}`)),
+    ...found.others.map((other) => line('Other app', `${other.kind} in ${other.directory || '.'}`)),
+    ...found.warnings.map((warning) => line('Warning', warning)),
   ].join('')
 }

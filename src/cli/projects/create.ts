@@ -1,17 +1,14 @@
-import { readFile, stat } from 'node:fs/promises'
-import { basename, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
-import { BODY_LIMIT } from '../../http/body.ts'
 import type { Project, ProjectCreate } from '../../resources/projects/model.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import type { Client } from '../client.ts'
 import type { CommonOptions, Invocation } from '../command.ts'
-import { FORM_OVERHEAD, inParts, packDirectory } from '../directory/pack.ts'
+import { inParts, packDirectory } from '../directory/pack.ts'
 import { notesOn, sizeOf } from '../directory/report.ts'
 import { checkDirectory, surveyDirectory } from '../directory/survey.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
-import { unreadable } from '../local-file.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { serverOrNew } from '../server-or-new.ts'
@@ -19,6 +16,15 @@ import type { CliSession } from '../session.ts'
 import { parsePairs, readVariables, type Variables } from '../variables.ts'
 import { followBringUp } from './follow.ts'
 import { Pusher } from './pusher.ts'
+import {
+  checkSource,
+  nameFromPath,
+  type ProjectCode,
+  prepareCode,
+  requestWith,
+  type SourceOptions,
+  withDirectory,
+} from './sources.ts'
 
 /** The options of `berth projects create`. */
 interface CreateOptions extends CommonOptions {
@@ -182,110 +188,9 @@ function bodyOf(options: CreateOptions, code: ProjectCode, env: Variables): Proj
   }
 }
 
-/** Returns the fields that describe the code of a new project, with the app's own directory in it. */
-function withDirectory(
-  { body: { template, source }, archive }: ProjectCode,
-  directory: string | undefined,
-): Pick<ProjectCreate, 'template' | 'source'> {
-  if (directory === undefined) return { ...(template && { template }), ...(source && { source }) }
-  if (source !== undefined) return { source: { ...source, directory } }
-  if (template !== undefined) return { source: { type: 'template', template, directory } }
-  return { source: { type: archive === undefined ? 'blank' : 'archive', directory } }
-}
-
-function post(
+const post = (
   client: Client,
-  server: string,
+  serverId: string,
   body: ProjectCreate,
   archive: Uint8Array<ArrayBuffer> | undefined,
-): Promise<Project> {
-  const params = { serverId: server }
-  if (archive === undefined) return client.call('projects.create', { params, body })
-  const form = new FormData()
-  for (const [name, value] of Object.entries(body))
-    form.set(name, typeof value === 'string' ? value : JSON.stringify(value))
-  form.set('archive', new Blob([archive]), 'archive')
-  return client.call('projects.create', { params, form })
-}
-
-/** The sources of a project's code. At most one may be given, and `ref` only with `git`. */
-interface SourceOptions {
-  template?: string | undefined
-  git?: string | undefined
-  ref?: string | undefined
-  /** A file or a URL. */
-  archive?: string | undefined
-  /** A directory of this machine. */
-  from?: string | undefined
-}
-
-/** The code of a new project. */
-interface ProjectCode {
-  /** Fields of the request that describe it. */
-  body: Pick<ProjectCreate, 'template' | 'source'>
-  /** Archive to send with the request. */
-  archive?: Uint8Array<ArrayBuffer>
-  /** Default name of the project. Without it the API chooses one. */
-  name?: string
-}
-
-/** Largest number of characters of a project's name. */
-const LONGEST_NAME = 100
-
-/**
- * Checks the sources.
- *
- * @throws UsageError for more than one, or a ref without a repository
- */
-function checkSource({ ref, ...sources }: SourceOptions): void {
-  const given = Object.values(sources).filter((value) => value !== undefined)
-  if (given.length > 1)
-    throw new UsageError('Say where the code comes from once: a directory, --template, --git or --archive.')
-  if (ref !== undefined && sources.git === undefined)
-    throw new UsageError('--ref names a branch, a tag or a commit of the repository that --git gives.')
-}
-
-/**
- * Prepares the code to send, unless it is a directory: reads an archive.
- *
- * @throws CommandError if it cannot be read or is too large for a request
- */
-async function prepareCode(options: SourceOptions, context: ProcessContext): Promise<ProjectCode> {
-  const { template, git, ref, archive } = options
-  if (template !== undefined) return { body: { template } }
-  if (git !== undefined) {
-    // A relative path is relative to the person's working directory.
-    const url = /^\.\.?(?:\/|$)/.test(git) ? resolve(context.cwd, git) : git
-    return {
-      body: { source: { type: 'git', url, ...(ref === undefined ? {} : { ref }) } },
-      ...nameFromPath(url),
-    }
-  }
-  if (archive === undefined) return { body: {} }
-  if (/^https?:\/\//i.test(archive)) {
-    return { body: { source: { type: 'archive', url: archive } }, ...nameFromPath(new URL(archive).pathname) }
-  }
-  return { body: {}, archive: await readArchive(archive, context), ...nameFromPath(archive) }
-}
-
-async function readArchive(file: string, { cwd }: ProcessContext): Promise<Uint8Array<ArrayBuffer>> {
-  const path = resolve(cwd, file)
-  try {
-    const { size } = await stat(path)
-    if (size <= BODY_LIMIT - FORM_OVERHEAD) return await readFile(path)
-  } catch (error) {
-    throw unreadable(file, error)
-  }
-  throw new CommandError(
-    `${file} is larger than the ${BODY_LIMIT / 1024 / 1024} MiB that a request may have. Put it where berth can fetch it, and give its URL.`,
-  )
-}
-
-/** Returns the last part of a path or URL, without its extension. */
-function nameFromPath(path: string): { name?: string } {
-  const name = basename(path.replaceAll('\\', '/'))
-    .replace(/\.(?:git|zip|tar|tgz|tar\.gz)$/i, '')
-    .replaceAll(/\p{Cc}/gu, '')
-    .slice(0, LONGEST_NAME)
-  return name === '' ? {} : { name }
-}
+): Promise<Project> => client.call('projects.create', { params: { serverId }, ...requestWith(body, archive) })

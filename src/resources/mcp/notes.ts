@@ -57,7 +57,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Ends what the server publishes; its files stay. The next publication has another URL: ask the person first.',
   'deployments.logs':
     'What the published app printed, and why one did not come up. With `follow` it waits for the end of a publication: `status` is live, failed, or starting after 45 s.',
-  'tasks.listAll': 'Those of all servers that the credential reaches, newest first.',
+  'tasks.listAll': 'Those of all servers, newest first.',
   'tasks.list': 'Newest first. A task whose status is awaiting_input has a `question` for tasks_answer.',
   'tasks.create':
     'An agent works on the goal on its own, on the server. It responds at once with a task_id: follow it with tasks_events and `follow`. For a single command use exec_run.',
@@ -67,7 +67,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'tasks.cancel': 'Ends what the agent runs. What it has changed stays.',
   'tasks.events':
     'What the agent did and said, oldest first. With `follow` it waits until the task is over or asks something, 45 s at most. Read on with `after`, the `seq` of the last event that is known.',
-  'builds.listAll': 'Those of all servers that the credential reaches, newest first.',
+  'builds.listAll': 'Those of all servers, newest first.',
   'builds.list': 'Newest first.',
   'builds.create':
     'Makes a new app from a goal in plain words, and publishes it. It responds at once with a build_id: follow it with builds_logs and `follow`. Builds of a server run one at a time.',
@@ -75,10 +75,12 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Shows how far its steps are. A build that failed is completed with `url` null; builds_logs tells why.',
   'builds.logs':
     'What its steps did and printed, and why it failed where it did. With `follow` it waits until the build is over, 45 s at most.',
-  'projects.list': 'Newest first. projects_listAll lists those of all servers.',
+  'projects.list': 'Newest first.',
   'projects.create':
     'An app in a directory of its own, `projects/SLUG` in the workspace: blank, from a template (templates_list), a git repository or an archive. It has a URL where `visibility` is "public"; by default it is private. Where there is code, its bring-up begins: wait with projects_get and `follow`. A blank one waits for code: write it with files_write into its folder, then call projects_init.',
-  'projects.listAll': 'Those of all servers that the credential reaches, newest first.',
+  'projects.detect':
+    'Shows how the app of a source would be run, and why; runs nothing. `problem` says what is missing.',
+  'projects.listAll': 'Those of all servers, newest first.',
   'projects.get':
     'Shows its URL (null while it is private) and how far its bring-up is: init_phase ready, failed (projects_logs tells why) or awaiting_secrets (projectSecrets_set). With `follow` it waits for one of these, 45 s at most.',
   'projects.update':
@@ -91,14 +93,13 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Starts the app again with the files that are there, without install and build: after files_write in an app that does not watch its files. Then projects_get with `follow`.',
   'projects.init':
     'Continues a bring-up that waits for variables (with `proceed` without them), else begins a new one with the code in `projects/SLUG`: use it after changing the code. With `follow` it waits as projects_get does.',
-  'projects.logs':
-    'The last lines that its bring-ups and its app printed: read them to find out why it failed.',
+  'projects.logs': 'The last lines that its bring-ups and its app printed: why it failed.',
   'secrets.set':
     'Environment variables for all that runs on a server; null removes one. Values never come back in any answer.',
   'projectSecrets.list':
-    'Which variables are set, and which the code asks for. Ask the person for the `missing` ones; make none up. Values never come back in any answer.',
+    'Which variables are set, and which the code asks for. Ask the person for the `missing` ones; make none up.',
   'projectSecrets.set':
-    "Environment variables of a project's app; null removes one. It continues a bring-up that waited for them, else restarts the app. Values never come back in any answer.",
+    "Environment variables of a project's app; null removes one. It continues a bring-up that waited for them, else restarts the app.",
   'keys.create': 'The response holds the key itself: give it to the person, and to nobody else.',
   'keys.delete': 'Whoever uses it is refused from then on.',
   'programs.delete':

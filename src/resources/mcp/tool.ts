@@ -105,7 +105,10 @@ function inputOf(
   return {
     type: 'object',
     properties: Object.fromEntries(
-      Object.entries(properties).map(([name, schema]) => [name, argumentOf(name, schema, isForPrograms)]),
+      Object.entries(properties).map(([name, schema]) => [
+        name,
+        SAID_ELSEWHERE[`${id}.${name}`] ?? argumentOf(name, schema, isForPrograms),
+      ]),
     ),
     ...(required.length > 0 ? { required } : {}),
     ...(closed ? { additionalProperties: false } : {}),
@@ -114,6 +117,12 @@ function inputOf(
 
 /** Operations for programs that keep copies of files. No model calls them, so nothing is described to it. */
 const FOR_PROGRAMS: ReadonlySet<string> = new Set(['deployments.push', 'projects.push'])
+
+/** Arguments that another tool describes at length. */
+const SAID_ELSEWHERE: Readonly<Record<string, Schema>> = {
+  'projects.detect.template': { type: 'string' },
+  'projects.detect.source': { type: 'object', description: 'As for projects_create.' },
+}
 
 /** Bounds from which on a model does not meet them. The API checks all. */
 const WIDE = 1_000
@@ -255,6 +264,7 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'deployments.create': RUNS_CODE,
   'deployments.push': RUNS_CODE,
   'projects.create': RUNS_CODE,
+  'projects.detect': { openWorldHint: true, idempotentHint: true },
   'projects.init': RUNS_CODE,
   'projects.push': RUNS_CODE,
   'projects.restart': RUNS_CODE,

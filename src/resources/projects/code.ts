@@ -99,6 +99,24 @@ export class ProjectCode {
   }
 
   /**
+   * Calls `look` with the directory of code that becomes no project; it is gone afterwards.
+   *
+   * @throws BerthError 400 for code that is refused or cannot be fetched
+   */
+  async inspect<T>(
+    { source, archive, directory }: ResolvedSource,
+    { server, signal }: { server: ServerRow; signal: AbortSignal },
+    look: (directory: string) => Promise<T>,
+  ): Promise<T> {
+    const { servers, templates } = this.#dependencies
+    const files = source.type === 'template' ? templates.files(source.template) : []
+    const code = archive ?? (isFetched(source) ? source : await files)
+    const room = await storageLeft(servers, server)
+    const place = { workspace: servers.workspace(server), directory, room, signal }
+    return (await this.#sources()).inspect(code, place, look)
+  }
+
+  /**
    * Fetches the code into a project's directory. It is complete when this resolves.
    *
    * @throws AppError, SourceError

@@ -58,12 +58,7 @@ export class ProjectCreation {
   ): Promise<string> {
     const { servers, code, apps, records } = this.#dependencies
     const server = servers.getRow(caller, serverId)
-    if (caller.projects !== null) {
-      throw new BerthError(
-        'forbidden',
-        'This API key reaches only the projects of its list, which a new one is not in. Use a key without such a list.',
-      )
-    }
+    checkMayCreate(caller)
     checkEnvironment('env', input.env ?? {})
     const resolved = await code.resolveSource(input, upload)
     this.#checkCap(server)
@@ -150,4 +145,13 @@ export class ProjectCreation {
       `The plan allows ${cap} projects on a ${server.tier} server. Delete one, or use a server of a larger tier.`,
     )
   }
+}
+
+/** Refuses a key that reaches only certain projects. @throws BerthError 403 */
+export function checkMayCreate({ projects }: Caller): void {
+  if (projects === null) return
+  throw new BerthError(
+    'forbidden',
+    'This API key reaches only the projects of its list, which a new one is not in. Use a key without such a list.',
+  )
 }

@@ -162,6 +162,24 @@ export const DetectedApp = t.Object(
 )
 export type DetectedApp = Static<typeof DetectedApp>
 
+/** What is found in a source, whether it is an app or not. */
+export const Detection = t.Object(
+  {
+    ...DetectedApp.properties,
+    kind: t.Nullable(t.String(), {
+      description: 'For a person, such as `Node.js (npm)`; null if none is found.',
+    }),
+    berth_json: t.Nullable(t.Record(t.String(), t.Unknown()), {
+      description: 'A berth.json that says what was found; null if nothing was.',
+    }),
+    problem: t.Nullable(t.String(), {
+      description: 'Why it cannot be run, with the remedy; null if it can.',
+    }),
+  },
+  { $id: 'Detection', additionalProperties: true },
+)
+export type Detection = Static<typeof Detection>
+
 /** A project. */
 export const Project = t.Object(
   {
@@ -204,6 +222,18 @@ export type Project = Static<typeof Project>
 const nameOf = { minLength: 1, maxLength: 100 }
 const description = text({ maxLength: 2_000 })
 
+const codeFields = {
+  template: t.Optional({
+    ...TemplateId,
+    description: 'The id of a template; short for a source of that type.',
+  }),
+  source: t.Optional(ProjectSource),
+}
+
+/** The body of a request to detect the app of a source. */
+export const ProjectDetect = t.Object(codeFields, { $id: 'ProjectDetect', additionalProperties: true })
+export type ProjectDetect = Static<typeof ProjectDetect>
+
 /** The body of a project's creation. */
 export const ProjectCreate = t.Object(
   {
@@ -212,11 +242,7 @@ export const ProjectCreate = t.Object(
     visibility: t.Optional(Visibility),
     lifecycle: t.Optional(Lifecycle),
     kind: t.Optional(ProjectKind),
-    template: t.Optional({
-      ...TemplateId,
-      description: 'The id of a template; short for a source of that type.',
-    }),
-    source: t.Optional(ProjectSource),
+    ...codeFields,
     env: t.Optional(EnvironmentVariables),
   },
   { $id: 'ProjectCreate', additionalProperties: true },

@@ -6,8 +6,10 @@ import { LogLines, LogQuery } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import {
   CleanupResult,
+  Detection,
   Project,
   ProjectCreate,
+  ProjectDetect,
   ProjectInit,
   ProjectPush,
   ProjectUpdate,
@@ -46,6 +48,24 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
           errors: [400, 401, 402, 403, 404],
         },
         { body: t.Optional(ProjectCreate) },
+      ),
+    )
+    .post(
+      '/servers/:serverId/projects/detect',
+      async ({ caller, params, body, upload, request }) =>
+        (await projects()).detection.detect(caller, params.serverId, body ?? {}, upload, request.signal),
+      operation(
+        'projects.detect',
+        {
+          access: 'resource',
+          form: { file: 'archive', json: ['source'] },
+          summary: 'Detect the app of a source',
+          description:
+            'Shows how berth would install, build and start the app of a source on this server, and why. Runs nothing of it and keeps nothing. Two run at a time, for at most a minute each.',
+          success: { 200: Detection },
+          errors: [400, 401, 402, 403, 404],
+        },
+        { body: t.Optional(ProjectDetect) },
       ),
     )
     .get(

@@ -17,6 +17,7 @@ import { parseAppDirectory } from './app-directory.ts'
 import { ProjectApps } from './apps.ts'
 import { ProjectCode } from './code.ts'
 import { ProjectCreation } from './creation.ts'
+import { ProjectDetection } from './detection.ts'
 import type { Project, ProjectCreate, ProjectInit, ProjectPush, ProjectUpdate, PushResult } from './model.ts'
 import { ProjectPushes } from './push.ts'
 import { ProjectRecords, type RecordsDependencies } from './records.ts'
@@ -46,6 +47,7 @@ interface ProjectsDependencies extends RecordsDependencies {
 /** Projects as callers see them. */
 export class ProjectsService {
   readonly apps: ProjectApps
+  readonly detection: ProjectDetection
   readonly #dependencies: ProjectsDependencies
   readonly #records: ProjectRecords
   readonly #code: ProjectCode
@@ -61,6 +63,7 @@ export class ProjectsService {
     this.#unfinished = new UnfinishedPushes(dependencies.queries)
     const parts = { ...dependencies, records: this.#records, code: this.#code, apps: this.apps }
     this.#creation = new ProjectCreation(parts)
+    this.detection = new ProjectDetection(parts)
     this.#pushes = new ProjectPushes({ ...parts, unfinished: this.#unfinished })
   }
 

@@ -201,6 +201,7 @@ describe('the tools', () => {
       'builds.logs': READS,
       'projects.list': READS,
       'projects.create': RUNS,
+      'projects.detect': 'repeatable open',
       'projects.listAll': READS,
       'projects.get': READS,
       'projects.update': REPLACES,

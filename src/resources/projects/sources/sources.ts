@@ -82,18 +82,7 @@ export class Sources {
    * @throws BerthError 400 without changes for one that is damaged, dangerous or over a limit
    */
   async unpack(archive: Uint8Array, destination: Destination): Promise<string[]> {
-    try {
-      return await this.#prepare(destination, async (staging, limits, signal) => {
-        const file = join(staging, 'archive')
-        await Bun.write(file, archive)
-        const { unpackArchive } = await import('./archive/unpack.ts')
-        return await unpackArchive(file, staging, limits, signal)
-      })
-    } catch (error) {
-      if (error instanceof SourceError) throw badRequest(`The archive is refused. ${error.message}`)
-      if (error instanceof WorkspaceError && error.fault !== 'disk_full') throw badRequest(error.message)
-      throw error
-    }
+    return await refusing('The archive is refused. ', () => this.#place(destination, unpacked(archive)))
   }
 
   /**
@@ -108,22 +97,8 @@ export class Sources {
     source: FetchedSource,
     destination: Destination & { log: (text: string) => void },
   ): Promise<string[]> {
-    const { log } = destination
     try {
-      return await this.#prepare(destination, async (staging, limits, signal) => {
-        if (source.type === 'git') {
-          const { fetchRepository } = await import('./git/fetch.ts')
-          return await fetchRepository({ source, staging, limits, log, signal }, this.#gitDependencies)
-        }
-        const file = join(staging, 'archive')
-        const { download, readAuthorities } = await import('./download.ts')
-        const ca = this.#options.ca ?? (await readAuthorities(this.#options.environment))
-        log('Fetching the archive.')
-        await download(source.url, file, { hosts: this.#hosts, limits, ca, signal })
-        const { unpackArchive } = await import('./archive/unpack.ts')
-        log(`Unpacking ${Bun.file(file).size} bytes.`)
-        return await unpackArchive(file, staging, limits, signal)
-      })
+      return await this.#place(destination, this.#fetched(source, destination.log))
     } catch (error) {
       if (error instanceof BerthError || error instanceof WorkspaceError) {
         throw new SourceError(error.message, { cause: error })
@@ -142,10 +117,42 @@ export class Sources {
     files: Iterable<TemplateFile> | AsyncIterable<TemplateFile>,
     destination: Destination,
   ): Promise<string[]> {
-    return await this.#prepare(destination, async (staging, limits) => {
-      const { writeFiles } = await import('./archive/writer.ts')
-      return await writeFiles(files, staging, limits)
-    })
+    return await this.#place(destination, written(files))
+  }
+
+  /**
+   * Calls `look` with the directory of code that is nowhere else, and is gone when this resolves.
+   *
+   * @param code to fetch, an archive in the request, or the files of a template
+   * @throws BerthError 400 for code that is refused or cannot be fetched; what `look` throws
+   */
+  async inspect<T>(
+    code: FetchedSource | Uint8Array | AsyncIterable<TemplateFile> | Iterable<TemplateFile>,
+    place: Omit<Destination, 'path'>,
+    look: (directory: string) => Promise<T>,
+  ): Promise<T> {
+    if (code instanceof Uint8Array)
+      return await refusing('The archive is refused. ', () => this.#stage(place, unpacked(code), look))
+    const prepare = 'type' in code ? this.#fetched(code, () => {}) : written(code)
+    return await refusing('', () => this.#stage(place, prepare, look))
+  }
+
+  /** Returns what fetches a source into a staging directory. */
+  #fetched(source: FetchedSource, log: (text: string) => void): Prepare {
+    return async (staging, limits, signal) => {
+      if (source.type === 'git') {
+        const { fetchRepository } = await import('./git/fetch.ts')
+        return await fetchRepository({ source, staging, limits, log, signal }, this.#gitDependencies)
+      }
+      const file = join(staging, 'archive')
+      const { download, readAuthorities } = await import('./download.ts')
+      const ca = this.#options.ca ?? (await readAuthorities(this.#options.environment))
+      log('Fetching the archive.')
+      await download(source.url, file, { hosts: this.#hosts, limits, ca, signal })
+      const { unpackArchive } = await import('./archive/unpack.ts')
+      log(`Unpacking ${Bun.file(file).size} bytes.`)
+      return await unpackArchive(file, staging, limits, signal)
+    }
   }
 
   get #gitDependencies() {
@@ -153,15 +160,20 @@ export class Sources {
     return { hosts: this.#hosts, sourceFolders, environment }
   }
 
-  /**
-   * Prepares code in a staging directory, within the limits and the time, and places it.
-   *
-   * @returns the paths of its files and links
-   */
-  async #prepare(
-    { workspace, path, room = Number.POSITIVE_INFINITY, directory = '', signal }: Destination,
-    prepare: (staging: string, limits: SourceLimits, signal: AbortSignal) => Promise<string>,
-  ): Promise<string[]> {
+  /** Prepares code and moves it to its place. @returns the paths of its files and links */
+  #place(destination: Destination, prepare: Prepare): Promise<string[]> {
+    return this.#stage(destination, prepare, async (code, paths) => {
+      await destination.workspace.moveIn(code, destination.path)
+      return paths
+    })
+  }
+
+  /** Prepares code in a staging directory, within the limits and the time, and calls `use` with it and its paths. */
+  async #stage<T>(
+    { workspace, room = Number.POSITIVE_INFINITY, directory = '', signal }: Omit<Destination, 'path'>,
+    prepare: Prepare,
+    use: (code: string, paths: string[]) => Promise<T>,
+  ): Promise<T> {
     const limits = { ...this.#limits, bytes: Math.max(0, Math.min(this.#limits.bytes, room)) }
     using time = new Timeout(limits.timeoutMs)
     const ending = AbortSignal.any([signal, time.signal])
@@ -172,8 +184,39 @@ export class Sources {
     const paths = await listTree(code)
     // None of its links leads out.
     if (!ifPresent(() => statSync(join(code, directory)))?.isDirectory()) throw noDirectory(directory, code)
-    await workspace.moveIn(code, path)
-    return paths
+    return await use(code, paths)
+  }
+}
+
+/** Puts code into a staging directory, and returns the code's own directory there. */
+type Prepare = (staging: string, limits: SourceLimits, signal: AbortSignal) => Promise<string>
+
+/** Returns what unpacks an archive from a request. */
+const unpacked =
+  (archive: Uint8Array): Prepare =>
+  async (staging, limits, signal) => {
+    const file = join(staging, 'archive')
+    await Bun.write(file, archive)
+    const { unpackArchive } = await import('./archive/unpack.ts')
+    return await unpackArchive(file, staging, limits, signal)
+  }
+
+/** Returns what writes files. */
+const written =
+  (files: Iterable<TemplateFile> | AsyncIterable<TemplateFile>): Prepare =>
+  async (staging, limits) => {
+    const { writeFiles } = await import('./archive/writer.ts')
+    return await writeFiles(files, staging, limits)
+  }
+
+/** Makes a refusal of code the refusal of its request. */
+async function refusing<T>(introduction: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof SourceError) throw badRequest(`${introduction}${error.message}`)
+    if (error instanceof WorkspaceError && error.fault !== 'disk_full') throw badRequest(error.message)
+    throw error
   }
 }
 
