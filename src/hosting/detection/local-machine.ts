@@ -9,12 +9,13 @@ import {
   type Toolchain,
   versionArguments,
 } from '../../compute/local/toolchains.ts'
+import { PROGRAM_NAMES } from '../../compute/programs/programs.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { runHelper } from '../../runtime/run-helper.ts'
 import { checkOf, type Machine, type ToolCheck } from './machine.ts'
 
 /** Programs that every server has from berth. */
-const OF_BERTH = ['bun', 'bunx', 'node']
+const OF_BERTH: readonly string[] = ['bun', 'bunx', 'node', ...PROGRAM_NAMES]
 
 /** Milliseconds that a program may take to print its version. */
 const VERSION_MS = 10_000
