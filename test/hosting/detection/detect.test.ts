@@ -633,6 +633,32 @@ describe('a file that is made to be read for long holds nothing up:', () => {
   })
 })
 
+describe('code in Java', () => {
+  const main = (text: string) =>
+    `package a;\npublic class Step {\n  public static void main(String[] x) {\n    ${text}\n  }\n}\n`
+  const listens = main('HttpServer.create(null, 0);')
+
+  test('below a build is of that build, not of a directory above it that has none', async () => {
+    const pom = '<project>\n  <packaging>jar</packaging>\n</project>\n'
+    using folder = new Folder({
+      ...{ 'start/pom.xml': pom, 'start/src/main/java/a/Step.java': main('') },
+      ...{ 'finished/pom.xml': pom, 'finished/src/main/java/a/Step.java': listens },
+    })
+    expect(await folder.plan(having('java', 'mvn'))).toMatchObject({
+      ...{ directory: 'finished', kind: 'Java (Maven)' },
+    })
+  })
+
+  test('in an example is no part of an app in another language', async () => {
+    const server = 'require("http").createServer().listen(process.env.PORT)'
+    using folder = new Folder({
+      ...{ 'package.json': '{"scripts":{"start":"node server.js"}}', 'server.js': server },
+      'extra/samples-of-use/Step.java': listens.replace('package a;\n', ''),
+    })
+    expect(await folder.plan()).toMatchObject({ kind: 'Node.js (bun)', build: null })
+  })
+})
+
 /** A workspace with an app in `app/`. */
 class Folder implements Disposable {
   readonly path = mkdtempSync(join(tmpdir(), 'berth-detect-'))

@@ -80,6 +80,7 @@ export async function everyOperation(
 
   await call('DELETE', `/keys/${key.id}`)
 
+  await call('POST', `${at}/projects/detect`, { template: 'static-site' })
   const site = await call('POST', `${at}/projects`, { template: 'static-site', visibility: 'public' })
   await isUp(berth, site.id)
   await call('GET', `/projects/${site.id}`)

@@ -72,7 +72,7 @@ export async function mavenBuild(directory: SourceDirectory): Promise<JavaBuild 
     }
   const isSpring = uses(module, /spring-boot-maven-plugin/)
   if (elementOf(module, 'packaging') === 'war' && !isSpring)
-    return { ...base, ...warBuild(module, command, only) }
+    return { ...base, ...(await warBuild(module, directory, command, only, base.tools)) }
   const mainClass =
     elementOf(module, 'mainClass') ?? elementOf(module, 'exec.mainClass') ?? main?.name ?? null
   const stated = /<mainClass>|<Main-Class>|<main.class>/i.test(module.pom)
@@ -99,22 +99,37 @@ export async function mavenBuild(directory: SourceDirectory): Promise<JavaBuild 
   }
 }
 
-function warBuild(
+/** The version of Jetty that serves a war whose build names no server, and the oldest Java for it. */
+const JETTY = { version: '12.1.5', java: '17' }
+
+async function warBuild(
   module: MavenModule,
+  directory: SourceDirectory,
   command: string,
   only: string,
-): Pick<JavaBuild, 'build' | 'start' | 'obstacle'> {
+  tools: readonly ToolNeed[],
+): Promise<Pick<JavaBuild, 'build' | 'start' | 'tools'>> {
   const build = `${command} package${only}`
-  if (uses(module, /jetty(?:-ee\d+)?-maven-plugin/))
-    return { build, start: `${command} jetty:run -Djetty.http.port=$PORT -Djetty.http.host=$HOST${only}` }
+  const jetty = (goal: string) => `${command} ${goal} -Djetty.http.port=$PORT -Djetty.http.host=$HOST${only}`
+  if (uses(module, /jetty(?:-ee\d+)?-maven-plugin/)) return { build, start: jetty('jetty:run'), tools }
   if (uses(module, /tomcat7-maven-plugin/))
-    return { build, start: `${command} tomcat7:run -Dmaven.tomcat.port=$PORT${only}` }
+    return { build, start: `${command} tomcat7:run -Dmaven.tomcat.port=$PORT${only}`, tools }
+  const edition = await editionOf(module, directory)
   return {
     build,
-    start: null,
-    obstacle:
-      'it makes a war, which needs a server such as Jetty or Tomcat. Add the jetty-maven-plugin to pom.xml, or write a "start" that runs a server with the war',
+    start: jetty(`org.eclipse.jetty.${edition}:jetty-${edition}-maven-plugin:${JETTY.version}:run-war`),
+    tools: [...tools, compilesFor(JETTY.java, 'a war without a server')],
   }
+}
+
+/** Returns the edition of Jakarta EE that a war is for, as Jetty calls it. The packages are `javax` up to the eighth. */
+async function editionOf(module: MavenModule, directory: SourceDirectory): Promise<'ee8' | 'ee9' | 'ee10'> {
+  const api = /<artifactId>\s*(?:jakarta|javax)\.servlet-api\s*<\/artifactId>\s*<version>\s*(\d+)/
+  const major = Number(api.exec([module.pom, ...module.above].join('\n'))?.[1] ?? 0)
+  if (major > 0) return major >= 6 ? 'ee10' : major === 5 ? 'ee9' : 'ee8'
+  const descriptor = await directory.text(posix.join(module.directory, 'src/main/webapp/WEB-INF/web.xml'))
+  const isOld = uses(module, /\bjavax\./) || /java\.sun\.com|xmlns\.jcp\.org/.test(descriptor ?? '')
+  return isOld ? 'ee8' : 'ee10'
 }
 
 /** Returns the module that is the app: one that listens, else one with a main class. */

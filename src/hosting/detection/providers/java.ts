@@ -112,6 +112,9 @@ async function variablesOf(tools: readonly ToolNeed[], machine: Machine): Promis
   }
 }
 
+/** Directories of code whose files are in directories of their packages. Elsewhere they are of another build, or an example. */
+const ROOTS = /^(?:(?:src|source|app|java)(?:\/main)?(?:\/java)?)?$/
+
 /** Files with a main class and no build: all of them are compiled, with the jars of `lib`. */
 async function loose(directory: SourceDirectory, machine: Machine): Promise<Candidate[]> {
   const BUILDS = ['pom.xml', 'build.gradle', 'build.gradle.kts', 'build.sbt']
@@ -120,9 +123,10 @@ async function loose(directory: SourceDirectory, machine: Machine): Promise<Cand
   const files = directory.files.filter((path) => path.endsWith('.java') && !/(?:^|\/)\w*test\//i.test(path))
   const [main] = await findMainClasses(directory, (path) => files.includes(path))
   if (main === undefined || !main.file.endsWith('.java')) return []
-  // Files elsewhere belong to it only if they are in packages of the same root.
+  // Files elsewhere belong to it only if they are in packages of the same root, which is a usual one.
   const depth = main.name.split('.').length
   const root = main.file.split('/').slice(0, -depth).join('/')
+  if (!ROOTS.test(root)) return []
   const own = files.filter((path) => root === '' || path.startsWith(`${root}/`))
   const pin = await pinnedJava(directory)
   const tools = pin === null ? [anyVersion('java')] : [pin]

@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { shellQuote } from '../../../runtime/shell-quote.ts'
 import type { Evidence } from '../../app-runtime/plan.ts'
 import { type Provider, startCommand } from '../candidate.ts'
@@ -27,6 +28,8 @@ export const php: Provider = {
     const framework = await findFramework(directory, composer)
     const start = await findStart(directory, composer, framework)
     if (composer === null && start === null) return []
+    const extensions =
+      composer === null ? await usedExtensions(directory, framework, machine) : { needs: [], warnings: [] }
     const pin = await readPin(directory, 'php', { files: ['.php-version'], names: ['php'] })
     return [
       {
@@ -42,10 +45,7 @@ export const php: Provider = {
         variables: { COMPOSER_ALLOW_SUPERUSER: '1', PHP_CLI_SERVER_WORKERS: '4', ...framework?.variables },
         secrets: framework?.secrets ?? {},
         tools: [
-          ...(composer?.tools ?? [
-            anyVersion('php'),
-            ...(await usedExtensions(directory, framework, machine)),
-          ]),
+          ...(composer?.tools ?? [anyVersion('php'), ...extensions.needs]),
           ...(pin === null ? [] : [pin]),
         ],
         evidence: [
@@ -56,7 +56,7 @@ export const php: Provider = {
         ],
         runs: /(?:^|[\s/;&])(?:php|composer)\b/,
         replaces: HEROKU,
-        warnings: await databaseWarnings(directory, framework),
+        warnings: [...extensions.warnings, ...(await databaseWarnings(directory, framework))],
       },
     ]
   },
@@ -128,12 +128,28 @@ async function listening(directory: SourceDirectory): Promise<Start | null> {
   return null
 }
 
-/** A page with PHP beside it, as for its forms. */
+/** Most files of a page that are read for what they call. */
+const MAX_CALLERS = 20
+
+/** A page with PHP beside it, as for its forms, or further down where the page or a script of it calls it. */
 async function pagesBeside(directory: SourceDirectory): Promise<Start | null> {
-  const script = directory.files.find((path) => /^[^/]+\.php$/.test(path))
-  if (script === undefined || !directory.has('index.html')) return null
+  if (!directory.has('index.html')) return null
+  const scripts = directory.files.filter((path) => path.endsWith('.php'))
+  const script = scripts.find((path) => !path.includes('/')) ?? (await calledScript(directory, scripts))
+  if (script === undefined) return null
   const evidence = [await directory.evidence('index.html'), await directory.evidence(script)]
   return { command: serve('', false), evidence, isPage: true }
+}
+
+/** Returns the first of these scripts whose path a page or a script of the directory has in it. */
+async function calledScript(
+  directory: SourceDirectory,
+  scripts: readonly string[],
+): Promise<string | undefined> {
+  if (scripts.length === 0) return undefined
+  const callers = directory.files.filter((path) => /^[^/]+\.(?:html|js)$/.test(path)).slice(0, MAX_CALLERS)
+  const texts = await Promise.all(callers.map((path) => directory.code(path)))
+  return scripts.find((path) => texts.some((text) => text?.includes(path)))
 }
 
 /** What code says that calls an extension which not every PHP has. */
@@ -155,27 +171,41 @@ const USES: ReadonlyArray<readonly [extension: string, uses: RegExp]> = [
 /** Most files of an app without composer.json whose extensions are looked for. */
 const MAX_LOOKED_AT = 100
 
-/** Returns needs of extensions that the code of an app without composer.json calls unasked, and that are missing. */
+/** Extensions without which an app is not there at all. */
+const DATABASES = /^(?:pdo_|sqlite3$|mysqli$)/
+
+/**
+ * Returns the missing extensions that the code of an app without composer.json calls unasked: those of databases and of
+ * the first pages are needs, others a warning, since only a part of it calls them.
+ */
 async function usedExtensions(
   directory: SourceDirectory,
   framework: Framework | null,
   machine: Machine,
-): Promise<ToolNeed[]> {
-  if (framework !== null) return []
+): Promise<{ needs: ToolNeed[]; warnings: string[] }> {
+  if (framework !== null) return { needs: [], warnings: [] }
   const files = directory.files.filter(
     (path) => path.endsWith('.php') && !/(?:^|\/)(?:vendor|tests?)\//.test(path),
   )
-  const needs = new Map<string, string>()
+  const used = new Map<string, string>()
   for (const path of files.slice(0, MAX_LOOKED_AT)) {
     const text = (await directory.code(path)) ?? ''
     if (/\b(?:extension_loaded|function_exists|class_exists)\(/.test(text)) continue
     for (const [extension, uses] of USES)
-      if (uses.test(text) && !needs.has(extension)) needs.set(extension, path)
+      if (uses.test(text) && !used.has(extension)) used.set(extension, path)
   }
-  const missing = await Promise.all(
-    [...needs].map(([extension, path]) =>
-      missingExtensions([extension], [directory.path, path].filter(Boolean).join('/'), machine),
-    ),
-  )
-  return missing.flat()
+  const root = usualRoot(directory) ?? ''
+  const needs: ToolNeed[] = []
+  const warnings: string[] = []
+  for (const [extension, path] of used) {
+    const file = [directory.path, path].filter(Boolean).join('/')
+    const missing = await missingExtensions([extension], file, machine)
+    const isNeeded = DATABASES.test(extension) || posix.dirname(path) === (root || '.')
+    if (isNeeded) needs.push(...missing)
+    else if (missing.length > 0)
+      warnings.push(
+        `${file} calls the PHP extension ${extension}, which is not installed: what uses it fails.`,
+      )
+  }
+  return { needs, warnings }
 }

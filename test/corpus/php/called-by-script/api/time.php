@@ -1,0 +1,1 @@
+<?php echo 'it is now ' . date('H:i');

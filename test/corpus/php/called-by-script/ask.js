@@ -1,0 +1,1 @@
+fetch('api/time.php').then((response) => response.text()).then(alert)

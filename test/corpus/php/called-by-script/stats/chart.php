@@ -1,0 +1,1 @@
+<?php $image = imagecreatetruecolor(10, 10); imagepng($image);
