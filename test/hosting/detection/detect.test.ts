@@ -633,6 +633,24 @@ describe('a file that is made to be read for long holds nothing up:', () => {
   })
 })
 
+test('an extension of PHP that is missing is a need of a first page and of a database, else a warning', async () => {
+  const machine = {
+    ...having('php'),
+    check: async () => ({ works: true, version: '8.3.1', output: '[PHP Modules]\nCore\n' }),
+  }
+  const image = '<?php imagecreatetruecolor(1, 1);'
+  const plans = async (files: Record<string, string>) => {
+    using folder = new Folder({ 'index.html': 'x', 'api.php': '<?php', ...files })
+    return await folder.plan(machine)
+  }
+  expect((await plans({ 'stats/chart.php': image })).warnings).toEqual([
+    'stats/chart.php calls the PHP extension gd, which is not installed: what uses it fails.',
+  ])
+  await expect(plans({ 'chart.php': image })).rejects.toThrow('needs the PHP extension gd (chart.php)')
+  const database = { 'lib/db.php': '<?php new SQLite3("a");' }
+  await expect(plans(database)).rejects.toThrow('needs the PHP extension sqlite3 (lib/db.php)')
+})
+
 describe('code in Java', () => {
   const main = (text: string) =>
     `package a;\npublic class Step {\n  public static void main(String[] x) {\n    ${text}\n  }\n}\n`
