@@ -78,3 +78,29 @@ export async function exchange<Result>(
 
 /** The name by which an app recognises berth's own requests. */
 export const USER_AGENT = 'berth-health'
+
+/** The head of a response. */
+export interface ResponseHead {
+  readonly status: number
+  /** Returns the value of a header field, or null. @param name in lower case */
+  header(name: string): string | null
+}
+
+/** Returns the head of the first final response (RFC 9110, section 15.2) of a text, and what follows it; null until it is there. */
+export function responseHeadIn(text: string): { head: ResponseHead; rest: string } | null {
+  const end = text.indexOf('\r\n\r\n')
+  if (end === -1) return null
+  const lines = text.slice(0, end)
+  const rest = text.slice(end + 4)
+  const status = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |\r\n|$)/.exec(lines)?.[1]
+  if (status === undefined) return null
+  // 101 is final: what follows is no longer HTTP.
+  if (status.startsWith('1') && status !== '101') return responseHeadIn(rest)
+  const header = (name: string): string | null =>
+    new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r?$`, 'im').exec(lines)?.[1] ?? null
+  return { head: { status: Number(status), header }, rest }
+}
+
+/** Reports whether a response says that it is a page. */
+export const saysPage = (head: ResponseHead): boolean =>
+  /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(head.header('content-type') ?? '')

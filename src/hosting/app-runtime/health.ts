@@ -1,6 +1,6 @@
 import type { LoopbackAddress } from '../../compute/dialed-connection.ts'
 import type { Dialer } from '../../compute/sandbox.ts'
-import { exchange, USER_AGENT } from './exchange.ts'
+import { exchange, responseHeadIn, saysPage, USER_AGENT } from './exchange.ts'
 
 /** The address on which an app responds. */
 export type AppAddress = LoopbackAddress
@@ -70,16 +70,11 @@ async function checkHost(
   return typeof result === 'string' ? { kind: result } : result
 }
 
-/** Returns the first final response (RFC 9110, section 15.2) of a text; null until its head is complete. */
+/** Returns what is known of the response in a text; null until its head is complete. */
 function responseIn(text: string, host: AppAddress['host']): HealthResponse | null {
-  const end = text.indexOf('\r\n\r\n')
-  if (end === -1) return null
-  const head = text.slice(0, end)
-  const rest = text.slice(end + 4)
-  const status = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |\r\n|$)/.exec(head)?.[1]
-  if (status === undefined) return null
-  if (status.startsWith('1') && status !== '101') return responseIn(rest, host)
-  const isHtml = /^content-type:[ \t]*(?:text\/html|application\/xhtml\+xml)\b/im.test(head)
-  const isInspector = status === '400' && rest.startsWith('WebSockets request was expected')
-  return { kind: 'responded', status: Number(status), host, isHtml, isInspector }
+  const found = responseHeadIn(text)
+  if (found === null) return null
+  const { head, rest } = found
+  const isInspector = head.status === 400 && rest.startsWith('WebSockets request was expected')
+  return { kind: 'responded', status: head.status, host, isHtml: saysPage(head), isInspector }
 }

@@ -58,29 +58,13 @@ export class LocalMachine implements Machine {
     try {
       const result = await runHelper([path, ...(options ?? versionArguments(path))], {
         cwd: '/',
-        // As in a server: no settings of the person's, and no other version of Go.
-        env: { PATH: this.#path.join(delimiter), HOME: '/nonexistent', GOTOOLCHAIN: 'local' },
+        // As in a server: no settings of the person's.
+        env: { PATH: this.#path.join(delimiter), HOME: '/nonexistent' },
         timeoutMs: VERSION_MS,
       })
       return checkOf(result)
     } catch (error) {
       return { works: false, error: messageOf(error) }
-    }
-  }
-
-  async prints(program: string, args: readonly string[]): Promise<string> {
-    const path = this.#find(program)
-    if (path === null) return ''
-    try {
-      const { exitCode, stdout } = await runHelper([path, ...args], {
-        cwd: '/',
-        env: { PATH: this.#path.join(delimiter), HOME: '/nonexistent' },
-        timeoutMs: VERSION_MS,
-      })
-      return exitCode === 0 ? stdout.trim() : ''
-    } catch {
-      // It does not run at all, which `check` reports.
-      return ''
     }
   }
 

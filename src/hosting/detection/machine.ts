@@ -7,14 +7,12 @@ export interface Machine {
   /** Returns the installed versions of a tool, the one on PATH first; none if it is not installed. */
   toolchains(tool: string): Promise<readonly Toolchain[]>
   /**
-   * Runs a program to see whether it works.
+   * Runs a program to see whether it works, and what it prints.
    *
    * @param program a name on the PATH, or an absolute path
    * @param options what it is called with; the option that prints its version by default
    */
   check(program: string, options?: readonly string[]): Promise<ToolCheck>
-  /** Returns what a program on the PATH prints to its standard output, trimmed; empty if it fails. */
-  prints(program: string, args: readonly string[]): Promise<string>
   /** Memory of the server in bytes; null if it is not known. */
   readonly memoryBytes: number | null
 }

@@ -59,16 +59,6 @@ export class SandboxMachine implements Machine {
     return check
   }
 
-  /**
-   * Returns what a program prints.
-   *
-   * @throws ComputeError if the sandbox is gone
-   */
-  async prints(program: string, args: readonly string[]): Promise<string> {
-    const { exitCode, stdout } = await this.#run(shellQuote([program, ...args]))
-    return exitCode === 0 ? stdout.trim() : ''
-  }
-
   get memoryBytes(): number {
     return this.#sandbox.faultInjection.memory.limit
   }

@@ -30,7 +30,6 @@ const having = (...names: string[]): Machine => ({
       : []
   },
   check: async () => ({ works: true, version: null }),
-  prints: async () => '',
   memoryBytes: null,
 })
 
@@ -636,7 +635,7 @@ describe('a file that is made to be read for long holds nothing up:', () => {
 test('an extension of PHP that is missing is a need of a first page and of a database, else a warning', async () => {
   const machine = {
     ...having('php'),
-    check: async () => ({ works: true, version: '8.3.1', output: '[PHP Modules]\nCore\n' }),
+    check: async () => ({ works: true as const, version: '8.3.1', output: '[PHP Modules]\nCore\n' }),
   }
   const image = '<?php imagecreatetruecolor(1, 1);'
   const plans = async (files: Record<string, string>) => {

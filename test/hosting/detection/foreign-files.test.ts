@@ -10,7 +10,6 @@ const BARE: Machine = {
   has: async () => false,
   toolchains: async () => [],
   check: async () => ({ works: false, error: 'not found' }),
-  prints: async () => '',
   memoryBytes: null,
 }
 

@@ -15,7 +15,6 @@ const machine = (versions: readonly string[] = ['20.20.2'], missing: readonly st
       ...{ isDefault: index === 0, source: 'system' as const },
     })),
   check: async () => ({ works: true, version: null }),
-  prints: async () => '',
   memoryBytes: null,
 })
 

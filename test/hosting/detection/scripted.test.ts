@@ -17,7 +17,6 @@ const MACHINE: Machine = {
       ? []
       : [{ tool, version, path: `/usr/bin/${tool}`, bin: '/usr/bin', isDefault: true, source: 'system' }]
   },
-  prints: async () => '',
   memoryBytes: null,
   check: async (_program, options) =>
     options?.[0] === '-m'

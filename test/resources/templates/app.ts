@@ -61,7 +61,6 @@ export const planCopy = (folder: string): Promise<AppPlan> =>
           : [{ tool, version: '3.0.0', path, bin: dirname(path), isDefault: true, source: 'PATH' }]
       },
       check: async () => ({ works: true, version: null }),
-      prints: async () => '',
       memoryBytes: null,
     },
   })
