@@ -1,6 +1,7 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
+import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { BuildRow } from './table.ts'
 
@@ -13,8 +14,11 @@ export interface BuildContext {
   readonly log: AppLog
   /** Fires when the build must end. */
   readonly signal: AbortSignal
-  /** Returns the server's current variables, and masks their values in the log. */
-  environment(): Readonly<Record<string, string>>
+  /**
+   * Returns the server's current variables, with those that berth makes for what a plan asks for. Masks their values in
+   * the log.
+   */
+  environment(plan?: AppPlan): Readonly<Record<string, string>>
   /** Reports whether builds ignore a path because it is in a project's directory. */
   isExcluded(path: string): boolean
 }

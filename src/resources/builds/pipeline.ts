@@ -193,7 +193,7 @@ export class BuildPipeline {
     const target = { owner, serverId: row.serverId, sandbox, workspace, directory: '', log, signal }
     const app = await preparation.plan(target)
     if (app.install === null) log.append('install', 'There is nothing to install.')
-    await preparation.install(target, app, environment())
+    await preparation.install(target, app, environment(app))
     signal.throwIfAborted()
     this.#startStep('build', app.build === null ? 'There is nothing to build.' : 'Builds the app.')
     this.#warnOfMissingVariables(app)

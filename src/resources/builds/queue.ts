@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 import { accountCaller } from '../../http/caller.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -129,7 +130,8 @@ export class BuildQueue {
     const { started, queued } = records.listIds(row.serverId)
     await logs.keepOnly(row.serverId, [...queued, ...started.slice(0, MAX_LOGS_KEPT)])
     const log = await logs.open(row)
-    const environment = (): Readonly<Record<string, string>> => {
+    const environment = (plan?: AppPlan): Readonly<Record<string, string>> => {
+      if (plan) secrets.generate(row.serverId, '', plan, secrets.environment(row.serverId))
       const variables = secrets.environment(row.serverId)
       log.masks.add([credentialOf(row.serverId)])
       log.masks.update(Object.values(variables))

@@ -64,7 +64,8 @@ export const locationOf = (
 interface PublicationPlace {
   readonly app: HostedApp
   readonly location: AppWorkspace
-  readonly environment: Readonly<Record<string, string>>
+  /** Returns its variables, with those that berth makes for what the plan asks for. */
+  readonly environment: (plan: AppPlan) => Readonly<Record<string, string>>
 }
 
 /**
@@ -99,8 +100,9 @@ export async function build(
   { location, environment }: PublicationPlace,
   plan: AppPlan,
 ): Promise<void> {
-  await preparation.install(location, plan, environment)
-  await preparation.build(location, plan, environment)
+  const variables = environment(plan)
+  await preparation.install(location, plan, variables)
+  await preparation.build(location, plan, variables)
 }
 
 /**
@@ -124,7 +126,7 @@ export async function restorePublication(
     }
     app.log.append('berth', 'The files of the version before are back in place.')
     if (change.isBuiltOver) await build(preparation, { app, location, environment }, plan)
-    if (!app.isUp) await app.start(plan, environment)
+    if (!app.isUp) await app.start(plan, environment(plan))
     return 'The version before goes on, with its files.'
   } catch (error) {
     const reason = error instanceof AppFailure ? error.summary : messageOf(error)

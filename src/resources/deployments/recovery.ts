@@ -47,6 +47,6 @@ export async function rebuildRecovered(
   const sandbox = servers.lifecycle.sandbox(serverId)
   if (unfinished.find(serverId)?.state !== 'rebuild' || !server || !sandbox) return
   const location = locationOf(app, sandbox, servers.workspace(server), '', hosting.stopSignal(serverId))
-  await build(hosting.preparation, { app, location, environment }, plan)
+  await build(hosting.preparation, { app, location, environment: () => environment }, plan)
   unfinished.drop(serverId)
 }

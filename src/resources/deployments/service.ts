@@ -256,8 +256,10 @@ export class DeploymentsService implements ServerLifecycleListener {
     if (app) this.#runInBackground(serverId, () => app.restart(this.#environment(app)))
   }
 
-  #environment(app: HostedApp): Readonly<Record<string, string>> {
+  /** Returns an app's variables. @param plan whose secrets are made that only have to be secret */
+  #environment(app: HostedApp, plan?: AppPlan): Readonly<Record<string, string>> {
     const { secrets, hosting } = this.#dependencies
+    if (plan) secrets.generate(app.serverId, '', plan, secrets.environment(app.serverId))
     const environment = secrets.environment(app.serverId)
     app.maskValues(environment)
     return { BERTH_URL: hosting.urlOf(app.site.port).replace(/\/$/, ''), ...environment }
@@ -285,7 +287,7 @@ export class DeploymentsService implements ServerLifecycleListener {
       const app = await this.#app(serverId, port)
       const signal = hosting.stopSignal(serverId)
       const location = locationOf(app, sandbox, servers.workspace(server), directory, signal)
-      const environment = this.#environment(app)
+      const environment = (plan: AppPlan) => this.#environment(app, plan)
       const resume = version === undefined ? async () => {} : await app.pauseWatch()
       const place = { app, location, environment }
       try {
@@ -294,7 +296,7 @@ export class DeploymentsService implements ServerLifecycleListener {
         const plan = prepared?.plan ?? (await preparePublication(hosting.preparation, place, version))
         await app.expose()
         const beforeFallback = async () => void (await version?.change.putBack())
-        await app.start(plan, environment, { ...version, beforeFallback })
+        await app.start(plan, environment(plan), { ...version, beforeFallback })
         return this.#live(server, port, plan, await app.findWarnings(signal))
       } catch (error) {
         const failure = await failureOf(error, app)

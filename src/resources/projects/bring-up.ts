@@ -8,7 +8,6 @@ import type { Preparation } from '../../hosting/preparation.ts'
 import { accountCaller } from '../../http/caller.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { generateSecrets } from '../secrets/generated.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
@@ -271,7 +270,7 @@ export class BringUp {
       await updateExposure(records.find(row.id) ?? row)
       const installed = await code.fingerprint(row, plan, workspace)
       records.setInstalled(row.id, null)
-      secrets.add(row.serverId, row.id, generateSecrets(plan, environment))
+      secrets.generate(row.serverId, row.id, plan, environment)
       const complete = secrets.environment(row.serverId, row.id)
       app.maskValues(complete)
       await preparation.install(target, plan, complete)

@@ -1,6 +1,8 @@
 import { and, eq } from 'drizzle-orm'
 import { badRequest } from '../../errors.ts'
+import type { AppPlan, GeneratedSecret } from '../../hosting/app-runtime/plan.ts'
 import type { Caller } from '../../http/caller.ts'
+import { systemRandom } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Database, Queries } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
@@ -125,6 +127,24 @@ export class SecretsService {
     if (Object.keys(variables).length > 0) this.#notify(serverId, projectId)
   }
 
+  /**
+   * Makes the secrets of an app that only have to be secret and have no value yet, and keeps them.
+   *
+   * @param projectId empty for an app that its server publishes
+   * @param given the values that the app has
+   */
+  generate(
+    serverId: string,
+    projectId: string,
+    { env }: Pick<AppPlan, 'env'>,
+    given: Readonly<Record<string, string>>,
+  ): void {
+    const made = Object.entries(env).flatMap(([name, { required, generated }]) =>
+      !required || generated === undefined || name in given ? [] : [[name, generateSecret(generated)]],
+    )
+    this.add(serverId, projectId, Object.fromEntries(made))
+  }
+
   /** Deletes the variables of a project. */
   drop(serverId: string, projectId: string): void {
     const dropped = this.#queries.delete(secrets).where(this.#of(serverId, projectId))
@@ -182,3 +202,11 @@ export class SecretsService {
 
 const contextOf = (serverId: string, projectId: string, name: string): string =>
   `secrets ${serverId} ${projectId} ${name}`
+
+/** Bytes of a secret that berth makes: the length of a key of AES-256, as Laravel wants it. */
+const GENERATED_BYTES = 32
+
+function generateSecret(form: GeneratedSecret): string {
+  const bytes = Buffer.from(systemRandom.bytes(GENERATED_BYTES))
+  return form === 'hex' ? bytes.toString('hex') : `base64:${bytes.toString('base64')}`
+}
