@@ -115,9 +115,11 @@ async function warBuild(
   if (uses(module, /tomcat7-maven-plugin/))
     return { build, start: `${command} tomcat7:run -Dmaven.tomcat.port=$PORT${only}`, tools }
   const edition = await editionOf(module, directory)
+  const plugin = `org.eclipse.jetty.${edition}:jetty-${edition}-maven-plugin:${JETTY.version}`
   return {
-    build,
-    start: jetty(`org.eclipse.jetty.${edition}:jetty-${edition}-maven-plugin:${JETTY.version}:run-war`),
+    // Its packages come with the build, not while the start is waited for.
+    build: `${command} package ${plugin}:help${only}`,
+    start: jetty(`${plugin}:run-war`),
     tools: [...tools, compilesFor(JETTY.java, 'a war without a server')],
   }
 }
