@@ -42,7 +42,7 @@ export async function runProgram(
   const silence = patience && setTimeout(() => patience.onSilence(child.pid), patience.ms)
   const [stdout, stderr] = await Promise.all([
     child.stdout === undefined ? '' : child.stdout.text(),
-    read(child.stderr, shown, () => silence?.refresh()),
+    read(child.stderr, child.exited, shown, () => silence?.refresh()),
   ])
   clearTimeout(silence)
   const succeeded = (await child.exited) === 0
@@ -55,17 +55,24 @@ export async function runProgram(
   }
 }
 
+/** How long what a program has started may keep its standard error open after its end, in milliseconds. */
+const GRACE_MS = 10_000
+
 async function read(
   stream: ReadableStream<Uint8Array>,
+  ended: Promise<unknown>,
   shown: boolean,
   onChunk: () => void,
 ): Promise<string> {
   const decoder = new TextDecoder()
+  const reader = stream.getReader()
+  void ended.then(() => setTimeout(() => void reader.cancel(), GRACE_MS).unref())
   let text = ''
-  for await (const chunk of stream) {
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return text
     onChunk()
-    if (shown) process.stderr.write(chunk)
-    text += decoder.decode(chunk, { stream: true })
+    if (shown) process.stderr.write(value)
+    text += decoder.decode(value, { stream: true })
   }
-  return text
 }
