@@ -121,7 +121,8 @@ async function detectIn(
       start?.kind === 'command' ? start.command : '',
       ...Object.values(workers),
     ]),
-    path: [...chosen.path, ...(app?.path ?? [])],
+    // The programs of its own packages first: of a virtual environment, its Python.
+    path: [...(app?.path ?? []), ...chosen.path],
     variables: Object.assign({}, ...ranking.parts.map(({ variables }) => variables), app?.variables),
     tools: chosen.tools,
     evidence,

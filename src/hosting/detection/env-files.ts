@@ -38,6 +38,9 @@ export async function findVariables(
   commands: readonly string[],
 ): Promise<Record<string, EnvRequirement>> {
   const example = parseExample(await app.textOf(EXAMPLES))
+  const asked = Object.entries(example).filter(([, { required }]) => required)
+  const given = asked.length === 0 ? new Set() : await namesWithDefault(app)
+  for (const [name, known] of asked) if (given.has(name)) example[name] = { ...known, required: false }
   const all = { ...example, ...(await appJson(app)), ...manifest }
   for (const [name, generated] of Object.entries(secrets)) {
     const known = all[name] ?? { description: null, default: null }
@@ -59,6 +62,23 @@ export async function findVariables(
   return Object.fromEntries(Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
+/** Most files of code that are read for how they read variables. */
+const MAX_CODE = 300
+
+/** Matches how code reads a variable and says what is taken without one, in Python, Ruby, PHP and JavaScript. */
+const WITH_DEFAULT =
+  /(?:getenv|environ\.get|ENV\.fetch|\benv)\(\s*["'](\w+)["']\s*,|\benv\.(\w+)\s*(?:\?\?|\|\|)|\b(?:env|ENV)\[["'](\w+)["']\]\s*(?:\?\?|\|\|)/g
+
+/** Returns the variables for which the code itself has a default. */
+async function namesWithDefault(app: SourceDirectory): Promise<Set<string>> {
+  const files = app.files.filter((path) => /\.(?:py|rb|php|[cm]?[jt]sx?)$/.test(path)).slice(0, MAX_CODE)
+  const names = new Set<string>()
+  for (const file of files)
+    for (const [, ...found] of ((await app.code(file)) ?? '').matchAll(WITH_DEFAULT))
+      names.add(found.find((name) => name !== undefined) ?? '')
+  return names
+}
+
 /** Returns the files of variables that commands, and scripts of package.json, name. */
 async function namedFiles(app: SourceDirectory, commands: readonly string[]): Promise<string[]> {
   const { scripts } = fieldsOf(parsed('package.json', (await app.text('package.json')) ?? 'null'))
@@ -70,7 +90,7 @@ async function namedFiles(app: SourceDirectory, commands: readonly string[]): Pr
 
 /**
  * Parses a file of example variables. A value is the default; a variable without one is required, unless the comment
- * above says it is optional. The comment lines directly above a variable describe it.
+ * above says that it is optional or has a default. The comment lines directly above a variable describe it.
  */
 function parseExample(text: string): Record<string, EnvRequirement> {
   const found: Record<string, EnvRequirement> = {}
@@ -87,7 +107,7 @@ function parseExample(text: string): Record<string, EnvRequirement> {
     if (name !== undefined) {
       const { value, note } = readValue(rest)
       const description = [...comment, ...(note === null ? [] : [note])].join(' ')
-      const optional = /\boptional\b/i.test(description)
+      const optional = /\boptional(?:ly)?\b|\bdefaults?\b|\bleave (?:it |this )?empty\b/i.test(description)
       found[name] = {
         required: value === '' && !optional,
         description: description === '' ? null : description,

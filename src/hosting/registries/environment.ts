@@ -111,6 +111,7 @@ export async function installEnvironment(
   const custom = await customRegistries(target)
   return {
     ...commandEnvironment(target),
+    ...(custom.publicByFile ? { npm_config_registry: `${origin}/` } : {}),
     ...(custom.userSettings ? {} : { pnpm_config_npmrc_auth_file: join(paths.tools, NPM_SETTINGS_FILE) }),
     ...(custom.bun ? {} : { BUN_CONFIG_REGISTRY: `${origin}/`, BUN_CONFIG_TOKEN: token }),
     ...(custom.yarn ? {} : yarnEnvironment(origin, token)),
@@ -124,13 +125,20 @@ const yarnEnvironment = (origin: string, token: string): Record<string, string> 
   YARN_UNSAFE_HTTP_WHITELIST: new URL(origin).hostname,
 })
 
-/**
- * Reports which package managers have a registry configured by the project or the user, in the directory or above it.
- */
-async function customRegistries({
-  workspace,
-  directory,
-}: InstallTarget): Promise<{ bun: boolean; yarn: boolean; userSettings: boolean }> {
+/** Matches the addresses of the public registry, which a project may name and which the relay stands for. */
+const PUBLIC = /^["']?https?:\/\/registry\.(?:npmjs\.org|yarnpkg\.com)\/?["']?$/
+
+/** What the project or the user has configured, in the directory or above it. */
+interface CustomRegistries {
+  /** Whether Bun and Yarn have another registry than the public one. */
+  readonly bun: boolean
+  readonly yarn: boolean
+  /** Whether a file names the public registry, and none another one: it would take precedence over npm's global settings. */
+  readonly publicByFile: boolean
+  readonly userSettings: boolean
+}
+
+async function customRegistries({ workspace, directory }: InstallTarget): Promise<CustomRegistries> {
   const read = async (path: string): Promise<string> => {
     try {
       return new TextDecoder().decode(await workspace.read(path, MAX_SETTINGS_BYTES))
@@ -141,20 +149,30 @@ async function customRegistries({
   }
   let bun = false
   let yarn = false
+  const ofNpm: string[] = []
   for (const one of withParents(directory)) {
-    bun ||= /^[ \t]*registry\s*=/m.test(await read(posix.join(one, '.npmrc')))
+    const settings = await read(posix.join(one, '.npmrc'))
+    ofNpm.push(...[...settings.matchAll(/^[ \t]*registry\s*=\s*(\S+)/gm)].map(([, address = '']) => address))
     // Only the user's settings of Bun, in the home directory, may begin with a dot.
     for (const name of one === '' ? ['bunfig.toml', '.bunfig.toml'] : ['bunfig.toml']) {
       bun ||= namesRegistry(await read(posix.join(one, name)))
     }
-    yarn ||= /^npmRegistryServer\s*:/m.test(await read(posix.join(one, '.yarnrc.yml')))
+    const ofYarn = /^npmRegistryServer\s*:\s*(\S+)/m.exec(await read(posix.join(one, '.yarnrc.yml')))?.[1]
+    yarn ||= ofYarn !== undefined && !PUBLIC.test(ofYarn)
   }
-  return { bun, yarn, userSettings: (await read('.npmrc')) !== '' }
+  const isPublic = ofNpm.every((address) => PUBLIC.test(address))
+  return {
+    bun: bun || !isPublic,
+    yarn,
+    publicByFile: ofNpm.length > 0 && isPublic,
+    userSettings: (await read('.npmrc')) !== '',
+  }
 }
 
 function namesRegistry(bunfig: string): boolean {
   try {
-    return fieldsOf(parseToml(bunfig).install).registry !== undefined
+    const { registry } = fieldsOf(parseToml(bunfig).install)
+    return registry !== undefined && !(typeof registry === 'string' && PUBLIC.test(registry))
   } catch {
     // Bun itself reports the mistake.
     return false

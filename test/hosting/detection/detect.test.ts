@@ -597,6 +597,16 @@ describe('variables', () => {
     })
     expect(missingVariables(await folder.plan(), new Set())).toEqual(['A'])
   })
+
+  test('of an example file are not required if it, or the code, has a default', async () => {
+    using folder = new Folder({
+      '.env.example': 'A=\n# Engine (default: sqlite)\nB=\n# Leave empty for none\nC=\nD=\nE=\nF=\nG=\n',
+      'app.py': 'import os\nos.getenv("D", None)\nos.environ["E"]\n',
+      'server.js':
+        'require("http").createServer().listen(process.env.PORT); process.env.F ?? 1; process.env.G',
+    })
+    expect(missingVariables(await folder.plan(), new Set())).toEqual(['A', 'E', 'G'])
+  })
 })
 
 /** A text that is repeated up to a length. */
@@ -630,6 +640,21 @@ describe('a file that is made to be read for long holds nothing up:', () => {
     })
     expect(performance.now() - began).toBeLessThan(1_500)
   })
+})
+
+test('the image of a Dockerfile says which Python an app is for, where nothing else does', async () => {
+  const files = {
+    'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
+    'requirements.txt': 'flask\n',
+  }
+  const wished = async (more: Record<string, string>) => {
+    using folder = new Folder({ ...files, ...more })
+    const { tools } = await folder.plan()
+    return tools.map(({ wanted, wantedBy }) => `${wanted} ${wantedBy}`)
+  }
+  const image = 'FROM docker.io/library/python:3.14.7-slim AS build\n'
+  expect(await wished({ 'docker/Dockerfile': image })).toEqual(['3.14.7 docker/Dockerfile'])
+  expect(await wished({ Dockerfile: image, '.python-version': '3.11\n' })).toEqual(['3.11 .python-version'])
 })
 
 test('an extension of PHP that is missing is a need of a first page and of a database, else a warning', async () => {

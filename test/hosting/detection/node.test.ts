@@ -342,9 +342,9 @@ describe('the version of Node.js', () => {
     ['.tool-versions', 'nodejs 22.11.0\n'],
     ['package.json', { ...START, engines: { node: '>=22' } }],
     ['package.json', { ...START, volta: { node: '22.11.0' } }],
-  ])('that %s (%j) asks for is put first on PATH', async (file, content) => {
+  ])('that %s (%j) asks for comes before that of the machine on PATH', async (file, content) => {
     const found = await of({ [file]: content }, BOTH)
-    expect(found.path).toEqual(['/opt/node-22.11.0/bin', 'node_modules/.bin'])
+    expect(found.path).toEqual(['node_modules/.bin', '/opt/node-22.11.0/bin'])
     expect(found.tools).toMatchObject([{ name: 'node', found: '22.11.0', wantedBy: file }])
   })
 
@@ -367,7 +367,7 @@ describe('the version of Node.js', () => {
       'package.json': { ...START, dependencies: { tool: '1' } },
       'package-lock.json': { packages: { 'node_modules/tool': { engines: { node: '>=22' } } } },
     }
-    expect(await of(files, BOTH)).toMatchObject({ path: ['/opt/node-22.11.0/bin', 'node_modules/.bin'] })
+    expect(await of(files, BOTH)).toMatchObject({ path: ['node_modules/.bin', '/opt/node-22.11.0/bin'] })
     expect((await of(files, machine())).kind).toContain('by Bun since Node.js here is too old')
   })
 
@@ -379,9 +379,13 @@ describe('the version of Node.js', () => {
   ])('%s %s gets the option that it needs under OpenSSL 3: %p', async (name, version, needs) => {
     const pkg = { scripts: { build: `${name} build` }, dependencies: { [name]: version } }
     const found = await of({ 'package.json': pkg, 'index.html': '' }, machine())
-    expect(found.variables).toEqual(needs ? { NODE_OPTIONS: '--openssl-legacy-provider' } : {})
+    expect(found.variables).toEqual({
+      npm_config_nodedir: '/opt/node-20.20.2',
+      ...(needs ? { NODE_OPTIONS: '--openssl-legacy-provider' } : {}),
+    })
     if (needs) expect(found.evidence.map(({ says }) => says).join()).toContain(`"${name}": "${version}"`)
-    expect((await of({ 'package.json': pkg, 'index.html': '' }, machine(['16.20.0']))).variables).toEqual({})
+    const older = await of({ 'package.json': pkg, 'index.html': '' }, machine(['16.20.0']))
+    expect(older.variables).toEqual({ npm_config_nodedir: '/opt/node-16.20.0' })
   })
 })
 
@@ -480,7 +484,7 @@ describe('a framework', () => {
       },
     })
     for (const { variables } of [found, own]) {
-      expect(variables).toEqual({
+      expect(variables).toMatchObject({
         [`${prefix}PROTOCOL_HEADER`]: 'x-forwarded-proto',
         [`${prefix}HOST_HEADER`]: 'x-forwarded-host',
       })

@@ -52,8 +52,19 @@ test.each([
   ['projects/app/.yarnrc.yml', 'npmRegistryServer: "https://npm.example"\n', { yarn: false }],
   ['projects/app/.yarnrc.yml', 'npmScopes:\n  s:\n    npmRegistryServer: "https://npm.example"\n', {}],
   ['projects/other/.npmrc', 'registry=https://npm.example/\n', {}],
+  ['projects/app/bunfig.toml', '[install]\nregistry = "https://registry.npmjs.org/"\n', {}],
+  ['projects/app/.yarnrc.yml', 'npmRegistryServer: "https://registry.yarnpkg.com"\n', {}],
 ])('%s with %j', async (path, text, difference) => {
   expect(mirrored(await environment({ [path]: text }))).toEqual({ ...ALL, ...difference })
+})
+
+test('a project that names the public registry is sent to the relay, and one that names another besides is not', async () => {
+  const named = async (files: Record<string, string>) => (await environment(files)).npm_config_registry
+  const names = { 'projects/app/.npmrc': 'registry = "https://registry.npmjs.org/"\nlockfile-version=3\n' }
+  expect(await named(names)).toBe(`${ACCESS.origin}/`)
+  expect(mirrored(await environment(names))).toEqual(ALL)
+  expect(await named({})).toBeUndefined()
+  expect(await named({ ...names, 'projects/.npmrc': 'registry=https://npm.example/' })).toBeUndefined()
 })
 
 test('settings of any size that take no disk are not read', async () => {

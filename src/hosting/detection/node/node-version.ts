@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { isObject } from '../../../runtime/is-object.ts'
 import type { Evidence } from '../../app-runtime/plan.ts'
 import type { Machine } from '../machine.ts'
@@ -81,6 +82,23 @@ async function rangesOfDependencies({ directory, pkg }: PackageRoot): Promise<[l
     return typeof engines.node === 'string' ? [engines.node] : []
   })
   return [[directory.path, file].filter(Boolean).join('/'), ranges]
+}
+
+/**
+ * Returns the variable that names the headers beside the chosen Node.js, from which native packages are compiled without
+ * fetching them; none if the machine has no headers.
+ */
+export async function headersOf(
+  needs: readonly ToolNeed[],
+  machine: Machine,
+): Promise<Record<string, string>> {
+  if (needs.length === 0) return {}
+  const { path } = await chooseTools(needs, machine)
+  const bin = path[0] ?? (await machine.toolchains('node')).find(({ isDefault }) => isDefault)?.bin ?? null
+  if (bin === null) return {}
+  const prefix = posix.dirname(bin)
+  const headers = await machine.check('test', ['-e', `${prefix}/include/node/node.h`])
+  return headers.works ? { npm_config_nodedir: prefix } : {}
 }
 
 /** The first major version of packages whose webpack does without the hash that OpenSSL 3 dropped. */

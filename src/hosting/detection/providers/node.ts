@@ -3,7 +3,7 @@ import { type Candidate, type Provider, reaches, type Strength, startCommand } f
 import { findEmbedded } from '../embeds.ts'
 import { dependsOnServer, findEntry, findListening, findLooseEntry, runFile } from '../node/entry.ts'
 import { DOCUMENTATION, type Framework, recognizeFramework } from '../node/frameworks.ts'
-import { oldWebpack, readNodeVersions } from '../node/node-version.ts'
+import { headersOf, oldWebpack, readNodeVersions } from '../node/node-version.ts'
 import { dependsOn, fieldOf, type PackageJson, readPackageJson, resolveScript } from '../node/package-json.ts'
 import {
   byManager,
@@ -53,7 +53,11 @@ export const node: Provider = {
       start: start?.kind === 'command' ? { ...start, command: run(start.command) } : start,
       ...(found.obstacle ?? {}),
       path: root.way === '' ? [BIN] : [BIN, `${root.way}/${BIN}`],
-      variables: { ...(await variablesOf(app, pkg)), ...webpack?.variables },
+      variables: {
+        ...(await headersOf(needs, machine)),
+        ...(await variablesOf(app, pkg)),
+        ...webpack?.variables,
+      },
       tools: kind === 'Bun' ? [] : needs,
       evidence: [...found.evidence, ...manager.evidence, ...(webpack === null ? [] : [webpack.evidence])],
       embeds: await embedsOf(app, pkg, found),
@@ -241,6 +245,8 @@ async function variablesOf(app: SourceDirectory, pkg: PackageJson): Promise<Reco
       [`${prefix}HOST_HEADER`]: 'x-forwarded-host',
     }),
     ...(auth && { AUTH_TRUST_HOST: 'true' }),
+    // Its browser is for tests, and hundreds of megabytes.
+    ...(pkg.devDependencies.cypress !== undefined && { CYPRESS_INSTALL_BINARY: '0' }),
   }
 }
 

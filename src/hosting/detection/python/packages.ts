@@ -219,7 +219,20 @@ export async function pythonNeeds(
     ...(typeof (full ?? short) === 'string' ? [pinned('python', String(full ?? short), at('Pipfile'))] : []),
     ...(pin === null ? [] : [pin]),
   ]
-  return [...(wishes.length === 0 ? [anyVersion('python')] : wishes), ...more]
+  if (wishes.length > 0) return [...wishes, ...more]
+  return [(await pinOfImage(directory)) ?? anyVersion('python'), ...more]
+}
+
+const DOCKERFILES = ['Dockerfile', 'docker/Dockerfile', 'Containerfile']
+
+/** Returns the version of the image that a Dockerfile begins with: what its author runs, where nothing else says it. */
+async function pinOfImage(directory: SourceDirectory): Promise<ToolNeed | null> {
+  const file = directory.first(DOCKERFILES)
+  const text = file === null ? null : await directory.text(file)
+  const version = /^FROM\s+(?:\S+\/)?python:(\d+(?:\.\d+){1,2})/im.exec(text ?? '')?.[1]
+  return version === undefined
+    ? null
+    : pinned('python', version, [directory.path, file].filter(Boolean).join('/'))
 }
 
 /** Returns the names of packages in a list for pip and in those that it includes. */
