@@ -164,7 +164,8 @@ async function candidatesIn(source: Source, top: SourceDirectory, machine: Machi
   const covered = new Set<string>()
   // From the top down, since a directory may cover those below it.
   const depth = (path: string): number => (path === '' ? 0 : path.split('/').length)
-  for (const [directory, names] of [...directories].sort(([a], [b]) => depth(a) - depth(b))) {
+  const order = ([a]: [string, unknown], [b]: [string, unknown]) => depth(a) - depth(b) || (a < b ? -1 : 1)
+  for (const [directory, names] of [...directories].sort(order)) {
     for (const provider of PROVIDERS) {
       if (directory !== '' && ![...names].some((name) => provider.marks.test(name))) continue
       if (covered.has(`${provider.name} ${directory}`)) continue

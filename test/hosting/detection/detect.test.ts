@@ -675,6 +675,31 @@ test('an extension of PHP that is missing is a need of a first page and of a dat
   await expect(plans(database)).rejects.toThrow('needs the PHP extension sqlite3 (lib/db.php)')
 })
 
+test('a program in Go runs in its own directory if it opens files that are there alone', async () => {
+  const listens = 'http.ListenAndServe(":8080", nil)'
+  const program = (opens: string) =>
+    `package main\nimport "net/http"\nvar page = template.ParseFiles("${opens}")\nfunc main() { ${listens} }\n`
+  const started = async (files: Record<string, string>) => {
+    using folder = new Folder({ 'go.mod': 'module example.com/a\n', ...files })
+    return startOf(await folder.plan())
+  }
+  const files = { 'web/main.go': program('index.tmpl'), 'web/index.tmpl': '' }
+  expect(await started(files)).toBe('$ cd web && exec ../bin/web')
+  expect(await started({ ...files, 'index.tmpl': '' })).toBe('$ ./bin/web')
+  expect(await started({ 'web/main.go': program('web/index.tmpl'), 'web/index.tmpl': '' })).toBe(
+    '$ ./bin/web',
+  )
+})
+
+test('of two alike the one with the shorter name of a directory comes up', async () => {
+  const server = { 'package.json': '{"scripts":{"start":"node ."}}' }
+  using folder = new Folder({
+    'complete-two/package.json': server['package.json'],
+    'complete/package.json': server['package.json'],
+  })
+  expect((await folder.plan()).directory).toBe('complete')
+})
+
 describe('code in Java', () => {
   const main = (text: string) =>
     `package a;\npublic class Step {\n  public static void main(String[] x) {\n    ${text}\n  }\n}\n`

@@ -43,7 +43,7 @@ export const go: Provider = {
           ...(app.listening === null && programs.length > 1 ? [unsureOf(app, programs)] : []),
         ],
         strength: app.listening === null ? 'weak' : 'proven',
-        start: startCommand(startOf(app)),
+        start: startCommand(startOf(app, await opensBeside(app, directory))),
         evidence: [
           ...evidence,
           app.listening === null
@@ -56,11 +56,30 @@ export const go: Provider = {
   },
 }
 
-const startOf = ({ name, words }: GoProgram): string =>
-  [
-    shellQuote([`./bin/${name}`]),
-    ...words.map((word) => (word.includes('$') ? word : shellQuote([word]))),
-  ].join(' ')
+/** Returns the command that starts a program. @param isBeside whether it has to run in its own directory */
+function startOf({ name, words, directory }: GoProgram, isBeside: boolean): string {
+  const options = words.map((word) => (word.includes('$') ? word : shellQuote([word])))
+  if (!isBeside) return [shellQuote([`./bin/${name}`]), ...options].join(' ')
+  const program = `${posix.relative(directory, '')}/bin/${name}`
+  return [`cd ${shellQuote([directory])} && exec`, shellQuote([program]), ...options].join(' ')
+}
+
+/** Matches a relative path that code opens, as a file, a directory or a pattern. */
+const OPENS =
+  /\b(?:ParseFiles|ParseGlob|LoadHTMLGlob|LoadHTMLFiles|ReadFile|os\.Open|http\.Dir|os\.DirFS)\(\s*["`](?:\.\/)?([^"`/.*][^"`*]*)/g
+
+/** Reports whether a program opens files that are in its own directory, and not in that of the module. */
+async function opensBeside(
+  { directory: own, files }: GoProgram,
+  directory: SourceDirectory,
+): Promise<boolean> {
+  if (own === '') return false
+  const has = (path: string) => directory.files.some((one) => one === path || one.startsWith(path))
+  for (const { path } of files.filter((file) => posix.dirname(file.path) === own))
+    for (const [, opened = ''] of ((await directory.code(path)) ?? '').matchAll(OPENS))
+      if (has(`${own}/${opened}`) && !has(opened)) return true
+  return false
+}
 
 /** Builds programs by their names, into `bin/`, as Heroku's Procfiles expect them. Of two of a name, the first. */
 function buildOf(programs: readonly GoProgram[]): string {
@@ -202,7 +221,7 @@ async function looseFile(directory: SourceDirectory, machine: Machine): Promise<
       strength: app.listening === null ? 'weak' : 'proven',
       install: null,
       build: `mkdir -p bin && go build -o bin/app ${shellQuote(files)}`,
-      start: startCommand(startOf(app)),
+      start: startCommand(startOf(app, false)),
       path: ['bin'],
       tools: [anyVersion('go')],
       evidence: [await directory.evidence((app.listening ?? app.main).path, listensIn(app))],
