@@ -675,6 +675,22 @@ test('an extension of PHP that is missing is a need of a first page and of a dat
   await expect(plans(database)).rejects.toThrow('needs the PHP extension sqlite3 (lib/db.php)')
 })
 
+test('directories of databases that settings of Django name are made, if the source has none', async () => {
+  const started = async (files: Record<string, string>) => {
+    using folder = new Folder({
+      'manage.py': 'os.environ.setdefault("DJANGO_SETTINGS_MODULE", "site.settings")\nfrom django import x\n',
+      'requirements.txt': 'django\n',
+      'site/settings.py':
+        'X = os.path.join(BASE_DIR, "data", "db.sqlite3")\nY = BASE_DIR / "queue" / "tasks.db"\n',
+      ...files,
+    })
+    return startOf(await folder.plan())
+  }
+  expect(await started({})).toStartWith('$ mkdir -p data queue && python manage.py migrate')
+  const there = { 'data/.gitkeep': '', 'queue/.gitkeep': '' }
+  expect(await started(there)).toStartWith('$ python manage.py migrate')
+})
+
 test('a program in Go runs in its own directory if it opens files that are there alone', async () => {
   const listens = 'http.ListenAndServe(":8080", nil)'
   const program = (opens: string) =>

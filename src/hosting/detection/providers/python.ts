@@ -106,7 +106,11 @@ async function django(directory: SourceDirectory, packages: PythonPackages | nul
   if (path === undefined || manage === null || !/django/i.test(manage)) return null
   const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')))
   const project = settings?.split('.')[0] ?? 'config'
-  const within = folder === '' ? '' : `cd ${shellQuote([folder])} && `
+  const missing = await databaseDirectories(directory, folder, project)
+  const within = [
+    ...(folder === '' ? [] : [`cd ${shellQuote([folder])} && `]),
+    ...(missing.length === 0 ? [] : [`mkdir -p ${shellQuote(missing)} && `]),
+  ].join('')
   const at = (file: string): string => [folder, file].filter(Boolean).join('/')
   const has = (name: string): boolean => packages?.has(name) ?? false
   const asgi = directory.has(at(`${project}/asgi.py`))
@@ -132,12 +136,31 @@ async function django(directory: SourceDirectory, packages: PythonPackages | nul
   }
 }
 
-/** Returns where the settings say where static files are collected; null if they do not. */
-async function staticRoot(directory: SourceDirectory, project: string): Promise<Evidence | null> {
-  const files = directory.files.filter(
+const settingsOf = (directory: SourceDirectory, project: string): string[] =>
+  directory.files.filter(
     (path) => path.startsWith(`${project}/`) && /settings/.test(path) && path.endsWith('.py'),
   )
-  for (const path of files) {
+
+/** Matches the directory, below that of manage.py, of a file of SQLite. */
+const DATABASE = /BASE_DIR\s*[,/]\s*["']([\w.-]+)["']\s*[,/]\s*["'][\w.-]+\.(?:sqlite3?|db)["']/g
+
+/** Returns the directories of databases that the settings name and the source does not have: SQLite makes none. */
+async function databaseDirectories(
+  directory: SourceDirectory,
+  folder: string,
+  project: string,
+): Promise<string[]> {
+  const at = (path: string): string => [folder, path].filter(Boolean).join('/')
+  const texts = await Promise.all(settingsOf(directory, at(project)).map((path) => directory.code(path)))
+  const named = texts.flatMap((text) => [...(text ?? '').matchAll(DATABASE)].map(([, name = '']) => name))
+  return [...new Set(named)].filter(
+    (name) => !directory.files.some((path) => path.startsWith(`${at(name)}/`)),
+  )
+}
+
+/** Returns where the settings say where static files are collected; null if they do not. */
+async function staticRoot(directory: SourceDirectory, project: string): Promise<Evidence | null> {
+  for (const path of settingsOf(directory, project)) {
     const found = await directory.evidence(path, /^\s*STATIC_ROOT\s*=\s*(?!None\b)/)
     if (found.line !== null) return found
   }
