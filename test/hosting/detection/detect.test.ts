@@ -691,6 +691,29 @@ test('directories of databases that settings of Django name are made, if the sou
   expect(await started(there)).toStartWith('$ python manage.py migrate')
 })
 
+test.each([
+  [
+    'if v := os.getenv("ALLOWED_HOSTS"):\n  ALLOWED_HOSTS = v.split(",")',
+    { ALLOWED_HOSTS: '127.0.0.1,localhost,.localhost' },
+  ],
+  [
+    'ALLOWED_HOSTS = os.environ["DJANGO_ALLOWED_HOSTS"].split(" ")',
+    { DJANGO_ALLOWED_HOSTS: '127.0.0.1 localhost .localhost' },
+  ],
+  [
+    'ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])',
+    { ALLOWED_HOSTS: '127.0.0.1,localhost,.localhost' },
+  ],
+  ['ALLOWED_HOSTS = ["shop.example.com"]', {}],
+])('settings of Django learn the hosts of berth where they read them: %s', async (text, variables) => {
+  using folder = new Folder({
+    'manage.py': 'os.environ.setdefault("DJANGO_SETTINGS_MODULE", "site.settings")\nfrom django import x\n',
+    'requirements.txt': 'django\n',
+    'site/settings.py': `import os\n${text}\n`,
+  })
+  expect((await folder.plan()).variables).toEqual(variables)
+})
+
 test('a program in Go runs in its own directory if it opens files that are there alone', async () => {
   const listens = 'http.ListenAndServe(":8080", nil)'
   const program = (opens: string) =>

@@ -44,6 +44,7 @@ export const python: Provider = {
       start: command === null ? null : startCommand(inVenv(command)),
       obstacle: obstacleOf(modules, packages),
       path: ['.venv/bin'],
+      variables: start?.variables ?? {},
       tools,
       evidence: [...evidence, ...(packages?.evidence ?? [])],
       runs: RUNS,
@@ -61,6 +62,8 @@ interface Start {
   readonly build?: string
   /** Packages that the start needs besides the listed ones. */
   readonly also?: readonly string[]
+  /** Variables that it needs and the app may set itself. */
+  readonly variables?: Readonly<Record<string, string>>
   readonly evidence: readonly Evidence[]
 }
 
@@ -127,6 +130,7 @@ async function django(directory: SourceDirectory, packages: PythonPackages | nul
     name: 'Django',
     strength: 'proven',
     command: `${within}{python} manage.py migrate --noinput && ${serve}`,
+    variables: await allowedHosts(directory, at(project)),
     ...(root === null
       ? {}
       : {
@@ -140,6 +144,21 @@ const settingsOf = (directory: SourceDirectory, project: string): string[] =>
   directory.files.filter(
     (path) => path.startsWith(`${project}/`) && /settings/.test(path) && path.endsWith('.py'),
   )
+
+/** Matches how settings read the host names that they allow, and the separator of a list of them. */
+const HOSTS =
+  /(?:getenv|environ(?:\.get)?|config|env(?:\.list)?)\s*[([]\s*["'](\w*ALLOWED_HOSTS)["'](?:.*\.split\((["'] ["'])?\))?/
+
+/** Returns the variable by which the settings learn the hosts they may answer for, with those of berth's addresses. */
+async function allowedHosts(directory: SourceDirectory, project: string): Promise<Record<string, string>> {
+  for (const path of settingsOf(directory, project)) {
+    const [all, name] = HOSTS.exec((await directory.code(path)) ?? '') ?? []
+    if (all === undefined || name === undefined) continue
+    const separator = /\.split\((?:["'] ["'])?\)$/.test(all) ? ' ' : ','
+    return { [name]: ['127.0.0.1', 'localhost', '.localhost'].join(separator) }
+  }
+  return {}
+}
 
 /** Matches the directory, below that of manage.py, of a file of SQLite. */
 const DATABASE = /BASE_DIR\s*[,/]\s*["']([\w.-]+)["']\s*[,/]\s*["'][\w.-]+\.(?:sqlite3?|db)["']/g
