@@ -31,6 +31,8 @@ export interface Candidate {
   readonly obstacle?: string
   /** Whether weak candidates of its directory are parts of it, so that none of them is the app. */
   readonly claims?: boolean
+  /** Whether its files are built ones that the source has, so that nothing is built for it. */
+  readonly isBuilt?: boolean
   /** Put first on PATH of all commands; relative ones are below the candidate's directory. */
   readonly path?: readonly string[]
   /** Variables that the framework needs and the app may set itself. */

@@ -84,7 +84,7 @@ function orderOf(candidate: Placed, command: string | null): number {
 
 /** Reports whether a candidate's build belongs to an app's. */
 function isPartOf(candidate: Placed, app: Placed): boolean {
-  if (candidate.build === null || candidate.standsAlone) return false
+  if (candidate.build === null || candidate.standsAlone || app.isBuilt) return false
   if (app.embeds?.includes(candidate.directory) && candidate.directory !== app.directory) return true
   const isWeaker = !reaches(candidate.strength, app.strength) || candidate.start === null
   return candidate.directory === app.directory && isWeaker && candidate.kind !== app.kind

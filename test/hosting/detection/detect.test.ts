@@ -714,6 +714,18 @@ test.each([
   expect((await folder.plan()).variables).toEqual(variables)
 })
 
+test('pages that the source has built are served as they are, and built again only if an app takes them in', async () => {
+  const scripts = { build: 'gulp build' }
+  const pkg = { 'package.json': JSON.stringify({ scripts, devDependencies: { gulp: '5' } }) }
+  const found = async (files: Record<string, string>) => {
+    using folder = new Folder({ ...pkg, ...files })
+    const plan = await folder.plan()
+    return `${startOf(plan)} ${plan.install} ${plan.build}`
+  }
+  expect(await found({ 'dist/index.html': 'x', 'src/index.html': 'y' })).toBe('dist/ null null')
+  expect(await found({ 'index.html': 'x' })).toBe('/ bun install --no-save bun run build')
+})
+
 test('a program in Go runs in its own directory if it opens files that are there alone', async () => {
   const listens = 'http.ListenAndServe(":8080", nil)'
   const program = (opens: string) =>

@@ -2,8 +2,11 @@ import { type Candidate, type Provider, startFiles } from '../candidate.ts'
 import type { SourceDirectory } from '../source.ts'
 import { findGenerated, isBesideCode } from '../static/generators.ts'
 
+/** Usual directories of built pages. */
+const BUILT = ['dist', 'build', 'out', '_site']
+
 /** Usual directories of pages; built files precede their sources, and the directory itself its documentation. */
-const DIRECTORIES = ['dist', 'build', 'out', '_site', 'public', '', 'site', 'www', 'html', 'htdocs', 'docs']
+const DIRECTORIES = [...BUILT, 'public', '', 'site', 'www', 'html', 'htdocs', 'docs']
 
 /** Static files: the pages of a generator, a Staticfile, or an index page. */
 export const staticFiles: Provider = {
@@ -31,6 +34,7 @@ export const staticFiles: Provider = {
         ...found,
         strength: directory.path === '' && !isBesideCode(directory) ? 'pages' : 'weak',
         start: startFiles(folder, fallback),
+        isBuilt: BUILT.includes(folder),
         evidence: [await directory.evidence(page), ...evidence],
       }
       return [candidate]
