@@ -131,8 +131,12 @@ export function inApp({ directory, path }: Pick<AppPlan, 'directory' | 'path'>, 
   const change = directory === '' ? '' : `cd -- ${shellQuote([directory])} && `
   if (path.length === 0) return `${change}${command}`
   const first = path.map((one) => (one.startsWith('/') ? one : `$PWD/${one}`)).join(':')
-  return `${change}export PATH="${first.replaceAll(/["`\\]/g, '\\$&')}:$PATH"; ${command}`
+  const virtual = path.includes(VENV) ? '[ ! -d .venv ] || export VIRTUAL_ENV="$PWD/.venv"; ' : ''
+  return `${change}export PATH="${first.replaceAll(/["`\\]/g, '\\$&')}:$PATH"; ${virtual}${command}`
 }
+
+/** Where the programs of a virtual environment of Python are, which its activation puts on PATH and names in VIRTUAL_ENV. */
+const VENV = '.venv/bin'
 
 /** Returns what was found, as lines of a log. */
 export function describePlan({ kind, directory, evidence, leftOut, others, warnings }: AppPlan): string[] {
