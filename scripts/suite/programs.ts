@@ -16,7 +16,7 @@ export interface Ended {
 /** What is done about a program that prints nothing on standard error for long. */
 export interface Patience {
   readonly ms: number
-  /** Called with the id of its process, and again after as long. */
+  /** Called with the id of its process, and again if it has gone on and falls silent once more. */
   onSilence(pid: number): void
 }
 

@@ -137,7 +137,13 @@ function endWorkers(runner: number): void {
   }
   const workers = childrenOf(runner)
   // Without workers all files run in the runner itself.
-  for (const pid of workers.length > 0 ? workers : [runner]) process.kill(pid, 'SIGKILL')
+  for (const pid of workers.length > 0 ? workers : [runner]) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It has just ended by itself.
+    }
+  }
 }
 
 const childrenOf = (pid: number): number[] =>

@@ -22,6 +22,9 @@ const MAX_NAMED = 20
 const SET_BY_BERTH = ['PORT', 'HOST', 'NODE_ENV', 'BERTH_URL']
 
 const ASSIGNMENT = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/
+/** Matches a comment on a variable that may be left without a value. */
+const OPTIONAL =
+  /\boptional(?:ly)?\b|\(default\b|\bdefault:|\bdefaults? (?:to|is)\b|\bleave (?:it |this )?empty\b/i
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
@@ -107,7 +110,7 @@ function parseExample(text: string): Record<string, EnvRequirement> {
     if (name !== undefined) {
       const { value, note } = readValue(rest)
       const description = [...comment, ...(note === null ? [] : [note])].join(' ')
-      const optional = /\boptional(?:ly)?\b|\bdefaults?\b|\bleave (?:it |this )?empty\b/i.test(description)
+      const optional = OPTIONAL.test(description)
       found[name] = {
         required: value === '' && !optional,
         description: description === '' ? null : description,
