@@ -95,7 +95,7 @@ print('Structure of src', [
   atMost('copies of the branch for --json', count(/if \((?:options\.|\w+\.)?json\)/g, 'cli/'), 1),
   atMost('`let` at the top of a module', count(/^(?:export )?let /gm), 0),
   atMost('exports that no other file names', unused.length, 0),
-  atMost('lines of the longest file', longest, 400),
+  atMost('lines of the longest file', longest, 600),
   { what: 'files', measured: String(files.length) },
   { what: 'lines', measured: lines.toLocaleString('en') },
 ])
