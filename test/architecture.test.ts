@@ -12,7 +12,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['cli'],
   // The page that runs in browsers.
   ['dashboard'],
-  ['client'],
+  ['route-client'],
   ['instance'],
   ['testing'],
   ['signin'],

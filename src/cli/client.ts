@@ -8,7 +8,7 @@ import {
   requestOf,
   type StreamEventOf,
   type StreamId,
-} from '../client/client.ts'
+} from '../route-client/client.ts'
 import { CommandError, NO_CONNECTION } from './errors.ts'
 import type { InstanceConnection } from './find-instance.ts'
 

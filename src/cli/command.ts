@@ -4,7 +4,7 @@ import {
   isControlCall,
   type PartsOf,
   type ResponseOf,
-} from '../client/client.ts'
+} from '../route-client/client.ts'
 import type { Client } from './client.ts'
 import type { ConnectionOptions } from './find-instance.ts'
 import type { NameSource, ServerPlace } from './names.ts'

@@ -1,4 +1,4 @@
-import type { ResponseOf, StreamEventOf } from '../client/client.ts'
+import type { ResponseOf, StreamEventOf } from '../route-client/client.ts'
 import type { Client } from './client.ts'
 import type { Print } from './command.ts'
 import { CommandError } from './errors.ts'

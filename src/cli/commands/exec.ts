@@ -1,7 +1,7 @@
-import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { describeRefusal } from '../../compute/outbound-control.ts'
 import { UsageError } from '../../errors.ts'
 import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frames.ts'
+import type { PartsOf, ResponseOf } from '../../route-client/client.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import type { Client, ErrorBody } from '../client.ts'

@@ -1,5 +1,5 @@
-import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import { action, jsonLines, rows } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag, text, wholeNumber } from '../options.ts'

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import { MAX_JSON_DEPTH, parseWithLoss } from '../../runtime/validation/json-faults.ts'
 import { action } from '../command.ts'
 import { readLocal } from '../local-file.ts'

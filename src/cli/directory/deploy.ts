@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import type { PartsOf, ResponseOf } from '../../client/client.ts'
 import { compareManifests, type FileManifest } from '../../resources/files/manifest.ts'
+import type { PartsOf, ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { formatBytes } from '../output.ts'

@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../client/client.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { followStream } from '../reconnect.ts'

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
-import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import { parseWithLoss } from '../../runtime/validation/json-faults.ts'
 import type { ValidationError } from '../../runtime/validation/validation-error.ts'
 import type { Client } from '../client.ts'

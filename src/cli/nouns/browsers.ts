@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../client/client.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'

@@ -1,4 +1,4 @@
-import type { PartsOf, ResponseOf } from '../../client/client.ts'
+import type { PartsOf, ResponseOf } from '../../route-client/client.ts'
 import { call, factSheet, type Noun } from '../command.ts'
 
 type Clock = ResponseOf<'control.clock.read'>

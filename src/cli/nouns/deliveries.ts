@@ -1,5 +1,5 @@
-import type { ResponseOf } from '../../client/client.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'

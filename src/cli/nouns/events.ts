@@ -1,5 +1,5 @@
-import type { ResponseOf } from '../../client/client.ts'
 import { EMITTED_NAMES } from '../../resources/events/names.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import { action, jsonLines, type Noun } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { choice, flag, text, wholeNumber } from '../options.ts'

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { ResponseOf } from '../../client/client.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import type { Column } from '../table.ts'
 

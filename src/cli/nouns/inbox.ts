@@ -1,5 +1,5 @@
-import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'

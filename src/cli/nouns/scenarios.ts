@@ -1,4 +1,4 @@
-import type { PartsOf, ResponseOf } from '../../client/client.ts'
+import type { PartsOf, ResponseOf } from '../../route-client/client.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { readInput } from '../local-file.ts'

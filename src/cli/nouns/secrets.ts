@@ -1,6 +1,6 @@
-import type { ResponseOf } from '../../client/client.ts'
 import { UsageError } from '../../errors.ts'
 import type { SecretChanges } from '../../resources/secrets/model.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import { utf8Text } from '../../runtime/decode.ts'
 import type { Client } from '../client.ts'
 import { action, type Invocation, type Noun } from '../command.ts'

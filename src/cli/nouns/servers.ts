@@ -1,7 +1,7 @@
-import type { ResponseOf } from '../../client/client.ts'
 import { OUTBOUND_MODES } from '../../config/values.ts'
 import { UsageError } from '../../errors.ts'
 import type { Server } from '../../resources/servers/model.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { action, call, factSheet, type Noun, rows, type ShowContext } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'

@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../client/client.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { isUndoName, NOT_SAVED } from '../../testing/snapshots/undo-names.ts'

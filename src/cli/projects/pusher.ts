@@ -1,6 +1,6 @@
-import type { ResponseOf } from '../../client/client.ts'
 import { compareManifests, type FileManifest } from '../../resources/files/manifest.ts'
 import type { Project } from '../../resources/projects/model.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { ManifestReader } from '../directory/manifest.ts'
 import { notesOn, sizeOf } from '../directory/report.ts'

@@ -1,4 +1,4 @@
-import type { PartsOf, ResponseOf } from '../../client/client.ts'
+import type { PartsOf, ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { followStream } from '../reconnect.ts'
 

@@ -1,6 +1,6 @@
 import type { ToolData } from '../../agents/events.ts'
-import type { StoredTranscriptEvent } from '../../client/client.ts'
 import type { PositionedDelta } from '../../resources/tasks/transcript.ts'
+import type { StoredTranscriptEvent } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import type { CommandError } from '../errors.ts'
 import { isTransient, waitBeforeRetry } from '../reconnect.ts'

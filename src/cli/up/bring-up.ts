@@ -1,5 +1,5 @@
-import type { ResponseOf } from '../../client/client.ts'
 import type { Project } from '../../resources/projects/model.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { repeatOnChange } from '../directory/repeat-on-change.ts'
 import { CommandError } from '../errors.ts'

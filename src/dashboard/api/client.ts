@@ -8,7 +8,7 @@ import {
   requestOf,
   type StreamEventOf,
   type StreamId,
-} from '../../client/client.ts'
+} from '../../route-client/client.ts'
 import type { PageContext } from '../context.ts'
 import { ApiFailure, failureOf } from './failure.ts'
 import type { Session } from './session.ts'

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { ResponseOf } from '../../client/client.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import { useDashboard } from '../dashboard.ts'
 import { Confirm } from './dialog.tsx'
 import { span } from './time.tsx'

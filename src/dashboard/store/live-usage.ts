@@ -1,5 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { ResponseOf } from '../../client/client.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import type { ApiClient } from '../api/client.ts'
 import type { PageContext } from '../context.ts'
 

@@ -1,5 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { OutputChunk } from '../../client/client.ts'
+import type { OutputChunk } from '../../route-client/client.ts'
 
 /** Characters of output that are kept: its end. */
 const MOST_CHARACTERS = 200_000

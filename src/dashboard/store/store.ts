@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../client/client.ts'
+import type { ResponseOf } from '../../route-client/client.ts'
 import type { Change, Changes } from '../api/changes.ts'
 import type { ApiClient } from '../api/client.ts'
 import { Collection } from './collection.ts'

@@ -1,5 +1,5 @@
 import { type Signal, signal } from '@preact/signals'
-import type { ResponseOf, StreamEventOf } from '../../../client/client.ts'
+import type { ResponseOf, StreamEventOf } from '../../../route-client/client.ts'
 import { messageOf } from '../../api/failure.ts'
 
 /** A line of a log, as the API gives it. */

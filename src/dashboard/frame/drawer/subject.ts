@@ -1,4 +1,4 @@
-import { type CallId, requestOf } from '../../../client/client.ts'
+import { type CallId, requestOf } from '../../../route-client/client.ts'
 import { quoted } from '../../components/command-lines.tsx'
 import { titleOf } from '../../components/goal.ts'
 import type { Dashboard } from '../../dashboard.ts'

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { ResponseOf } from '../../../client/client.ts'
+import type { ResponseOf } from '../../../route-client/client.ts'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
 import { serverName } from '../../components/copy.tsx'
 import { Dialog } from '../../components/dialog.tsx'

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ResponseOf } from '../../../client/client.ts'
+import type { ResponseOf } from '../../../route-client/client.ts'
 import { isUndoName, KEPT_UNDOS } from '../../../testing/snapshots/undo-names.ts'
 import { Button } from '../../components/button.tsx'
 import { formatBytes } from '../../components/bytes.ts'

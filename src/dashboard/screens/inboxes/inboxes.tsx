@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { ResponseOf } from '../../../client/client.ts'
+import type { ResponseOf } from '../../../route-client/client.ts'
 import { fieldsOf } from '../../../runtime/is-object.ts'
 import { messageOf } from '../../api/failure.ts'
 import { Button } from '../../components/button.tsx'

@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../../client/client.ts'
+import type { ResponseOf } from '../../../route-client/client.ts'
 import { useDashboard } from '../../dashboard.ts'
 import type { Project } from '../../store/store.ts'
 import { useLive } from '../../store/use-live.ts'

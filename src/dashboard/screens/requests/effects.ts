@@ -1,4 +1,4 @@
-import type { PartsOf } from '../../../client/client.ts'
+import type { PartsOf } from '../../../route-client/client.ts'
 import { quoted } from '../../components/command-lines.tsx'
 
 /** A fault to be set. */

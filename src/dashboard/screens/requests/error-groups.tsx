@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { PartsOf, ResponseOf } from '../../../client/client.ts'
+import type { PartsOf, ResponseOf } from '../../../route-client/client.ts'
 import { messageOf } from '../../api/failure.ts'
 import { Empty } from '../../components/empty.tsx'
 import { HttpStatus } from '../../components/http-status.tsx'

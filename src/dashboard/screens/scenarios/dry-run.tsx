@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ResponseOf } from '../../../client/client.ts'
+import type { ResponseOf } from '../../../route-client/client.ts'
 import { Button } from '../../components/button.tsx'
 import { CommandLines, quoted } from '../../components/command-lines.tsx'
 import { useDashboard } from '../../dashboard.ts'

@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../../client/client.ts'
+import type { ResponseOf } from '../../../route-client/client.ts'
 import type { ScenarioText } from './use-scenarios.ts'
 
 type PlannedStep = ResponseOf<'control.scenarios.preview'>['steps'][number]

@@ -1,5 +1,5 @@
 import { type Signal, signal } from '@preact/signals'
-import type { StreamEventOf } from '../../../client/client.ts'
+import type { StreamEventOf } from '../../../route-client/client.ts'
 
 /** An event of a task's stream: one that is kept, or a piece of output as it comes. */
 export type TranscriptItem = StreamEventOf<'tasks.events'>['data']

@@ -1,4 +1,4 @@
-import type { ResponseOf } from '../../../client/client.ts'
+import type { ResponseOf } from '../../../route-client/client.ts'
 import { serverName, shortId } from '../../components/copy.tsx'
 import { Failure, Loading } from '../../components/loaded.tsx'
 import { Meter } from '../../components/meter.tsx'

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ResponseOf } from '../../../client/client.ts'
+import type { ResponseOf } from '../../../route-client/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Id } from '../../components/copy.tsx'
 import { Confirm } from '../../components/dialog.tsx'

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { PartsOf } from '../../../../client/client.ts'
+import type { PartsOf } from '../../../../route-client/client.ts'
 import { CommandLines, quoted } from '../../../components/command-lines.tsx'
 import { serverName } from '../../../components/copy.tsx'
 import { FormDialog } from '../../../components/dialog.tsx'
