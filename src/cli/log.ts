@@ -19,6 +19,8 @@ interface LogPart {
   tail?: number | undefined
   /** A time (RFC 3339), or a duration such as `10m`. */
   since?: string | undefined
+  /** The name of a worker whose lines alone are wanted. */
+  worker?: string | undefined
 }
 
 /** A log that the API offers. */
@@ -30,6 +32,9 @@ export interface Log {
   stream(part: LogPart, signal: AbortSignal): AsyncGenerator<StreamEventOf<'projects.logs'>, void>
 }
 
+/** Which lines of a log without workers are wanted. */
+type PlainLogPart = Omit<LogPart, 'worker'>
+
 /** Returns the log of a project. */
 export const projectLog = (client: Client, projectId: string): Log => ({
   client,
@@ -40,8 +45,8 @@ export const projectLog = (client: Client, projectId: string): Log => ({
 /** Returns the log of a build. */
 export const buildLog = (client: Client, { serverId, id }: { serverId: string; id: string }): Log => ({
   client,
-  read: (query) => client.call('builds.logs', { params: { serverId, buildId: id }, query }),
-  stream: (query, signal) =>
+  read: (query: PlainLogPart) => client.call('builds.logs', { params: { serverId, buildId: id }, query }),
+  stream: (query: PlainLogPart, signal) =>
     client.stream('builds.logs', { params: { serverId, buildId: id }, query, signal }),
 })
 
@@ -120,6 +125,31 @@ export const LOG_OPTIONS = {
   timestamps: flag('begin each line with its time', { short: 't' }),
 } as const
 
+/** The options of commands that print the log of an app, which may have workers. */
+export const APP_LOG_OPTIONS = {
+  ...LOG_OPTIONS,
+  worker: text('NAME', 'only what the worker of this name has printed'),
+} as const
+
+/**
+ * Checks that an app has a worker.
+ *
+ * @param app how messages call it
+ * @param name of the worker; undefined if none is asked for
+ * @throws CommandError that names the workers which there are
+ */
+export function checkWorker(
+  app: string,
+  workers: readonly { name: string }[],
+  name: string | undefined,
+): void {
+  if (name === undefined || workers.some((worker) => worker.name === name)) return
+  const names = workers.map((worker) => worker.name).join(', ')
+  throw new CommandError(
+    `${app} has no worker ${JSON.stringify(name)}. ${names === '' ? 'It has none.' : `Its workers: ${names}.`}`,
+  )
+}
+
 /**
  * Prints the last lines of a log; with `follow`, continues with new lines.
  *
@@ -129,9 +159,9 @@ export const LOG_OPTIONS = {
 export async function showLog(
   print: Print,
   log: Log,
-  { tail, since, follow, timestamps, width }: LogOptions,
+  { tail, since, worker, follow, timestamps, width }: LogOptions,
 ): Promise<number> {
-  const part = { tail, since }
+  const part = { tail, since, worker }
   const textOf = (out: OutputStream, line: LogLine): string =>
     `${timestamps ? `${paint(out, 'dim', line.at)}  ` : ''}${logText(out, line, width)}`
   if (follow) {

@@ -1,6 +1,6 @@
 import type { Deployment } from '../../resources/deployments/model.ts'
 import { action, call, type Noun, rows } from '../command.ts'
-import { deploymentLog, LOG_OPTIONS, showLog } from '../log.ts'
+import { APP_LOG_OPTIONS, checkWorker, deploymentLog, showLog } from '../log.ts'
 import { text } from '../options.ts'
 import { printable } from '../output.ts'
 import { listOrNone, serverName } from '../server-or-new.ts'
@@ -74,7 +74,7 @@ export const deployments: Noun = {
       operations: ['deployments.logs'],
       description: 'print what the app that a server publishes printed, and why it did not come up',
       access: 'api',
-      options: LOG_OPTIONS,
+      options: APP_LOG_OPTIONS,
       async run({ session, options, connect, server, print }) {
         const client = await connect()
         const serverId = await server()
@@ -87,6 +87,9 @@ export const deployments: Noun = {
           await session.context.stderr.write(
             `${await serverName(client, serverId)} publishes nothing, so there is no log. "berth deploy" publishes its workspace; "berth projects logs" is the log of a project.\n`,
           )
+        } else {
+          const workers = deployments.flatMap((one) => one.workers)
+          checkWorker(await serverName(client, serverId), workers, options.worker)
         }
         return showLog(print, log, options)
       },

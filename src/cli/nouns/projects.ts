@@ -5,7 +5,7 @@ import type { Client } from '../client.ts'
 import { action, call, factSheet, type Invocation, type Noun, rows } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { isWholeId } from '../ids.ts'
-import { LOG_OPTIONS, projectLog, showLog } from '../log.ts'
+import { APP_LOG_OPTIONS, checkWorker, projectLog, showLog } from '../log.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, text } from '../options.ts'
 import { count, facts, printable, type Style } from '../output.ts'
@@ -354,10 +354,11 @@ Examples:
       operations: ['projects.logs'],
       description: 'print what its bring-ups and its app printed',
       access: 'api',
-      options: LOG_OPTIONS,
+      options: APP_LOG_OPTIONS,
       async run({ args: [named], options, connect, print }) {
         const client = await connect()
-        const { id } = await findProject(client, named)
+        const { id, slug, workers } = await findProject(client, named)
+        checkWorker(slug, workers, options.worker)
         return showLog(print, projectLog(client, id), options)
       },
     }),

@@ -1,7 +1,7 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { LogLines, LogQuery } from '../logs/model.ts'
+import { AppLogQuery, LogLines } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import {
   Deployment,
@@ -95,6 +95,6 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
           success: { 200: t.Object({ logs: LogLines }) },
           errors: [400, 401, 404],
         },
-        { query: LogQuery },
+        { query: AppLogQuery },
       ),
     )

@@ -23,7 +23,15 @@ export const LogQuery = t.Object({
     }),
   ),
 })
-export type LogQuery = Static<typeof LogQuery>
+
+/** The query of the log of an app, which may have workers. */
+export const AppLogQuery = t.Object({
+  ...LogQuery.properties,
+  worker: t.Optional(
+    t.String({ minLength: 1, description: 'Only lines that the worker of this name has printed.' }),
+  ),
+})
+export type AppLogQuery = Static<typeof AppLogQuery>
 
 /** A line of a log. */
 const LogLine = t.Object(

@@ -2,7 +2,7 @@ import type { LogEntry, LogSelection } from '../../hosting/app-runtime/log/entry
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import { afterGap, resumedStart, type SendEvent, type StreamRun, wantsEventStream } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import type { LogLines, LogQuery } from './model.ts'
+import type { AppLogQuery, LogLines } from './model.ts'
 import { logSelection, MAX_TAIL } from './selection.ts'
 
 /** A log that callers may read: of a project, a deployment or a build. */
@@ -40,7 +40,7 @@ export const finishedLog = (log: AppLog, clock: Clock): ReadableLog => ({
 
 /** A request for a log, of a route. */
 interface LogRequest {
-  readonly query: LogQuery
+  readonly query: AppLogQuery
   readonly request: Request
   stream(run: StreamRun): Response
 }
@@ -60,7 +60,7 @@ export function respondWithLog(
     return finding.then<{ logs: LogLines }>(async (log) => ({ logs: await log.select(selectionOf(log)) }))
   return finding.then<Response>(async (log) => {
     const selection = selectionOf(log)
-    const start = await resumedStart(request, (id) => findLine(log, Number(id)))
+    const start = await resumedStart(request, (id) => findLine(log, Number(id), selection.worker))
     if (start === null) return stream((send, gone) => log.follow(selection, gone, send))
     const rest = { ...selection, tail: MAX_TAIL, after: start.from }
     return stream(afterGap(start, (send, gone) => log.follow(rest, gone, send)))
@@ -68,5 +68,5 @@ export function respondWithLog(
 }
 
 /** Returns the number of a line; undefined if it is not among the last ones that a response can have. */
-const findLine = async (log: ReadableLog, seq: number): Promise<number | undefined> =>
-  (await log.select({ tail: MAX_TAIL })).find((entry) => entry.seq === seq)?.seq
+const findLine = async (log: ReadableLog, seq: number, worker?: string): Promise<number | undefined> =>
+  (await log.select({ tail: MAX_TAIL, worker })).find((entry) => entry.seq === seq)?.seq

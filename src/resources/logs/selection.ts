@@ -1,6 +1,6 @@
 import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
 import { parseDuration } from '../../runtime/duration.ts'
-import type { LogQuery } from './model.ts'
+import type { AppLogQuery } from './model.ts'
 
 /** Default number of lines of a log. */
 const DEFAULT_TAIL = 200
@@ -13,9 +13,9 @@ export const MAX_TAIL = 10_000
  *
  * @param now milliseconds since 1970, by the instance's clock
  */
-export function logSelection({ tail, since }: LogQuery, now: number): LogSelection {
-  if (since === undefined) return { tail: tail ?? DEFAULT_TAIL }
+export function logSelection({ tail, since, worker }: AppLogQuery, now: number): LogSelection {
+  if (since === undefined) return { tail: tail ?? DEFAULT_TAIL, worker }
   const ago = parseDuration(since)
   const from = ago === null ? Date.parse(since) : now - ago
-  return { tail: tail ?? MAX_TAIL, since: Math.max(0, from) }
+  return { tail: tail ?? MAX_TAIL, since: Math.max(0, from), worker }
 }

@@ -2,7 +2,7 @@ import { Elysia, status, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { LogLines, LogQuery } from '../logs/model.ts'
+import { AppLogQuery, LogLines } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import {
   CleanupResult,
@@ -202,6 +202,6 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
           success: { 200: t.Object({ logs: LogLines }) },
           errors: [400, 401, 404],
         },
-        { query: LogQuery },
+        { query: AppLogQuery },
       ),
     )

@@ -129,6 +129,30 @@ describe('a log', () => {
     )
   })
 
+  test('is read for one worker, however much the others have printed since', async () => {
+    await using place = await new Place()
+    const log = await place.open()
+    log.output('worker', undefined, undefined, 'clock').write('stdout', bytes('tick\n'))
+    const app = log.output('app')
+    for (let n = 0; n < 30; n += 1) app.write('stdout', bytes(`${'.\n'.repeat(400)}`))
+    log.output('worker', undefined, undefined, 'mail').write('stdout', bytes('sent\n'))
+    const texts = async (worker: string, since?: number) =>
+      (await log.select({ tail: 200, worker, since: since ?? null })).map(({ text }) => text)
+    expect(await texts('clock')).toEqual(['tick'])
+    expect(await texts('mail', 0)).toEqual(['sent'])
+    expect(await texts('none')).toEqual([])
+    const seen: string[] = []
+    const end = new AbortController()
+    const following = log.subscribe(end.signal, { tail: 0, worker: 'clock' }, (event) => {
+      if (event.kind === 'entry') seen.push(event.entry.text)
+      end.abort()
+    })
+    log.output('app').write('stdout', bytes('more\n'))
+    log.output('worker', undefined, undefined, 'clock').write('stdout', bytes('tock\n'))
+    await following
+    expect(seen).toEqual(['tock'])
+  })
+
   test('of a bring-up lies apart, and the last five are kept', async () => {
     await using place = new Place()
     const log = await place.open()

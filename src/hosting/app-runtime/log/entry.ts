@@ -21,6 +21,8 @@ export interface LogSelection {
   readonly since?: number | null
   /** Only those with a higher `seq`. */
   readonly after?: number
+  /** Only those that a worker of this name has printed. */
+  readonly worker?: string | undefined
 }
 
 /** One line of an app's log. */

@@ -43,11 +43,11 @@ export class AppLogFile {
     }
   }
 
-  /** Returns the last `n` entries, oldest first. */
-  async tail(n: number): Promise<LogEntry[]> {
-    const newer = await lastEntries(this.#path, n)
+  /** Returns the last `n` entries, oldest first; only those of one worker if its name is given. */
+  async tail(n: number, worker?: string): Promise<LogEntry[]> {
+    const newer = await lastEntries(this.#path, n, worker)
     if (newer.length >= n) return newer
-    return [...(await lastEntries(this.#older, n - newer.length)), ...newer]
+    return [...(await lastEntries(this.#older, n - newer.length, worker)), ...newer]
   }
 
   /** Removes both files. */
@@ -78,8 +78,8 @@ export class AppLogFile {
   }
 }
 
-/** Returns a file's last entries. Skips invalid lines. */
-async function lastEntries(path: string, n: number): Promise<LogEntry[]> {
+/** Returns a file's last entries, of one worker if its name is given. Skips invalid lines. */
+async function lastEntries(path: string, n: number, worker?: string): Promise<LogEntry[]> {
   if (n <= 0) return []
   const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
@@ -96,10 +96,13 @@ async function lastEntries(path: string, n: number): Promise<LogEntry[]> {
       await file.read(chunk, 0, chunk.length, at)
       chunks.unshift(chunk)
       for (const byte of chunk) if (byte === NEW_LINE) lines += 1
-      if (at > 0 && lines <= n) continue
+      // How far back the lines of one worker begin is not known.
+      if (at > 0 && (lines <= n || worker !== undefined)) continue
       const texts = Buffer.concat(chunks).toString('utf8').split('\n')
       // Unless read from the file's start, the first line is incomplete.
-      const entries = (at > 0 ? texts.slice(1) : texts).flatMap((line) => parseEntry(line) ?? [])
+      const entries = (at > 0 ? texts.slice(1) : texts)
+        .flatMap((line) => parseEntry(line) ?? [])
+        .filter((entry) => worker === undefined || entry.worker === worker)
       if (at === 0 || entries.length >= n) return entries.slice(-n)
     }
   } finally {

@@ -154,20 +154,32 @@ export class AppLog {
 
   /** Returns the last `n` entries, oldest first; only those of one bring-up if its id is given. */
   async tail(n: number, run?: string): Promise<LogEntry[]> {
+    const all = [this.#app, ...this.#runs.map(({ file }) => file)]
+    return this.#lastOf(
+      run === undefined ? all : this.#runs.filter(({ id }) => id === run).map(({ file }) => file),
+      n,
+    )
+  }
+
+  /** Returns the last `n` entries that a worker has printed, oldest first. */
+  #workerTail(n: number, worker: string): Promise<LogEntry[]> {
+    return this.#lastOf([this.#app], n, worker)
+  }
+
+  async #lastOf(files: readonly AppLogFile[], n: number, worker?: string): Promise<LogEntry[]> {
     await this.flush()
     const most = Math.min(n, MAX_ENTRIES)
-    const all = [this.#app, ...this.#runs.map(({ file }) => file)]
-    const files = run === undefined ? all : this.#runs.filter(({ id }) => id === run).map(({ file }) => file)
-    const found = (await Promise.all(files.map((file) => file.tail(most)))).flat()
+    const found = (await Promise.all(files.map((file) => file.tail(most, worker)))).flat()
     return found.sort((a, b) => a.seq - b.seq).slice(Math.max(0, found.length - most))
   }
 
   /** Returns the selected entries, oldest first. */
-  async select({ tail, since = null, after = 0 }: LogSelection): Promise<LogEntry[]> {
-    if (since === null && after === 0) return this.tail(tail)
+  async select({ tail, since = null, after = 0, worker }: LogSelection): Promise<LogEntry[]> {
+    const last = (n: number) => (worker === undefined ? this.tail(n) : this.#workerTail(n, worker))
+    if (since === null && after === 0) return last(tail)
     // Texts of times compare as the times do.
     const from = since === null ? '' : toIso(since)
-    const all = await this.tail(MAX_ENTRIES)
+    const all = await last(MAX_ENTRIES)
     const selected = all.filter(({ at, seq }) => at >= from && seq > after)
     return selected.slice(Math.max(0, selected.length - tail))
   }
@@ -177,7 +189,7 @@ export class AppLog {
    * loses entries and receives their number; nothing waits for it.
    */
   async subscribe(signal: AbortSignal, selection: LogSelection, send: SendLog): Promise<void> {
-    const subscriber = new LogSubscriber()
+    const subscriber = new LogSubscriber(selection.worker)
     const over = AbortSignal.any([signal, this.#closing.signal])
     this.#subscribers.add(subscriber)
     try {

@@ -18,9 +18,16 @@ export class LogSubscriber {
   #waiting: LogEntry[] = []
   #dropped = 0
   #wake: (() => void) | null = null
+  readonly #worker: string | undefined
 
-  /** Queues a logged line. */
+  /** @param worker whose lines alone are sent; undefined for all lines */
+  constructor(worker?: string) {
+    this.#worker = worker
+  }
+
+  /** Queues a logged line, if it is one of those that are sent. */
   push(entry: LogEntry): void {
+    if (this.#worker !== undefined && entry.worker !== this.#worker) return
     this.#waiting.push(entry)
     if (this.#waiting.length > MAX_QUEUED) {
       this.#waiting.shift()
