@@ -58,8 +58,8 @@ type Responding =
   | { readonly kind: 'program'; readonly supervisor: AppSupervisor }
   /** Files. The replacement is a program that takes over when it responds, if it ever does. */
   | { readonly kind: 'files'; readonly replacement: AppSupervisor | null }
-  /** Nothing, since there are workers alone. */
-  | { readonly kind: 'workers' }
+  /** Nothing, since there are workers alone. The replacement is as that of files. */
+  | { readonly kind: 'workers'; readonly replacement: AppSupervisor | null }
 
 const NOTHING: Responding = { kind: 'nothing' }
 
@@ -69,8 +69,8 @@ const NOTHING: Responding = { kind: 'nothing' }
  *
  *     any               ── files ────────────────► files
  *     nothing, program  ── a program ────────────► program
- *     files             ── a program ────────────► files with a replacement
- *     files with a replacement ── it responds ───► program
+ *     files, workers    ── a program ────────────► files, workers with a replacement
+ *     files, workers with a replacement ── it responds ─► program
  *     any               ── workers alone ────────► workers
  *     any               ── stop, serverStopping ─► nothing
  */
@@ -187,7 +187,7 @@ export class AppResponder {
     { beforeFallback, withdrawn }: Partial<StartOptions>,
   ): Promise<void> {
     const replaced = supervisorOf(this.#responding)
-    this.#responding = { kind: 'workers' }
+    this.#responding = { kind: 'workers', replacement: null }
     this.#options.exposure.setUpstream({ kind: 'down', reason: 'It is a worker, which answers no requests.' })
     await replaced?.stop()
     const [failure] = await this.#runWorkers(version, true)
@@ -265,16 +265,15 @@ export class AppResponder {
         if (supervisorOf(this.#responding) === supervisor) this.#applyState(state, supervisor)
       },
     })
-    this.#responding =
-      this.#responding.kind === 'files'
-        ? { kind: 'files', replacement: supervisor }
-        : { kind: 'program', supervisor }
+    this.#responding = goesOn(this.#responding)
+      ? { kind: this.#responding.kind, replacement: supervisor }
+      : { kind: 'program', supervisor }
     return supervisor
   }
 
-  /** Points the site by the state of the program. Files that it replaces respond until it does. */
+  /** Points the site by the state of the program. Files or workers that it replaces go on until it responds. */
   #applyState(state: AppState, supervisor: AppSupervisor): void {
-    if (this.#responding.kind === 'files' && state.kind !== 'healthy') return
+    if (goesOn(this.#responding) && state.kind !== 'healthy') return
     this.#responding = { kind: 'program', supervisor }
     const { exposure } = this.#options
     switch (state.kind) {
@@ -306,15 +305,12 @@ export class AppResponder {
   }
 }
 
-/** Returns the supervisor of the program that responds, or will in place of files; null if there is none. */
+/** Reports whether what responds goes on until a program that replaces it responds: files and workers do. */
+const goesOn = (responding: Responding): responding is Extract<Responding, { replacement: unknown }> =>
+  responding.kind === 'files' || responding.kind === 'workers'
+
+/** Returns the supervisor of the program that responds, or will in place of files or workers; null if there is none. */
 function supervisorOf(responding: Responding): AppSupervisor | null {
-  switch (responding.kind) {
-    case 'nothing':
-    case 'workers':
-      return null
-    case 'program':
-      return responding.supervisor
-    case 'files':
-      return responding.replacement
-  }
+  if (goesOn(responding)) return responding.replacement
+  return responding.kind === 'program' ? responding.supervisor : null
 }
