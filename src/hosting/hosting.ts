@@ -117,6 +117,11 @@ export class Hosting {
     return siteUrl(this.#host, port)
   }
 
+  /** Returns the variable from which the app on a port knows its URL. It has no slash at its end. */
+  addressVariable(port: number): { BERTH_URL: string } {
+    return { BERTH_URL: this.urlOf(port).replace(/\/$/, '') }
+  }
+
   /** Returns the app of this id; creates it if there is none. */
   app(options: HostedAppOptions): Promise<HostedApp> {
     const { id } = options

@@ -99,13 +99,18 @@ export class BuildPipeline {
     const startingPoint = await this.#writePlan()
     await this.#scaffold(startingPoint)
     await this.#implement(startingPoint)
-    const plan = await this.#prepare()
-    this.#startStep('deploy', 'Publishes the app.', { artifacts: await this.#listChanged() })
-    const { url } = await deployments.publish(accountCaller(row.accountId), row.serverId, {
-      prepared: { plan, signal },
-    })
-    log.append('deploy', `It answers at ${url}`)
-    return url
+    const { variable, release } = await deployments.reserveAddress(row.serverId)
+    try {
+      const plan = await this.#prepare(variable)
+      this.#startStep('deploy', 'Publishes the app.', { artifacts: await this.#listChanged() })
+      const { url } = await deployments.publish(accountCaller(row.accountId), row.serverId, {
+        prepared: { plan, signal },
+      })
+      log.append('deploy', `It answers at ${url}`)
+      return url
+    } finally {
+      release()
+    }
   }
 
   async #writePlan(): Promise<StartingPoint> {
@@ -184,8 +189,8 @@ export class BuildPipeline {
     await this.#updatePlan({ implementation: { idle: idle === true, result, changes } })
   }
 
-  /** Installs and builds the app. @returns the plan to start it */
-  async #prepare(): Promise<AppPlan> {
+  /** Installs and builds the app, which will have an address. @returns the plan to start it */
+  async #prepare(address: Readonly<Record<string, string>>): Promise<AppPlan> {
     const { row, sandbox, workspace, log, signal, environment } = this.#context
     this.#startStep('install', 'Finds out what the app needs.')
     const preparation = await this.#dependencies.preparation()
@@ -193,11 +198,11 @@ export class BuildPipeline {
     const target = { owner, serverId: row.serverId, sandbox, workspace, directory: '', log, signal }
     const app = await preparation.plan(target)
     if (app.install === null) log.append('install', 'There is nothing to install.')
-    await preparation.install(target, app, environment(app))
+    await preparation.install(target, app, { ...address, ...environment(app) })
     signal.throwIfAborted()
     this.#startStep('build', app.build === null ? 'There is nothing to build.' : 'Builds the app.')
     this.#warnOfMissingVariables(app)
-    await preparation.build(target, app, environment())
+    await preparation.build(target, app, { ...address, ...environment() })
     signal.throwIfAborted()
     await this.#updatePlan({ app })
     return app

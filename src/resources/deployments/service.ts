@@ -69,6 +69,8 @@ export class DeploymentsService implements ServerLifecycleListener {
   readonly #dependencies: DeploymentsDependencies & { unfinished: UnfinishedPushes }
   readonly #queries: Queries
   readonly #publishing = new KeyedMutex()
+  /** Ports on which servers will publish first, by server. */
+  readonly #reserved = new Map<string, ReservedPort>()
   readonly #inProgress = new Set<string>()
   readonly #pushes: DeploymentPushes
 
@@ -172,15 +174,33 @@ export class DeploymentsService implements ServerLifecycleListener {
     return this.#pushes.push(server, { ...pushed, directory }, archive)
   }
 
+  /**
+   * Settles the address at which a server will publish, so that a build knows it before.
+   *
+   * @returns the variable from which the app knows it; call `release` after the publication
+   * @throws BerthError 503 if no port is free
+   */
+  reserveAddress(serverId: string): Promise<{ variable: { BERTH_URL: string }; release: () => void }> {
+    const { hosting } = this.#dependencies
+    return this.#publishing.run(serverId, async () => {
+      const before = this.#find(serverId)
+      if (before) return { variable: hosting.addressVariable(before.port), release() {} }
+      const reserved = await hosting.reservePort().catch(refuseWithoutPort)
+      this.#reserved.set(serverId, reserved)
+      const release = (): void => {
+        this.#reserved.delete(serverId)
+        reserved.release()
+      }
+      return { variable: hosting.addressVariable(reserved.port), release }
+    })
+  }
+
   /** Publishes after the publications under way. */
   #publishNext(caller: Caller, serverId: string, source: PublicationSource): Promise<PublishedDeployment> {
     return this.#publishing.run(serverId, async () => {
       this.#inProgress.add(serverId)
       try {
-        return await this.#publish(caller, serverId, source)
-      } catch (error) {
-        if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
-        throw error
+        return await this.#publish(caller, serverId, source).catch(refuseWithoutPort)
       } finally {
         this.#inProgress.delete(serverId)
       }
@@ -262,7 +282,7 @@ export class DeploymentsService implements ServerLifecycleListener {
     if (plan) secrets.generate(app.serverId, '', plan, secrets.environment(app.serverId))
     const environment = secrets.environment(app.serverId)
     app.maskValues(environment)
-    return { BERTH_URL: hosting.urlOf(app.site.port).replace(/\/$/, ''), ...environment }
+    return { ...hosting.addressVariable(app.site.port), ...environment }
   }
 
   /** Runs background work and logs its failure. */
@@ -282,7 +302,8 @@ export class DeploymentsService implements ServerLifecycleListener {
     let reserved: ReservedPort | null = null
     try {
       const before = this.#find(serverId)
-      reserved = before ? { port: before.port, release() {} } : await hosting.reservePort()
+      const known = before ?? this.#reserved.get(serverId)
+      reserved = known ? { port: known.port, release() {} } : await hosting.reservePort()
       const { port } = reserved
       const app = await this.#app(serverId, port)
       const signal = hosting.stopSignal(serverId)
@@ -395,4 +416,10 @@ export class DeploymentsService implements ServerLifecycleListener {
   #find(serverId: string): DeploymentRow | undefined {
     return this.#queries.select().from(deployments).where(eq(deployments.serverId, serverId)).get()
   }
+}
+
+/** Reports that no port is free as the API does. */
+function refuseWithoutPort(error: unknown): never {
+  if (error instanceof GatewayError) throw new BerthError('service_unavailable', error.message)
+  throw error
 }

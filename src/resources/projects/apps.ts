@@ -78,7 +78,7 @@ export class ProjectApps implements ServerLifecycleListener {
   /** Returns the variables that a project's app is given: its address while it has one, and its own above that. */
   environment(row: ProjectRow): Readonly<Record<string, string>> {
     return {
-      ...(hasUrl(row) && { BERTH_URL: this.urlOf(row).replace(/\/$/, '') }),
+      ...(hasUrl(row) && this.#dependencies.hosting.addressVariable(row.port)),
       ...this.#dependencies.secrets.environment(row.serverId, row.id),
     }
   }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { built } from '../../support/builds.ts'
 import { until } from '../../support/processes.ts'
 import { archiveOf, created, logged, ready, settled } from '../../support/projects.ts'
 
@@ -82,6 +83,17 @@ test('what a server publishes has its address, in its build too', async () => {
   const { body } = await berth.call('POST', `/servers/${server}/deployments`)
   const address = withoutSlash(body.url)
   expect(await seen(body.url)).toEqual({ url: address, built: address })
+})
+
+test('what a build publishes first has its address, in its own build too', async () => {
+  const server = await berth.server()
+  const put = (path: string, content: string) =>
+    berth.call('PUT', `/servers/${server}/files`, { path, content })
+  await put('app.ts', APP)
+  await put('berth.json', JSON.stringify({ build: BUILD, start: 'bun app.ts' }))
+  const { url } = await built(berth, server, 'Leave it')
+  const address = withoutSlash(url)
+  expect(await seen(url)).toEqual({ url: address, built: address })
 })
 
 test('an app has the seconds of its "timeout" to respond', async () => {
