@@ -16,6 +16,9 @@ import { makeReadable } from './make-readable.ts'
 /** Where pip, uv and pipx, Go, and Cargo install programs for one user, relative to the home directory. */
 const USER_BINS = ['.local/bin', 'go/bin', '.cargo/bin']
 
+/** The directory of tools that are before those of the machine on PATH, relative to that of all. */
+const FRONT = 'front'
+
 /** The directory of tools for sandboxes with a file tree of their own, relative to the data directory. */
 export const SANDBOX_TOOLS = 'sandbox/opt'
 
@@ -48,13 +51,14 @@ export class ToolsDirectory {
 
   /**
    * Returns a PATH with the tools as its last entry, so the machine's own tools take precedence, and those that a server has
-   * installed for itself.
+   * installed for itself. Only scripts that start one of the machine's are before these.
    *
    * @param home absolute path of the home directory of commands
    */
   extend(path: string, home: string): string {
     const installed = USER_BINS.map((directory) => join(home, directory))
-    return [path, ...installed, join(this.pathInSandbox, 'bin')].join(':')
+    const [before, after] = [FRONT, 'bin'].map((directory) => join(this.pathInSandbox, directory))
+    return [before, path, ...installed, after].join(':')
   }
 
   /**
@@ -73,6 +77,9 @@ export class ToolsDirectory {
     // Distributions have no program of this name, which scripts and Procfiles call.
     if (Bun.which('python3', { PATH: path }) === null) rmSync(join(this.path, 'bin/python'), { force: true })
     else keepScript(join(this.path, 'bin/python'), 'exec python3 "$@"\n')
+    const deno = join(FRONT, 'deno')
+    if (Bun.which('deno', { PATH: path }) === null) rmSync(join(this.path, deno), { force: true })
+    else keepScript(join(this.path, deno), denoScript(quote(join(this.pathInSandbox, FRONT))))
     for (const name of PROGRAM_NAMES) {
       const script = programScript(name, quote(this.#program), quote(this.pathInSandbox))
       keepScript(join(this.path, 'bin', name), script)
@@ -85,6 +92,20 @@ export class ToolsDirectory {
   }
 }
 
+/** Defines a function that reports whether a file in the working directory, above it or at home names another registry. */
+const NAMES_REGISTRY = `names_registry() {
+  at=$PWD
+  while :; do
+    for file in "$at/.npmrc" "$at/bunfig.toml" "$HOME/.npmrc" "$HOME/.bunfig.toml"; do
+      [ -f "$file" ] && grep -E '^[[:space:]]*(\\[install\\.)?registry' "$file" | grep -Eqv 'registry\\.(npmjs\\.org|yarnpkg\\.com)' && return 0
+    done
+    above=\${at%/*}
+    [ "$above" != "$at" ] || return 1
+    at=$above
+  done
+}
+`
+
 /**
  * Returns the shell script that commands call as `bun` and `bunx`. For Bun, variables override the files of a project. So
  * commands that need packages get berth's mirror only if no file in the directory, above it or at home names a registry.
@@ -92,24 +113,29 @@ export class ToolsDirectory {
  * @param subcommand the first argument of Bun, as the script has it
  */
 const bunScript = (command: string, subcommand: string): string => `export BUN_BE_BUN=1
-names_registry() {
-  at=$PWD
-  while :; do
-    for file in "$at/.npmrc" "$at/bunfig.toml" "$HOME/.npmrc" "$HOME/.bunfig.toml"; do
-      [ -f "$file" ] && grep -Eq '^[[:space:]]*(\\[install\\.)?registry' "$file" && return 0
-    done
-    above=\${at%/*}
-    [ "$above" != "$at" ] || return 1
-    at=$above
-  done
-}
-case ${subcommand} in
+${NAMES_REGISTRY}case ${subcommand} in
   install | i | ci | add | a | update | remove | rm | x | create | c | outdated | info | pm)
     if [ -n "$${PACKAGE_VARIABLES.url}" ] && [ -z "\${BUN_CONFIG_REGISTRY+x}" ] && ! names_registry; then
       export BUN_CONFIG_REGISTRY="$${PACKAGE_VARIABLES.url}" BUN_CONFIG_TOKEN="$${PACKAGE_VARIABLES.token}"
     fi ;;
 esac
 exec ${command} "$@"
+`
+
+/**
+ * Returns the shell script that commands call as `deno`: it starts the machine's Deno, which takes no other registry from
+ * settings weaker than a project's. npm reads the variable too, so it is set for Deno alone.
+ *
+ * @param directory of the script, as the script has it
+ */
+const denoScript = (
+  directory: string,
+): string => `${NAMES_REGISTRY}if [ -n "$${PACKAGE_VARIABLES.url}" ] && [ -z "\${NPM_CONFIG_REGISTRY+x}" ] && ! names_registry; then
+  export NPM_CONFIG_REGISTRY="\${${PACKAGE_VARIABLES.url}}-/$${PACKAGE_VARIABLES.token}/npm/"
+fi
+others=:$PATH: directory=${directory}
+others=\${others%%":$directory:"*}:\${others#*":$directory:"}
+exec "$(PATH=$others; command -v deno)" "$@"
 `
 
 /**

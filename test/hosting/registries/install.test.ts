@@ -92,6 +92,30 @@ describe.each(MANAGERS)('%s', (command, lock) => {
   })
 })
 
+const deno = Bun.which('deno', { PATH: '/usr/local/bin:/usr/bin:/bin' }) === null ? test.skip : test
+deno('Deno installs through the mirror, and its lock file names none', async () => {
+  await using world = new World(PACKAGES)
+  const files = {
+    'deno.json': { imports: { tiny: 'npm:tiny@1' } },
+    'main.ts': 'import says from "tiny"; console.log(says)',
+  }
+  const server = await world.server('srv_a', files)
+  const { stdout, stderr } = await server.install('deno install --entrypoint main.ts && deno run -A main.ts')
+  expect({ stdout, stderr }).toMatchObject({ stdout: expect.stringContaining('hello\n') })
+  const lock = await server.text('deno.lock')
+  expect(lock).toContain('sha512-')
+  expect(lock).not.toContain('127.0.0.1')
+  await world.registry.cut()
+  const second = await world.server('srv_b', { ...files, 'deno.lock': lock })
+  expect((await second.install('deno install --frozen --entrypoint main.ts')).exitCode).toBe(0)
+  expect(await second.text('deno.lock')).toBe(lock)
+  await using own = new Registry(PACKAGES)
+  const named = await world.server('srv_c', { ...files, '.npmrc': `registry=${own.url}/\n` })
+  named.sandbox.forward(own.port)
+  await named.install('deno install --entrypoint main.ts')
+  expect(own.count('.tgz')).toBe(2)
+})
+
 describe('what one server does changes nothing for another', () => {
   test('a lock file that promises other bytes for a package', async () => {
     await using world = new World([...PACKAGES, { name: 'evil', says: 'poison' }])

@@ -27,7 +27,7 @@ const ORIGIN_PLACEHOLDER = 'berth:'
  * that differ from their registry's usual ones.
  */
 export function tarballUrlFor(userAgent: string | null, origin: string): TarballUrl {
-  if (userAgent !== null && /^(?:npm\/|yarn\/[01]\.)/.test(userAgent)) return { kind: 'public' }
+  if (userAgent !== null && /^(?:npm\/|yarn\/[01]\.|Deno\/)/.test(userAgent)) return { kind: 'public' }
   if (userAgent?.startsWith('Bun/')) return { kind: 'none' }
   return { kind: 'mirror', origin }
 }
