@@ -73,12 +73,9 @@ export class Preparation {
    * @throws AppError
    */
   async install(location: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
+    const { log } = location
+    for (const line of await this.#bypasses(location, plan)) log.append('berth', line)
     if (plan.install === null) return
-    const { workspace, log, directory } = location
-    const { bypassesOf } = await import('./registries/bypass.ts')
-    const place = join(directory, plan.directory)
-    const isOfBerth = (program: string) => isOwnTool(location.sandbox, program)
-    for (const line of await bypassesOf(plan.install, workspace, place, isOfBerth)) log.append('berth', line)
     try {
       const store = /\bpnpm\b/.test(plan.install) ? pnpmStore(location.sandbox) : {}
       await this.#run(location, 'install', plan, { ...store, ...environment })
@@ -86,6 +83,19 @@ export class Preparation {
       for (const problem of this.#packages.takeProblems(location.serverId)) log.append('install', problem)
       throw error
     }
+  }
+
+  /** Returns what the commands that fetch packages download past the relay, each a sentence. */
+  async #bypasses(location: AppWorkspace, plan: AppPlan): Promise<string[]> {
+    const { serverId, sandbox, workspace, directory } = location
+    const { bypassesOf, readerOf } = await import('./registries/bypass.ts')
+    const environment = this.#packages.commandEnvironment(serverId, sandbox)
+    return bypassesOf({
+      command: [plan.install, plan.build].filter((one) => one !== null).join('\n'),
+      read: readerOf(workspace, join(directory, plan.directory)),
+      isOfBerth: (program) => isOwnTool(sandbox, program),
+      mavenMirrorOf: environment[PACKAGE_VARIABLES.mavenMirrorOf] ?? '',
+    })
   }
 
   /** Builds the app, with the variables that it has when it runs. @throws AppError */

@@ -9,6 +9,7 @@ import type { Workspace } from '../../compute/workspace.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { parseToml } from '../../runtime/toml.ts'
 import type { MachineRegistries } from './machine-registries.ts'
+import { readMavenWrapper, WRAPPER_SETTINGS } from './maven-wrapper.ts'
 
 /** Most bytes of a file with settings of a package manager. A larger one counts as empty. */
 const MAX_SETTINGS_BYTES = 1024 * 1024
@@ -61,7 +62,6 @@ export function commandEnvironment(access: RelayAccess): Record<string, string> 
     [PACKAGE_VARIABLES.maven]: maven,
     [PACKAGE_VARIABLES.mavenMirrorOf]: machine.mavenMirrorOf,
     MAVEN_OPTS: `-Dmaven.conf=${join(paths.tools, MAVEN_SETTINGS_DIRECTORY)}`,
-    MVNW_REPOURL: maven,
   }
 }
 
@@ -115,7 +115,15 @@ export async function installEnvironment(
     ...(custom.userSettings ? {} : { pnpm_config_npmrc_auth_file: join(paths.tools, NPM_SETTINGS_FILE) }),
     ...(custom.bun ? {} : { BUN_CONFIG_REGISTRY: `${origin}/`, BUN_CONFIG_TOKEN: token }),
     ...(custom.yarn ? {} : yarnEnvironment(origin, token)),
+    ...((await hasMovableWrapper(target)) ? { MVNW_REPOURL: addressIn(target, 'maven') } : {}),
   }
+}
+
+async function hasMovableWrapper({ workspace, directory }: InstallTarget): Promise<boolean> {
+  const [script, settings] = await Promise.all(
+    ['mvnw', WRAPPER_SETTINGS].map((file) => readSettings(workspace, posix.join(directory, file))),
+  )
+  return readMavenWrapper(script ?? '', settings ?? '').isMovable
 }
 
 const yarnEnvironment = (origin: string, token: string): Record<string, string> => ({
@@ -139,14 +147,7 @@ interface CustomRegistries {
 }
 
 async function customRegistries({ workspace, directory }: InstallTarget): Promise<CustomRegistries> {
-  const read = async (path: string): Promise<string> => {
-    try {
-      return new TextDecoder().decode(await workspace.read(path, MAX_SETTINGS_BYTES))
-    } catch {
-      // There is none, so it sets no registry.
-      return ''
-    }
-  }
+  const read = (path: string): Promise<string> => readSettings(workspace, path)
   let bun = false
   let yarn = false
   const ofNpm: string[] = []
@@ -166,6 +167,15 @@ async function customRegistries({ workspace, directory }: InstallTarget): Promis
     yarn,
     publicByFile: ofNpm.length > 0 && isPublic,
     userSettings: (await read('.npmrc')) !== '',
+  }
+}
+
+/** Reads a file with settings; one that is missing is empty. */
+async function readSettings(workspace: InstallTarget['workspace'], path: string): Promise<string> {
+  try {
+    return new TextDecoder().decode(await workspace.read(path, MAX_SETTINGS_BYTES))
+  } catch {
+    return ''
   }
 }
 

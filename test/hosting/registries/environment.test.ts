@@ -67,6 +67,19 @@ test('a project that names the public registry is sent to the relay, and one tha
   expect(await named({ ...names, 'projects/.npmrc': 'registry=https://npm.example/' })).toBeUndefined()
 })
 
+test.each([
+  ['3.3.2', 'https://repo1.maven.org', true],
+  // It drops the path of the relay.
+  ['3.1.1', 'https://repo1.maven.org', false],
+  ['3.3.2', 'https://own.example', false],
+])('Maven’s wrapper %s of %s takes Maven from the relay: %p', async (version, host, expected) => {
+  const env = await environment({
+    'projects/app/mvnw': `# Apache Maven Wrapper startup batch script, version ${version}\n`,
+    'projects/app/.mvn/wrapper/maven-wrapper.properties': `distributionUrl=${host}/maven2/org/apache/maven/a.zip\n`,
+  })
+  expect(env.MVNW_REPOURL === `${ACCESS.origin}/-/T/maven`).toBe(expected)
+})
+
 test('settings of any size that take no disk are not read', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'berth-settings-'))
   try {

@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import { shellQuote } from '../../../runtime/shell-quote.ts'
 import type { Evidence } from '../../app-runtime/plan.ts'
+import { readMavenWrapper, WRAPPER_JAR, WRAPPER_SETTINGS } from '../../registries/maven-wrapper.ts'
 import type { SourceDirectory } from '../source.ts'
 import { anyVersion, type ToolNeed } from '../versions.ts'
 import { javaOf as gradleJavaOf, PLUGINS, readProjects } from './gradle.ts'
@@ -257,11 +258,22 @@ export async function gradleBuild(directory: SourceDirectory): Promise<JavaBuild
   }
 }
 
-/** Returns how a wrapper's script runs, also one that is not executable or has the line ends of Windows; null if there is none. */
-async function wrapperOf(directory: SourceDirectory, name: string): Promise<string | null> {
+/**
+ * Returns how a wrapper's script runs, also one that is not executable or has the line ends of Windows; null if there is none.
+ * Maven's takes its jar from where its settings say; without that setting it takes the same one through the relay.
+ */
+async function wrapperOf(directory: SourceDirectory, name: 'mvnw' | 'gradlew'): Promise<string | null> {
   const script = await directory.text(name)
   if (script === null) return null
-  return script.includes('\r\n') ? `sh -c "$(tr -d '\\r' <${name})" ./${name}` : `sh ./${name}`
+  const isOfMaven = name === 'mvnw' && !directory.has(WRAPPER_JAR)
+  const settings = isOfMaven ? ((await directory.text(WRAPPER_SETTINGS)) ?? '') : ''
+  const filters = [
+    ...(script.includes('\r\n') ? ["tr -d '\\r'"] : []),
+    ...(readMavenWrapper(script, settings).isUsualJar ? ["sed 's/wrapperUrl)/no&/'"] : []),
+  ]
+  const [first, ...more] = filters
+  if (first === undefined) return `sh ./${name}`
+  return `sh -c "$(${[`${first} <${name}`, ...more].join(' | ')})" ./${name}`
 }
 
 /** Returns a command that makes `runnable.jar` of the largest jar or war whose manifest names a main class. */
