@@ -13,7 +13,7 @@ const ASSETS = ['src/resources/templates/apps', 'docs']
  * Factor of the counts of calls after which JavaScriptCore compiles a function, until the program calls
  * `Bun.unsafe.setJITPolicy(1)`. Most of the code that runs at a start would be compiled for nothing.
  */
-export const STARTUP_JIT_POLICY = 16
+const STARTUP_JIT_POLICY = 16
 
 /**
  * Compiles a program of this repository as berth is compiled.

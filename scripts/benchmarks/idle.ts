@@ -1,28 +1,51 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { type Instance, memoryOf, startInstance, treeOf } from './instance.ts'
-import { print, quantile, samples, time } from './measure.ts'
+import { readFileSync } from 'node:fs'
+import { memoryOf, processorTime, startInstance, treeOf } from './instance.ts'
+import { megabytes, print } from './measure.ts'
 
 const SERVERS = 200
-const MANY = 500
 /** Milliseconds after which the work of the starts is over, and milliseconds that are measured. */
 const SETTLE_MS = 35_000
 const MEASURED_MS = 30_000
-const SYSCALLS_MS = 10_000
 
-/** What servers cost while they run and nobody uses them: processor, system calls, writes to disk. */
+/** Measures what servers cost while they run and nobody uses them: memory, processor, writes to disk. */
 export async function benchIdle(): Promise<void> {
   await using berth = await startInstance()
-  await provision(berth, SERVERS)
+  await berth.call('GET', '/servers')
+  await Bun.sleep(1_000)
+  const empty = memoryOf(berth.pid)
+  for (let made = 0; made < SERVERS; made += 20)
+    await Promise.all(Array.from({ length: 20 }, () => berth.call('POST', '/servers')))
   await Bun.sleep(SETTLE_MS)
+
   const sandboxes = treeOf(berth.pid).filter((pid) => pid !== berth.pid)
-  const before = { berth: ticksOf(berth.pid), inside: cpuOfAll(sandboxes), io: writesOf(berth.pid) }
+  const inSandboxes = (of: (pid: number) => number): number =>
+    sandboxes.reduce((sum, pid) => sum + of(pid), 0)
+  const grown = Math.max(0, memoryOf(berth.pid).own - empty.own)
+  const each = (inSandboxes((pid) => memoryOf(pid).own) + grown) / SERVERS
+  const before = {
+    own: processorTime(berth.pid),
+    inside: inSandboxes(processorTime),
+    io: writesOf(berth.pid),
+  }
   await Bun.sleep(MEASURED_MS)
-  const own = (ticksOf(berth.pid) - before.berth) / MEASURED_MS
-  const inside = (cpuOfAll(sandboxes) - before.inside) / MEASURED_MS
-  const io = writesOf(berth.pid)
-  const syscalls = await countSyscalls(berth.pid)
-  const percent = (share: number) => `${(share * 100).toFixed(2)} %`
+  const share = (microseconds: number): number => microseconds / 1_000 / MEASURED_MS
+  const own = share(ticksOf(berth.pid) - before.own)
+  const inside = share(inSandboxes(processorTime) - before.inside)
+  const written = writesOf(berth.pid) - before.io
+  const percent = (part: number): string => `${(part * 100).toFixed(2)} %`
   print(`${SERVERS} idle servers for ${MEASURED_MS / 1_000} s (isolation ${berth.isolation})`, [
+    {
+      what: 'berth without servers, resident',
+      measured: megabytes(empty.resident),
+      goal: '≤ 90 MB',
+      met: empty.resident <= 90e6,
+    },
+    {
+      what: `a further server, private (${sandboxes.length / SERVERS} processes)`,
+      measured: megabytes(each),
+      goal: '≤ 5 MB',
+      met: each <= 5e6,
+    },
     {
       what: 'of a processor, all together',
       measured: percent(own + inside),
@@ -30,99 +53,17 @@ export async function benchIdle(): Promise<void> {
       met: own + inside <= 0.005,
     },
     { what: 'of a processor, berth', measured: percent(own) },
-    { what: `of a processor, ${sandboxes.length} processes of servers`, measured: percent(inside) },
-    {
-      what: 'written to disk',
-      measured: `${io.bytes - before.io.bytes} B in ${io.calls - before.io.calls} calls`,
-      goal: '0',
-      met: io.bytes === before.io.bytes,
-    },
-    {
-      what: 'system calls of berth in a second',
-      measured: syscalls === null ? 'strace is missing' : syscalls.toFixed(1),
-    },
+    { what: 'written to disk', measured: `${written} B`, goal: '0', met: written === 0 },
   ])
 }
 
-/** Commands on one of many servers that run at once. */
-export async function benchMany(): Promise<void> {
-  await using berth = await startInstance()
-  const took = await time(() => provision(berth, MANY))
-  const { servers } = await berth.call('GET', '/servers')
-  let turn = 0
-  const exec = () =>
-    berth.call('POST', `/servers/${servers[turn++ % servers.length].id}/exec`, { command: 'true' })
-  const taken = await samples(2 * MANY, MANY, exec)
-  const sandboxes = treeOf(berth.pid).filter((pid) => pid !== berth.pid)
-  const each = sandboxes.reduce((sum, pid) => sum + memoryOf(pid).own, memoryOf(berth.pid).own) / MANY
-  const p99 = quantile(taken, 0.99)
-  print(`${MANY} running servers (isolation ${berth.isolation})`, [
-    { what: 'all provisioned', measured: `${(took / 1_000).toFixed(1)} s` },
-    {
-      what: 'exec of true over HTTP, each in turn, median',
-      measured: `${quantile(taken, 0.5).toFixed(2)} ms`,
-    },
-    {
-      what: 'exec of true over HTTP, each in turn, p99',
-      measured: `${p99.toFixed(2)} ms`,
-      goal: '≤ 25 ms',
-      met: p99 <= 25,
-    },
-    {
-      what: 'private memory, for each server',
-      measured: `${(each / 1e6).toFixed(1)} MB`,
-      goal: '≤ 48 MB',
-      met: each <= 24e9 / MANY,
-    },
-    { what: 'file descriptors of berth', measured: String(readdirSync(`/proc/${berth.pid}/fd`).length) },
-  ])
-}
+/** Returns the bytes that a process has caused to be written to a disk: proc_pid_io(5). */
+const writesOf = (pid: number): number =>
+  Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1])
 
-/** Creates servers, twenty at a time. */
-async function provision(berth: Instance, count: number): Promise<void> {
-  for (let missing = count; missing > 0; missing -= 20) {
-    const batch = Array.from({ length: Math.min(20, missing) }, () => berth.call('POST', '/servers'))
-    await Promise.all(batch)
-  }
-}
-
-/**
- * Milliseconds of processor time that a process has used: of each thread, as the scheduler counts it. Threads that
- * have ended are left out.
- */
-export function cpuOf(pid: number): number {
-  let nanoseconds = 0
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    nanoseconds += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ', 1)[0])
-  }
-  return nanoseconds / 1e6
-}
-
-/** The same, of ended threads too, and in hundredths of a second. */
+/** Returns the processor time of a process in microseconds, with that of threads that have ended: proc_pid_stat(5). */
 function ticksOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
-}
-
-const cpuOfAll = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + cpuOf(pid), 0)
-
-/** Bytes that a process has caused to be written to a disk, and its calls that write to anything. */
-function writesOf(pid: number): { bytes: number; calls: number } {
-  const io = readFileSync(`/proc/${pid}/io`, 'utf8')
-  const field = (name: string) => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(io)?.[1])
-  return { bytes: field('write_bytes'), calls: field('syscw') }
-}
-
-/** System calls of a process in a second; null without strace. */
-async function countSyscalls(pid: number): Promise<number | null> {
-  if (Bun.which('strace') === null) return null
-  const child = Bun.spawn(['strace', '-c', '-f', '-p', String(pid)], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  const output = child.stderr.text()
-  await Bun.sleep(SYSCALLS_MS)
-  child.kill('SIGINT')
-  const total = /([\d]+)(?: +\d+)? total$/m.exec(await output)?.[1]
-  return total === undefined ? null : Number(total) / (SYSCALLS_MS / 1_000)
+  return (Number(fields[11]) + Number(fields[12])) * 10_000
 }

@@ -5,6 +5,9 @@ import { join } from 'node:path'
 /** The executable that is measured. */
 export const executable = join(import.meta.dir, '../../dist/berth')
 
+/** An earlier executable of berth to compare with in turns, if one is named. */
+export const earlier = process.env.BERTH_BASELINE || null
+
 /** A running berth, as the ready line describes it. */
 export interface Instance extends AsyncDisposable {
   pid: number
@@ -12,41 +15,30 @@ export interface Instance extends AsyncDisposable {
   key: string
   adminToken: string
   isolation: string
-  /** Link that signs a browser in as the instance's owner, once. */
-  signInUrl: string
-  /** A request with the key; the answer's JSON. */
+  /** Sends a request with the key, and resolves to the JSON of the response. */
   // biome-ignore lint/suspicious/noExplicitAny: the bench reads whatever shape it expects
   call(method: string, path: string, body?: unknown): Promise<any>
-  /** A request to the control API, with the admin token. */
+  /** Sends a request to the control API, with the admin token. */
   // biome-ignore lint/suspicious/noExplicitAny: the bench reads whatever shape it expects
   control(method: string, path: string, body?: unknown): Promise<any>
 }
 
-/** A temporary folder that is removed when disposed of. */
-export function temporaryFolder(): { path: string } & Disposable {
+/** Makes a temporary directory, which is removed when it is disposed of. */
+export function temporaryDirectory(): { path: string } & Disposable {
   const path = mkdtempSync(join(tmpdir(), 'berth-bench-'))
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** Starts the executable on a free port and the given folder, or a temporary one, with further flags. */
-export async function startInstance(
-  folder?: string,
-  flags: string[] = [],
-  program = executable,
-): Promise<Instance> {
-  const where = folder === undefined ? ['--ephemeral'] : ['--data', folder]
+/**
+ * Starts berth on a free port.
+ *
+ * @param command the words of the command that is berth
+ */
+export async function startInstance(flags = ['--ephemeral'], command = [executable]): Promise<Instance> {
   // More servers than a plan has by itself.
-  const options = [
-    '--port',
-    '0',
-    '--log-level',
-    'error',
-    '--plan',
-    '{"servers":10000,"projects":{"large":1000}}',
-    ...where,
-    ...flags,
-  ]
-  const child = Bun.spawn([program, 'serve', '--json', ...options], {
+  const plan = ['--plan', '{"servers":10000}']
+  const options = ['--port', '0', '--log-level', 'error', ...plan, ...flags]
+  const child = Bun.spawn([...command, 'serve', '--json', ...options], {
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'inherit',
@@ -65,7 +57,6 @@ export async function startInstance(
     key: ready.api_key,
     adminToken: ready.admin_token,
     isolation: ready.isolation,
-    signInUrl: ready.sign_in_url,
     call: (method, path, body) => send(ready.api_key, method, path, body),
     control: (method, path, body) => send(ready.admin_token, method, `/_berth${path}`, body),
     async [Symbol.asyncDispose]() {
@@ -75,7 +66,7 @@ export async function startInstance(
   }
 }
 
-/** The first line that a program prints. */
+/** Returns the first line that a program prints. */
 export async function readLine(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
@@ -92,7 +83,7 @@ export async function readLine(stream: ReadableStream<Uint8Array>): Promise<stri
   }
 }
 
-/** Bytes that a process has to itself, and its resident set, from the kernel's sums. */
+/** Returns the bytes that a process has to itself, and its resident set, from the kernel's sums. */
 export function memoryOf(pid: number): { own: number; resident: number } {
   const sums = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
   const bytes = (name: string) =>
@@ -100,7 +91,7 @@ export function memoryOf(pid: number): { own: number; resident: number } {
   return { own: bytes('Private_Clean') + bytes('Private_Dirty'), resident: bytes('Rss') }
 }
 
-/** Microseconds of processor time that the threads of a process have taken. */
+/** Returns the microseconds of processor time that the threads of a process have taken. */
 export function processorTime(pid: number): number {
   let nanoseconds = 0
   for (const path of new Bun.Glob('*/schedstat').scanSync({ cwd: `/proc/${pid}/task` })) {
@@ -109,7 +100,7 @@ export function processorTime(pid: number): number {
   return nanoseconds / 1_000
 }
 
-/** A process and all that descend from it, whichever of its threads started them. */
+/** Returns a process and all that descend from it, whichever of its threads started them. */
 export function treeOf(pid: number): number[] {
   const tasks = Array.from(new Bun.Glob('*').scanSync({ cwd: `/proc/${pid}/task`, onlyFiles: false }))
   const children = tasks.flatMap((task) =>

@@ -1,18 +1,16 @@
+import { download, latency, requestRate, startProgram } from './http-clients.ts'
 import { type Instance, startInstance } from './instance.ts'
-import { CONNECTIONS, downloadRate, latency, program, requestRate } from './load.ts'
-import { median, ms, print, type Row, times } from './measure.ts'
+import { inTurns, median, ms, print, ratioOf, times } from './measure.ts'
 
 const ROUNDS = 5
 const LATENCY_REQUESTS = 2_000
 const MEGABYTES = 100
 
-/** What is published: one answer that costs nothing, one that is built as pages are, one that is large. */
+/** What is published: one response that costs nothing, and one that is large. */
 const APP = `
-const row = (n) => ({ id: 'item_' + n, name: 'Item number ' + n, price: n * 1.25, tags: ['a', 'b', n % 7] })
 const large = new Uint8Array(${MEGABYTES}e6)
 Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch(request) {
   const path = request.url.slice(request.url.indexOf('/', 7))
-  if (path === '/page') return Response.json(Array.from({ length: 120 }, (_, n) => row(n)))
   if (path === '/large') return new Response(large)
   if (path === '/port') return new Response(process.env.PORT)
   return new Response('hello world')
@@ -34,7 +32,7 @@ const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: {
 } })
 console.log(listener.port)`
 
-/** A public project with the app. */
+/** Publishes the app as a public project. */
 async function publish(berth: Instance): Promise<{ url: string; slug: string }> {
   const { id: server } = await berth.call('POST', '/servers', { tier: 'large' })
   const { id, url, slug } = await berth.call('POST', `/servers/${server}/projects`, { visibility: 'public' })
@@ -45,79 +43,58 @@ async function publish(berth: Instance): Promise<{ url: string; slug: string }> 
 }
 
 /**
- * An app by its project's port, and by its name at berth's own port, against the app's own port, which only a server
- * without a network of its own shows.
+ * Measures an app by its project's port and by its name at berth's own port, on a server with the machine's network and on
+ * one with its own, against the app's own port, which only the first shows, and against a pipe.
  */
 export async function benchProxy(): Promise<void> {
-  await using berth = await startInstance(undefined, ['--project-ports', '6400-6499', '--isolation', 'none'])
-  const { url, slug } = await publish(berth)
-  const named = `${slug}.localhost`
+  const ports = (range: string): string[] => ['--ephemeral', '--project-ports', range]
+  await using shared = await startInstance([...ports('6400-6449'), '--isolation', 'none'])
+  await using isolated = await startInstance(ports('6450-6499'))
+  const { url, slug } = await publish(shared)
+  const { url: own } = await publish(isolated)
   const port = Number(await (await fetch(`${url}port`)).text())
-  await using piped = await program(pipe(port))
+  await using piped = await startProgram(pipe(port))
   const direct = `http://127.0.0.1:${port}/`
-  const through = `http://127.0.0.1:${piped.port}/`
 
-  const rates = {
-    direct: [] as number[],
-    gateway: [] as number[],
-    pipe: [] as number[],
-    named: [] as number[],
-  }
-  const pages = { direct: [] as number[], gateway: [] as number[] }
-  const waits = { direct: [] as number[], gateway: [] as number[] }
-  const large = { direct: [] as number[], gateway: [] as number[] }
-  for (let round = 0; round < ROUNDS; round++) {
-    rates.direct.push(await requestRate(direct))
-    rates.pipe.push(await requestRate(through))
-    rates.gateway.push(await requestRate(url))
-    rates.named.push(await requestRate(`${berth.url}/`, named))
-    pages.direct.push(await requestRate(`${direct}page`))
-    pages.gateway.push(await requestRate(`${url}page`))
-    waits.direct.push(await latency(direct, LATENCY_REQUESTS))
-    waits.gateway.push(await latency(url, LATENCY_REQUESTS))
-    large.direct.push(await downloadRate(`${direct}large`))
-    large.gateway.push(await downloadRate(`${url}large`))
-  }
-  const added = median(waits.gateway) - median(waits.direct)
-  print(`An app by its project's port, ${CONNECTIONS} connections (autocannon)`, [
-    rate('requests a second, an app that answers "hello world"', rates.gateway, rates.direct, 0.7),
-    {
-      what: 'the same through a pipe that copies bytes: the most that two more passes through the kernel allow',
-      measured: median(rates.pipe).toFixed(0),
-      baseline: `app's own port: ${median(rates.direct).toFixed(0)}`,
-      ratio: times(median(rates.pipe) / median(rates.direct)),
-    },
-    {
-      what: "the same at SLUG.localhost on berth's own port",
-      measured: median(rates.named).toFixed(0),
-      baseline: `project's port: ${median(rates.gateway).toFixed(0)}`,
-      ratio: times(median(rates.named) / median(rates.gateway)),
-    },
-    rate('requests a second, an app that builds a page of 10 kB', pages.gateway, pages.direct, 0.7),
-    {
-      what: 'added to an answer at p50, one connection',
-      measured: ms(added),
-      baseline: `app's own port: ${ms(median(waits.direct))}`,
-      goal: '≤ 0.30 ms',
-      met: added <= 0.3,
-    },
-    {
-      what: `an answer of ${MEGABYTES} MB`,
-      measured: `${median(large.gateway).toFixed(0)} MB/s`,
-      baseline: `app's own port: ${median(large.direct).toFixed(0)} MB/s`,
-      ratio: times(median(large.gateway) / median(large.direct)),
-    },
+  const rates = await inTurns(ROUNDS, 1, {
+    direct: () => requestRate(direct),
+    pipe: () => requestRate(piped.url),
+    port: () => requestRate(url),
+    named: () => requestRate(`${shared.url}/`, `${slug}.localhost`),
+    own: () => requestRate(own),
+  })
+  const waits = await inTurns(ROUNDS, 1, {
+    direct: () => latency(direct, LATENCY_REQUESTS),
+    port: () => latency(url, LATENCY_REQUESTS),
+    own: () => latency(own, LATENCY_REQUESTS),
+  })
+  const large = await inTurns(ROUNDS, 1, {
+    direct: () => download(`${direct}large`),
+    port: () => download(`${url}large`),
+    own: () => download(`${own}large`),
+  })
+  const row = <Name extends string>(
+    what: string,
+    taken: Record<Name, number[]>,
+    [name, base]: [Name, Name],
+    format: (value: number) => string = (value) => value.toFixed(0),
+  ) => ({
+    what,
+    measured: format(median(taken[name])),
+    baseline: `${BASES[base]} ${format(median(taken[base]))}`,
+    ratio: times(ratioOf(taken[name], taken[base])),
+  })
+  print('An app by berth, 32 connections', [
+    row("requests a second, project's port", rates, ['port', 'direct']),
+    row('… through a pipe that reads nothing: two more passes through the kernel', rates, ['pipe', 'direct']),
+    row("… at SLUG.localhost on berth's own port", rates, ['named', 'port']),
+    row('… on a server with a network of its own', rates, ['own', 'port']),
+    row("a response, one connection, project's port", waits, ['port', 'direct'], ms),
+    row('… on a server with a network of its own', waits, ['own', 'port'], ms),
+    row(`MB/s of responses of ${MEGABYTES} MB, project's port`, large, ['port', 'direct']),
+    row('… on a server with a network of its own', large, ['own', 'port']),
   ])
 }
 
-function rate(what: string, gateway: number[], direct: number[], goal: number): Row {
-  const ratio = median(gateway) / median(direct)
-  return {
-    what,
-    measured: median(gateway).toFixed(0),
-    baseline: `app's own port: ${median(direct).toFixed(0)}`,
-    ratio: times(ratio),
-    goal: `≥ ${goal.toFixed(2)} ×`,
-    met: ratio >= goal,
-  }
-}
+/** The names of what is compared with. */
+const BASES: Readonly<Record<string, string>> = { direct: "app's own port", port: "project's port" }

@@ -1,24 +1,14 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { STARTUP_JIT_POLICY } from '../compile.ts'
-import { executable, readLine, temporaryFolder } from './instance.ts'
-import { median, ms, print, times } from './measure.ts'
+import { compile } from '../compile.ts'
+import { earlier, executable, readLine, startInstance, temporaryDirectory } from './instance.ts'
+import { inTurns, median, ms, print, ratioOf, times } from './measure.ts'
 
 const ROUNDS = 21
 
 /** The smallest program that answers HTTP: what any berth must pay at least. */
 const SMALLEST = `
 const server = Bun.serve({ port: 0, fetch: () => new Response('ok') })
-console.log(JSON.stringify({ base_url: 'http://127.0.0.1:' + server.port, api_key: 'none' }))
-process.on('SIGTERM', () => process.exit(0))
-`
-
-/** The smallest program that answers by the framework, with one shape checked: what no berth can be under. */
-const SMALLEST_ELYSIA = `
-import { Elysia, t } from 'elysia'
-const shape = t.Object({ servers: t.Array(t.Object({ id: t.String() })) })
-const app = new Elysia().get('/servers', () => ({ servers: [] }), { response: { 200: shape } })
-const server = Bun.serve({ port: 0, fetch: (request) => app.handle(request) })
 console.log(JSON.stringify({ base_url: 'http://127.0.0.1:' + server.port, api_key: 'none' }))
 process.on('SIGTERM', () => process.exit(0))
 `
@@ -67,111 +57,100 @@ console.log(JSON.stringify({ base_url: 'http://127.0.0.1:' + port, api_key: key 
 process.on('SIGTERM', () => { rmSync(folder, { recursive: true }); process.exit(0) })
 `
 
-/** An earlier executable of berth to compare with, where one is named. */
-const earlier = process.env.BERTH_BASELINE || null
-
-/**
- * Process start → first authenticated answer. With BERTH_BASELINE=EXECUTABLE an earlier berth is measured in turn with
- * this one.
- */
+/** Measures the time from the start of a process to its first response to a request with the key, and that of commands. */
 export async function benchStartup(): Promise<void> {
-  using folder = temporaryFolder()
-  const smallest = await compile(folder.path, 'smallest', SMALLEST)
-  const framework = await compile(folder.path, 'framework', SMALLEST_ELYSIA)
-  const least = await compile(folder.path, 'least', LEAST, [`--compile-jit-policy=${STARTUP_JIT_POLICY}`])
-
-  const serve = [executable, 'serve', '--json', '--port', '0', '--log-level', 'error']
-  const commands = {
-    smallest: [smallest],
-    framework: [framework],
-    least: [least],
-    fresh: [...serve, '--ephemeral'],
-    again: [...serve, '--data', join(folder.path, 'data')],
-    ...(earlier ? { earlier: [earlier, ...serve.slice(1), '--ephemeral'] } : {}),
-  }
-  const taken = {
-    smallest: [] as number[],
-    framework: [] as number[],
-    least: [] as number[],
-    fresh: [] as number[],
-    again: [] as number[],
-    earlier: [] as number[],
-  }
-  for (let round = -2; round < ROUNDS; round++) {
-    for (const [name, command] of Object.entries(commands) as [keyof typeof taken, string[]][]) {
-      const took = await firstAnswer(command)
-      if (round >= 0) taken[name].push(took)
-    }
-  }
-  const base = median(taken.smallest)
-  const row = (what: string, value: number) => ({
-    what,
-    measured: ms(value),
-    baseline: `smallest compiled Bun.serve ${ms(base)}`,
-    ratio: times(value / base),
-    goal: '≤ 5.00 ×',
-    met: value / base <= 5,
+  using directory = temporaryDirectory()
+  const build = (name: string, source: string): Promise<string> =>
+    compileSource(join(directory.path, name), source)
+  const smallest = await build('smallest', SMALLEST)
+  const least = await build('least', LEAST)
+  const serve = ['serve', '--json', '--port', '0', '--log-level', 'error']
+  const fresh = (program: string) => () => firstResponse([program, ...serve, '--ephemeral'])
+  const taken = await inTurns(ROUNDS, 2, {
+    smallest: () => firstResponse([smallest]),
+    least: () => firstResponse([least]),
+    fresh: fresh(executable),
+    again: () => firstResponse([executable, ...serve, '--data', join(directory.path, 'data')]),
+    earlier: earlier === null ? null : fresh(earlier),
   })
-  const size = (path: string) => `${(Bun.file(path).size / 1e6).toFixed(0)} MB`
-  print('Process start → first authenticated answer', [
-    row('berth, new data folder', median(taken.fresh)),
-    row('berth, data folder of before', median(taken.again)),
-    ...(earlier ? [againstEarlier(median(taken.fresh), median(taken.earlier))] : []),
-    {
-      what: 'smallest compiled Elysia program with one checked answer',
-      measured: ms(median(taken.framework)),
-      ratio: times(median(taken.framework) / base),
-    },
-    {
-      what: 'the least that berth needs: a database with a key, one route, and nothing else',
-      measured: ms(median(taken.least)),
-      ratio: times(median(taken.least) / base),
-    },
+  const row = (what: string, values: readonly number[]) => ({
+    what,
+    measured: ms(median(values)),
+    baseline: `smallest compiled Bun.serve ${ms(median(taken.smallest))}`,
+    ratio: times(ratioOf(values, taken.smallest)),
+  })
+  const withGoal = (what: string, values: readonly number[]) => ({
+    ...row(what, values),
+    goal: '≤ 5.00 ×',
+    met: ratioOf(values, taken.smallest) <= 5,
+  })
+  print('Process start → first authenticated response', [
+    withGoal('berth, new data directory', taken.fresh),
+    withGoal('berth, data directory of before', taken.again),
+    ...(earlier ? [row('the earlier berth, new data directory', taken.earlier)] : []),
+    row('the least that berth needs: a database with a key, one route, and nothing else', taken.least),
     { what: 'size of the executable', measured: size(executable), baseline: size(smallest) },
   ])
+  await benchCommands(directory.path)
 }
 
-const againstEarlier = (now: number, before: number) => ({
-  what: 'berth against an earlier one, new data folder',
-  measured: ms(now),
-  baseline: `earlier berth ${ms(before)}`,
-  ratio: times(now / before),
-  goal: '≤ 1.05 ×',
-  met: now / before <= 1.05,
-})
+const size = (path: string): string => `${(Bun.file(path).size / 1e6).toFixed(0)} MB`
 
-/**
- * Compiles a program as berth is compiled; resolves to its path. It lies in the project while it is built, whose modules it
- * uses.
- *
- * @param more further options of `bun build`
- */
-export async function compile(
-  folder: string,
-  name: string,
-  source: string,
-  more: readonly string[] = [],
-): Promise<string> {
-  const entry = join(import.meta.dir, `.${name}.ts`)
-  const outfile = join(folder, name)
+/** Commands that do next to nothing: what each costs before its own work. */
+const COMMANDS = ['--version', 'servers list', 'run -- true']
+
+async function benchCommands(directory: string): Promise<void> {
+  await using berth = await startInstance()
+  const env = {
+    ...process.env,
+    HOME: directory,
+    TMPDIR: directory,
+    BERTH_BASE_URL: berth.url,
+    BERTH_API_KEY: berth.key,
+  }
+  const programs = { berth: executable, ...(earlier && { 'the earlier berth': earlier }) }
+  const rows = []
+  for (const command of COMMANDS) {
+    const processor: Record<string, number[]> = {}
+    const run = async (name: string, program: string): Promise<number> => {
+      const began = performance.now()
+      const child = Bun.spawn([program, ...command.split(' ')], {
+        env,
+        stdio: ['ignore', 'ignore', 'inherit'],
+      })
+      if ((await child.exited) !== 0) throw new Error(`${program} ${command} failed.`)
+      processor[name] = [...(processor[name] ?? []), Number(child.resourceUsage()?.cpuTime.total) / 1_000]
+      return performance.now() - began
+    }
+    const taken = await inTurns(
+      ROUNDS,
+      1,
+      Object.fromEntries(Object.entries(programs).map(([name, path]) => [name, () => run(name, path)])),
+    )
+    for (const [name, values] of Object.entries(taken))
+      rows.push({
+        what: `${name}: ${command}`,
+        measured: ms(median(values)),
+        baseline: `of a processor ${ms(median(processor[name] ?? []))}`,
+      })
+  }
+  print('Commands, from start to end', rows)
+}
+
+/** Compiles a program as berth is compiled. It is in the project meanwhile, since it uses its modules. */
+async function compileSource(outfile: string, source: string): Promise<string> {
+  const entry = join(import.meta.dir, '.program.ts')
   await Bun.write(entry, source)
   try {
-    const flags = ['--compile', '--bytecode', '--format=esm', '--minify-whitespace', '--minify-syntax']
-    const built = Bun.spawnSync([process.execPath, 'build', ...flags, ...more, entry, '--outfile', outfile])
-    if (built.exitCode !== 0) throw new Error(built.stderr.toString())
+    compile(entry, outfile)
     return outfile
   } finally {
     rmSync(entry, { force: true })
   }
 }
 
-/** Milliseconds from the start of a berth to its first response to a request with the key. */
-export async function firstAnswer(command: string[]): Promise<number> {
-  return (await measuredStart(command)).took
-}
-
-/** The same, with the milliseconds that all its processors worked for it from the start to the end of the process. */
-export async function measuredStart(command: string[]): Promise<{ took: number; processor: number }> {
+/** Returns the milliseconds from the start of a program to its first response to a request with the key. */
+async function firstResponse(command: string[]): Promise<number> {
   const started = performance.now()
   const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' })
   const { base_url, api_key } = JSON.parse(await readLine(child.stdout))
@@ -179,5 +158,5 @@ export async function measuredStart(command: string[]): Promise<{ took: number; 
   const took = performance.now() - started
   child.kill('SIGTERM')
   await child.exited
-  return { took, processor: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1_000 }
+  return took
 }
