@@ -1,6 +1,6 @@
 import { render } from 'preact'
 import { ROOT_ID } from '../http/dashboard/root.ts'
-import { readContext } from './context.ts'
+import { readContext } from './api/session.ts'
 import { Dashboard, DashboardProvider } from './dashboard.ts'
 import { Frame } from './frame/frame.tsx'
 import { ROUTES } from './routes.ts'

@@ -1,4 +1,4 @@
-import type { Route } from './routing/route.ts'
+import type { Route } from './router.ts'
 
 /** Every screen, by its path. A screen is a directory of `screens/`, loaded when it is first shown. */
 export const ROUTES: readonly Route[] = [
@@ -16,7 +16,7 @@ export const ROUTES: readonly Route[] = [
   {
     path: '/dashboard/servers',
     title: 'Servers',
-    load: () => import('./screens/servers/servers.tsx'),
+    load: () => import('./screens/servers.tsx'),
   },
   {
     path: '/dashboard/servers/:serverId',
@@ -31,9 +31,9 @@ export const ROUTES: readonly Route[] = [
   {
     path: '/dashboard/servers/:serverId/executions/:executionId',
     title: 'Execution',
-    load: () => import('./screens/execution/execution.tsx'),
+    load: () => import('./screens/execution.tsx'),
   },
-  { path: '/dashboard/projects', title: 'Projects', load: () => import('./screens/projects/projects.tsx') },
+  { path: '/dashboard/projects', title: 'Projects', load: () => import('./screens/projects.tsx') },
   {
     path: '/dashboard/projects/:projectId',
     title: 'Project',
@@ -44,24 +44,24 @@ export const ROUTES: readonly Route[] = [
     title: 'Project',
     load: () => import('./screens/project/project.tsx'),
   },
-  { path: '/dashboard/tasks', title: 'Tasks', load: () => import('./screens/tasks/tasks.tsx') },
+  { path: '/dashboard/tasks', title: 'Tasks', load: () => import('./screens/tasks.tsx') },
   { path: '/dashboard/tasks/:taskId', title: 'Task', load: () => import('./screens/task/task.tsx') },
-  { path: '/dashboard/builds', title: 'Builds', load: () => import('./screens/builds/builds.tsx') },
-  { path: '/dashboard/builds/:buildId', title: 'Build', load: () => import('./screens/build/build.tsx') },
+  { path: '/dashboard/builds', title: 'Builds', load: () => import('./screens/builds.tsx') },
+  { path: '/dashboard/builds/:buildId', title: 'Build', load: () => import('./screens/build.tsx') },
   {
     path: '/dashboard/builds/:buildId/:tab',
     title: 'Build',
-    load: () => import('./screens/build/build.tsx'),
+    load: () => import('./screens/build.tsx'),
   },
-  { path: '/dashboard/access', title: 'Access', load: () => import('./screens/access/access.tsx') },
-  { path: '/dashboard/usage', title: 'Usage', load: () => import('./screens/usage/usage.tsx') },
+  { path: '/dashboard/access', title: 'Access', load: () => import('./screens/access.tsx') },
+  { path: '/dashboard/usage', title: 'Usage', load: () => import('./screens/usage.tsx') },
   { path: '/dashboard/mcp', title: 'MCP tools', load: () => import('./screens/mcp/mcp.tsx') },
   { path: '/dashboard/webhooks', title: 'Webhooks', load: () => import('./screens/webhooks/webhooks.tsx') },
   {
     path: '/dashboard/inboxes',
     title: 'Inboxes',
     isAdmin: true,
-    load: () => import('./screens/inboxes/inboxes.tsx'),
+    load: () => import('./screens/inboxes.tsx'),
   },
   {
     path: '/dashboard/controls',

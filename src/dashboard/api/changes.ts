@@ -1,7 +1,6 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
-import type { PageContext } from '../context.ts'
-import type { Session } from './session.ts'
+import type { PageContext, Session } from './session.ts'
 
 /** A message of the live streams: an object as its GET gives it, or null if it is gone. */
 export interface Change {

@@ -9,9 +9,8 @@ import {
   type StreamEventOf,
   type StreamId,
 } from '../../route-client/client.ts'
-import type { PageContext } from '../context.ts'
-import { ApiFailure, failureOf } from './failure.ts'
-import type { Session } from './session.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
+import type { PageContext, Session } from './session.ts'
 
 /** Calls the API and the control API of the instance with the rights of the browser's session. */
 export class ApiClient {
@@ -92,4 +91,65 @@ export class ApiClient {
 export async function* eventsOf({ body }: Response): AsyncGenerator<EventSourceMessage> {
   const text = body?.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
   yield* text?.pipeThrough(new EventSourceParserStream()) ?? []
+}
+
+/** A response that is no success, with what berth says of the cause and the remedy. */
+export class ApiFailure extends Error {
+  override readonly name = 'ApiFailure'
+
+  /**
+   * @param status 0 if there was no response
+   * @param code the machine-readable code (specification, "Errors")
+   */
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** Returns the failure of a response. */
+export async function failureOf(response: Response): Promise<ApiFailure> {
+  const body: unknown = await response.json().catch(() => null)
+  const { error, message } = fieldsOf(body)
+  return new ApiFailure(
+    response.status,
+    typeof error === 'string' ? error : 'unknown',
+    typeof message === 'string' ? message : `The response was ${response.status}.`,
+  )
+}
+
+/** Returns a sentence for a person about anything that was thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Milliseconds before a stream that was lost is opened again. */
+const RETRY_MS = 2_000
+
+/**
+ * Follows a stream until it has ended. One that is lost is opened again.
+ *
+ * @param read reads the stream to its end, from where it was lost; fails if it is lost
+ * @param onFailure called with why it cannot be read at present
+ * @returns a function that ends it
+ */
+export function followStream(
+  read: (signal: AbortSignal) => Promise<void>,
+  onFailure: (why: string) => void,
+): () => void {
+  const following = new AbortController()
+  const { signal } = following
+  const run = async (): Promise<void> => {
+    while (!signal.aborted) {
+      try {
+        return await read(signal)
+      } catch (error) {
+        if (!signal.aborted) onFailure(messageOf(error))
+      }
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    }
+  }
+  void run()
+  return () => following.abort()
 }

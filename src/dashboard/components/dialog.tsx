@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { ApiFailure, messageOf } from '../api/failure.ts'
+import { ApiFailure, messageOf } from '../api/client.ts'
 import { Button } from './button.tsx'
+import { CopyButton } from './copy.tsx'
 import { FieldError, RefusedField } from './field.tsx'
-import { isSubmit, SubmitKeys, submitKeysTitle } from './submit-keys.tsx'
 
 /** Properties of a dialog. */
 interface DialogProps {
@@ -209,3 +209,46 @@ export function Confirm({ children, typed, onConfirm, ...dialog }: ConfirmProps)
     </FormDialog>
   )
 }
+
+/** Properties of a credential that is shown once. */
+interface ShownOnceProps {
+  title: string
+  /** What it is for, and what to take care of. */
+  about: string
+  /** The credential itself. */
+  text: string
+  onClose: () => void
+}
+
+/** Shows a credential that was just made, which no later response has. */
+export const ShownOnce = ({ title, about, text, onClose }: ShownOnceProps) => (
+  <Dialog title={title} onClose={onClose}>
+    <p>{about}</p>
+    <div class="line">
+      <code>{text}</code>
+      <CopyButton text={text} label="Copy it" />
+    </div>
+    <p class="actions">
+      <Button look="primary" onClick={onClose}>
+        Done
+      </Button>
+    </p>
+  </Dialog>
+)
+
+/** Whether the keyboard is Apple's, which has Command where others have Control. */
+const isApple = (): boolean => /Mac|iPhone|iPad/.test(navigator.platform)
+
+/** Reports whether keys send a form with a field of several lines, in which Enter alone begins a new line. */
+export const isSubmit = ({ key, ctrlKey, metaKey }: KeyboardEvent): boolean =>
+  key === 'Enter' && (ctrlKey || metaKey)
+
+/** Returns what a button's title says of the keys that do the same. */
+export const submitKeysTitle = (): string => (isApple() ? 'Command+Enter' : 'Ctrl+Enter')
+
+/** The keys that send a form, in its button. Screen readers hear them by the button's title. */
+export const SubmitKeys = () => (
+  <span class="submit-keys" aria-hidden="true">
+    {isApple() ? '⌘' : 'Ctrl'} ↵
+  </span>
+)

@@ -1,4 +1,4 @@
-import type { Router } from '../routing/router.ts'
+import type { Router } from '../router.ts'
 import type { Shortcut } from '../store/shortcuts.ts'
 
 /** What lists are made of: rows of tables, entries of the timeline and of the tree of files, cards. */

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { PrintedOutput } from '../store/printed-output.ts'
-import { plainText } from './plain-text.ts'
+import { plainText } from './text.ts'
 
 /** Pixels from its end within which output still counts as scrolled to it. */
 const NEAR_END = 24

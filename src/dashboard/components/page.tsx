@@ -1,6 +1,9 @@
-import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { Component, type ComponentChildren } from 'preact'
+import { useEffect, useId, useRef } from 'preact/hooks'
+import { ApiFailure } from '../api/client.ts'
 import { useDashboard } from '../dashboard.ts'
+import type { Loadable } from '../store/collection.ts'
+import { Button } from './button.tsx'
 
 /** Properties of a screen's frame. */
 interface PageProps {
@@ -46,4 +49,125 @@ export function Page({ title, beside, actions, above, children, isFull }: PagePr
       {children}
     </div>
   )
+}
+
+/** A part of a screen with a heading of its own. */
+export function Section({
+  title,
+  actions,
+  children,
+}: {
+  title: string
+  actions?: ComponentChildren
+  children: ComponentChildren
+}) {
+  const id = useId()
+  return (
+    <section class="section" aria-labelledby={id}>
+      <div class="section-head">
+        <h2 id={id}>{title}</h2>
+        {actions && <div class="actions">{actions}</div>}
+      </div>
+      {children}
+    </section>
+  )
+}
+
+/** A tab, with an address of its own. */
+interface Tab {
+  readonly href: string
+  readonly label: string
+  readonly count?: number | undefined
+}
+
+/** Links between the parts of a screen. In a narrow window the one that is shown is scrolled to. */
+export function Tabs({ label, tabs, here }: { label: string; tabs: readonly Tab[]; here: string }) {
+  const nav = useRef<HTMLElement>(null)
+  useEffect(
+    () =>
+      nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }),
+    [here],
+  )
+  return (
+    <nav class="tabs" aria-label={label} ref={nav}>
+      {tabs.map(({ href, label: text, count }) => (
+        <a key={href} href={href} aria-current={href === here ? 'page' : undefined}>
+          {text}
+          {count !== undefined && count > 0 && (
+            <>
+              {' '}
+              <span class="count">{count}</span>
+            </>
+          )}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+/** What a place shows that has nothing yet: what would be here, and how to begin. */
+export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
+  <div class="empty">
+    <h2>{title}</h2>
+    {children}
+  </div>
+)
+
+/** Shows a collection once it is loaded; until then that it loads, and if that failed, why. */
+export function Loaded<Value>({
+  of: collection,
+  children,
+}: {
+  of: Loadable<Value>
+  children: (list: readonly Value[]) => ComponentChildren
+}) {
+  const state = collection.open().state.value
+  if (state instanceof Error) return <Failure error={state} retry={() => collection.load()} />
+  if (state !== 'ready' && collection.list.value.length === 0) return <Loading />
+  return <>{children(collection.list.value)}</>
+}
+
+/** Says that something loads, if that takes long enough to be noticed. */
+export const Loading = () => (
+  <p class="loading quiet" role="status">
+    Loading …
+  </p>
+)
+
+/** Says what failed, why, and offers to try again. */
+export const Failure = ({ error, retry }: { error: Error; retry?: () => unknown }) => (
+  <div class="notice failure" role="alert">
+    <p>{error.message}</p>
+    {error instanceof ApiFailure && error.status > 0 && (
+      <p class="quiet">
+        {error.status} <code>{error.code}</code>
+      </p>
+    )}
+    {retry && <Button onClick={retry}>Try again</Button>}
+  </div>
+)
+
+/** Properties of an `ErrorBoundary`. */
+interface ErrorBoundaryProps {
+  /** What it contains, as the message names it: "This screen". */
+  readonly name: string
+  readonly children: ComponentChildren
+}
+
+/** Shows what it contains or, if drawing that fails, the error in its place: all around it stays usable. */
+export class ErrorBoundary extends Component<ErrorBoundaryProps, { error: Error | null }> {
+  override state = { error: null as Error | null }
+
+  override componentDidCatch(error: unknown): void {
+    console.error(error)
+    this.setState({ error: error instanceof Error ? error : new Error(String(error)) })
+  }
+
+  render({ name, children }: ErrorBoundaryProps) {
+    const { error } = this.state
+    if (error === null) return children
+    const failure = new Error(`${name} could not be drawn: ${error.message}`)
+    // What it draws may be kept in memory.
+    return <Failure error={failure} retry={() => location.reload()} />
+  }
 }

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import { useDashboard } from '../dashboard.ts'
 import { Button } from './button.tsx'
-import { CommandLines } from './command-lines.tsx'
 import { Confirm } from './dialog.tsx'
+import { CommandLines } from './http.tsx'
 
 /** Whose a variable is, as the command line and the API are told. */
 interface VariableOwner {

@@ -1,17 +1,15 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Button, NEW_KEY } from '../components/button.tsx'
-import { ErrorBoundary } from '../components/error-boundary.tsx'
-import { Icon } from '../components/icon.tsx'
+import { Button, Icon, NEW_KEY } from '../components/button.tsx'
+import { Dialog } from '../components/dialog.tsx'
 import { listKeys, selectedAddress } from '../components/list-keys.ts'
+import { Empty, ErrorBoundary, Failure, Page } from '../components/page.tsx'
 import { useDashboard } from '../dashboard.ts'
+import type { Route, ScreenProps } from '../router.ts'
 import type { Drawer } from '../store/drawer.ts'
+import type { ShortcutGroup } from '../store/shortcuts.ts'
 import { Banners } from './banners.tsx'
-import { Help } from './help.tsx'
-import { Mark } from './mark.tsx'
-import { Navigation, navigationFor } from './navigation.tsx'
-import { NoticeList } from './notice-list.tsx'
-import { Outlet } from './outlet.tsx'
+import { Mark, Navigation, navigationFor } from './navigation.tsx'
 
 /** The page around every screen: navigation, banners, notices. */
 export function Frame() {
@@ -119,7 +117,7 @@ function toggle(drawer: Drawer): void {
 function LazyDrawer() {
   const [Sheet, setSheet] = useState<ComponentType | null>(null)
   useEffect(() => {
-    void import('./drawer/drawer.tsx').then(({ DrawerSheet }) => setSheet(() => DrawerSheet))
+    void import('./drawer.tsx').then(({ DrawerSheet }) => setSheet(() => DrawerSheet))
   }, [])
   return (
     Sheet && (
@@ -182,5 +180,126 @@ function Account({ onHelp }: { onHelp: () => void }) {
         </form>
       </div>
     </div>
+  )
+}
+
+/** Shows what was done or failed, in the corner. */
+function NoticeList() {
+  const { notices, router } = useDashboard()
+  return (
+    <ul class="notices" aria-live="polite">
+      {notices.all.value.map(({ id, text, isFailure, action }) => (
+        <li key={id} class={`notice${isFailure ? ' failure' : ''}`}>
+          <p>{text}</p>
+          {action && 'href' in action && action.href !== router.path.value && (
+            <a href={action.href}>{action.label}</a>
+          )}
+          {action && 'run' in action && (
+            <Button
+              look="quiet"
+              onClick={() => {
+                notices.dismiss(id)
+                action.run()
+              }}
+            >
+              {action.label}
+            </Button>
+          )}
+          <Button look="quiet" icon="close" label="Dismiss" onClick={() => notices.dismiss(id)} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** A route whose screen is loaded. */
+interface LoadedScreen {
+  readonly route: Route
+  readonly Screen: ComponentType<ScreenProps>
+}
+
+/** The screen of the address. While its code loads, the one before stays. The first comes with the banners above it. */
+function Outlet() {
+  const { router, context, health } = useDashboard()
+  const [loaded, setLoaded] = useState<LoadedScreen | null>(null)
+  const [failure, setFailure] = useState<Error | null>(null)
+  const match = router.match.value
+  const route = match?.route
+  useEffect(() => {
+    let isCurrent = true
+    setFailure(null)
+    route?.load().then(
+      ({ default: Screen }) => isCurrent && setLoaded({ route, Screen }),
+      (error: Error) => isCurrent && setFailure(error),
+    )
+    return () => {
+      isCurrent = false
+    }
+  }, [route])
+  if (!health.isRead.value) return null
+  if (!match || (match.route.isAdmin && !context.is_admin)) return <NotFound />
+  // After an upgrade of berth the names of the scripts are others.
+  if (failure)
+    return <Failure error={new Error('This screen could not be loaded.')} retry={() => location.reload()} />
+  if (loaded?.route !== match.route) return null
+  return (
+    <ErrorBoundary key={`${match.route.path} ${JSON.stringify(match.params)}`} name="This screen">
+      <loaded.Screen params={match.params} />
+    </ErrorBoundary>
+  )
+}
+
+/** The screen of an address that names nothing. */
+const NotFound = () => (
+  <Page title="Nothing here">
+    <Empty title="This address names nothing">
+      <p>It may have been removed, or belong to another account.</p>
+      <p>
+        <a class="button" href="/dashboard/servers">
+          Go to the servers
+        </a>
+      </p>
+    </Empty>
+  </Page>
+)
+
+/** The groups of keys, in order. */
+const GROUPS: readonly { group: ShortcutGroup; title: string }[] = [
+  { group: 'screen', title: 'On this screen' },
+  { group: 'page', title: 'Everywhere' },
+  { group: 'go', title: 'Go to' },
+]
+
+/** How a key is written that no letter stands for. */
+const WRITTEN: Readonly<Record<string, string>> = { ArrowDown: '↓', ArrowUp: '↑', Escape: 'Esc' }
+
+/** Lists the keys that work on this screen. */
+function Help({ onClose }: { onClose: () => void }) {
+  const { shortcuts } = useDashboard()
+  const all = shortcuts.list()
+  return (
+    <Dialog title="Keys" onClose={onClose}>
+      {GROUPS.map(({ group, title }) => {
+        const listed = all.filter((one) => (one.group ?? 'screen') === group)
+        if (listed.length === 0) return null
+        return (
+          <section key={group} class={`keys of-${group}`}>
+            <h3>{title}</h3>
+            <dl>
+              {listed.map(({ keys, also, label }) => (
+                <div key={keys}>
+                  <dt>
+                    {[...keys.split(' '), ...(also === undefined ? [] : [also])].map((key) => (
+                      <kbd key={key}>{WRITTEN[key] ?? key}</kbd>
+                    ))}
+                  </dt>
+                  <dd>{label}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        )
+      })}
+    </Dialog>
   )
 }

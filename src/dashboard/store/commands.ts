@@ -1,7 +1,6 @@
 import { type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { ResponseOf } from '../../route-client/client.ts'
-import type { ApiClient } from '../api/client.ts'
-import { messageOf } from '../api/failure.ts'
+import { type ApiClient, messageOf } from '../api/client.ts'
 import { PrintedOutput } from './printed-output.ts'
 
 /** Most commands of a server whose output is kept, and whose lines are. */

@@ -1,7 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { ResponseOf } from '../../route-client/client.ts'
 import type { ApiClient } from '../api/client.ts'
-import type { PageContext } from '../context.ts'
+import type { PageContext } from '../api/session.ts'
 
 /** What a server uses now, with its limits. */
 export type ServerUsage = ResponseOf<'usage.servers'>['servers'][number]

@@ -1,20 +1,18 @@
 import { useState } from 'preact/hooks'
-import { Button } from '../../components/button.tsx'
+import { Button, Menu, type MenuItem } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
-import { Failure, Loading } from '../../components/loaded.tsx'
-import { Menu, type MenuItem } from '../../components/menu.tsx'
-import { Section } from '../../components/section.tsx'
-import { DryRun } from '../scenarios/dry-run.tsx'
-import { ScenarioDialog } from '../scenarios/scenario-dialog.tsx'
-import { StepList, writtenSteps } from '../scenarios/steps.tsx'
+import { Failure, Loading, Section } from '../../components/page.tsx'
+import { DryRun, ScenarioDialog } from './scenario-dialog.tsx'
 import {
   CONTROL,
   positionOf,
   type Scenario,
   type ScenarioText,
+  StepList,
   textOf,
   useScenarios,
-} from '../scenarios/use-scenarios.ts'
+  writtenSteps,
+} from './scenario-set.tsx'
 
 /** What a new scenario begins with. */
 const EXAMPLE: ScenarioText = {

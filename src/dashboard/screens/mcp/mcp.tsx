@@ -1,14 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
-import { messageOf } from '../../api/failure.ts'
+import { messageOf } from '../../api/client.ts'
 import { CopyButton } from '../../components/copy.tsx'
-import { Empty } from '../../components/empty.tsx'
-import { Failure, Loading } from '../../components/loaded.tsx'
-import { Page } from '../../components/page.tsx'
-import { Search } from '../../components/search.tsx'
+import { Search } from '../../components/filters.tsx'
+import { Empty, Failure, Loading, Page } from '../../components/page.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import { hrefWith } from '../requests/filter.ts'
-import { listTools, MCP_PATH, type Tool } from './endpoint.ts'
+import { hrefWith } from '../requests/filters.tsx'
 import { ToolView } from './tool-view.tsx'
+import { listTools, MCP_PATH, type Tool } from './tools.ts'
 
 /** The tools that hosts of the Model Context Protocol have: what each takes and gives, and a form to try it. */
 export default function McpTools() {

@@ -1,17 +1,27 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { messageOf } from '../../api/failure.ts'
+import { messageOf } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
-import { CommandLines } from '../../components/command-lines.tsx'
-import { CopyButton } from '../../components/copy.tsx'
-import { FieldError, RefusedField, TextField } from '../../components/field.tsx'
+import { CopyButton, serverName } from '../../components/copy.tsx'
+import { isSubmit, SubmitKeys, submitKeysTitle } from '../../components/dialog.tsx'
+import { FieldError, RefusedField, SelectField, TextField } from '../../components/field.tsx'
+import { CommandLines } from '../../components/http.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { State } from '../../components/state.tsx'
-import { isSubmit, SubmitKeys, submitKeysTitle } from '../../components/submit-keys.tsx'
+import { titleOf } from '../../components/text.ts'
 import { span } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import { ArgumentField } from './argument-field.tsx'
-import { ACCEPTED, callOf, callTool, MCP_PATH, type Tool, type ToolResult } from './endpoint.ts'
-import { argumentsOf, fieldsOf, jsonOf, type ToolField } from './tool-fields.ts'
+import {
+  ACCEPTED,
+  argumentsOf,
+  callOf,
+  callTool,
+  fieldsOf,
+  jsonOf,
+  MCP_PATH,
+  type Tool,
+  type ToolField,
+  type ToolResult,
+} from './tools.ts'
 
 /** Properties of a tool beside the list. */
 interface ToolViewProps {
@@ -209,3 +219,65 @@ const Reply = ({ outcome }: { outcome: Outcome }) =>
       <JsonView value={outcome.value} />
     </section>
   )
+
+/** A field for an argument of a tool: the ids of what there is are offered to choose from. */
+function ArgumentField({
+  field: { name, kind, isRequired, description, choices },
+  value,
+  onValue,
+}: {
+  field: ToolField
+  value: string
+  onValue: (value: string) => void
+}) {
+  const known = useKnownIds(name)
+  const shared = { name, label: name, hint: description || undefined }
+  const offered = choices.length > 0 ? choices.map((one) => ({ value: one, label: one })) : known
+  if (offered.length > 0)
+    return (
+      <SelectField
+        {...shared}
+        value={value}
+        onValue={onValue}
+        choices={[{ value: '', label: isRequired ? 'Choose …' : '' }, ...withCurrent(offered, value)]}
+      />
+    )
+  return (
+    <TextField
+      {...shared}
+      value={value}
+      onValue={onValue}
+      isRequired={isRequired}
+      {...(kind === 'json' ? { rows: 3, placeholder: 'JSON' } : kind === 'lines' && { rows: 3 })}
+    />
+  )
+}
+
+interface Choice {
+  readonly value: string
+  readonly label: string
+}
+
+/** Adds the chosen id if it is of something that is gone. */
+const withCurrent = (choices: readonly Choice[], value: string): readonly Choice[] =>
+  value === '' || choices.some((one) => one.value === value) ? choices : [...choices, { value, label: value }]
+
+/** Returns what an argument can name, by its name: servers, projects, tasks or builds. */
+function useKnownIds(name: string): readonly Choice[] {
+  const { store } = useDashboard()
+  switch (name) {
+    case 'serverId':
+    case 'server_id':
+      return store.servers
+        .open()
+        .list.value.map(({ id, task }) => ({ value: id, label: serverName(id, task) }))
+    case 'projectId':
+      return store.projects.open().list.value.map(({ id, name: label }) => ({ value: id, label }))
+    case 'taskId':
+      return store.tasks.open().list.value.map(({ id, goal }) => ({ value: id, label: titleOf(goal) }))
+    case 'buildId':
+      return store.builds.open().list.value.map(({ id, goal }) => ({ value: id, label: titleOf(goal) }))
+    default:
+      return []
+  }
+}

@@ -1,27 +1,20 @@
 import { useCallback } from 'preact/hooks'
+import { CrashNotice, Warnings, Workers } from '../../components/app-parts.tsx'
 import { Button } from '../../components/button.tsx'
 import { Address, Id, serverName } from '../../components/copy.tsx'
-import { CrashNotice } from '../../components/crash-notice.tsx'
-import { Empty } from '../../components/empty.tsx'
-import { Failure, Loading } from '../../components/loaded.tsx'
-import { LogView } from '../../components/log/log-view.tsx'
-import { Page } from '../../components/page.tsx'
-import { Tabs } from '../../components/tabs.tsx'
-import { Warnings } from '../../components/warnings.tsx'
-import { Workers } from '../../components/workers.tsx'
+import { LogView } from '../../components/log-view.tsx'
+import { Empty, Failure, Loading, Page, Tabs } from '../../components/page.tsx'
+import { type Phase, PhaseBar } from '../../components/state.tsx'
+import { span } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import type { ScreenProps } from '../../routing/route.ts'
-import type { Project as ProjectValue } from '../../store/store.ts'
-import { ProjectMenu } from '../projects/project-menu.tsx'
-import { ProjectState } from '../projects/project-state.tsx'
-import { Files } from '../server/files/files.tsx'
-import { Detected } from './detected.tsx'
-import { MissingVariables } from './missing-variables.tsx'
-import { Phases } from './phases.tsx'
-import { Variables } from './variables.tsx'
+import type { ScreenProps } from '../../router.ts'
+import type { Project } from '../../store/store.ts'
+import { ProjectMenu, ProjectState } from '../projects.tsx'
+import { Files } from '../server/files.tsx'
+import { MissingVariables, Variables } from './variables.tsx'
 
 /** A project: how far its bring-up is, its log, its files and its variables. */
-export default function Project({ params }: ScreenProps) {
+export default function ProjectScreen({ params }: ScreenProps) {
   const { api, store, router } = useDashboard()
   const { projectId = '', tab = '' } = params
   const projects = store.projects.open()
@@ -132,7 +125,7 @@ export default function Project({ params }: ScreenProps) {
 }
 
 /** What a project shows that was made without code. */
-const NoCode = ({ project }: { project: ProjectValue }) => (
+const NoCode = ({ project }: { project: Project }) => (
   <Empty title="No code was brought up yet">
     <p>The log begins when the app is first installed and started. Send it a directory:</p>
     <p class="quiet">
@@ -150,3 +143,148 @@ function ProjectLog({ projectId }: { projectId: string }) {
   )
   return <LogView label="Log of the project" open={open} />
 }
+
+/** The phases of a bring-up that everybody passes, in order. */
+const PHASES = ['fetch', 'install', 'build', 'start', 'healthcheck'] as const
+
+/** What a phase does. */
+const TITLES: Readonly<Record<string, string>> = {
+  fetch: 'Gets the code',
+  install: 'Finds out how the app starts, and installs its packages',
+  build: 'Builds the app',
+  variables: 'Waits for variables that the app does not start without',
+  start: 'Starts the app',
+  healthcheck: 'Asks the app until it responds',
+}
+
+/** That a phase failed. */
+const FAILURES: Readonly<Record<string, string>> = {
+  fetch: 'The code could not be fetched',
+  install: 'The installation failed',
+  build: 'The build failed',
+  start: 'The app could not be started',
+  healthcheck: 'The app did not respond',
+}
+
+type Entry = NonNullable<Project['init_phases']>[number]
+
+/** How far the last bring-up of a project is, how long each of its phases took, and which one failed. */
+function Phases({ project }: { project: Project }) {
+  const { init_phase: now, init_phases: entries = [], app } = project
+  if (now === null) return null
+  const phases = phasesOf(entries, now, app?.build === null)
+  const [first] = entries
+  const last = entries.at(-1)
+  const cameUpLater = entries.some(({ phase }) => phase === 'failed')
+  const failed = phases.find(({ state }) => state === 'failed')
+  return (
+    <section class="bring-up" aria-label="Bring-up">
+      <PhaseBar label="Phases of the bring-up" phases={phases} />
+      {first && last && now === 'ready' && (
+        <p class="quiet">
+          {cameUpLater
+            ? 'It failed at first, and came up after a later change.'
+            : `Ready after ${span(Date.parse(last.began_at) - Date.parse(first.began_at))}.`}
+        </p>
+      )}
+      {now === 'failed' && (
+        <p class="failed-in">
+          {failed ? FAILURES[failed.name] : 'It failed'}: the log says why.
+          {project.runtime_status === 'running' && ' The version before runs.'}
+        </p>
+      )}
+    </section>
+  )
+}
+
+/** Returns the phases of a bring-up with their states and times. */
+function phasesOf(entries: readonly Entry[], now: string, hasNoBuild: boolean): Phase[] {
+  const waited = entries.some(({ phase }) => phase === 'awaiting_secrets')
+  const names: readonly string[] = waited
+    ? PHASES.flatMap((name) => (name === (hasNoBuild ? 'start' : 'build') ? ['variables', name] : [name]))
+    : PHASES
+  const seen = new Map<string, { begin: number | null; end: number | null }>()
+  for (const [index, { phase, began_at: begin }] of entries.entries()) {
+    const name = phase === 'awaiting_secrets' ? 'variables' : phase
+    const next = entries[index + 1]
+    // How long an attempt took that failed is not how long the app took that is up now.
+    const isOver = next?.phase === 'failed' && now === 'ready'
+    seen.set(name, {
+      begin: isOver ? null : Date.parse(begin),
+      end: next ? Date.parse(next.began_at) : null,
+    })
+  }
+  const open = now === 'awaiting_secrets' ? 'variables' : now
+  const failed = now === 'failed' ? nameOf(entries.at(-2)) : null
+  const at = Math.max(...names.map((name, index) => (seen.has(name) ? index : -1)))
+  return names.map((name, index) => {
+    const times = seen.get(name)
+    const common = { name, title: TITLES[name] ?? name, begin: times?.begin ?? null, end: times?.end ?? null }
+    if (name === failed) return { ...common, state: 'failed' }
+    if (name === open) return { ...common, state: name === 'variables' ? 'waiting' : 'current' }
+    if (name === 'build' && hasNoBuild) return { ...common, state: 'skipped' }
+    if (times) return { ...common, state: 'done' }
+    return { ...common, state: index < at || now === 'ready' ? 'skipped' : 'pending' }
+  })
+}
+
+const nameOf = (entry: Entry | undefined): string | null =>
+  entry ? (entry.phase === 'awaiting_secrets' ? 'variables' : entry.phase) : null
+
+/** What berth has found out about the app, and by which of its files. */
+function Detected({ project: { app } }: { project: Project }) {
+  if (!app) return null
+  const { kind, evidence, directory, serves, install, build, release, start, health } = app
+  const files = [...new Set(evidence.map(({ file }) => file))]
+  return (
+    <details class="detected">
+      <summary>
+        <strong>{kind}</strong>
+        {files.length > 0 && (
+          <span class="quiet">
+            {' '}
+            by <bdi>{files.join(', ')}</bdi>
+          </span>
+        )}
+      </summary>
+      <dl class="facts">
+        {directory !== '.' && (
+          <>
+            <dt>Directory</dt>
+            <dd>
+              <code>{directory}</code>
+            </dd>
+          </>
+        )}
+        <Command name="Install" command={install} />
+        <Command name="Build" command={build} />
+        {release !== null && <Command name="Release" command={release} />}
+        {serves === null ? (
+          <Command name="Start" command={start} />
+        ) : (
+          <>
+            <dt>Start</dt>
+            <dd>
+              berth serves the files of <code>{serves}</code>
+            </dd>
+          </>
+        )}
+        <dt>Health</dt>
+        <dd>
+          <code>{health}</code> responds with a status below 500
+        </dd>
+      </dl>
+      <p class="quiet">
+        A <code>berth.json</code> in the code changes any of it.{' '}
+        <a href="/docs/guide/apps">How apps are detected</a>
+      </p>
+    </details>
+  )
+}
+
+const Command = ({ name, command }: { name: string; command: string | null }) => (
+  <>
+    <dt>{name}</dt>
+    <dd>{command === null ? <span class="quiet">nothing to do</span> : <code>{command}</code>}</dd>
+  </>
+)

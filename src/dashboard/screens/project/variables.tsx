@@ -1,10 +1,12 @@
-import { useState } from 'preact/hooks'
+import { useId, useState } from 'preact/hooks'
+import type { ResponseOf } from '../../../route-client/client.ts'
 import { Button } from '../../components/button.tsx'
-import { Failure, Loading } from '../../components/loaded.tsx'
+import { CommandLines } from '../../components/http.tsx'
+import { Failure, Loading } from '../../components/page.tsx'
 import { RemoveVariable, VariableForm } from '../../components/variable-form.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Project } from '../../store/store.ts'
-import { type AppVariable, useVariables } from './use-variables.ts'
+import { useLive } from '../../store/use-live.ts'
 
 /** The variables of a project: their names, and what its code says of them. Values are written, and never read. */
 export function Variables({ project }: { project: Project }) {
@@ -122,4 +124,141 @@ function shownValue(variable: AppVariable | undefined) {
       </>
     )
   return 'not set; the app can do without'
+}
+
+/** Asks for the variables that a bring-up waits for, saves them, and has it go on. */
+export function MissingVariables({ project }: { project: Project }) {
+  const { api, notices } = useDashboard()
+  const [values, setValues] = useState<Readonly<Record<string, string>>>({})
+  const [isShown, setShown] = useState(false)
+  const known = useVariables(project)
+  if (project.init_phase !== 'awaiting_secrets' || known === null || known instanceof Error) return null
+  const asked = known.variables.filter(({ set_for: setFor }) => setFor === null)
+  const missing = asked.filter((variable) => variable.missing)
+  const optional = asked.filter((variable) => !variable.missing)
+  if (missing.length === 0) return null
+  const params = { projectId: project.id }
+  const secrets = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''))
+  const save = async (): Promise<void> => {
+    await api.call('projectSecrets.set', { params, body: { secrets } })
+    setValues({})
+    notices.done(`The bring-up of ${project.name} goes on.`)
+  }
+  const input = (variable: AppVariable) => (
+    <VariableInput
+      key={variable.name}
+      variable={variable}
+      isShown={isShown}
+      value={values[variable.name] ?? ''}
+      onInput={(value) => setValues({ ...values, [variable.name]: value })}
+    />
+  )
+  const names = [...missing.map(({ name }) => name), ...Object.keys(secrets)]
+  return (
+    <form
+      class="missing-variables panel"
+      aria-label="Missing variables"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void notices.attempt(save)
+      }}
+    >
+      <h2>
+        {missing.length === 1 ? 'The app needs a variable' : `The app needs ${missing.length} variables`}
+      </h2>
+      <p class="quiet">
+        The bring-up waits for {missing.length === 1 ? 'it' : 'them'}. Values are kept encrypted and never
+        shown again.
+      </p>
+      {missing.map(input)}
+      {optional.length > 0 && (
+        <details>
+          <summary>{optional.length} more that it can do without</summary>
+          {optional.map(input)}
+        </details>
+      )}
+      <div class="actions">
+        <Button type="submit" look="primary">
+          Save and go on
+        </Button>
+        <Button onClick={() => api.call('projects.init', { params, body: { proceed: true } })}>
+          Go on without {missing.length === 1 ? 'it' : 'them'}
+        </Button>
+        <label class="switch">
+          <input
+            type="checkbox"
+            checked={isShown}
+            onChange={({ currentTarget }) => setShown(currentTarget.checked)}
+          />
+          Show what I type
+        </label>
+      </div>
+      <CommandLines
+        berth={`berth secrets set ${[...new Set(names)].join(' ')} --project ${project.slug}`}
+        method="PUT"
+        path={`/projects/${project.id}/secrets`}
+        body={{ secrets: Object.fromEntries([...new Set(names)].map((name) => [name, '…'])) }}
+      />
+    </form>
+  )
+}
+
+/** The input for a variable, with what the code says of it. */
+function VariableInput({
+  variable: { name, description, default: preset, missing },
+  value,
+  isShown,
+  onInput,
+}: {
+  variable: AppVariable
+  value: string
+  isShown: boolean
+  onInput: (value: string) => void
+}) {
+  const id = useId()
+  const field = {
+    autocomplete: 'off' as const,
+    spellcheck: false,
+    required: missing,
+    placeholder: preset === null ? '' : `${preset} by default`,
+    value,
+    onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => onInput(currentTarget.value),
+  }
+  return (
+    <div class="field">
+      <label for={id}>
+        <code>{name}</code>
+        {description !== null && (
+          <small class="quiet">
+            {' '}
+            <bdi>{description}</bdi>
+          </small>
+        )}
+      </label>
+      {isShown ? <input id={id} type="text" {...field} /> : <input id={id} type="password" {...field} />}
+    </div>
+  )
+}
+
+/** The variables of a project: those that are set, by name, and those that its code asks for. */
+type ProjectVariables = ResponseOf<'projectSecrets.list'>
+
+/** A variable that the code of a project asks for. */
+type AppVariable = ProjectVariables['variables'][number]
+
+/** Returns the variables of a project as they are now; null until they are known, and an error if they cannot be. */
+function useVariables({
+  id,
+  server_id: serverId,
+  init_phase: phase,
+}: Project): ProjectVariables | Error | null {
+  const { api } = useDashboard()
+  const { value } = useLive<ProjectVariables>(
+    () => api.call('projectSecrets.list', { params: { projectId: id } }),
+    'secret',
+    (change) => change.id === id || change.id === serverId,
+    // What the code asks for is found out in the phases.
+    [api, id, serverId, phase],
+  )
+  return value
 }

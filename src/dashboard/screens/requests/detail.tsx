@@ -1,26 +1,20 @@
 import { Fragment } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
-import { ApiFailure } from '../../api/failure.ts'
-import { Button } from '../../components/button.tsx'
-import { curlLine } from '../../components/command-lines.tsx'
+import { ApiFailure } from '../../api/client.ts'
+import { Button, Menu, type MenuItem } from '../../components/button.tsx'
 import { CopyButton, Id, serverName } from '../../components/copy.tsx'
-import { Headers } from '../../components/headers.tsx'
-import { HttpStatus } from '../../components/http-status.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { curlLine, Headers, HttpStatus, tokenOf } from '../../components/http.tsx'
 import { JsonView, LongText } from '../../components/json-view.tsx'
-import { Menu, type MenuItem } from '../../components/menu.tsx'
 import { span, Time } from '../../components/time.tsx'
-import { useDashboard } from '../../dashboard.ts'
+import { type Dashboard, useDashboard } from '../../dashboard.ts'
 import type { JournalRequest, WholeRequest } from '../../store/store.ts'
 import { useLive } from '../../store/use-live.ts'
 import { EntryRow } from '../timeline/entry-row.tsx'
 import type { Entry } from '../timeline/tree.ts'
-import { useTree } from '../timeline/tree-of.ts'
-import { fetchCode, testCode } from './code.ts'
-import { effectText, type FaultEffect } from './effects.ts'
-import { codeOf, isRead, RequestFacts } from './facts.ts'
-import { MakeFault } from './make-fault.tsx'
-import { SendAgain, sendAgain } from './send-again.tsx'
-import { Who } from './who.tsx'
+import { useTree } from '../timeline/use-tree.ts'
+import { codeOf, isRead, RequestFacts, Who } from './facts.tsx'
+import { effectText, type FaultEffect, MakeFault } from './fault-dialog.tsx'
 
 /** A request: who sent it, both bodies, what struck it, what it caused, and what can be done with it. */
 export function Detail({ id }: { id: string }) {
@@ -258,4 +252,117 @@ function Body({ title, part, none }: { title: string; part: WholeRequest['reques
       )}
     </section>
   )
+}
+
+/** Sends a request again with the session of the browser, and goes to the new one. */
+async function sendAgain(
+  { api, router, notices }: Dashboard,
+  { method, path, request, response_type: type }: WholeRequest,
+): Promise<void> {
+  const { status, headers, body } = await api.request(
+    { method, path, body: request?.body, form: undefined, bytes: undefined, signal: undefined },
+    {
+      ...(type?.startsWith('text/event-stream') && { accept: 'text/event-stream' }),
+      // Faults leave the dashboard's own requests alone, but this one stands for a client's.
+      'x-berth-client': 'person',
+    },
+  )
+  // A stream may go on for long. What it began ends with it.
+  await body?.cancel()
+  notices.done(`Sent again: ${status}.`)
+  const id = headers.get('x-request-id')
+  if (id !== null) router.setQuery('request', id)
+}
+
+/** Asks before a request is sent again that may change something. */
+function SendAgain({ request, onClose }: { request: WholeRequest; onClose: () => void }) {
+  const dashboard = useDashboard()
+  const { context } = dashboard
+  const { method, path, account_id: accountId } = request
+  const hidesSecrets = JSON.stringify(request.request?.body ?? null).includes('***')
+  return (
+    <FormDialog
+      title="Send it again?"
+      action="Send"
+      onSubmit={() => sendAgain(dashboard, request)}
+      onClose={onClose}
+    >
+      <p>
+        <span class="method">{method}</span> <bdi>{path}</bdi> is done once more
+        {accountId !== context.account.id && (
+          <>
+            , as <bdi>{context.account.label || context.account.id}</bdi>: with your session, not with the key
+            that it had
+          </>
+        )}
+        .
+      </p>
+      {hidesSecrets && <p>Secrets in its body are masked in the journal, and are sent as ***.</p>}
+    </FormDialog>
+  )
+}
+
+/** Where the program that the code is copied into has its variables. */
+const VARIABLES = ['process', 'env'].join('.')
+
+/** Returns the call of `fetch` that sends a request. The key stays a variable. */
+function fetchCode({ method, path, request }: WholeRequest): string {
+  const body = request === null ? undefined : JSON.stringify(request.body, null, 2)
+  const headers = [
+    `authorization: \`Bearer \${${VARIABLES}.${tokenOf(path)}}\``,
+    ...(body === undefined ? [] : ["'content-type': 'application/json'"]),
+  ]
+  const address = `\`\${${VARIABLES}.BERTH_BASE_URL}${path.replace(/[`\\$]/g, '\\$&')}\``
+  return [
+    `const response = await fetch(${address}, {`,
+    `  method: '${method}',`,
+    `  headers: { ${headers.join(', ')} },`,
+    ...(body === undefined ? [] : [`  body: JSON.stringify(${body.replaceAll('\n', '\n  ')}),`]),
+    '})',
+  ].join('\n')
+}
+
+/** Returns a test, for bun:test or Vitest, that sends a request and expects the same response. */
+function testCode(entry: WholeRequest): string {
+  const { method, path, status, operation, response } = entry
+  const name = `${operation ?? `${method} ${path}`} responds with ${status}`
+  const expected = response === null ? null : matcherOf(response.body, status >= 400)
+  return [
+    "import { expect, test } from 'bun:test' // or 'vitest'",
+    '',
+    `test(${JSON.stringify(name)}, async () => {`,
+    ...fetchCode(entry)
+      .split('\n')
+      .map((line) => `  ${line}`),
+    `  expect(response.status).toBe(${status})`,
+    ...(expected === null ? [] : [`  expect(await response.json()).toMatchObject(${expected})`]),
+    '})',
+    '',
+  ].join('\n')
+}
+
+/**
+ * Returns what a response has to match: of a failure the code, else the type of each field, since ids and times are others
+ * each time.
+ */
+function matcherOf(body: unknown, isFailure: boolean): string | null {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return null
+  const fields = Object.entries(body).flatMap(([name, value]) => {
+    const kind = isFailure && name === 'error' ? JSON.stringify(value) : typeMatcher(value)
+    return kind === null ? [] : [`${JSON.stringify(name)}: ${kind}`]
+  })
+  return fields.length === 0 ? null : `{ ${fields.join(', ')} }`
+}
+
+function typeMatcher(value: unknown): string | null {
+  switch (typeof value) {
+    case 'string':
+      return 'expect.any(String)'
+    case 'number':
+      return 'expect.any(Number)'
+    case 'boolean':
+      return String(value)
+    default:
+      return Array.isArray(value) ? 'expect.any(Array)' : null
+  }
 }

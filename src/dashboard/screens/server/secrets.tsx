@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { Button } from '../../components/button.tsx'
-import { Failure, Loading } from '../../components/loaded.tsx'
+import { Failure, Loading } from '../../components/page.tsx'
 import { RemoveVariable, VariableForm } from '../../components/variable-form.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Server } from '../../store/store.ts'

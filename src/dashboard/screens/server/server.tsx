@@ -1,27 +1,33 @@
 import type { ComponentType } from 'preact'
+import { useState } from 'preact/hooks'
+import { runBuild, runTask } from '../../components/begin.ts'
+import { Button } from '../../components/button.tsx'
 import { Id, serverName } from '../../components/copy.tsx'
-import { Empty } from '../../components/empty.tsx'
-import { Failure, Loading } from '../../components/loaded.tsx'
-import { Page } from '../../components/page.tsx'
+import { Search } from '../../components/filters.tsx'
+import { GoalDialog, GoalList } from '../../components/goals.tsx'
+import { CommandLines, quoted } from '../../components/http.tsx'
+import { HoldButton } from '../../components/live-list.tsx'
+import { Empty, Failure, Loaded, Loading, Page, Tabs } from '../../components/page.tsx'
 import { State } from '../../components/state.tsx'
-import { Tabs } from '../../components/tabs.tsx'
+import { formatBytes, titleOf } from '../../components/text.ts'
 import { Time } from '../../components/time.tsx'
 import { formatCredits, UsageMeters, useUsage } from '../../components/usage-meters.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import type { ScreenProps } from '../../routing/route.ts'
-import type { Server as ServerValue } from '../../store/store.ts'
-import { ServerMenu } from '../servers/server-menu.tsx'
-import { Commands } from './commands/commands.tsx'
+import type { ScreenProps } from '../../router.ts'
+import type { Build, Server, Task } from '../../store/store.ts'
+import { ExecutionState, Took } from '../execution.tsx'
+import { CreateProject, ProjectList } from '../projects.tsx'
+import { Filters } from '../requests/filters.tsx'
+import { RequestList, useRequests } from '../requests/requests.tsx'
+import { ServerMenu } from '../servers.tsx'
+import { Commands } from './commands.tsx'
 import { Deployment } from './deployment.tsx'
-import { Executions } from './executions.tsx'
-import { Faults, ServerFaultNotices } from './faults/faults.tsx'
-import { Files } from './files/files.tsx'
-import { ServerBuilds, ServerTasks } from './goals.tsx'
-import { Processes } from './processes/processes.tsx'
-import { ServerProjects } from './projects.tsx'
-import { ServerRequests } from './requests.tsx'
+import { Faults, ServerFaultNotices } from './faults.tsx'
+import { Files } from './files.tsx'
+import { Processes } from './processes.tsx'
 import { Secrets } from './secrets.tsx'
-import { Terminals } from './terminals/terminals.tsx'
+import { Terminals } from './terminals.tsx'
 
 /** A part of the screen of a server. */
 interface Part {
@@ -30,7 +36,7 @@ interface Part {
   readonly label: string
   /** Whether only the instance's owner may see it. */
   readonly isAdmin?: boolean
-  readonly Content: ComponentType<{ server: ServerValue }>
+  readonly Content: ComponentType<{ server: Server }>
 }
 
 /** The parts, in order. */
@@ -50,7 +56,7 @@ const PARTS: readonly Part[] = [
 ]
 
 /** What the server uses now, what it has cost, when it was used, and how old it is. */
-function ServerUsage({ server }: { server: ServerValue }) {
+function ServerUsage({ server }: { server: Server }) {
   const usage = useUsage(server.id).get(server.id)
   return (
     <div class="server-usage">
@@ -71,7 +77,7 @@ function ServerUsage({ server }: { server: ServerValue }) {
 }
 
 /** A server: its terminals, files, processes and everything that belongs to it. */
-export default function Server({ params }: ScreenProps) {
+export default function ServerScreen({ params }: ScreenProps) {
   const { store, router, context } = useDashboard()
   const { serverId = '', tab = '' } = params
   const servers = store.servers.open()
@@ -125,5 +131,200 @@ export default function Server({ params }: ScreenProps) {
       />
       {part && <part.Content server={server} />}
     </Page>
+  )
+}
+
+/** The projects of a server. */
+function ServerProjects({ server }: { server: Server }) {
+  const { store } = useDashboard()
+  const [isCreating, setCreating] = useState(false)
+  const create = (
+    <Button icon="plus" onClick={() => setCreating(true)}>
+      Create a project
+    </Button>
+  )
+  return (
+    <>
+      <Loaded of={store.projects}>
+        {(all) => {
+          const projects = all.filter(({ server_id: serverId }) => serverId === server.id)
+          if (projects.length === 0)
+            return (
+              <Empty title="No projects on this server">
+                <p>{create}</p>
+              </Empty>
+            )
+          return (
+            <>
+              <div class="actions above-table">{create}</div>
+              <ProjectList projects={projects} isOfServer />
+            </>
+          )
+        }}
+      </Loaded>
+      {isCreating && <CreateProject serverId={server.id} onClose={() => setCreating(false)} />}
+    </>
+  )
+}
+
+/** The requests about a server as they come, the newest at the top. */
+function ServerRequests({ server }: { server: Server }) {
+  const requests = useRequests(server.id)
+  return (
+    <>
+      <div class="actions above-table">
+        <Search label="Search requests" />
+        <Filters isOfServer />
+        <HoldButton held={requests.held} />
+      </div>
+      <RequestList requests={requests} />
+    </>
+  )
+}
+
+/** What differs between tasks and builds. */
+const KINDS = {
+  tasks: {
+    action: 'Run a task',
+    none: 'No tasks on this server',
+    about:
+      'A task is a goal that an agent works on inside the server: it runs commands, writes files and asks you.',
+    example: 'Add a health check to the app',
+    run: runTask,
+  },
+  builds: {
+    action: 'Run a build',
+    none: 'No builds on this server',
+    about: 'A build turns a goal into an app with a URL, in six phases.',
+    example: 'A landing page for a bakery',
+    run: runBuild,
+  },
+} as const
+
+/** The tasks of a server. */
+function ServerTasks({ server }: { server: Server }) {
+  const { store } = useDashboard()
+  return <Loaded of={store.tasks}>{(tasks) => <Goals noun="tasks" server={server} all={tasks} />}</Loaded>
+}
+
+/** The builds of a server. */
+function ServerBuilds({ server }: { server: Server }) {
+  const { store } = useDashboard()
+  return <Loaded of={store.builds}>{(builds) => <Goals noun="builds" server={server} all={builds} />}</Loaded>
+}
+
+/** Those of a server, with a button for another. */
+function Goals({
+  noun,
+  server,
+  all,
+}: {
+  noun: 'tasks' | 'builds'
+  server: Server
+  all: readonly (Task | Build)[]
+}) {
+  const dashboard = useDashboard()
+  const [isAsking, setAsking] = useState(false)
+  const { action, none, about, example, run } = KINDS[noun]
+  const items = all.filter(({ serverId }) => serverId === server.id)
+  const button = (
+    <Button look={items.length === 0 ? 'primary' : 'plain'} icon="plus" onClick={() => setAsking(true)}>
+      {action}
+    </Button>
+  )
+  return (
+    <>
+      {items.length === 0 ? (
+        <Empty title={none}>
+          <p>{about}</p>
+          <p>{button}</p>
+        </Empty>
+      ) : (
+        <>
+          <div class="actions above-table">
+            <Search label={`Search ${noun}`} />
+            {button}
+          </div>
+          <GoalList noun={noun} items={items} isOfServer />
+        </>
+      )}
+      {isAsking && (
+        <GoalDialog
+          title={action}
+          example={example}
+          noun={noun}
+          serverId={server.id}
+          onRun={(serverId, goal) => run(dashboard, serverId, goal)}
+          onClose={() => setAsking(false)}
+        />
+      )}
+    </>
+  )
+}
+
+/** The executions of a server: commands that run on without whoever started them, the newest first. */
+function Executions({ server }: { server: Server }) {
+  const { store } = useDashboard()
+  const commands = `/dashboard/servers/${server.id}/commands`
+  return (
+    <Loaded of={store.executions(server.id)}>
+      {(executions) =>
+        executions.length === 0 ? (
+          <Empty title="No executions on this server">
+            <p>
+              An execution is a command that runs on by itself: one that was started in the background, or
+              that an assistant left after 45 s. It is listed for 10 minutes after its end.
+            </p>
+            <p>
+              <a class="button plain" href={commands}>
+                Type a command
+              </a>
+            </p>
+            <CommandLines
+              berth={`berth exec --detach ${server.id} -- ${quoted('npm test')}`}
+              method="POST"
+              path={`/servers/${server.id}/exec`}
+              body={{ command: 'npm test', detach: true }}
+            />
+          </Empty>
+        ) : (
+          <div class="table executions">
+            <div class="row head" aria-hidden="true">
+              <span>Command</span>
+              <span>State</span>
+              <span>Printed</span>
+              <span>Took</span>
+              <span>Began</span>
+            </div>
+            <VirtualList items={executions} rowHeight={48} keyOf={({ id }) => id} label="Executions">
+              {(execution) => (
+                <div class="row">
+                  <span class="cell">
+                    <a class="row-link" href={`/dashboard/servers/${server.id}/executions/${execution.id}`}>
+                      <bdi title={execution.command}>
+                        <code>{titleOf(execution.command)}</code>
+                      </bdi>
+                    </a>
+                  </span>
+                  <span class="cell">
+                    <ExecutionState of={execution} />
+                  </span>
+                  <span class="cell quiet">
+                    {execution.status !== 'running' &&
+                      formatBytes(execution.stdoutBytes + execution.stderrBytes)}
+                  </span>
+                  <span class="cell quiet">
+                    <Took of={execution} />
+                  </span>
+                  <span class="cell quiet">
+                    <Time at={execution.startedAt} />
+                  </span>
+                </div>
+              )}
+            </VirtualList>
+          </div>
+        )
+      }
+    </Loaded>
   )
 }

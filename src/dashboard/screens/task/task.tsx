@@ -1,30 +1,28 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../route-client/client.ts'
+import { runTaskAgain } from '../../components/begin.ts'
 import { Button } from '../../components/button.tsx'
 import { Id, serverName } from '../../components/copy.tsx'
-import { Empty } from '../../components/empty.tsx'
-import { titleOf } from '../../components/goal.ts'
-import { Failure, Loading } from '../../components/loaded.tsx'
-import { Page } from '../../components/page.tsx'
+import { isSubmit, SubmitKeys, submitKeysTitle } from '../../components/dialog.tsx'
+import { GoalDialog } from '../../components/goals.tsx'
+import { CommandLines, quoted } from '../../components/http.tsx'
+import { Empty, Failure, Loading, Page } from '../../components/page.tsx'
 import { State } from '../../components/state.tsx'
+import { titleOf } from '../../components/text.ts'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import type { ScreenProps } from '../../routing/route.ts'
-import type { Task as TaskValue } from '../../store/store.ts'
-import { ScenarioDialog } from '../scenarios/scenario-dialog.tsx'
-import { useScenarios } from '../scenarios/use-scenarios.ts'
-import { GoalDialog } from '../tasks/goal-dialog.tsx'
-import { runTaskAgain } from '../tasks/run-task.ts'
+import type { ScreenProps } from '../../router.ts'
+import type { Task } from '../../store/store.ts'
+import { ScenarioDialog } from '../controls/scenario-dialog.tsx'
+import { useScenarios } from '../controls/scenario-set.tsx'
 import { EntryView } from './entry-view.tsx'
-import { followTask } from './follow.ts'
-import { Reply } from './reply.tsx'
-import { Transcript } from './transcript.ts'
+import { followTask, Transcript } from './transcript.ts'
 
 /** A scenario that repeats a task, and what it cannot repeat. */
 type RecordedScenario = ResponseOf<'control.tasks.scenario'>
 
 /** A task: what the agent does as a conversation, and what it asks. */
-export default function Task({ params }: ScreenProps) {
+export default function TaskScreen({ params }: ScreenProps) {
   const { store } = useDashboard()
   const { taskId = '' } = params
   const tasks = store.tasks.open()
@@ -44,7 +42,7 @@ export default function Task({ params }: ScreenProps) {
   )
 }
 
-function Conversation({ task }: { task: TaskValue }) {
+function Conversation({ task }: { task: Task }) {
   const dashboard = useDashboard()
   const { api, store, context } = dashboard
   const { id, serverId, goal, status, question, createdAt } = task
@@ -166,3 +164,57 @@ function SaveScenario({ recorded, onClose }: { recorded: RecordedScenario; onClo
     />
   )
 }
+
+/** Asks for the response to an agent's question. */
+function Reply({ task, question }: { task: Task; question: string }) {
+  const { api, notices } = useDashboard()
+  const [answer, setAnswer] = useState('')
+  const { id: taskId, serverId } = task
+  const field = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => {
+    if (!isTyping(document.activeElement)) field.current?.focus()
+  }, [question])
+  const send = async (): Promise<void> => {
+    await api.call('tasks.answer', { params: { serverId, taskId }, body: { answer } })
+    setAnswer('')
+  }
+  return (
+    <form
+      class="reply panel"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void notices.attempt(send)
+      }}
+    >
+      <label class="field">
+        <span>
+          The agent waits for your response
+          {question !== '' && <span class="visually-hidden">: {question}</span>}
+        </span>
+        <textarea
+          ref={field}
+          rows={3}
+          value={answer}
+          onInput={({ currentTarget }) => setAnswer(currentTarget.value)}
+          onKeyDown={(event) => {
+            if (isSubmit(event)) void notices.attempt(send)
+          }}
+        />
+      </label>
+      <Button type="submit" look="primary" title={submitKeysTitle()}>
+        Send
+        <SubmitKeys />
+      </Button>
+      <CommandLines
+        berth={`berth tasks answer ${taskId} ${quoted(answer)}`}
+        method="POST"
+        path={`/servers/${serverId}/tasks/${taskId}/input`}
+        body={{ answer }}
+      />
+    </form>
+  )
+}
+
+/** Reports whether the element with the focus is one that text goes into, or is in a dialog. */
+const isTyping = (focused: Element | null): boolean =>
+  focused?.matches('input, textarea, select, [contenteditable="true"], dialog *') ?? false

@@ -1,5 +1,7 @@
 import { type Signal, signal } from '@preact/signals'
 import type { StreamEventOf } from '../../../route-client/client.ts'
+import { type ApiClient, followStream } from '../../api/client.ts'
+import type { Task } from '../../store/store.ts'
 
 /** An event of a task's stream: one that is kept, or a piece of output as it comes. */
 export type TranscriptItem = StreamEventOf<'tasks.events'>['data']
@@ -156,3 +158,27 @@ export class Transcript {
       .map((entry) => (entry.kind === 'tool' && entry.key === key ? change(entry) : entry))
   }
 }
+
+/**
+ * Reads the transcript of a task, and follows it until the task ends.
+ *
+ * @param onFailure called with why it cannot be read at present, and with null when it can
+ * @returns a function that ends it
+ */
+export const followTask = (
+  api: ApiClient,
+  { id: taskId, serverId }: Pick<Task, 'id' | 'serverId'>,
+  transcript: Transcript,
+  onFailure: (why: string | null) => void,
+): (() => void) =>
+  followStream(async (signal) => {
+    const query = { after: transcript.last }
+    for await (const { data } of api.stream('tasks.events', {
+      params: { serverId, taskId },
+      query,
+      signal,
+    })) {
+      transcript.add(data)
+      onFailure(null)
+    }
+  }, onFailure)

@@ -1,5 +1,5 @@
 import { serverName } from '../../components/copy.tsx'
-import { reasonOf, titleOf } from '../../components/goal.ts'
+import { reasonOf, titleOf } from '../../components/text.ts'
 import { FOLLOWED, type FollowedType, type Step, stateOf } from '../../store/steps.ts'
 import type {
   Build,
@@ -12,7 +12,7 @@ import type {
   Task,
   Terminal,
 } from '../../store/store.ts'
-import { isFailed, isRead, type RequestFacts } from '../requests/facts.ts'
+import { isFailed, isRead, type RequestFacts } from '../requests/facts.tsx'
 import type { Entry as TranscriptEntry } from '../task/transcript.ts'
 
 /** An object whose states are followed. */

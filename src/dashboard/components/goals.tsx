@@ -1,0 +1,171 @@
+import { useState } from 'preact/hooks'
+import { useDashboard } from '../dashboard.ts'
+import type { Build, Task } from '../store/store.ts'
+import { Id, serverName } from './copy.tsx'
+import { FormDialog } from './dialog.tsx'
+import { ServerField, TextField } from './field.tsx'
+import { CommandLines, quoted } from './http.tsx'
+import { Empty } from './page.tsx'
+import { State } from './state.tsx'
+import { reasonOf, titleOf } from './text.ts'
+import { Time } from './time.tsx'
+import { VirtualList } from './virtual-list.tsx'
+
+/** Properties of a list of tasks or builds. */
+interface GoalListProps {
+  noun: 'tasks' | 'builds'
+  items: readonly (Task | Build)[]
+  /** Whether all are of one server, which is then not named. */
+  isOfServer?: boolean
+}
+
+type Stated = Pick<Task, 'status' | 'result'> | Pick<Build, 'status' | 'steps'>
+
+/** The state of a task or a build. */
+const StateOf = ({ item }: { item: Stated }) =>
+  'steps' in item && isIdle(item) ? (
+    <State of="nothing implemented" look="waiting" />
+  ) : (
+    <State of={item.status} look={item.status === 'running' ? 'active' : undefined} />
+  )
+
+/** Why a task failed. */
+function Reason({ item }: { item: Stated }) {
+  const reason = 'steps' in item ? null : reasonOf(item)
+  if (reason === null) return null
+  return (
+    <bdi class="quiet" title={reason}>
+      {reason}
+    </bdi>
+  )
+}
+
+/** A list of tasks or builds, those that match the search of the address. */
+export function GoalList({ noun, items, isOfServer = false }: GoalListProps) {
+  const { router, store } = useDashboard()
+  const sought = (router.query.value.get('q') ?? '').toLowerCase()
+  const shown = items.filter(({ id, goal, status }) =>
+    `${id} ${goal} ${status}`.toLowerCase().includes(sought),
+  )
+  const servers = store.servers.open()
+  if (shown.length === 0) return <Empty title={`Nothing matches “${sought}”`} />
+  return (
+    <div class={`table goals${isOfServer ? ' of-server' : ''}`}>
+      <div class="row head" aria-hidden="true">
+        <span>Goal</span>
+        <span>State</span>
+        {!isOfServer && <span>Server</span>}
+        <span>Began</span>
+      </div>
+      <VirtualList items={shown} rowHeight={48} keyOf={({ id }) => id} label={noun}>
+        {({ id, goal, serverId, createdAt, ...item }) => (
+          <div class="row">
+            <span class="cell main">
+              <a class="row-link" href={`/dashboard/${noun}/${id}`}>
+                <bdi title={goal}>{titleOf(goal)}</bdi>
+              </a>
+              <Id id={id} /> <Reason item={item} />
+            </span>
+            <span class="cell">
+              <StateOf item={item} />
+            </span>
+            {!isOfServer && (
+              <span class="cell">
+                <a href={`/dashboard/servers/${serverId}`}>
+                  <bdi>{serverName(serverId, servers.get(serverId)?.task)}</bdi>
+                </a>
+              </span>
+            )}
+            <span class="cell quiet">
+              <Time at={createdAt} />
+            </span>
+          </div>
+        )}
+      </VirtualList>
+    </div>
+  )
+}
+
+/** Properties of the question for a goal. */
+interface GoalDialogProps {
+  title: string
+  /** What stands in the empty field. */
+  example: string
+  /** The noun of the command line and of the path. */
+  noun: 'tasks' | 'builds'
+  /** The server to begin with. */
+  serverId?: string | undefined
+  /** The goal to begin with. */
+  goal?: string
+  onRun: (serverId: string, goal: string) => Promise<void>
+  onClose: () => void
+}
+
+/** Asks for a goal in plain words, and for the server that it is reached on. */
+export function GoalDialog({
+  title,
+  example,
+  noun,
+  serverId,
+  goal: first = '',
+  onRun,
+  onClose,
+}: GoalDialogProps) {
+  const { store, context, health } = useDashboard()
+  const servers = store.servers.open().list.value
+  const [goal, setGoal] = useState(first)
+  const [chosen, setChosen] = useState(serverId ?? '')
+  const server = chosen || servers[0]?.id || ''
+  return (
+    <FormDialog
+      title={title}
+      action="Run"
+      isDisabled={server === ''}
+      onSubmit={() => onRun(server, goal)}
+      onClose={onClose}
+      commands={
+        <CommandLines
+          berth={`berth ${noun} run ${quoted(goal)} --server ${server}`}
+          method="POST"
+          path={`/servers/${server}/${noun}`}
+          body={{ goal }}
+        />
+      }
+    >
+      <TextField
+        name="goal"
+        label="Goal"
+        rows={5}
+        value={goal}
+        onValue={setGoal}
+        isRequired
+        placeholder={example}
+        hint={
+          health.value.value?.agent === 'scripted' && (
+            <>
+              The scripted agent obeys lines such as <code>run: npm test</code>, <code>ask: Which one?</code>,{' '}
+              <code>{'write: a.txt <<< text'}</code>; other goals follow a{' '}
+              <a href="/docs/guide/scenarios">scenario</a>
+              {context.is_admin && (
+                <>
+                  {' '}
+                  of <a href="/dashboard/controls/scenarios">Test controls</a>
+                </>
+              )}
+              .
+            </>
+          )
+        }
+      />
+      <ServerField value={server} onValue={setChosen}>
+        <p class="notice">
+          There is no server yet. <a href="/dashboard/servers">Create one</a> first.
+        </p>
+      </ServerField>
+    </FormDialog>
+  )
+}
+
+/** Reports whether a build has ended without an agent that could work on its goal. */
+export const isIdle = ({ status, steps }: Pick<Build, 'status' | 'steps'>): boolean =>
+  status === 'completed' && steps.some(({ skipped }) => skipped === true)
