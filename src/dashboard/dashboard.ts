@@ -1,15 +1,15 @@
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import { Changes } from './api/changes.ts'
+import { ChangeStream } from './api/changes.ts'
 import { ApiClient } from './api/client.ts'
 import { type PageContext, Session } from './api/session.ts'
-import { type Route, Router } from './router.ts'
-import { Clock } from './store/clock.ts'
-import { Commands } from './store/commands.ts'
+import { Router, type ScreenRoute } from './router.ts'
+import { PageClock } from './store/clock.ts'
+import { CommandRuns } from './store/commands.ts'
 import { Drawer } from './store/drawer.ts'
 import { FileWork } from './store/file-work.ts'
 import { Health } from './store/health.ts'
-import { LiveUsage } from './store/live-usage.ts'
+import { UsageStream } from './store/live-usage.ts'
 import { Notices } from './store/notices.ts'
 import { Shortcuts } from './store/shortcuts.ts'
 import { Steps } from './store/steps.ts'
@@ -20,14 +20,14 @@ export class Dashboard {
   readonly context: PageContext
   readonly session = new Session()
   readonly api: ApiClient
-  readonly changes: Changes
+  readonly changes: ChangeStream
   readonly store: Store
   /** States that objects came into since the page was opened. */
   readonly steps = new Steps()
-  readonly commands: Commands
-  readonly usage: LiveUsage
+  readonly commands: CommandRuns
+  readonly usage: UsageStream
   readonly router: Router
-  readonly clock: Clock
+  readonly clock: PageClock
   /** What runs, and what holds there. */
   readonly health = new Health()
   readonly notices = new Notices()
@@ -35,20 +35,20 @@ export class Dashboard {
   readonly drawer = new Drawer()
   readonly fileWork = new FileWork()
 
-  constructor(context: PageContext, routes: readonly Route[]) {
+  constructor(context: PageContext, routes: readonly ScreenRoute[]) {
     this.context = context
     this.router = new Router(routes)
     this.api = new ApiClient(context, this.session)
-    this.changes = new Changes(context, this.session)
-    this.clock = new Clock(context.now)
+    this.changes = new ChangeStream(context, this.session)
+    this.clock = new PageClock(context.now)
     // Before the store: it needs objects as they were before a change.
     this.steps.follow(
       this.changes,
       () => this.clock.read(),
       (change) => this.store.known(change),
     )
-    this.commands = new Commands(this.api)
-    this.usage = new LiveUsage(this.api, context)
+    this.commands = new CommandRuns(this.api)
+    this.usage = new UsageStream(this.api, context)
     this.store = new Store(this.api, this.changes, context.account.id)
   }
 

@@ -2,7 +2,7 @@ import { render } from 'preact'
 import { ROOT_ID } from '../http/dashboard/root.ts'
 import { readContext } from './api/session.ts'
 import { Dashboard, DashboardProvider } from './dashboard.ts'
-import { Frame } from './frame/frame.tsx'
+import { DashboardFrame } from './frame/frame.tsx'
 import { ROUTES } from './routes.ts'
 
 const root = document.getElementById(ROOT_ID)
@@ -13,7 +13,7 @@ dashboard.start()
 root.replaceChildren()
 render(
   <DashboardProvider value={dashboard}>
-    <Frame />
+    <DashboardFrame />
   </DashboardProvider>,
   root,
 )

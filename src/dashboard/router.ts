@@ -10,13 +10,13 @@ export class Router {
   #hasMoved = false
 
   /** Every screen. */
-  readonly routes: readonly Route[]
+  readonly routes: readonly ScreenRoute[]
   /** The route of the address; null if there is none. */
   readonly match: ReadonlySignal<RouteMatch | null>
   /** The parameters of the address's query. */
   readonly query: ReadonlySignal<URLSearchParams>
 
-  constructor(routes: readonly Route[]) {
+  constructor(routes: readonly ScreenRoute[]) {
     this.routes = routes
     this.match = computed(() => matchRoute(routes, this.#path.value))
     this.query = computed(() => new URLSearchParams(this.#search.value))
@@ -90,7 +90,7 @@ export interface ScreenProps {
 }
 
 /** A path of the page, with the screen that it shows. */
-export interface Route {
+export interface ScreenRoute {
   /** With parameters: `/dashboard/servers/:serverId`. */
   readonly path: string
   /** The title of the window until the screen sets its own. */
@@ -103,12 +103,12 @@ export interface Route {
 
 /** A route that a path matches. */
 interface RouteMatch {
-  readonly route: Route
+  readonly route: ScreenRoute
   readonly params: Params
 }
 
 /** Finds the route of a path: the first that fits, segment by segment. */
-export function matchRoute(routes: readonly Route[], path: string): RouteMatch | null {
+export function matchRoute(routes: readonly ScreenRoute[], path: string): RouteMatch | null {
   const given = segmentsOf(path)
   for (const route of routes) {
     const segments = segmentsOf(route.path)

@@ -1,7 +1,7 @@
-import type { Route } from './router.ts'
+import type { ScreenRoute } from './router.ts'
 
 /** Every screen, by its path. A screen is a directory of `screens/`, loaded when it is first shown. */
-export const ROUTES: readonly Route[] = [
+export const ROUTES: readonly ScreenRoute[] = [
   {
     path: '/',
     title: 'Timeline',

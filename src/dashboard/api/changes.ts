@@ -3,7 +3,7 @@ import { INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
 import type { PageContext, Session } from './session.ts'
 
 /** A message of the live streams: an object as its GET gives it, or null if it is gone. */
-export interface Change {
+export interface LiveChange {
   readonly type: string
   readonly id: string
   /** The server that it lies on, if it lies on one. */
@@ -14,7 +14,7 @@ export interface Change {
 /** Whether the page hears of changes: `lost` while it tries to connect again. */
 type ConnectionState = 'connecting' | 'live' | 'lost'
 
-type Listener = (change: Change) => void
+type Listener = (change: LiveChange) => void
 
 /** Milliseconds before the attempts to connect again: after the first ones, always the last. */
 const RETRY_MS = [250, 500, 1_000, 2_000, 5_000] as const
@@ -36,7 +36,7 @@ const SESSION_OVER = 4001
  * Hears of everything that changes on the instance, by a WebSocket each for the API and, if the session may use it, the
  * control API. Nothing is replayed: after a gap, listeners are told to load again.
  */
-export class Changes {
+export class ChangeStream {
   readonly #paths: readonly string[]
   readonly #base: string
   readonly #session: Session
@@ -101,7 +101,7 @@ export class Changes {
     const socket = new WebSocket(`${this.#base}${path}`)
     let wasReady = false
     socket.onmessage = ({ data }) => {
-      const change = JSON.parse(String(data)) as Change
+      const change = JSON.parse(String(data)) as LiveChange
       if (change.type === 'ready') {
         wasReady = true
         this.#live.add(path)

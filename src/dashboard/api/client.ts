@@ -9,6 +9,7 @@ import {
   type StreamEventOf,
   type StreamId,
 } from '../../route-client/client.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { PageContext, Session } from './session.ts'
 
@@ -44,7 +45,7 @@ export class ApiClient {
     ...given: ArgumentsOf<Id>
   ): AsyncGenerator<StreamEventOf<Id> & { readonly id: string }> {
     const response = await this.send(requestOf(id, ...given), { accept: 'text/event-stream' })
-    for await (const { event, data, id = '' } of eventsOf(response))
+    for await (const { event, data, id = '' } of streamEvents(response))
       yield { event, data: JSON.parse(data), id } as StreamEventOf<Id> & { readonly id: string }
   }
 
@@ -57,7 +58,7 @@ export class ApiClient {
     const response = await this.request(request, headers)
     if (response.ok) return response
     if (response.status === 401) void this.#session.leaveIfOver()
-    throw await failureOf(response)
+    throw await responseFailure(response)
   }
 
   /**
@@ -88,7 +89,7 @@ export class ApiClient {
 }
 
 /** Reads the events of a response that is an event stream. */
-export async function* eventsOf({ body }: Response): AsyncGenerator<EventSourceMessage> {
+export async function* streamEvents({ body }: Response): AsyncGenerator<EventSourceMessage> {
   const text = body?.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
   yield* text?.pipeThrough(new EventSourceParserStream()) ?? []
 }
@@ -111,7 +112,7 @@ export class ApiFailure extends Error {
 }
 
 /** Returns the failure of a response. */
-export async function failureOf(response: Response): Promise<ApiFailure> {
+export async function responseFailure(response: Response): Promise<ApiFailure> {
   const body: unknown = await response.json().catch(() => null)
   const { error, message } = fieldsOf(body)
   return new ApiFailure(
@@ -120,9 +121,6 @@ export async function failureOf(response: Response): Promise<ApiFailure> {
     typeof message === 'string' ? message : `The response was ${response.status}.`,
   )
 }
-
-/** Returns a sentence for a person about anything that was thrown. */
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Milliseconds before a stream that was lost is opened again. */
 const RETRY_MS = 2_000
@@ -134,7 +132,7 @@ const RETRY_MS = 2_000
  * @param onFailure called with why it cannot be read at present
  * @returns a function that ends it
  */
-export function followStream(
+export function followUntilEnd(
   read: (signal: AbortSignal) => Promise<void>,
   onFailure: (why: string) => void,
 ): () => void {

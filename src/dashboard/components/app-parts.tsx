@@ -35,7 +35,7 @@ export function Warnings({ warnings }: { warnings: readonly string[] }) {
 }
 
 /** The programs that run beside an app, each with its state and its command. Nothing of an app without any. */
-export function Workers({ workers }: { workers: Project['workers'] }) {
+export function WorkerList({ workers }: { workers: Project['workers'] }) {
   if (workers.length === 0) return null
   return (
     <ul class="workers" aria-label="Workers">

@@ -6,7 +6,7 @@ import { Confirm } from './dialog.tsx'
 import { span } from './time.tsx'
 
 /** Berth's clock, and what happens next by it. */
-export type ClockState = ResponseOf<'control.clock.read'>
+export type ClockReading = ResponseOf<'control.clock.read'>
 
 /** Where the clock is moved: forward by a duration, as in `1h` and in milliseconds, or to a time. */
 type Goal = { readonly advance: string; readonly ms: number } | { readonly set: string }
@@ -55,7 +55,7 @@ interface Asked {
   /** When it ends, in milliseconds since 1970. */
   readonly at: number
   /** The clock before it. */
-  readonly state: ClockState
+  readonly state: ClockReading
   /** Whether this browser's session ends on the way. */
   readonly endsSession: boolean
 }

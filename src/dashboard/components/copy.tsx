@@ -51,7 +51,7 @@ export const Address = ({ url }: { url: string }) => (
 )
 
 /** Returns the label of a server; its short id if it has none. */
-export const serverName = (id: string, label: string | null | undefined): string => label || shortId(id)
+export const serverLabel = (id: string, label: string | null | undefined): string => label || shortId(id)
 
 /** Characters of an id after its prefix that are shown, as the command line shows them. */
 const SHOWN = 8

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { ApiFailure, messageOf } from '../api/client.ts'
+import { messageOf } from '../../runtime/error-info.ts'
+import { ApiFailure } from '../api/client.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 import { FieldError, RefusedField } from './field.tsx'

@@ -36,7 +36,7 @@ interface FieldProps {
 }
 
 /** A control with its label, and below it what was wrong with it. */
-export function Field({
+export function FormField({
   name,
   label,
   hint,
@@ -86,7 +86,7 @@ export const TextField = ({
   maxLength,
   ...field
 }: TextFieldProps) => (
-  <Field {...field}>
+  <FormField {...field}>
     {(control) => {
       const shared = { ...control, value, required: isRequired, placeholder, maxLength }
       return rows === undefined ? (
@@ -100,7 +100,7 @@ export const TextField = ({
         <textarea {...shared} rows={rows} onInput={({ currentTarget }) => onValue(currentTarget.value)} />
       )
     }}
-  </Field>
+  </FormField>
 )
 
 /** A field for one of a few values. */
@@ -114,7 +114,7 @@ export const SelectField = ({
   onValue: (value: string) => void
   choices: readonly { readonly value: string; readonly label: string }[]
 }) => (
-  <Field {...field}>
+  <FormField {...field}>
     {(control) => (
       <select {...control} value={value} onChange={({ currentTarget }) => onValue(currentTarget.value)}>
         {choices.map(({ value: one, label }) => (
@@ -124,7 +124,7 @@ export const SelectField = ({
         ))}
       </select>
     )}
-  </Field>
+  </FormField>
 )
 
 /** Chooses one of the account's servers. `children` stands there if it has none. */

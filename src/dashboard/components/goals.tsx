@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks'
 import { useDashboard } from '../dashboard.ts'
 import type { Build, Task } from '../store/store.ts'
-import { Id, serverName } from './copy.tsx'
+import { Id, serverLabel } from './copy.tsx'
 import { FormDialog } from './dialog.tsx'
 import { ServerField, TextField } from './field.tsx'
-import { CommandLines, quoted } from './http.tsx'
+import { CommandLines, shellQuoted } from './http.tsx'
 import { Empty } from './page.tsx'
 import { State } from './state.tsx'
-import { reasonOf, titleOf } from './text.ts'
+import { goalTitle, reasonOf } from './text.ts'
 import { Time } from './time.tsx'
 import { VirtualList } from './virtual-list.tsx'
 
@@ -62,7 +62,7 @@ export function GoalList({ noun, items, isOfServer = false }: GoalListProps) {
           <div class="row">
             <span class="cell main">
               <a class="row-link" href={`/dashboard/${noun}/${id}`}>
-                <bdi title={goal}>{titleOf(goal)}</bdi>
+                <bdi title={goal}>{goalTitle(goal)}</bdi>
               </a>
               <Id id={id} /> <Reason item={item} />
             </span>
@@ -72,7 +72,7 @@ export function GoalList({ noun, items, isOfServer = false }: GoalListProps) {
             {!isOfServer && (
               <span class="cell">
                 <a href={`/dashboard/servers/${serverId}`}>
-                  <bdi>{serverName(serverId, servers.get(serverId)?.task)}</bdi>
+                  <bdi>{serverLabel(serverId, servers.get(serverId)?.task)}</bdi>
                 </a>
               </span>
             )}
@@ -125,7 +125,7 @@ export function GoalDialog({
       onClose={onClose}
       commands={
         <CommandLines
-          berth={`berth ${noun} run ${quoted(goal)} --server ${server}`}
+          berth={`berth ${noun} run ${shellQuoted(goal)} --server ${server}`}
           method="POST"
           path={`/servers/${server}/${noun}`}
           body={{ goal }}

@@ -56,10 +56,10 @@ interface Line {
 
 /** Returns the line for curl that sends a request. */
 export function curlLine(baseUrl: string, { method, path, body, accept }: Line): string {
-  const accepted = accept === undefined ? '' : ` -H ${quoted(`Accept: ${accept}`)}`
+  const accepted = accept === undefined ? '' : ` -H ${shellQuoted(`Accept: ${accept}`)}`
   const data =
-    body === undefined ? '' : ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`
-  const url = quoted(`${baseUrl}${path}`)
+    body === undefined ? '' : ` -H 'Content-Type: application/json' -d ${shellQuoted(JSON.stringify(body))}`
+  const url = shellQuoted(`${baseUrl}${path}`)
   return `curl${method === 'GET' ? '' : ` -X ${method}`} ${url} -H "Authorization: Bearer $${tokenOf(path)}"${accepted}${data}`
 }
 
@@ -68,7 +68,7 @@ export const tokenOf = (path: string): string =>
   path.startsWith('/_berth/') ? 'BERTH_ADMIN_TOKEN' : 'BERTH_API_KEY'
 
 /** Quotes a word for a shell. */
-export const quoted = (word: string): string =>
+export const shellQuoted = (word: string): string =>
   /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 
 /** Headers of a request or a response, in a folded table. */

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { ResponseOf, StreamEventOf } from '../../route-client/client.ts'
-import { messageOf } from '../api/client.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import { useDashboard } from '../dashboard.ts'
 import { Button } from './button.tsx'
 import { Search } from './filters.tsx'

@@ -23,7 +23,7 @@ interface PageProps {
 const LONG_TITLE = 80
 
 /** A screen with its title, which becomes the window's. */
-export function Page({ title, beside, actions, above, children, isFull }: PageProps) {
+export function ScreenPage({ title, beside, actions, above, children, isFull }: PageProps) {
   const { router } = useDashboard()
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {

@@ -32,7 +32,7 @@ const TITLE = 80
 const REASON = 300
 
 /** Returns the first line of a goal, shortened: what a task or a build is called. */
-export function titleOf(goal: string): string {
+export function goalTitle(goal: string): string {
   const [line = ''] = goal.trim().split('\n', 1)
   return line.length > TITLE ? `${line.slice(0, TITLE)}…` : line
 }
@@ -46,7 +46,7 @@ export function reasonOf({ status, result = '' }: { status: string; result?: str
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'] as const
 
 /** Returns a number of bytes in its largest decimal unit: `1.2 MB`. */
-export function formatBytes(bytes: number): string {
+export function bytesText(bytes: number): string {
   const power = bytes < 1 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), UNITS.length - 1)
   const value = bytes / 1_000 ** power
   return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[power]}`

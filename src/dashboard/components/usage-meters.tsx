@@ -1,8 +1,8 @@
 import { useEffect } from 'preact/hooks'
+import type { ServerUsage } from '../../resources/usage/model.ts'
 import { useDashboard } from '../dashboard.ts'
-import type { ServerUsage } from '../store/live-usage.ts'
 import type { Server } from '../store/store.ts'
-import { formatBytes } from './text.ts'
+import { bytesText } from './text.ts'
 
 /** Follows what a server uses, or what all do, while the component is shown. */
 export function useUsage(serverId?: string): ReadonlyMap<string, ServerUsage> {
@@ -51,8 +51,8 @@ export function UsageMeters({ server, usage, hasLimits }: UsageMetersProps) {
         label="Memory"
         used={isAsleep ? 0 : memory}
         most={memoryLimit}
-        text={usage && !isAsleep ? formatBytes(memory) : '–'}
-        limit={usage && formatBytes(memoryLimit)}
+        text={usage && !isAsleep ? bytesText(memory) : '–'}
+        limit={usage && bytesText(memoryLimit)}
       />
       <Meter
         isSmall
@@ -60,8 +60,8 @@ export function UsageMeters({ server, usage, hasLimits }: UsageMetersProps) {
         label="Storage"
         used={storage}
         most={storageLimit}
-        text={formatBytes(storage)}
-        limit={usage && formatBytes(storageLimit)}
+        text={bytesText(storage)}
+        limit={usage && bytesText(storageLimit)}
       />
     </>
   )

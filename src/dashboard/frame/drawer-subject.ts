@@ -1,12 +1,12 @@
 import { type CallId, requestOf } from '../../route-client/client.ts'
-import { quoted } from '../components/http.tsx'
-import { titleOf } from '../components/text.ts'
+import { shellQuoted } from '../components/http.tsx'
+import { goalTitle } from '../components/text.ts'
 import type { Dashboard } from '../dashboard.ts'
 import { matchRoute } from '../router.ts'
 import type { Loadable } from '../store/collection.ts'
 
 /** What the drawer is about. */
-export interface Subject {
+export interface DrawerSubject {
   readonly kind: 'server' | 'project' | 'task' | 'build' | 'execution' | 'request'
   readonly id: string
   /** What it is called; empty until it is loaded. */
@@ -23,7 +23,7 @@ export interface Subject {
 }
 
 /** Returns what an address shows: one server, project, task, build, execution or request; null if it shows none or several. */
-export function subjectAt({ store, router, context }: Dashboard, address: string): Subject | null {
+export function subjectAt({ store, router, context }: Dashboard, address: string): DrawerSubject | null {
   const url = new URL(address, location.origin)
   const { serverId, projectId, taskId, buildId, executionId } =
     matchRoute(router.routes, url.pathname)?.params ?? {}
@@ -46,7 +46,7 @@ export function subjectAt({ store, router, context }: Dashboard, address: string
     return {
       kind: 'task',
       id: taskId,
-      name: task ? titleOf(task.goal) : '',
+      name: task ? goalTitle(task.goal) : '',
       serverId: task?.serverId ?? null,
       value: task,
       source: store.tasks,
@@ -59,7 +59,7 @@ export function subjectAt({ store, router, context }: Dashboard, address: string
     return {
       kind: 'build',
       id: buildId,
-      name: build ? titleOf(build.goal) : '',
+      name: build ? goalTitle(build.goal) : '',
       serverId: build?.serverId ?? null,
       value: build,
       source: store.builds,
@@ -86,7 +86,7 @@ export function subjectAt({ store, router, context }: Dashboard, address: string
     return {
       kind: 'execution',
       id: executionId,
-      name: execution ? titleOf(execution.command) : '',
+      name: execution ? goalTitle(execution.command) : '',
       serverId,
       value: execution,
       source,
@@ -103,7 +103,7 @@ export function subjectAt({ store, router, context }: Dashboard, address: string
       serverId,
       value: server,
       source: store.servers,
-      berth: `berth servers get ${quoted(serverId)}`,
+      berth: `berth servers get ${shellQuoted(serverId)}`,
       path: pathOf('servers.get', { serverId }),
     }
   }

@@ -6,11 +6,11 @@ import { JsonView } from '../components/json-view.tsx'
 import { Loaded, Loading } from '../components/page.tsx'
 import { span, Time } from '../components/time.tsx'
 import { useDashboard } from '../dashboard.ts'
-import { isOwn, RequestFacts, RequestMarks, shortPath } from '../screens/requests/facts.tsx'
-import { Terminals } from '../screens/server/terminals.tsx'
+import { isOwn, RequestMarks, RequestReader, shortPath } from '../screens/requests/facts.tsx'
+import { TerminalsView } from '../screens/server/terminals.tsx'
 import { DRAWER_PARTS, type DrawerPart, LEAST_HEIGHT } from '../store/drawer.ts'
 import type { JournalRequest, Project } from '../store/store.ts'
-import { type Subject, subjectAt } from './drawer-subject.ts'
+import { type DrawerSubject, subjectAt } from './drawer-subject.ts'
 
 const LABELS: Readonly<Record<DrawerPart, string>> = {
   requests: 'Requests',
@@ -118,7 +118,7 @@ function Edge() {
 }
 
 /** The object on the screen as the API gives it, and the lines that do the same. */
-function ObjectPart({ subject }: { subject: Subject }) {
+function ObjectPart({ subject }: { subject: DrawerSubject }) {
   return (
     <div class="drawer-body">
       <Loaded of={subject.source}>
@@ -146,9 +146,9 @@ function ObjectPart({ subject }: { subject: Subject }) {
 const LISTED = 50
 
 /** The last requests about what is on the screen, the newest first. */
-function RequestsPart({ subject }: { subject: Subject | null }) {
+function RequestsPart({ subject }: { subject: DrawerSubject | null }) {
   const { store } = useDashboard()
-  const [facts] = useState(() => new RequestFacts())
+  const [facts] = useState(() => new RequestReader())
   const requests = store.requests.open().list.value
   const projects = store.projects.open().list.value
   const about = useMemo(
@@ -206,8 +206,8 @@ function RequestLine({ request }: { request: JournalRequest }) {
 /** Reports whether a request is about what is on the screen; without that, each is. */
 function isAbout(
   request: JournalRequest,
-  subject: Subject | null,
-  facts: RequestFacts,
+  subject: DrawerSubject | null,
+  facts: RequestReader,
   projects: readonly Project[],
 ): boolean {
   if (subject === null) return true
@@ -252,7 +252,7 @@ function ShellPart({ serverId }: { serverId: string | null }) {
           </select>
         </label>
       )}
-      <Terminals key={server.id} server={server} shown={{ id: terminal, show: setTerminal }} />
+      <TerminalsView key={server.id} server={server} shown={{ id: terminal, show: setTerminal }} />
     </>
   )
 }

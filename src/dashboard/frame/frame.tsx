@@ -3,16 +3,16 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button, Icon, NEW_KEY } from '../components/button.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { listKeys, selectedAddress } from '../components/list-keys.ts'
-import { Empty, ErrorBoundary, Failure, Page } from '../components/page.tsx'
+import { Empty, ErrorBoundary, Failure, ScreenPage } from '../components/page.tsx'
 import { useDashboard } from '../dashboard.ts'
-import type { Route, ScreenProps } from '../router.ts'
+import type { ScreenProps, ScreenRoute } from '../router.ts'
 import type { Drawer } from '../store/drawer.ts'
 import type { ShortcutGroup } from '../store/shortcuts.ts'
 import { Banners } from './banners.tsx'
 import { Mark, Navigation, navigationFor } from './navigation.tsx'
 
 /** The page around every screen: navigation, banners, notices. */
-export function Frame() {
+export function DashboardFrame() {
   const { context, drawer, router, shortcuts } = useDashboard()
   const [isMenuOpen, setMenuOpen] = useState(false)
   const [isHelpOpen, setHelpOpen] = useState(false)
@@ -214,7 +214,7 @@ function NoticeList() {
 
 /** A route whose screen is loaded. */
 interface LoadedScreen {
-  readonly route: Route
+  readonly route: ScreenRoute
   readonly Screen: ComponentType<ScreenProps>
 }
 
@@ -251,7 +251,7 @@ function Outlet() {
 
 /** The screen of an address that names nothing. */
 const NotFound = () => (
-  <Page title="Nothing here">
+  <ScreenPage title="Nothing here">
     <Empty title="This address names nothing">
       <p>It may have been removed, or belong to another account.</p>
       <p>
@@ -260,7 +260,7 @@ const NotFound = () => (
         </a>
       </p>
     </Empty>
-  </Page>
+  </ScreenPage>
 )
 
 /** The groups of keys, in order. */

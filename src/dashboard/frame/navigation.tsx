@@ -1,6 +1,6 @@
 import { Icon, type IconName } from '../components/button.tsx'
 import { useDashboard } from '../dashboard.ts'
-import type { Route } from '../router.ts'
+import type { ScreenRoute } from '../router.ts'
 
 /** An entry of the navigation. */
 interface Entry {
@@ -42,7 +42,7 @@ const NAVIGATION: readonly (readonly Entry[])[] = [
 ]
 
 /** Returns the entries that have a screen and that the session may use. */
-export const navigationFor = (isAdmin: boolean, routes: readonly Route[]): Entry[][] =>
+export const navigationFor = (isAdmin: boolean, routes: readonly ScreenRoute[]): Entry[][] =>
   NAVIGATION.map((group) =>
     group.filter(
       ({ path, isOther, isAdmin: needsAdmin }) =>

@@ -3,18 +3,18 @@ import { Button } from '../components/button.tsx'
 import { Id } from '../components/copy.tsx'
 import { Confirm, FormDialog, ShownOnce } from '../components/dialog.tsx'
 import { TextField } from '../components/field.tsx'
-import { CommandLines, quoted } from '../components/http.tsx'
-import { Empty, Loaded, Page, Section } from '../components/page.tsx'
+import { CommandLines, shellQuoted } from '../components/http.tsx'
+import { Empty, Loaded, ScreenPage, Section } from '../components/page.tsx'
 import { Time } from '../components/time.tsx'
 import { useDashboard } from '../dashboard.ts'
 import type { ApiKey, Browser, Program } from '../store/store.ts'
 
 /** All that has access to the account: API keys, programs and browsers. */
-export default function Access() {
+export default function AccessScreen() {
   const { store } = useDashboard()
   const [isCreating, setCreating] = useState(false)
   return (
-    <Page
+    <ScreenPage
       title="Access"
       actions={
         <Button isNew look="primary" icon="plus" onClick={() => setCreating(true)}>
@@ -44,7 +44,7 @@ export default function Access() {
       <Programs />
       <Browsers />
       {isCreating && <CreateKey onClose={() => setCreating(false)} />}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -122,7 +122,7 @@ function CreateKey({ onClose }: { onClose: () => void }) {
       commands={
         !isUnchosen && (
           <CommandLines
-            berth={`berth keys create ${quoted(label)}${servers.map((id) => ` --server ${id}`).join('')}`}
+            berth={`berth keys create ${shellQuoted(label)}${servers.map((id) => ` --server ${id}`).join('')}`}
             method="POST"
             path="/keys"
             body={body}

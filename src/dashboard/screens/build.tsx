@@ -1,12 +1,12 @@
 import { useCallback } from 'preact/hooks'
 import { runBuild } from '../components/begin.ts'
 import { Button } from '../components/button.tsx'
-import { Id, serverName } from '../components/copy.tsx'
+import { Id, serverLabel } from '../components/copy.tsx'
 import { isIdle } from '../components/goals.tsx'
 import { LogView } from '../components/log-view.tsx'
-import { Empty, Failure, Loading, Page, Tabs } from '../components/page.tsx'
+import { Empty, Failure, Loading, ScreenPage, Tabs } from '../components/page.tsx'
 import { type Phase, PhaseBar, State } from '../components/state.tsx'
-import { titleOf } from '../components/text.ts'
+import { goalTitle } from '../components/text.ts'
 import { useDashboard } from '../dashboard.ts'
 import type { ScreenProps } from '../router.ts'
 import type { Build } from '../store/store.ts'
@@ -23,28 +23,28 @@ export default function BuildScreen({ params }: ScreenProps) {
     if (state instanceof Error) return <Failure error={state} retry={() => builds.load()} />
     if (state !== 'ready') return <Loading />
     return (
-      <Page title="No such build">
+      <ScreenPage title="No such build">
         <Empty title="This build is not there">
           <p>
             Its server was deleted, or it belongs to another account.{' '}
             <a href="/dashboard/builds">All builds</a>
           </p>
         </Empty>
-      </Page>
+      </ScreenPage>
     )
   }
   const { id, goal, status, serverId, url, artifacts, steps } = build
   const base = `/dashboard/builds/${id}`
   const server = store.servers.open().get(serverId)
   return (
-    <Page
-      title={titleOf(goal)}
+    <ScreenPage
+      title={goalTitle(goal)}
       isFull
       above={
         <>
           <a href="/dashboard/builds">Builds</a> /{' '}
           <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{serverName(serverId, server?.task)}</bdi>
+            <bdi>{serverLabel(serverId, server?.task)}</bdi>
           </a>
         </>
       }
@@ -96,7 +96,7 @@ export default function BuildScreen({ params }: ScreenProps) {
       ) : (
         <BuildLog build={build} />
       )}
-    </Page>
+    </ScreenPage>
   )
 }
 

@@ -3,11 +3,11 @@ import { runBuild } from '../components/begin.ts'
 import { Button } from '../components/button.tsx'
 import { Search } from '../components/filters.tsx'
 import { GoalDialog, GoalList } from '../components/goals.tsx'
-import { Empty, Loaded, Page } from '../components/page.tsx'
+import { Empty, Loaded, ScreenPage } from '../components/page.tsx'
 import { useDashboard } from '../dashboard.ts'
 
 /** All builds of the account. */
-export default function Builds() {
+export default function BuildsScreen() {
   const dashboard = useDashboard()
   const { store } = dashboard
   const [isAsking, setAsking] = useState(false)
@@ -17,7 +17,7 @@ export default function Builds() {
     </Button>
   )
   return (
-    <Page
+    <ScreenPage
       title="Builds"
       isFull
       actions={
@@ -50,6 +50,6 @@ export default function Builds() {
           onClose={() => setAsking(false)}
         />
       )}
-    </Page>
+    </ScreenPage>
   )
 }

@@ -1,13 +1,13 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { followStream } from '../api/client.ts'
+import { followUntilEnd } from '../api/client.ts'
 import { runInBackground } from '../components/begin.ts'
 import { Button } from '../components/button.tsx'
-import { CopyButton, Id, serverName } from '../components/copy.tsx'
+import { CopyButton, Id, serverLabel } from '../components/copy.tsx'
 import { CommandLines } from '../components/http.tsx'
 import { OutputView, outputText } from '../components/output-view.tsx'
-import { Empty, Failure, Loading, Page } from '../components/page.tsx'
+import { Empty, Failure, Loading, ScreenPage } from '../components/page.tsx'
 import { ExitState, State } from '../components/state.tsx'
-import { titleOf } from '../components/text.ts'
+import { goalTitle } from '../components/text.ts'
 import { span, Time } from '../components/time.tsx'
 import { useDashboard } from '../dashboard.ts'
 import type { ScreenProps } from '../router.ts'
@@ -25,14 +25,14 @@ export default function ExecutionScreen({ params }: ScreenProps) {
   if (state instanceof Error) return <Failure error={state} retry={() => executions.load()} />
   if (state !== 'ready') return <Loading />
   return (
-    <Page title="No such execution">
+    <ScreenPage title="No such execution">
       <Empty title="This execution is not there">
         <p>
           It ended more than 10 minutes ago, was deleted, or went with its server.{' '}
           <a href={`/dashboard/servers/${serverId}/executions`}>All executions of the server</a>
         </p>
       </Empty>
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -46,14 +46,14 @@ function Running({ execution }: { execution: Execution }) {
   const params = { serverId, executionId: id }
   const hasOutput = output.shown.value.parts.length > 0
   return (
-    <Page
-      title={titleOf(command)}
+    <ScreenPage
+      title={goalTitle(command)}
       isFull
       above={
         <>
           <a href="/dashboard/servers">Servers</a> /{' '}
           <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{serverName(serverId, server?.task)}</bdi>
+            <bdi>{serverLabel(serverId, server?.task)}</bdi>
           </a>{' '}
           / <a href={list}>Executions</a>
         </>
@@ -102,7 +102,7 @@ function Running({ execution }: { execution: Execution }) {
       }
     >
       <div class="execution">
-        {command !== titleOf(command) && <pre class="command">{command}</pre>}
+        {command !== goalTitle(command) && <pre class="command">{command}</pre>}
         {failure !== null && <p class="notice failure">{failure}</p>}
         {!hasOutput && (
           <p class="quiet">
@@ -116,7 +116,7 @@ function Running({ execution }: { execution: Execution }) {
           path={`/servers/${serverId}/executions/${id}/output`}
         />
       </div>
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -139,7 +139,7 @@ function useOutput({ id: executionId, serverId }: Execution): FollowedOutput {
     setFailure(null)
     setRead(false)
     let after: string | undefined
-    return followStream(async (signal) => {
+    return followUntilEnd(async (signal) => {
       const given = { params: { serverId, executionId }, query: { after }, signal }
       for await (const { event, data, id } of api.stream('executions.output', given)) {
         if (event === 'error') throw new Error(data.message)

@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../route-client/client.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
-import { messageOf } from '../api/client.ts'
 import { Button } from '../components/button.tsx'
 import { CopyButton } from '../components/copy.tsx'
 import { Headers } from '../components/http.tsx'
 import { JsonView } from '../components/json-view.tsx'
-import { Empty, Failure, Loaded, Loading, Page } from '../components/page.tsx'
+import { Empty, Failure, Loaded, Loading, ScreenPage } from '../components/page.tsx'
 import { State } from '../components/state.tsx'
 import { drawable } from '../components/text.ts'
 import { Time } from '../components/time.tsx'
@@ -15,11 +15,11 @@ import { useDashboard } from '../dashboard.ts'
 type InboxEntry = ResponseOf<'control.inbox.read'>['entries'][number]
 
 /** The inboxes of the instance, which keep what is sent to them; the one that the address names is open. */
-export default function Inboxes() {
+export default function InboxesScreen() {
   const { context, router, store } = useDashboard()
   const chosen = router.query.value.get('inbox')
   return (
-    <Page title="Inboxes">
+    <ScreenPage title="Inboxes">
       <Loaded of={store.inboxes}>
         {(inboxes) => {
           const current = inboxes.find(({ name }) => name === chosen) ?? inboxes[0]
@@ -59,7 +59,7 @@ export default function Inboxes() {
           )
         }}
       </Loaded>
-    </Page>
+    </ScreenPage>
   )
 }
 

@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../route-client/client.ts'
 import { Button, Menu, type MenuItem } from '../components/button.tsx'
-import { Id, serverName } from '../components/copy.tsx'
+import { Id, serverLabel } from '../components/copy.tsx'
 import { Confirm, FormDialog } from '../components/dialog.tsx'
 import { SelectField, ServerField, TextField } from '../components/field.tsx'
 import { Search } from '../components/filters.tsx'
-import { CommandLines, quoted } from '../components/http.tsx'
-import { Empty, Loaded, Page } from '../components/page.tsx'
+import { CommandLines, shellQuoted } from '../components/http.tsx'
+import { Empty, Loaded, ScreenPage } from '../components/page.tsx'
 import { State } from '../components/state.tsx'
 import { Time } from '../components/time.tsx'
 import { VirtualList } from '../components/virtual-list.tsx'
@@ -14,7 +14,7 @@ import { useDashboard } from '../dashboard.ts'
 import type { Project } from '../store/store.ts'
 
 /** All projects of the account. */
-export default function Projects() {
+export default function ProjectsScreen() {
   const { store } = useDashboard()
   const [isCreating, setCreating] = useState(false)
   const create = (
@@ -23,7 +23,7 @@ export default function Projects() {
     </Button>
   )
   return (
-    <Page
+    <ScreenPage
       title="Projects"
       isFull
       actions={
@@ -53,7 +53,7 @@ export default function Projects() {
         }
       </Loaded>
       {isCreating && <CreateProject onClose={() => setCreating(false)} />}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -118,7 +118,7 @@ function ProjectRow({ project, isOfServer }: { project: Project; isOfServer: boo
       {!isOfServer && (
         <span class="cell">
           <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{serverName(serverId, server?.task)}</bdi>
+            <bdi>{serverLabel(serverId, server?.task)}</bdi>
           </a>
         </span>
       )}
@@ -176,7 +176,7 @@ export function CreateProject({ onClose, serverId }: { onClose: () => void; serv
       commands={
         server !== undefined && (
           <CommandLines
-            berth={`berth projects create --server ${server}${name === '' ? '' : ` --name ${quoted(name)}`}${origin === 'template' ? ` --template ${template}` : ''}${origin === 'git' ? ` --git ${quoted(url)}${directory === '' ? '' : ` --directory ${quoted(directory)}`}` : ''} --public`}
+            berth={`berth projects create --server ${server}${name === '' ? '' : ` --name ${shellQuoted(name)}`}${origin === 'template' ? ` --template ${template}` : ''}${origin === 'git' ? ` --git ${shellQuoted(url)}${directory === '' ? '' : ` --directory ${shellQuoted(directory)}`}` : ''} --public`}
             method="POST"
             path={`/servers/${server}/projects`}
             body={body}

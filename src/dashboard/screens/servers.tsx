@@ -1,29 +1,29 @@
 import { useState } from 'preact/hooks'
+import type { ServerUsage } from '../../resources/usage/model.ts'
 import { openTerminal } from '../components/begin.ts'
 import { Button, Menu, type MenuItem } from '../components/button.tsx'
-import { CopyButton, Id, serverName } from '../components/copy.tsx'
+import { CopyButton, Id, serverLabel } from '../components/copy.tsx'
 import { Confirm, FormDialog } from '../components/dialog.tsx'
 import { TextField } from '../components/field.tsx'
 import { Search } from '../components/filters.tsx'
-import { CommandLines, quoted } from '../components/http.tsx'
-import { Empty, Loaded, Page } from '../components/page.tsx'
+import { CommandLines, shellQuoted } from '../components/http.tsx'
+import { Empty, Loaded, ScreenPage } from '../components/page.tsx'
 import { State } from '../components/state.tsx'
 import { Time } from '../components/time.tsx'
 import { formatCredits, UsageMeters, useUsage } from '../components/usage-meters.tsx'
 import { VirtualList } from '../components/virtual-list.tsx'
 import { useDashboard } from '../dashboard.ts'
-import type { ServerUsage } from '../store/live-usage.ts'
 import type { Server } from '../store/store.ts'
 
 /** All servers of the account. */
-export default function Servers() {
+export default function ServersScreen() {
   const { store, router } = useDashboard()
   const [isCreating, setCreating] = useState(false)
   const sought = (router.query.value.get('q') ?? '').toLowerCase()
   const { list } = store.servers
   const usage = useUsage()
   return (
-    <Page
+    <ScreenPage
       title="Servers"
       isFull
       actions={
@@ -64,7 +64,7 @@ export default function Servers() {
         }}
       </Loaded>
       {isCreating && <CreateServer onClose={() => setCreating(false)} />}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -115,7 +115,7 @@ function CreateServer({ onClose }: { onClose: () => void }) {
   const [task, setTask] = useState('')
   const [tier, setTier] = useState<(typeof TIERS)[number]>('small')
   const body = { ...(task !== '' && { task }), tier }
-  const label = task === '' ? '' : ` ${quoted(task)}`
+  const label = task === '' ? '' : ` ${shellQuoted(task)}`
   return (
     <FormDialog
       title="Create a server"
@@ -165,7 +165,7 @@ export function ServerMenu({ server, onDeleted }: { server: Server; onDeleted?: 
   const { api, notices, store } = useDashboard()
   const [asked, setAsked] = useState<'rename' | 'delete' | 'restart' | 'stop' | null>(null)
   const { id, task, status } = server
-  const name = serverName(id, task)
+  const name = serverLabel(id, task)
   const start = async (): Promise<void> => {
     await api.call('servers.act', { params: { serverId: id }, body: { action: 'start' } })
     notices.done(`${name} runs.`, { label: 'Show it', href: `/dashboard/servers/${id}` })
@@ -221,7 +221,7 @@ function EndProcesses({
   onClose: () => void
 }) {
   const { api, notices } = useDashboard()
-  const name = serverName(id, task)
+  const name = serverLabel(id, task)
   const processes = useUsage(id).get(id)?.processes
   const act = async (wanted: 'start' | 'restart' | 'stop'): Promise<void> => {
     await api.call('servers.act', { params: { serverId: id }, body: { action: wanted } })

@@ -3,11 +3,11 @@ import { runTask } from '../components/begin.ts'
 import { Button } from '../components/button.tsx'
 import { Search } from '../components/filters.tsx'
 import { GoalDialog, GoalList } from '../components/goals.tsx'
-import { Empty, Loaded, Page } from '../components/page.tsx'
+import { Empty, Loaded, ScreenPage } from '../components/page.tsx'
 import { useDashboard } from '../dashboard.ts'
 
 /** All tasks of the account. */
-export default function Tasks() {
+export default function TasksScreen() {
   const dashboard = useDashboard()
   const { store } = dashboard
   const [isAsking, setAsking] = useState(false)
@@ -17,7 +17,7 @@ export default function Tasks() {
     </Button>
   )
   return (
-    <Page
+    <ScreenPage
       title="Tasks"
       isFull
       actions={
@@ -53,6 +53,6 @@ export default function Tasks() {
           onClose={() => setAsking(false)}
         />
       )}
-    </Page>
+    </ScreenPage>
   )
 }

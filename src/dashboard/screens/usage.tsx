@@ -1,6 +1,6 @@
 import type { ResponseOf } from '../../route-client/client.ts'
-import { serverName, shortId } from '../components/copy.tsx'
-import { Failure, Loading, Page } from '../components/page.tsx'
+import { serverLabel, shortId } from '../components/copy.tsx'
+import { Failure, Loading, ScreenPage } from '../components/page.tsx'
 import { Time } from '../components/time.tsx'
 import { formatCredits, Meter } from '../components/usage-meters.tsx'
 import { useDashboard } from '../dashboard.ts'
@@ -12,7 +12,7 @@ type AccountUsage = ResponseOf<'usage.account'>['usage']
 const DAYS = 30
 
 /** What the account has spent: against its cap, by day and by server. */
-export default function Usage() {
+export default function UsageScreen() {
   const { api } = useDashboard()
   const { value, load } = useLive<AccountUsage>(
     async () => (await api.call('usage.account', { query: { days: DAYS } })).usage,
@@ -22,11 +22,11 @@ export default function Usage() {
     [api],
   )
   return (
-    <Page title="Usage">
+    <ScreenPage title="Usage">
       {value instanceof Error && <Failure error={value} retry={load} />}
       {value === null && <Loading />}
       {value !== null && !(value instanceof Error) && <Spending usage={value} />}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -97,7 +97,7 @@ function Spending({ usage }: { usage: AccountUsage }) {
                     </span>
                   ) : (
                     <a href={`/dashboard/servers/${id}`}>
-                      <bdi>{serverName(id, task)}</bdi>
+                      <bdi>{serverLabel(id, task)}</bdi>
                     </a>
                   )}
                 </td>

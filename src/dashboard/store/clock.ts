@@ -1,5 +1,5 @@
 import { computed, type ReadonlySignal, signal } from '@preact/signals'
-import type { Changes } from '../api/changes.ts'
+import type { ChangeStream } from '../api/changes.ts'
 
 /** Milliseconds between updates of relative times. */
 const TICK_MS = 5_000
@@ -12,7 +12,7 @@ interface ClockSteering {
 }
 
 /** Tells the time by berth's clock, which tests may move or freeze. */
-export class Clock {
+export class PageClock {
   /** Berth's clock at `#read` by the browser's, in milliseconds since 1970. */
   #at: number
   #read = Date.now()
@@ -43,8 +43,8 @@ export class Clock {
   }
 
   /** Follows berth's clock. Nothing happens while the page is hidden. */
-  start(changes: Changes): void {
-    changes.subscribe('clock', ({ value }) => this.set(value as Parameters<Clock['set']>[0]))
+  start(changes: ChangeStream): void {
+    changes.subscribe('clock', ({ value }) => this.set(value as Parameters<PageClock['set']>[0]))
     document.addEventListener('visibilitychange', () => this.#tick())
     setInterval(() => this.#tick(), TICK_MS)
   }

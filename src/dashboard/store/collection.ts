@@ -1,5 +1,5 @@
 import { computed, type ReadonlySignal, signal } from '@preact/signals'
-import type { Change, Changes } from '../api/changes.ts'
+import type { ChangeStream, LiveChange } from '../api/changes.ts'
 
 /** How far a collection is loaded. A failure keeps what was there before. */
 export type LoadState = 'idle' | 'loading' | 'ready' | Error
@@ -19,7 +19,7 @@ interface CollectionOptions<Value> {
   load: () => Promise<readonly Value[]>
   idOf: (value: Value) => string
   /** Whether a change is of an object that belongs to it; by default each of its type is. */
-  accepts?: (change: Change) => boolean
+  accepts?: (change: LiveChange) => boolean
   /** The order of its list; by default that of the response, with new objects first. */
   compare?: (a: Value, b: Value) => number
 }
@@ -27,16 +27,16 @@ interface CollectionOptions<Value> {
 /** A list of objects: loaded when it is first shown, then kept up to date by the live stream. */
 export class Collection<Value> implements Loadable<Value> {
   readonly #options: CollectionOptions<Value>
-  readonly #changes: Changes
+  readonly #changes: ChangeStream
   readonly #byId = signal<ReadonlyMap<string, Value>>(new Map())
   readonly #state = signal<LoadState>('idle')
   /** Changes that were heard while a load was under way, which its response may not have. */
-  #heard: Change[] | null = null
+  #heard: LiveChange[] | null = null
 
   /** All objects, in order. Does not load them: see `open`. */
   readonly list: ReadonlySignal<readonly Value[]>
 
-  constructor(changes: Changes, options: CollectionOptions<Value>) {
+  constructor(changes: ChangeStream, options: CollectionOptions<Value>) {
     this.#options = options
     this.#changes = changes
     this.list = computed(() => {
@@ -91,7 +91,7 @@ export class Collection<Value> implements Loadable<Value> {
 
   /** Loads it again. */
   async load(): Promise<void> {
-    const heard: Change[] = []
+    const heard: LiveChange[] = []
     this.#heard = heard
     if (this.#state.peek() !== 'ready') this.#state.value = 'loading'
     try {
@@ -110,7 +110,7 @@ export class Collection<Value> implements Loadable<Value> {
     this.#heard = null
   }
 
-  #with(all: ReadonlyMap<string, Value>, { id, value }: Change): ReadonlyMap<string, Value> {
+  #with(all: ReadonlyMap<string, Value>, { id, value }: LiveChange): ReadonlyMap<string, Value> {
     if (value === null) {
       if (!all.has(id)) return all
       const rest = new Map(all)

@@ -1,6 +1,7 @@
 import { type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { ResponseOf } from '../../route-client/client.ts'
-import { type ApiClient, messageOf } from '../api/client.ts'
+import { messageOf } from '../../runtime/error-info.ts'
+import type { ApiClient } from '../api/client.ts'
 import { PrintedOutput } from './printed-output.ts'
 
 /** Most commands of a server whose output is kept, and whose lines are. */
@@ -70,7 +71,7 @@ export class CommandRun {
 }
 
 /** The commands that were run from the page, by server. They run on while another screen is shown. */
-export class Commands {
+export class CommandRuns {
   readonly #api: ApiClient
   readonly #runs = new Map<string, Signal<readonly CommandRun[]>>()
   #next = 1

@@ -1,5 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { Changes } from '../api/changes.ts'
+import type { ChangeStream } from '../api/changes.ts'
 
 /** A text that was edited and is not saved. */
 interface Draft {
@@ -25,7 +25,7 @@ export class FileWork {
   readonly #places = new Map<string, FilesPlace>()
 
   /** Asks before the page is left with drafts, and forgets those of servers that are deleted. */
-  start(changes: Changes): void {
+  start(changes: ChangeStream): void {
     addEventListener('beforeunload', (event) => {
       if (this.#drafts.size > 0) event.preventDefault()
     })

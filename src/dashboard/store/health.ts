@@ -1,8 +1,8 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { ResponseOf } from '../../route-client/client.ts'
-import type { Changes } from '../api/changes.ts'
+import type { ChangeStream } from '../api/changes.ts'
 import type { ApiClient } from '../api/client.ts'
-import type { Clock } from './clock.ts'
+import type { PageClock } from './clock.ts'
 
 /** What runs, and what holds on its machine. */
 type InstanceHealth = ResponseOf<'control.health'>
@@ -27,7 +27,7 @@ export class Health {
   }
 
   /** Reads it now and at each connection, and sets the page's clock by it. */
-  start(api: ApiClient, changes: Changes, clock: Clock): void {
+  start(api: ApiClient, changes: ChangeStream, clock: PageClock): void {
     let reads = 0
     const read = async (): Promise<void> => {
       const number = ++reads

@@ -1,5 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { Change, Changes } from '../api/changes.ts'
+import type { ChangeStream, LiveChange } from '../api/changes.ts'
 import type { Loadable, LoadState } from './collection.ts'
 
 /** How a history is loaded and kept up to date. */
@@ -22,19 +22,19 @@ const GATHER_MS = 100
 /** The newest of what goes by: requests, events, deliveries. Loaded when first shown, then fed by the live stream. */
 export class History<Value> implements Loadable<Value> {
   readonly #options: HistoryOptions<Value>
-  readonly #changes: Changes
+  readonly #changes: ChangeStream
   readonly #list = signal<readonly Value[]>([])
   readonly #state = signal<LoadState>('idle')
   readonly #hasOlder = signal(false)
   #limit = FIRST
   /** By id, the oldest first. */
   #byId = new Map<string, Value>()
-  #waiting: Change[] = []
+  #waiting: LiveChange[] = []
   #isGathering = false
   /** The load that is under way. Messages wait for it, since its response may not have them. */
   #loading: object | null = null
 
-  constructor(changes: Changes, options: HistoryOptions<Value>) {
+  constructor(changes: ChangeStream, options: HistoryOptions<Value>) {
     this.#options = options
     this.#changes = changes
     changes.subscribe(options.type, (change) => {

@@ -1,10 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { ResponseOf } from '../../route-client/client.ts'
+import type { ServerUsage } from '../../resources/usage/model.ts'
 import type { ApiClient } from '../api/client.ts'
 import type { PageContext } from '../api/session.ts'
-
-/** What a server uses now, with its limits. */
-export type ServerUsage = ResponseOf<'usage.servers'>['servers'][number]
 
 /** Milliseconds before a connection that was lost is made again. */
 const RETRY_MS = 2_000
@@ -16,7 +13,7 @@ const GATHER_MS = 100
  * What servers use, measured by berth while a screen shows it and the page is visible. A WebSocket does not count among
  * the six connections that a browser has to a host.
  */
-export class LiveUsage {
+export class UsageStream {
   readonly #api: ApiClient
   readonly #base: string
   readonly #all = signal<ReadonlyMap<string, ServerUsage>>(new Map())

@@ -1,5 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import { messageOf } from '../api/client.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 
 /** A sentence about something that was done or failed. */
 interface Notice {

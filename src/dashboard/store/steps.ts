@@ -1,5 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { Change, Changes } from '../api/changes.ts'
+import type { ChangeStream, LiveChange } from '../api/changes.ts'
 import type { Build, Execution, Project, Server, Task, Terminal } from './store.ts'
 
 /** The types of objects whose states are followed. */
@@ -12,7 +12,7 @@ export type FollowedType = (typeof FOLLOWED)[number]
 const LASTING: readonly FollowedType[] = ['server', 'project', 'deployment']
 
 /** A state that an object came into while the page was open. */
-export interface Step {
+export interface ObjectStep {
   readonly type: FollowedType
   /** The id of the object. */
   readonly id: string
@@ -29,11 +29,11 @@ const MOST = 2_000
 
 /** Notes each state that servers, projects, tasks, builds, executions, terminals and deployments come into. */
 export class Steps {
-  readonly #list = signal<readonly Step[]>([])
+  readonly #list = signal<readonly ObjectStep[]>([])
   readonly #states = new Map<string, string>()
 
   /** All steps, the oldest first. */
-  get list(): ReadonlySignal<readonly Step[]> {
+  get list(): ReadonlySignal<readonly ObjectStep[]> {
     return this.#list
   }
 
@@ -43,7 +43,7 @@ export class Steps {
    * @param now berth's time
    * @param before returns an object as it was known before a change; undefined if it was not
    */
-  follow(changes: Changes, now: () => number, before: (change: Change) => unknown): void {
+  follow(changes: ChangeStream, now: () => number, before: (change: LiveChange) => unknown): void {
     for (const type of FOLLOWED)
       changes.subscribe(type, (change) => {
         const key = `${type} ${change.id}`

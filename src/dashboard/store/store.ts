@@ -1,31 +1,41 @@
+import type { Browser, Program } from '../../resources/accounts/access-model.ts'
+import type { Build } from '../../resources/builds/model.ts'
+import type { Deployment } from '../../resources/deployments/model.ts'
+import type { Execution } from '../../resources/exec/model.ts'
+import type { ApiKey } from '../../resources/keys/model.ts'
+import type { Project } from '../../resources/projects/model.ts'
+import type { Server } from '../../resources/servers/model.ts'
+import type { Task } from '../../resources/tasks/model.ts'
+import type { Terminal } from '../../resources/terminals/model.ts'
+import type { Webhook } from '../../resources/webhooks/model.ts'
 import type { ResponseOf } from '../../route-client/client.ts'
-import type { Change, Changes } from '../api/changes.ts'
+import type { Delivery } from '../../testing/api/deliveries.ts'
+import type { EmittedEvent } from '../../testing/api/events.ts'
+import type { Fault } from '../../testing/api/faults.ts'
+import type { Snapshot } from '../../testing/snapshots/snapshots.ts'
+import type { ChangeStream, LiveChange } from '../api/changes.ts'
 import type { ApiClient } from '../api/client.ts'
 import { Collection } from './collection.ts'
 import { History } from './history.ts'
 
-/** A server, as the API shows it. */
-export type Server = ResponseOf<'servers.list'>['servers'][number]
-/** A project, as the API shows it. */
-export type Project = ResponseOf<'projects.listAll'>['projects'][number]
-/** A task, as the API shows it. */
-export type Task = ResponseOf<'tasks.listAll'>['tasks'][number]
-/** A build, as the API shows it. */
-export type Build = ResponseOf<'builds.listAll'>['builds'][number]
-/** What a server publishes, as the API shows it. */
-export type Deployment = ResponseOf<'deployments.list'>['deployments'][number]
-/** A command that runs on, as the API shows it. */
-export type Execution = ResponseOf<'executions.list'>['executions'][number]
-/** A terminal, as the API shows it. */
-export type Terminal = ResponseOf<'terminals.list'>['terminals'][number]
-/** An API key, as the API shows it. */
-export type ApiKey = ResponseOf<'keys.list'>['keys'][number]
-/** A program that may use the account. */
-export type Program = ResponseOf<'programs.list'>['programs'][number]
-/** A browser that is signed in to the account. */
-export type Browser = ResponseOf<'browsers.list'>['browsers'][number]
-/** A webhook, as the API shows it. */
-export type Webhook = ResponseOf<'webhooks.list'>['webhooks'][number]
+export type {
+  ApiKey,
+  Browser,
+  Build,
+  Delivery,
+  Deployment,
+  EmittedEvent,
+  Execution,
+  Fault,
+  Program,
+  Project,
+  Server,
+  Snapshot,
+  Task,
+  Terminal,
+  Webhook,
+}
+
 /** A request, as lists show it: without its bodies. */
 export type JournalRequest = Omit<
   ResponseOf<'control.requests.list'>['requests'][number],
@@ -33,30 +43,22 @@ export type JournalRequest = Omit<
 >
 /** A request with its response, as the journal shows it. */
 export type WholeRequest = ResponseOf<'control.requests.get'>
-/** An event that was emitted. */
-export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
-/** A delivery of an event to a webhook, with its attempts. */
-export type Delivery = ResponseOf<'control.deliveries.list'>['deliveries'][number]
-/** A fault of requests. */
-export type Fault = ResponseOf<'control.faults.list'>['faults'][number]
-/** Reports whether a fault has struck as often as it may, so that it strikes no more. */
+/** Reports whether a fault has applied as often as it may, so that it applies no more. */
 export const isSpent = ({ hits, times }: Fault): boolean => times !== null && hits >= times
 /** The faults inside a server. */
 export interface ServerFaults {
   readonly server_id: string
   readonly faults: ResponseOf<'control.serverFaults.list'>['faults']
 }
-/** A snapshot of the whole state. */
-export type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
 /** An inbox that has got something. */
 export type Inbox = ResponseOf<'control.inbox.list'>['inboxes'][number]
 /** Whether webhooks may lead to this machine. */
-export type LocalWebhooks = ResponseOf<'control.localWebhooks.get'>
+export type LocalWebhooksState = ResponseOf<'control.localWebhooks.get'>
 /** An account, as the control API shows it. */
-export type Account = Pick<ResponseOf<'control.accounts.list'>['accounts'][number], 'id' | 'label'>
+export type NamedAccount = Pick<ResponseOf<'control.accounts.list'>['accounts'][number], 'id' | 'label'>
 
 /** What the account has used of its budget in this month, in credits. */
-export interface Budget {
+export interface AccountBudget {
   readonly id: string
   readonly credits_used: number
   readonly budget_cap: number
@@ -80,22 +82,22 @@ export class Store {
   readonly events: History<EmittedEvent>
   readonly deliveries: History<Delivery>
   readonly faults: Collection<Fault>
-  readonly accounts: Collection<Account>
+  readonly accounts: Collection<NamedAccount>
   /** Of the account of the session: one object. */
-  readonly budget: Collection<Budget>
+  readonly budget: Collection<AccountBudget>
   readonly snapshots: Collection<Snapshot>
   readonly inboxes: Collection<Inbox>
   /** Of the instance: one object. */
-  readonly localWebhooks: Collection<LocalWebhooks>
+  readonly localWebhooks: Collection<LocalWebhooksState>
   readonly #api: ApiClient
-  readonly #changes: Changes
+  readonly #changes: ChangeStream
   readonly #terminals = new Map<string, Collection<Terminal>>()
   readonly #executions = new Map<string, Collection<Execution>>()
   readonly #deployments = new Map<string, Collection<Deployment>>()
   readonly #serverFaults = new Map<string, Collection<ServerFaults>>()
 
   /** @param accountId the account of the session */
-  constructor(api: ApiClient, changes: Changes, accountId: string) {
+  constructor(api: ApiClient, changes: ChangeStream, accountId: string) {
     this.#api = api
     this.#changes = changes
     const idOf = ({ id }: { id: string }): string => id
@@ -173,12 +175,12 @@ export class Store {
       idOf: ({ name }: Inbox) => name,
       load: async () => (await api.call('control.inbox.list')).inboxes,
     })
-    this.localWebhooks = new Collection<LocalWebhooks>(changes, {
+    this.localWebhooks = new Collection<LocalWebhooksState>(changes, {
       type: 'local_webhooks',
       idOf: () => 'local-webhooks',
       load: async () => [await api.call('control.localWebhooks.get')],
     })
-    this.budget = new Collection<Budget>(changes, {
+    this.budget = new Collection<AccountBudget>(changes, {
       type: 'account',
       idOf,
       accepts: ({ id }) => id === accountId,
@@ -186,7 +188,7 @@ export class Store {
         { id: accountId, ...(await api.call('usage.account', { query: { days: 1 } })).usage },
       ],
     })
-    this.accounts = new Collection<Account>(changes, {
+    this.accounts = new Collection<NamedAccount>(changes, {
       type: 'account',
       idOf,
       load: async () => (await api.call('control.accounts.list')).accounts,
@@ -194,7 +196,7 @@ export class Store {
   }
 
   /** Returns the object that a change is about, as it is known; undefined if it is not. */
-  known({ type, id }: Change): unknown {
+  known({ type, id }: LiveChange): unknown {
     switch (type) {
       case 'server':
         return this.servers.get(id)

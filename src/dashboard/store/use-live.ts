@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Change } from '../api/changes.ts'
+import type { LiveChange } from '../api/changes.ts'
 import { useDashboard } from '../dashboard.ts'
 
 /** What was loaded last, or why it could not be. */
@@ -23,7 +23,7 @@ export interface Live<Value> {
 export function useLive<Value>(
   load: () => Promise<Value>,
   type: string,
-  isAbout: (change: Change) => boolean,
+  isAbout: (change: LiveChange) => boolean,
   dependencies: readonly unknown[],
 ): Live<Value> {
   const { changes } = useDashboard()

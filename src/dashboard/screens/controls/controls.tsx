@@ -1,19 +1,19 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { messageOf } from '../../api/client.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import { Button } from '../../components/button.tsx'
-import { type ClockState, FAR_MS, timerWords, useClockMover } from '../../components/clock-move.tsx'
+import { type ClockReading, FAR_MS, timerWords, useClockMover } from '../../components/clock-move.tsx'
 import { Id } from '../../components/copy.tsx'
 import { FormDialog, ShownOnce } from '../../components/dialog.tsx'
 import { TextField } from '../../components/field.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
-import { Failure, Loaded, Loading, Page, Section, Tabs } from '../../components/page.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
+import { Failure, Loaded, Loading, ScreenPage, Section, Tabs } from '../../components/page.tsx'
 import { span, Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../router.ts'
-import { Faults } from './faults.tsx'
-import { Scenarios } from './scenarios.tsx'
-import { Snapshots } from './snapshots.tsx'
+import { FaultControls } from './faults.tsx'
+import { ScenarioControls } from './scenarios.tsx'
+import { StateControls } from './snapshots.tsx'
 
 /** A part of the screen. */
 interface Part {
@@ -25,22 +25,22 @@ interface Part {
 
 /** The parts, in order. */
 const PARTS: readonly Part[] = [
-  { tab: 'faults', label: 'Faults', Content: Faults },
+  { tab: 'faults', label: 'Faults', Content: FaultControls },
   { tab: 'clock', label: 'Clock', Content: ClockControl },
-  { tab: 'state', label: 'State', Content: Snapshots },
-  { tab: 'scenarios', label: 'Scenarios', Content: Scenarios },
+  { tab: 'state', label: 'State', Content: StateControls },
+  { tab: 'scenarios', label: 'Scenarios', Content: ScenarioControls },
   { tab: 'accounts', label: 'Accounts', Content: Accounts },
 ]
 
 const BASE = '/dashboard/controls'
 
 /** What tests steer: faults, the clock, snapshots of the whole state, scenarios and accounts, together or one of them. */
-export default function Controls({ params: { tab = '' } }: ScreenProps) {
+export default function ControlsScreen({ params: { tab = '' } }: ScreenProps) {
   const { store } = useDashboard()
   const faults = store.faults.open().list.value.length
   const chosen = PARTS.find((part) => part.tab === tab)
   return (
-    <Page title="Test controls">
+    <ScreenPage title="Test controls">
       <Tabs
         label="Test controls"
         here={chosen ? `${BASE}/${tab}` : BASE}
@@ -58,7 +58,7 @@ export default function Controls({ params: { tab = '' } }: ScreenProps) {
           <Content key={segment} />
         ))}
       </div>
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -74,10 +74,10 @@ const STEPS = [
 function ClockControl() {
   const { api, changes, clock: time, context } = useDashboard()
   const { move, question } = useClockMover()
-  const [clock, setClock] = useState<ClockState | null>(null)
+  const [clock, setClock] = useState<ClockReading | null>(null)
   const [failure, setFailure] = useState<Error | null>(null)
   const latest = useRef(0)
-  const show = (state: ClockState): void => {
+  const show = (state: ClockReading): void => {
     latest.current += 1
     setClock(state)
     setFailure(null)
@@ -96,7 +96,7 @@ function ClockControl() {
   useEffect(() => {
     void load()
     const ends = [
-      changes.subscribe('clock', ({ value }) => show(value as ClockState)),
+      changes.subscribe('clock', ({ value }) => show(value as ClockReading)),
       // Timers come and go with them. After a reset or a restore all are others.
       changes.subscribe('server', () => void load()),
       changes.subscribe('execution', () => void load()),
@@ -258,7 +258,7 @@ function CreateAccount({ onCreated, onClose }: { onCreated: (key: string) => voi
       onClose={onClose}
       commands={
         <CommandLines
-          berth={`berth accounts create${label === '' ? '' : ` --label ${quoted(label)}`}`}
+          berth={`berth accounts create${label === '' ? '' : ` --label ${shellQuoted(label)}`}`}
           method="POST"
           path="/_berth/accounts"
           body={body}

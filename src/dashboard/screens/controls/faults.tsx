@@ -8,11 +8,11 @@ import { useDashboard } from '../../dashboard.ts'
 import { type Fault, isSpent } from '../../store/store.ts'
 import {
   EFFECTS,
-  effectText,
+  effectWords,
   type FaultCreate,
   FaultDialog,
-  type FaultMatch,
   faultLine,
+  type NewFaultMatch,
 } from '../requests/fault-dialog.tsx'
 
 /** Returns the place of an effect among those of the dialog. */
@@ -35,7 +35,7 @@ const TEMPLATES = [
 ] as const
 
 /** The faults that are set, with how often each has struck. */
-export function Faults() {
+export function FaultControls() {
   const { api, store } = useDashboard()
   const [begun, setBegun] = useState<number | null>(null)
   return (
@@ -98,7 +98,7 @@ export function FaultList({ faults }: { faults: readonly Fault[] }) {
         <li class={`card${chosen === fault.id ? ' current' : ''}`} key={fault.id}>
           <div class="card-main">
             <p class={isSpent(fault) ? 'quiet' : ''}>
-              <strong>{effectText(fault.effect)}</strong> on <code>{matchOf(fault)}</code>{' '}
+              <strong>{effectWords(fault.effect)}</strong> on <code>{matchOf(fault)}</code>{' '}
               {isSpent(fault) && <span class="chip">spent</span>}
             </p>
             <p class="quiet">
@@ -190,7 +190,7 @@ function SetFault({ initial, onClose }: { initial: number; onClose: () => void }
   const match = {
     ...(operation === DELIVERIES ? { deliveries: {} } : operation !== '' && { operation }),
     ...(accountId !== '' && { account_id: accountId }),
-  } as FaultMatch
+  } as NewFaultMatch
   return (
     <FaultDialog title="Set a fault" match={match} initial={initial} onClose={onClose}>
       <SelectField

@@ -1,18 +1,26 @@
 import { useRef, useState } from 'preact/hooks'
+import type { ScenarioText } from '../../../agents/scripted/model.ts'
 import type { ResponseOf } from '../../../route-client/client.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import { JsonDocument, JsonSyntaxError } from '../../../runtime/validation/json-document.ts'
 import {
   type JsonPath,
   type MistakeKind,
   ValidationError,
 } from '../../../runtime/validation/validation-error.ts'
-import { ApiFailure, messageOf } from '../../api/client.ts'
+import { ApiFailure } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
 import { LazyEditor } from '../../components/lazy-editor.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import { CONTROL, positionOf, type Scenarios, type ScenarioText, StepList, textOf } from './scenario-set.tsx'
+import {
+  CONTROL_SOURCE,
+  type ScenarioSet,
+  StepList,
+  scenarioPosition,
+  scenarioTextOf,
+} from './scenario-set.tsx'
 
 /** Properties of the dialog. */
 interface ScenarioDialogProps {
@@ -21,7 +29,7 @@ interface ScenarioDialogProps {
   scenario: ScenarioText
   /** Its position among those that the control API has set; null if it is a new one. */
   index: number | null
-  scenarios: Scenarios
+  scenarios: ScenarioSet
   /** What a person has to know before it is saved. */
   notes?: readonly string[]
   onClose: () => void
@@ -36,7 +44,7 @@ export function ScenarioDialog({ title, scenario, index, scenarios, notes, onClo
   const at = index ?? 0
   const placed = (set: readonly ScenarioText[]): readonly ScenarioText[] => {
     const edited = parseText(text.current) as ScenarioText
-    return index === null ? [edited, ...set] : set.with(positionOf(scenario, index, set), edited)
+    return index === null ? [edited, ...set] : set.with(scenarioPosition(scenario, index, set), edited)
   }
   /** Does something with the text; what is wrong with that is shown at its place. */
   const attempt = async (work: () => Promise<void>): Promise<boolean> => {
@@ -83,7 +91,7 @@ export function ScenarioDialog({ title, scenario, index, scenarios, notes, onClo
       )}
       <DryRun
         attempt={attempt}
-        scenarios={() => placed(set.filter(({ source }) => source === CONTROL).map(textOf))}
+        scenarios={() => placed(set.filter(({ source }) => source === CONTROL_SOURCE).map(scenarioTextOf))}
       />
       <div class="actions">
         <Button look="primary" onClick={save}>
@@ -216,7 +224,7 @@ export function DryRun({ scenarios, onFound, attempt }: DryRunProps) {
       <div aria-live="polite">{preview && <Found preview={preview} />}</div>
       {preview && scenarios === undefined && (
         <CommandLines
-          berth={`berth scenarios preview ${quoted(goal)}`}
+          berth={`berth scenarios preview ${shellQuoted(goal)}`}
           method="POST"
           path="/_berth/scenarios/preview"
           body={{ goal }}
@@ -242,7 +250,7 @@ function Found({ preview: { by, scenario, values, steps, problem } }: { preview:
             <bdi>{scenario.name}</bdi>
           </strong>{' '}
           would take it{' '}
-          <span class="quiet">({scenario.source === CONTROL ? 'set here' : scenario.source})</span>
+          <span class="quiet">({scenario.source === CONTROL_SOURCE ? 'set here' : scenario.source})</span>
         </p>
       )}
       {given.length > 0 && (

@@ -1,4 +1,5 @@
 import { useCallback } from 'preact/hooks'
+import type { ScenarioText } from '../../../agents/scripted/model.ts'
 import type { ResponseOf } from '../../../route-client/client.ts'
 import { useDashboard } from '../../dashboard.ts'
 import { useLive } from '../../store/use-live.ts'
@@ -34,23 +35,20 @@ export const writtenSteps = ({ steps }: ScenarioText): PlannedStep[] =>
   })
 
 /** A scenario, and where it comes from. */
-export type Scenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
-
-/** A scenario as it is written. */
-export type ScenarioText = Omit<Scenario, 'source' | 'id'>
+export type ListedScenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
 
 /** The source of scenarios that the control API has set; others have the path of their file. */
-export const CONTROL = 'control'
+export const CONTROL_SOURCE = 'control'
 
 /** Returns a scenario without its source and its id. */
-export const textOf = ({ source: _, id: __, ...text }: Scenario): ScenarioText => text
+export const scenarioTextOf = ({ source: _, id: __, ...text }: ListedScenario): ScenarioText => text
 
 /**
  * Returns the position of a scenario, as it was when a person chose it.
  *
  * @throws Error if it is not there any more
  */
-export function positionOf(chosen: ScenarioText, index: number, set: readonly ScenarioText[]): number {
+export function scenarioPosition(chosen: ScenarioText, index: number, set: readonly ScenarioText[]): number {
   if (JSON.stringify(set[index]) === JSON.stringify(chosen)) return index
   throw new Error(
     'Another client has changed the scenarios meanwhile, so nothing was changed. Close this, and choose the scenario again.',
@@ -58,9 +56,9 @@ export function positionOf(chosen: ScenarioText, index: number, set: readonly Sc
 }
 
 /** The scenarios that hold, and what changes those that the control API has set. */
-export interface Scenarios {
+export interface ScenarioSet {
   /** In the order in which they are tried; null until they are known. */
-  readonly all: readonly Scenario[] | Error | null
+  readonly all: readonly ListedScenario[] | Error | null
   /**
    * Sets scenarios in place of those that `all` has: what `change` makes of them.
    *
@@ -70,19 +68,19 @@ export interface Scenarios {
 }
 
 /** Loads the scenarios, and follows their changes. */
-export function useScenarios(): Scenarios {
+export function useScenarios(): ScenarioSet {
   const { api } = useDashboard()
-  const { value: all, show } = useLive<readonly Scenario[]>(
+  const { value: all, show } = useLive<readonly ListedScenario[]>(
     async () => (await api.call('control.scenarios.list')).scenarios,
     'scenario',
     () => true,
     [api],
   )
-  const replace = useCallback<Scenarios['replace']>(
+  const replace = useCallback<ScenarioSet['replace']>(
     async (change) => {
       const isKnown = all !== null && !(all instanceof Error)
       const known = isKnown ? all : (await api.call('control.scenarios.list')).scenarios
-      const expected = known.filter(({ source }) => source === CONTROL).map(textOf)
+      const expected = known.filter(({ source }) => source === CONTROL_SOURCE).map(scenarioTextOf)
       const body = { scenarios: [...change(expected)], expected }
       show((await api.call('control.scenarios.replace', { body })).scenarios)
     },

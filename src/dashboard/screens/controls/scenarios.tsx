@@ -1,15 +1,15 @@
 import { useState } from 'preact/hooks'
+import type { ScenarioText } from '../../../agents/scripted/model.ts'
 import { Button, Menu, type MenuItem } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { Failure, Loading, Section } from '../../components/page.tsx'
 import { DryRun, ScenarioDialog } from './scenario-dialog.tsx'
 import {
-  CONTROL,
-  positionOf,
-  type Scenario,
-  type ScenarioText,
+  CONTROL_SOURCE,
+  type ListedScenario,
   StepList,
-  textOf,
+  scenarioPosition,
+  scenarioTextOf,
   useScenarios,
   writtenSteps,
 } from './scenario-set.tsx'
@@ -22,25 +22,25 @@ const EXAMPLE: ScenarioText = {
 } as ScenarioText
 
 /** What is asked for: a scenario to edit, at its position if it is there, or one to delete. */
-type Asked = { edit: ScenarioText; index: number | null } | { remove: Scenario; index: number }
+type Asked = { edit: ScenarioText; index: number | null } | { remove: ListedScenario; index: number }
 
 /** The scenarios of the scripted agent, in the order in which they are tried, and what they would do about a goal. */
-export function Scenarios() {
+export function ScenarioControls() {
   const scenarios = useScenarios()
   const { all, replace } = scenarios
   const [asked, setAsked] = useState<Asked | null>(null)
   const [found, setFound] = useState<number | null>(null)
   const list = all instanceof Error || all === null ? [] : all
-  const count = list.filter(({ source }) => source === CONTROL).length
+  const count = list.filter(({ source }) => source === CONTROL_SOURCE).length
   const move = (from: number, to: number) =>
     replace((set) => {
       const moved = set[from]
       return moved ? set.toSpliced(from, 1).toSpliced(to, 0, moved) : set
     })
-  const itemsOf = (scenario: Scenario, index: number): MenuItem[] =>
-    scenario.source === CONTROL
+  const itemsOf = (scenario: ListedScenario, index: number): MenuItem[] =>
+    scenario.source === CONTROL_SOURCE
       ? [
-          { label: 'Edit', icon: 'file', run: () => setAsked({ edit: textOf(scenario), index }) },
+          { label: 'Edit', icon: 'file', run: () => setAsked({ edit: scenarioTextOf(scenario), index }) },
           ...(index > 0
             ? [{ label: 'Try it earlier', icon: 'upload' as const, run: () => move(index, index - 1) }]
             : []),
@@ -58,7 +58,7 @@ export function Scenarios() {
           {
             label: 'Put one before it',
             icon: 'plus',
-            run: () => setAsked({ edit: textOf(scenario), index: null }),
+            run: () => setAsked({ edit: scenarioTextOf(scenario), index: null }),
           },
         ]
   return (
@@ -107,7 +107,9 @@ export function Scenarios() {
           action="Delete"
           onClose={() => setAsked(null)}
           onConfirm={() =>
-            replace((set) => set.toSpliced(positionOf(textOf(asked.remove), asked.index, set), 1))
+            replace((set) =>
+              set.toSpliced(scenarioPosition(scenarioTextOf(asked.remove), asked.index, set), 1),
+            )
           }
         >
           <p>Goals that it takes go to the next one that matches, else to their own directives.</p>
@@ -122,7 +124,7 @@ function ScenarioCard({
   isFound,
   items,
 }: {
-  scenario: Scenario
+  scenario: ListedScenario
   isFound: boolean
   items: readonly MenuItem[]
 }) {
@@ -140,7 +142,7 @@ function ScenarioCard({
           <span class="chip">{kind}</span> {title !== matcher && <code>{matcher}</code>}
           <p class="quiet">
             {steps.length} {steps.length === 1 ? 'step' : 'steps'},{' '}
-            {source === CONTROL ? (
+            {source === CONTROL_SOURCE ? (
               'set by the control API'
             ) : (
               <>

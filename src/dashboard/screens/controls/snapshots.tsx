@@ -2,11 +2,11 @@ import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../route-client/client.ts'
 import { isUndoName, KEPT_UNDOS } from '../../../testing/snapshots/undo-names.ts'
 import { Button } from '../../components/button.tsx'
-import { CopyButton, serverName } from '../../components/copy.tsx'
+import { CopyButton, serverLabel } from '../../components/copy.tsx'
 import { Confirm, Dialog } from '../../components/dialog.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
 import { Failure, Loaded, Section } from '../../components/page.tsx'
-import { formatBytes } from '../../components/text.ts'
+import { bytesText } from '../../components/text.ts'
 import { DateAndTime } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
@@ -22,7 +22,7 @@ const IS_SAVED = `The state of now is saved as a snapshot first, so this can be 
 const isForUndo = ({ name }: Snapshot): boolean => isUndoName(name)
 
 /** The whole state of the instance: save it, come back to it, begin anew. */
-export function Snapshots() {
+export function StateControls() {
   const { api, notices, store } = useDashboard()
   const [name, setName] = useState('')
   const [asked, setAsked] = useState<{ action: 'reset' } | { action: 'restore'; name: string } | null>(null)
@@ -81,7 +81,7 @@ export function Snapshots() {
         }
       </Loaded>
       <CommandLines
-        berth={`berth snapshots save ${quoted(name)}`}
+        berth={`berth snapshots save ${shellQuoted(name)}`}
         method="POST"
         path="/_berth/snapshots"
         body={{ name }}
@@ -135,7 +135,7 @@ function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: 
           {isForUndo(snapshot) && <span class="chip">saved to undo</span>}
         </p>
         <p class="quiet">
-          {formatBytes(bytes)}, saved <DateAndTime at={createdAt} />
+          {bytesText(bytes)}, saved <DateAndTime at={createdAt} />
         </p>
       </div>
       <Button onClick={() => setAsked('diff')}>Compare with the current state</Button>
@@ -210,7 +210,7 @@ function SnapshotDiff({ name, onClose }: { name: string; onClose: () => void }) 
         )}
       </div>
       <CommandLines
-        berth={`berth snapshot diff ${quoted(name)}${to === '' ? '' : ` ${quoted(to)}`}`}
+        berth={`berth snapshot diff ${shellQuoted(name)}${to === '' ? '' : ` ${shellQuoted(to)}`}`}
         method="GET"
         path={`/_berth/snapshots/${name}/diff${query}`}
       />
@@ -247,7 +247,7 @@ function Differences({ diff: { kinds, files } }: { diff: Diff }) {
           <summary>
             <strong>
               files of{' '}
-              <bdi>{serverName(server.server_id, store.servers.open().get(server.server_id)?.task)}</bdi>
+              <bdi>{serverLabel(server.server_id, store.servers.open().get(server.server_id)?.task)}</bdi>
             </strong>{' '}
             <CountsOf of={server} />
           </summary>
@@ -289,7 +289,7 @@ const Left = ({ of: { added, removed, changed }, shown }: { of: Counts; shown: n
 /** Shows the command that starts a second instance from a snapshot, beside this one. */
 function Fork({ name, onClose }: { name: string; onClose: () => void }) {
   const { context } = useDashboard()
-  const command = `berth serve --snapshot ${quoted(`${context.data_dir}/snapshots/${name}`)} --ephemeral --port 0`
+  const command = `berth serve --snapshot ${shellQuoted(`${context.data_dir}/snapshots/${name}`)} --ephemeral --port 0`
   return (
     <Dialog title={`A second instance from ${name}`} onClose={onClose}>
       <p>

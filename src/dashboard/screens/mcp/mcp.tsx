@@ -1,11 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
-import { messageOf } from '../../api/client.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import { CopyButton } from '../../components/copy.tsx'
 import { Search } from '../../components/filters.tsx'
-import { Empty, Failure, Loading, Page } from '../../components/page.tsx'
+import { Empty, Failure, Loading, ScreenPage } from '../../components/page.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import { hrefWith } from '../requests/filters.tsx'
-import { ToolView } from './tool-view.tsx'
+import { ToolForm } from './tool-view.tsx'
 import { listTools, MCP_PATH, type Tool } from './tools.ts'
 
 /** The tools that hosts of the Model Context Protocol have: what each takes and gives, and a form to try it. */
@@ -25,7 +25,7 @@ export default function McpTools() {
   }, [router, shortcuts])
   const address = `${context.base_url}${MCP_PATH}`
   return (
-    <Page title="MCP tools" isFull actions={<Search label="Search tools" />}>
+    <ScreenPage title="MCP tools" isFull actions={<Search label="Search tools" />}>
       <p class="above-table mcp-address">
         <code>{address}</code>
         <CopyButton text={address} label="Copy the address" />
@@ -40,7 +40,7 @@ export default function McpTools() {
       ) : (
         <ToolList tools={tools} />
       )}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -87,7 +87,7 @@ function ToolList({ tools }: { tools: readonly Tool[] }) {
         </div>
       )}
       {selected !== '' && (
-        <ToolView
+        <ToolForm
           key={selected}
           name={selected}
           tool={tool}

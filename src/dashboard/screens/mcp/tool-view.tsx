@@ -1,26 +1,26 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { messageOf } from '../../api/client.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import { Button } from '../../components/button.tsx'
-import { CopyButton, serverName } from '../../components/copy.tsx'
+import { CopyButton, serverLabel } from '../../components/copy.tsx'
 import { isSubmit, SubmitKeys, submitKeysTitle } from '../../components/dialog.tsx'
 import { FieldError, RefusedField, SelectField, TextField } from '../../components/field.tsx'
 import { CommandLines } from '../../components/http.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { State } from '../../components/state.tsx'
-import { titleOf } from '../../components/text.ts'
+import { goalTitle } from '../../components/text.ts'
 import { span } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import {
   ACCEPTED,
   argumentsOf,
+  callMcpTool,
   callOf,
-  callTool,
-  fieldsOf,
-  jsonOf,
   MCP_PATH,
   type Tool,
+  type ToolCallResult,
   type ToolField,
-  type ToolResult,
+  toolFields,
+  toolJson,
 } from './tools.ts'
 
 /** Properties of a tool beside the list. */
@@ -35,7 +35,7 @@ interface ToolViewProps {
 }
 
 /** A tool: what it is for, a form that calls it, what it responded, and its schemas. */
-export const ToolView = ({ name, tool, onClose, ...ids }: ToolViewProps) => (
+export const ToolForm = ({ name, tool, onClose, ...ids }: ToolViewProps) => (
   <aside class="detail" aria-label="The tool">
     <div class="detail-head">
       <h2>{tool ? <code>{name}</code> : 'There is no such tool'}</h2>
@@ -84,12 +84,12 @@ const Schema = ({ title, schema, name }: { title: string; schema: unknown; name:
 )
 
 /** A call that responded, or was refused. */
-type Outcome = (ToolResult & { readonly ms: number }) | Error
+type Outcome = (ToolCallResult & { readonly ms: number }) | Error
 
 /** Takes the arguments, by fields or as JSON, calls the tool and shows what it responds. */
 function Trial({ tool, ids, onId }: { tool: Tool } & Pick<ToolViewProps, 'ids' | 'onId'>) {
   const { api } = useDashboard()
-  const fields = useMemo(() => fieldsOf(tool), [tool])
+  const fields = useMemo(() => toolFields(tool), [tool])
   const [typed, setTyped] = useState<Readonly<Record<string, string>>>({})
   /** The arguments as JSON, once a person asks to write them so. */
   const [json, setJson] = useState<string | null>(null)
@@ -101,7 +101,9 @@ function Trial({ tool, ids, onId }: { tool: Tool } & Pick<ToolViewProps, 'ids' |
   useEffect(() => () => running.current?.abort(), [])
   const values = { ...ids, ...typed }
   const read = (): Record<string, unknown> =>
-    json === null ? argumentsOf(fields, tool, values) : (jsonOf('arguments', json) as Record<string, unknown>)
+    json === null
+      ? argumentsOf(fields, tool, values)
+      : (toolJson('arguments', json) as Record<string, unknown>)
   const call = async (): Promise<void> => {
     setFailure(null)
     const abort = new AbortController()
@@ -111,7 +113,7 @@ function Trial({ tool, ids, onId }: { tool: Tool } & Pick<ToolViewProps, 'ids' |
       const args = read()
       setBusy(true)
       setOutcome(null)
-      const result = await callTool(api, tool.name, args, abort.signal)
+      const result = await callMcpTool(api, tool.name, args, abort.signal)
       setOutcome({ ...result, ms: performance.now() - began })
     } catch (error) {
       if (error instanceof FieldError) setFailure(error)
@@ -270,13 +272,13 @@ function useKnownIds(name: string): readonly Choice[] {
     case 'server_id':
       return store.servers
         .open()
-        .list.value.map(({ id, task }) => ({ value: id, label: serverName(id, task) }))
+        .list.value.map(({ id, task }) => ({ value: id, label: serverLabel(id, task) }))
     case 'projectId':
       return store.projects.open().list.value.map(({ id, name: label }) => ({ value: id, label }))
     case 'taskId':
-      return store.tasks.open().list.value.map(({ id, goal }) => ({ value: id, label: titleOf(goal) }))
+      return store.tasks.open().list.value.map(({ id, goal }) => ({ value: id, label: goalTitle(goal) }))
     case 'buildId':
-      return store.builds.open().list.value.map(({ id, goal }) => ({ value: id, label: titleOf(goal) }))
+      return store.builds.open().list.value.map(({ id, goal }) => ({ value: id, label: goalTitle(goal) }))
     default:
       return []
   }

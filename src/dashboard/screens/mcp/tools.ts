@@ -1,12 +1,12 @@
 import type { OperationTool } from '../../../resources/mcp/tool.ts'
-import { type ApiClient, ApiFailure, eventsOf, failureOf } from '../../api/client.ts'
+import { type ApiClient, ApiFailure, responseFailure, streamEvents } from '../../api/client.ts'
 import { FieldError } from '../../components/field.tsx'
 
 /** A tool as `/mcp` lists it. */
 export type Tool = OperationTool['tool']
 
 /** What a tool responded: the response of its operation, or the error of one that failed. */
-export interface ToolResult {
+export interface ToolCallResult {
   readonly isError: boolean
   readonly value: unknown
 }
@@ -49,12 +49,12 @@ export async function listTools(api: ApiClient): Promise<readonly Tool[]> {
  *
  * @throws ApiFailure if the endpoint refuses the call, or no response came
  */
-export async function callTool(
+export async function callMcpTool(
   api: ApiClient,
   name: string,
   args: Readonly<Record<string, unknown>>,
   signal: AbortSignal,
-): Promise<ToolResult> {
+): Promise<ToolCallResult> {
   const { isError, content, structuredContent } = (await send(api, callOf(name, args), signal)) as {
     isError?: boolean
     content: { text: string }[]
@@ -77,8 +77,8 @@ async function messageOf(response: Response): Promise<Message> {
   if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
     return (await response.json()) as Message
   let last: string | null = null
-  for await (const { data } of eventsOf(response)) last = data
-  if (last === null) throw await failureOf(response)
+  for await (const { data } of streamEvents(response)) last = data
+  if (last === null) throw await responseFailure(response)
   return JSON.parse(last) as Message
 }
 
@@ -111,7 +111,7 @@ const LONG_TEXT = 100_000
 const LINES = ['content', 'command', 'stdin']
 
 /** Returns the arguments of a tool. */
-export function fieldsOf({ inputSchema }: Tool): ToolField[] {
+export function toolFields({ inputSchema }: Tool): ToolField[] {
   const required = inputSchema.required ?? []
   const properties = Object.entries((inputSchema.properties ?? {}) as Record<string, FieldSchema>)
   return properties.map(([name, schema]) => ({
@@ -153,7 +153,7 @@ export function argumentsOf(
 }
 
 function sentValue({ name, kind }: ToolField, value: string): unknown {
-  if (kind === 'json') return jsonOf(name, value)
+  if (kind === 'json') return toolJson(name, value)
   if (kind !== 'number') return value
   const number = Number(value)
   if (Number.isNaN(number)) throw new FieldError(name, 'This is not a number.')
@@ -165,7 +165,7 @@ function sentValue({ name, kind }: ToolField, value: string): unknown {
  *
  * @throws FieldError
  */
-export function jsonOf(field: string, text: string): unknown {
+export function toolJson(field: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {

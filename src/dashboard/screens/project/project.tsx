@@ -1,17 +1,17 @@
 import { useCallback } from 'preact/hooks'
-import { CrashNotice, Warnings, Workers } from '../../components/app-parts.tsx'
+import { CrashNotice, Warnings, WorkerList } from '../../components/app-parts.tsx'
 import { Button } from '../../components/button.tsx'
-import { Address, Id, serverName } from '../../components/copy.tsx'
+import { Address, Id, serverLabel } from '../../components/copy.tsx'
 import { LogView } from '../../components/log-view.tsx'
-import { Empty, Failure, Loading, Page, Tabs } from '../../components/page.tsx'
+import { Empty, Failure, Loading, ScreenPage, Tabs } from '../../components/page.tsx'
 import { type Phase, PhaseBar } from '../../components/state.tsx'
 import { span } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../router.ts'
 import type { Project } from '../../store/store.ts'
 import { ProjectMenu, ProjectState } from '../projects.tsx'
-import { Files } from '../server/files.tsx'
-import { MissingVariables, Variables } from './variables.tsx'
+import { FilesView } from '../server/files.tsx'
+import { MissingVariables, VariablesTab } from './variables.tsx'
 
 /** A project: how far its bring-up is, its log, its files and its variables. */
 export default function ProjectScreen({ params }: ScreenProps) {
@@ -24,26 +24,26 @@ export default function ProjectScreen({ params }: ScreenProps) {
     if (state instanceof Error) return <Failure error={state} retry={() => projects.load()} />
     if (state !== 'ready') return <Loading />
     return (
-      <Page title="No such project">
+      <ScreenPage title="No such project">
         <Empty title="This project is not there">
           <p>
             It was deleted, or belongs to another account. <a href="/dashboard/projects">All projects</a>
           </p>
         </Empty>
-      </Page>
+      </ScreenPage>
     )
   }
   const base = `/dashboard/projects/${project.id}`
   const server = store.servers.open().get(project.server_id)
   return (
-    <Page
+    <ScreenPage
       title={project.name}
       isFull
       above={
         <>
           <a href="/dashboard/projects">Projects</a> /{' '}
           <a href={`/dashboard/servers/${project.server_id}`}>
-            <bdi>{serverName(project.server_id, server?.task)}</bdi>
+            <bdi>{serverLabel(project.server_id, server?.task)}</bdi>
           </a>
         </>
       }
@@ -101,7 +101,7 @@ export default function ProjectScreen({ params }: ScreenProps) {
       <Warnings warnings={project.warnings} />
       <MissingVariables project={project} />
       <Detected project={project} />
-      <Workers workers={project.workers} />
+      <WorkerList workers={project.workers} />
       <Tabs
         label="Parts of the project"
         here={tab === '' ? base : `${base}/${tab}`}
@@ -112,15 +112,15 @@ export default function ProjectScreen({ params }: ScreenProps) {
         ]}
       />
       {tab === 'variables' ? (
-        <Variables project={project} />
+        <VariablesTab project={project} />
       ) : tab === 'files' ? (
-        <Files server={{ id: project.server_id }} root={`projects/${project.slug}`} />
+        <FilesView server={{ id: project.server_id }} root={`projects/${project.slug}`} />
       ) : project.init_phase === null ? (
         <NoCode project={project} />
       ) : (
         <ProjectLog projectId={project.id} />
       )}
-    </Page>
+    </ScreenPage>
   )
 }
 

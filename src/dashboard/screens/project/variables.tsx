@@ -9,7 +9,7 @@ import type { Project } from '../../store/store.ts'
 import { useLive } from '../../store/use-live.ts'
 
 /** The variables of a project: their names, and what its code says of them. Values are written, and never read. */
-export function Variables({ project }: { project: Project }) {
+export function VariablesTab({ project }: { project: Project }) {
   const { api } = useDashboard()
   const known = useVariables(project)
   const [name, setName] = useState('')

@@ -2,7 +2,7 @@ import { Fragment } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { ApiFailure } from '../../api/client.ts'
 import { Button, Menu, type MenuItem } from '../../components/button.tsx'
-import { CopyButton, Id, serverName } from '../../components/copy.tsx'
+import { CopyButton, Id, serverLabel } from '../../components/copy.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { curlLine, Headers, HttpStatus, tokenOf } from '../../components/http.tsx'
 import { JsonView, LongText } from '../../components/json-view.tsx'
@@ -11,10 +11,10 @@ import { type Dashboard, useDashboard } from '../../dashboard.ts'
 import type { JournalRequest, WholeRequest } from '../../store/store.ts'
 import { useLive } from '../../store/use-live.ts'
 import { EntryRow } from '../timeline/entry-row.tsx'
-import type { Entry } from '../timeline/tree.ts'
+import type { TreeEntry } from '../timeline/tree.ts'
 import { useTree } from '../timeline/use-tree.ts'
-import { codeOf, isRead, RequestFacts, Who } from './facts.tsx'
-import { effectText, type FaultEffect, MakeFault } from './fault-dialog.tsx'
+import { errorCodeOf, isRead, RequestReader, Who } from './facts.tsx'
+import { effectWords, MakeFault, type NewFaultEffect } from './fault-dialog.tsx'
 
 /** A request: who sent it, both bodies, what struck it, what it caused, and what can be done with it. */
 export function Detail({ id }: { id: string }) {
@@ -128,7 +128,7 @@ function Said({ request }: { request: JournalRequest }) {
   if (message === null) return null
   return (
     <p class="notice failure">
-      <code>{codeOf(request)}</code> <bdi>{message}</bdi>
+      <code>{errorCodeOf(request)}</code> <bdi>{message}</bdi>
     </p>
   )
 }
@@ -136,7 +136,7 @@ function Said({ request }: { request: JournalRequest }) {
 function Facts({ request }: { request: JournalRequest }) {
   const { store } = useDashboard()
   const { operation, at, ms, client, aborted, api_key_id: keyId, faults } = request
-  const serverId = new RequestFacts().serverId(request, store.projects.list.value)
+  const serverId = new RequestReader().serverId(request, store.projects.list.value)
   return (
     <dl class="facts">
       <dt>Operation</dt>
@@ -156,7 +156,7 @@ function Facts({ request }: { request: JournalRequest }) {
           <dt>Server</dt>
           <dd>
             <a href={`/dashboard/servers/${serverId}`}>
-              <bdi>{serverName(serverId, store.servers.open().get(serverId)?.task)}</bdi>
+              <bdi>{serverLabel(serverId, store.servers.open().get(serverId)?.task)}</bdi>
             </a>
           </dd>
         </>
@@ -188,7 +188,7 @@ function hasSentBody({ request_headers: headers }: JournalRequest): boolean {
 }
 
 /** What a fault did to a request. */
-function struckText(effect: FaultEffect): string {
+function struckText(effect: NewFaultEffect): string {
   if ('error' in effect || 'respond' in effect) return 'gave this response. The API did nothing.'
   if ('delay_ms' in effect) return `held it up for ${span(effect.delay_ms)}.`
   if ('lose_response' in effect) return 'lost the response. All was done, but the client has none of it.'
@@ -196,7 +196,7 @@ function struckText(effect: FaultEffect): string {
     return `cut the response off: the client has ${effect.truncate.bytes} bytes of its body.`
   if ('disconnect' in effect)
     return 'cut the connection. The API did nothing, and the client has no response.'
-  return `struck it: ${effectText(effect)}.`
+  return `struck it: ${effectWords(effect)}.`
 }
 
 /** What a request caused: objects, events, their deliveries and the receivers' responses. */
@@ -221,7 +221,7 @@ function Caused({ id }: { id: string }) {
   )
 }
 
-const below = ({ children }: Entry, level: number): { entry: Entry; level: number }[] =>
+const below = ({ children }: TreeEntry, level: number): { entry: TreeEntry; level: number }[] =>
   children.flatMap((entry) => [{ entry, level }, ...below(entry, level + 1)])
 
 /** A body, as JSON if it is. */

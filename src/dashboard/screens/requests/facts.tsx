@@ -37,10 +37,10 @@ export const shortPath = (path: string): string => path.replace(/(_[0-9a-z]{8})[
 export const isRead = ({ method }: JournalRequest): boolean => method === 'GET' || method === 'HEAD'
 
 /** Returns the path of a request without its query. */
-export const pathOf = ({ path }: JournalRequest): string => path.split('?', 1)[0] ?? ''
+export const pathWithoutQuery = ({ path }: JournalRequest): string => path.split('?', 1)[0] ?? ''
 
 /** Returns the code of the response to a request that failed (specification, "Errors"); null if it has none. */
-export const codeOf = ({ said }: JournalRequest): string | null => said?.error ?? null
+export const errorCodeOf = ({ said }: JournalRequest): string | null => said?.error ?? null
 
 /** What is found in a request. */
 interface Found {
@@ -55,7 +55,7 @@ interface Found {
 }
 
 /** Finds out what requests are about, each once: lists of thousands ask for it at each change. */
-export class RequestFacts {
+export class RequestReader {
   readonly #found = new WeakMap<JournalRequest, Found>()
   readonly #sought = new WeakMap<JournalRequest, string>()
 
@@ -81,7 +81,7 @@ export class RequestFacts {
     const known = this.#sought.get(request)
     if (known !== undefined) return known
     const { id, method, path, status, operation, near_misses: misses } = request
-    const said = [codeOf(request), request.said?.message ?? '']
+    const said = [errorCodeOf(request), request.said?.message ?? '']
     const text = [id, method, path, status, operation, ...said, ...misses.map(({ message }) => message)]
       .join(' ')
       .toLowerCase()
@@ -91,7 +91,7 @@ export class RequestFacts {
 }
 
 function findIn(request: JournalRequest): Found {
-  const named = pathOf(request)
+  const named = pathWithoutQuery(request)
     .split('/')
     .filter((segment) => /^[a-z]+_[^/]+$/.test(segment))
   const made = request.said?.made ?? []

@@ -3,13 +3,13 @@ import { useMemo, useState } from 'preact/hooks'
 import type { PartsOf } from '../../../route-client/client.ts'
 import { CopyButton } from '../../components/copy.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { WholeRequest } from '../../store/store.ts'
-import { pathOf } from './facts.tsx'
+import { pathWithoutQuery } from './facts.tsx'
 
 /** Which requests a fault is for. */
-export type FaultMatch = FaultCreate['match']
+export type NewFaultMatch = FaultCreate['match']
 
 const TIMES = [
   { label: 'once', times: 1 },
@@ -20,7 +20,7 @@ const TIMES = [
 /** Properties of the question for a fault. */
 interface FaultDialogProps {
   title: string
-  match: FaultMatch
+  match: NewFaultMatch
   /** What is offered; `EFFECTS` if it is missing. */
   effects?: readonly OfferedEffect[]
   /** The effect to begin with, by its place among those that are offered. */
@@ -116,13 +116,13 @@ const FaultLines = ({ fault }: { fault: FaultCreate }) => (
 export function MakeFault({ request, onClose }: { request: WholeRequest; onClose: () => void }) {
   const { store } = useDashboard()
   const { method, operation, account_id: accountId } = request
-  const path = pathOf(request)
+  const path = pathWithoutQuery(request)
   const [isExact, setExact] = useState(true)
   const [isOfAccount, setOfAccount] = useState(false)
   const match = {
     ...(isExact || operation === null ? { method, path } : { operation }),
     ...(isOfAccount && accountId !== null && { account_id: accountId }),
-  } as FaultMatch
+  } as NewFaultMatch
   const effects = useMemo(() => [...sameResponse(request), ...EFFECTS], [request])
   return (
     <FaultDialog
@@ -199,7 +199,7 @@ function initialOf({ status, aborted }: WholeRequest, effects: readonly OfferedE
 export type FaultCreate = PartsOf<'control.faults.add'>['body']
 
 /** What a fault does to a request. */
-export type FaultEffect = FaultCreate['effect']
+export type NewFaultEffect = FaultCreate['effect']
 
 /** The page that proxies such as nginx give if what is behind them does not respond. */
 const GATEWAY_PAGE =
@@ -208,7 +208,7 @@ const GATEWAY_PAGE =
 /** An effect as dialogs offer it. */
 interface OfferedEffect {
   readonly label: string
-  readonly effect: FaultEffect
+  readonly effect: NewFaultEffect
 }
 
 /** What a fault may do. */
@@ -229,10 +229,10 @@ export const EFFECTS: readonly OfferedEffect[] = [
 ]
 
 /** Reports whether a delivery to a webhook can meet an effect, as a request to the API can. */
-const isForDeliveries = (effect: FaultEffect): boolean => !('truncate' in effect || 'backend' in effect)
+const isForDeliveries = (effect: NewFaultEffect): boolean => !('truncate' in effect || 'backend' in effect)
 
 /** Returns what an effect is, in words: `429 too_many_requests`, `5000 ms later`. */
-export function effectText(effect: FaultEffect): string {
+export function effectWords(effect: NewFaultEffect): string {
   if ('error' in effect) return `${effect.error.status} ${effect.error.code ?? ''}`.trim()
   if ('delay_ms' in effect) return `${effect.delay_ms} ms later`
   if ('respond' in effect) return `${effect.respond.status} ${effect.respond.content_type ?? ''}`.trim()
@@ -267,7 +267,7 @@ function deliveryFlags(deliveries: FaultCreate['match']['deliveries']): string[]
   return [...flag('webhook', webhook), ...flag('event', event)]
 }
 
-function effectFlags(effect: FaultEffect): string[] {
+function effectFlags(effect: NewFaultEffect): string[] {
   if ('error' in effect) {
     const { status, code, message, retry_after: retryAfter, headers } = effect.error
     return [
@@ -297,4 +297,4 @@ const headerFlags = (headers: Readonly<Record<string, string | undefined>> = {})
   Object.entries(headers).flatMap(([name, value = '']) => flag('header', `${name}: ${value}`))
 
 const flag = (name: string, value: string | number | undefined): string[] =>
-  value === undefined ? [] : [`--${name}`, quoted(String(value))]
+  value === undefined ? [] : [`--${name}`, shellQuoted(String(value))]

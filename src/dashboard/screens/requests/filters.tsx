@@ -5,7 +5,7 @@ import { PlaceFilters, Select, Switch } from '../../components/filters.tsx'
 import { JournalSince } from '../../components/http.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { JournalRequest, Project } from '../../store/store.ts'
-import { codeOf, isFailed, isOwn, type RequestFacts } from './facts.tsx'
+import { errorCodeOf, isFailed, isOwn, type RequestReader } from './facts.tsx'
 
 /** Properties of the filters. */
 interface FiltersProps {
@@ -106,7 +106,7 @@ export function hrefWith(
 interface FilteredRequests {
   readonly requests: readonly JournalRequest[]
   readonly projects: readonly Project[]
-  readonly facts: RequestFacts
+  readonly facts: RequestReader
 }
 
 /** Returns the requests that the filters of an address let pass. */
@@ -130,7 +130,7 @@ export function filterRequests(
       (!onlyErrors || isFailed(request)) &&
       (operation === '' || (request.operation ?? 'none') === operation) &&
       (status === '' || hasStatus(request.status, status)) &&
-      (code === '' || codeOf(request) === code) &&
+      (code === '' || errorCodeOf(request) === code) &&
       (fault === '' || request.faults.some(({ fault_id: id }) => id === fault)) &&
       (account === '' || request.account_id === account) &&
       (sought === '' || facts.sought(request).includes(sought)) &&

@@ -1,21 +1,21 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { PartsOf, ResponseOf } from '../../../route-client/client.ts'
-import { messageOf } from '../../api/client.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import { Button } from '../../components/button.tsx'
 import { Search } from '../../components/filters.tsx'
 import { HttpStatus } from '../../components/http.tsx'
 import { type Held, HoldButton, useHeld } from '../../components/live-list.tsx'
-import { Empty, Failure, Loaded, Loading, Page, Tabs } from '../../components/page.tsx'
+import { Empty, Failure, Loaded, Loading, ScreenPage, Tabs } from '../../components/page.tsx'
 import { span, Time } from '../../components/time.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { JournalRequest } from '../../store/store.ts'
 import { Detail } from './detail.tsx'
-import { isFailed, RequestFacts, RequestMarks, shortPath, Who } from './facts.tsx'
+import { isFailed, RequestMarks, RequestReader, shortPath, Who } from './facts.tsx'
 import { Filters, filterRequests, hrefWith, isFiltered, scopeOf } from './filters.tsx'
 
 /** Requests to the API as they come, the newest at the top; one of them beside the list. */
-export default function Requests() {
+export default function RequestsScreen() {
   const { store, router, api, notices } = useDashboard()
   const query = router.query.value
   const requests = useRequests()
@@ -34,7 +34,7 @@ export default function Requests() {
     ...Object.fromEntries(['q', 'server', 'code', 'errors', 'fault', 'request'].map((name) => [name, ''])),
   })
   return (
-    <Page
+    <ScreenPage
       title="Requests"
       isFull
       actions={
@@ -57,7 +57,7 @@ export default function Requests() {
       />
       <Filters isGrouped={isGrouped} />
       {isGrouped ? <ErrorGroups /> : <RequestList requests={requests} />}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -79,7 +79,7 @@ export function useRequests(serverId?: string): ShownRequests {
   const requests = store.requests.open().list.value
   const projects = store.projects.open().list.value
   const scope = scopeOf(query)
-  const [facts] = useState(() => new RequestFacts())
+  const [facts] = useState(() => new RequestReader())
   const shown = useMemo(() => {
     const filters = new URLSearchParams(query)
     if (serverId !== undefined) filters.set('server', serverId)

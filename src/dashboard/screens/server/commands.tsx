@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { runInBackground } from '../../components/begin.ts'
 import { Button } from '../../components/button.tsx'
 import { CopyButton } from '../../components/copy.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
 import { OutputView, outputText } from '../../components/output-view.tsx'
 import { ExitState, State } from '../../components/state.tsx'
 import { span } from '../../components/time.tsx'
@@ -11,7 +11,7 @@ import type { CommandRun, CommandState } from '../../store/commands.ts'
 import type { Server } from '../../store/store.ts'
 
 /** A line that runs commands on a server, and below it what they printed, the newest first. */
-export function Commands({ server }: { server: Server }) {
+export function CommandsTab({ server }: { server: Server }) {
   const { commands, shortcuts } = useDashboard()
   const input = useRef<HTMLInputElement>(null)
   const runs = commands.of(server.id).value
@@ -140,7 +140,7 @@ function Line({ server, input, isRunning, onCancel }: LineProps) {
         )}
       </div>
       <CommandLines
-        berth={`berth exec ${server.id} -- ${quoted(shown)}`}
+        berth={`berth exec ${server.id} -- ${shellQuoted(shown)}`}
         method="POST"
         path={`/servers/${server.id}/exec`}
         body={body}

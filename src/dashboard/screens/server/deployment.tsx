@@ -1,6 +1,6 @@
 import { useCallback, useState } from 'preact/hooks'
-import { messageOf } from '../../api/client.ts'
-import { CrashNotice, Warnings, Workers } from '../../components/app-parts.tsx'
+import { messageOf } from '../../../runtime/error-info.ts'
+import { CrashNotice, Warnings, WorkerList } from '../../components/app-parts.tsx'
 import { Button } from '../../components/button.tsx'
 import { Address } from '../../components/copy.tsx'
 import { Confirm } from '../../components/dialog.tsx'
@@ -9,10 +9,10 @@ import { LogView } from '../../components/log-view.tsx'
 import { Empty, Loaded } from '../../components/page.tsx'
 import { State } from '../../components/state.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import type { Deployment as DeploymentValue, Server } from '../../store/store.ts'
+import type { Deployment, Server } from '../../store/store.ts'
 
 /** What a server publishes: its address and its log; publishes it, again, or no longer. */
-export function Deployment({ server }: { server: Server }) {
+export function DeploymentTab({ server }: { server: Server }) {
   const { api, store } = useDashboard()
   const [isPublishing, setPublishing] = useState(false)
   const [failure, setFailure] = useState<string | null>(null)
@@ -56,7 +56,7 @@ export function Deployment({ server }: { server: Server }) {
               </p>
             )}
             <Warnings warnings={deployment.warnings} />
-            <Workers workers={deployment.workers} />
+            <WorkerList workers={deployment.workers} />
             <DeploymentLog serverId={id} />
           </div>
         ) : (
@@ -100,7 +100,7 @@ const path = (serverId: string): string => `/servers/${serverId}/deployments`
 /** Properties of what is published. */
 interface PublishedProps {
   server: Server
-  deployment: DeploymentValue
+  deployment: Deployment
   publish: () => Promise<void>
   isPublishing: boolean
 }
@@ -155,7 +155,7 @@ function Published({ server, deployment, publish, isPublishing }: PublishedProps
 }
 
 /** Returns the state of a deployment in a word. */
-function stateOf({ status }: Server, { live, crash }: DeploymentValue): string {
+function stateOf({ status }: Server, { live, crash }: Deployment): string {
   if (crash) return 'crashed'
   if (live) return 'live'
   return status === 'sleeping' ? 'sleeping' : 'start'

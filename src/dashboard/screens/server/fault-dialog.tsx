@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import type { PartsOf } from '../../../route-client/client.ts'
-import { serverName } from '../../components/copy.tsx'
+import { serverLabel } from '../../components/copy.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { FieldError, SelectField, TextField } from '../../components/field.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Server } from '../../store/store.ts'
 
@@ -89,10 +89,10 @@ export function ServerFaultDialog({ server, onClose }: { server: Server; onClose
   } as ServerFaultCreate
   const words = [
     `berth faults server ${server.id} ${kind}`,
-    takes('times') && times !== '' && `--times ${quoted(times)}`,
-    takes('delay_ms') && `--delay ${quoted(delay)}ms`,
+    takes('times') && times !== '' && `--times ${shellQuoted(times)}`,
+    takes('delay_ms') && `--delay ${shellQuoted(delay)}ms`,
     takes('network') && bad.flags,
-    ...(takes('hosts') ? named.map((host) => `--host ${quoted(host)}`) : []),
+    ...(takes('hosts') ? named.map((host) => `--host ${shellQuoted(host)}`) : []),
     takes('for_ms') && duration !== '' && `--for ${Number(duration) / 1_000}s`,
   ]
   const make = async (): Promise<void> => {
@@ -100,7 +100,7 @@ export function ServerFaultDialog({ server, onClose }: { server: Server; onClose
     if (takes('delay_ms')) check('delay_ms', delay || 'none', 'milliseconds, such as 2000')
     await api.call('control.serverFaults.add', { params: { serverId: server.id }, body })
     notices.done(
-      kind === 'crash' ? `${serverName(server.id, server.task)} has crashed.` : `${label} is in effect.`,
+      kind === 'crash' ? `${serverLabel(server.id, server.task)} has crashed.` : `${label} is in effect.`,
     )
   }
   return (

@@ -7,11 +7,11 @@ import { span } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Fault, Server, ServerFaults } from '../../store/store.ts'
 import { FaultList } from '../controls/faults.tsx'
-import { FaultDialog, type FaultMatch } from '../requests/fault-dialog.tsx'
+import { FaultDialog, type NewFaultMatch } from '../requests/fault-dialog.tsx'
 import { SERVER_FAULTS, ServerFaultDialog } from './fault-dialog.tsx'
 
 /** What goes wrong on purpose: inside the server, and with the requests about it. */
-export const Faults = ({ server }: { server: Server }) => (
+export const FaultsTab = ({ server }: { server: Server }) => (
   <div class="server-faults">
     <Inside server={server} />
     <OfRequests server={server} />
@@ -199,7 +199,7 @@ function RequestFaultDialog({ server, onClose }: { server: Server; onClose: () =
   const match = {
     ...(operation && { method: operation.method }),
     path: operation ? operation.path.replace('{serverId}', server.id) : `/servers/${server.id}**`,
-  } as FaultMatch
+  } as NewFaultMatch
   return (
     <FaultDialog title="Set a fault" match={match} initial={1} onClose={onClose}>
       <SelectField

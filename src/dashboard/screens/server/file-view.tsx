@@ -1,10 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
-import { type ApiClient, messageOf } from '../../api/client.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
+import type { ApiClient } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { LazyEditor } from '../../components/lazy-editor.tsx'
 import { Empty, Failure, Loading } from '../../components/page.tsx'
-import { formatBytes } from '../../components/text.ts'
+import { bytesText } from '../../components/text.ts'
 import { useDashboard } from '../../dashboard.ts'
 
 /** Properties of an open file. */
@@ -156,13 +157,13 @@ function Content({ path, content, draft, onChange, onSave }: ContentProps) {
   if (content.kind === 'bytes')
     return (
       <Empty title="No text">
-        <p>{formatBytes(content.bytes.length)} that are no text. Download it to see what it is.</p>
+        <p>{bytesText(content.bytes.length)} that are no text. Download it to see what it is.</p>
       </Empty>
     )
   if (content.text.length > MAX_EDITED)
     return (
       <Empty title="Too long to edit here">
-        <p>{formatBytes(content.text.length)}. Download it, or open a terminal.</p>
+        <p>{bytesText(content.text.length)}. Download it, or open a terminal.</p>
       </Empty>
     )
   return <LazyEditor path={path} text={draft ?? content.text} onChange={onChange} onSave={onSave} />
@@ -195,7 +196,7 @@ export async function writeText(
 }
 
 /** Writes a file of this machine to a server, whatever is in it. */
-export async function upload(api: ApiClient, serverId: string, path: string, file: File): Promise<void> {
+export async function uploadFile(api: ApiClient, serverId: string, path: string, file: File): Promise<void> {
   const content = new Uint8Array(await file.arrayBuffer()).toBase64()
   await api.call('files.write', { params: { serverId }, body: { path, content, encoding: 'base64' } })
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { messageOf } from '../../api/client.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import { openTerminal } from '../../components/begin.ts'
 import { Button, Icon } from '../../components/button.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
@@ -8,7 +8,7 @@ import { Empty, Failure, Loading } from '../../components/page.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Server } from '../../store/store.ts'
-import { FileView, upload, writeText } from './file-view.tsx'
+import { FileView, uploadFile, writeText } from './file-view.tsx'
 
 /** Properties of the files. */
 interface FilesProps {
@@ -18,7 +18,7 @@ interface FilesProps {
 }
 
 /** The files of a server: a tree, and the one that the address names in an editor. Files that are dropped are uploaded. */
-export function Files({ server, root = '' }: FilesProps) {
+export function FilesView({ server, root = '' }: FilesProps) {
   const dashboard = useDashboard()
   const { api, router, notices, fileWork } = dashboard
   const serverId = server.id
@@ -59,7 +59,7 @@ export function Files({ server, root = '' }: FilesProps) {
     const dropped = [...(files ?? [])]
     await notices.attempt(async () => {
       for (const file of dropped)
-        await upload(api, serverId, inServer(folder === '' ? file.name : `${folder}/${file.name}`), file)
+        await uploadFile(api, serverId, inServer(folder === '' ? file.name : `${folder}/${file.name}`), file)
     })
     await load()
   }
@@ -125,7 +125,7 @@ export function Files({ server, root = '' }: FilesProps) {
       </div>
       {selected === '' ? (
         <Empty title="No file is open">
-          <p>Choose one, or drop files here to upload them.</p>
+          <p>Choose one, or drop files here to uploadFile them.</p>
         </Empty>
       ) : (
         <FileView

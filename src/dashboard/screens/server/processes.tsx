@@ -1,14 +1,14 @@
 import { useEffect, useState } from 'preact/hooks'
+import type { ServerUsage } from '../../../resources/usage/model.ts'
 import type { ResponseOf } from '../../../route-client/client.ts'
-import { messageOf } from '../../api/client.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import { Button } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { Empty, Failure, Loading } from '../../components/page.tsx'
-import { formatBytes } from '../../components/text.ts'
+import { bytesText } from '../../components/text.ts'
 import { Time } from '../../components/time.tsx'
 import { useUsage } from '../../components/usage-meters.tsx'
 import { useDashboard } from '../../dashboard.ts'
-import type { ServerUsage } from '../../store/live-usage.ts'
 import type { Server } from '../../store/store.ts'
 
 type Process = ResponseOf<'processes.list'>['processes'][number]
@@ -122,7 +122,7 @@ function Row({ serverId, process, onEnd }: { serverId: string; process: Process;
         )}
       </td>
       <td class="number">{cpu.toFixed(1)} %</td>
-      <td class="number">{formatBytes(memory)}</td>
+      <td class="number">{bytesText(memory)}</td>
       <td>{ports.join(', ')}</td>
       <td class="began quiet">
         <Time at={process.started_at} />

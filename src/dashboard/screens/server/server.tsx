@@ -2,14 +2,14 @@ import type { ComponentType } from 'preact'
 import { useState } from 'preact/hooks'
 import { runBuild, runTask } from '../../components/begin.ts'
 import { Button } from '../../components/button.tsx'
-import { Id, serverName } from '../../components/copy.tsx'
+import { Id, serverLabel } from '../../components/copy.tsx'
 import { Search } from '../../components/filters.tsx'
 import { GoalDialog, GoalList } from '../../components/goals.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
 import { HoldButton } from '../../components/live-list.tsx'
-import { Empty, Failure, Loaded, Loading, Page, Tabs } from '../../components/page.tsx'
+import { Empty, Failure, Loaded, Loading, ScreenPage, Tabs } from '../../components/page.tsx'
 import { State } from '../../components/state.tsx'
-import { formatBytes, titleOf } from '../../components/text.ts'
+import { bytesText, goalTitle } from '../../components/text.ts'
 import { Time } from '../../components/time.tsx'
 import { formatCredits, UsageMeters, useUsage } from '../../components/usage-meters.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
@@ -21,13 +21,13 @@ import { CreateProject, ProjectList } from '../projects.tsx'
 import { Filters } from '../requests/filters.tsx'
 import { RequestList, useRequests } from '../requests/requests.tsx'
 import { ServerMenu } from '../servers.tsx'
-import { Commands } from './commands.tsx'
-import { Deployment } from './deployment.tsx'
-import { Faults, ServerFaultNotices } from './faults.tsx'
-import { Files } from './files.tsx'
+import { CommandsTab } from './commands.tsx'
+import { DeploymentTab } from './deployment.tsx'
+import { FaultsTab, ServerFaultNotices } from './faults.tsx'
+import { FilesView } from './files.tsx'
 import { Processes } from './processes.tsx'
 import { Secrets } from './secrets.tsx'
-import { Terminals } from './terminals.tsx'
+import { TerminalsView } from './terminals.tsx'
 
 /** A part of the screen of a server. */
 interface Part {
@@ -41,17 +41,17 @@ interface Part {
 
 /** The parts, in order. */
 const PARTS: readonly Part[] = [
-  { tab: '', label: 'Terminal', Content: Terminals },
-  { tab: 'commands', label: 'Commands', Content: Commands },
+  { tab: '', label: 'Terminal', Content: TerminalsView },
+  { tab: 'commands', label: 'Commands', Content: CommandsTab },
   { tab: 'executions', label: 'Executions', Content: Executions },
-  { tab: 'files', label: 'Files', Content: Files },
+  { tab: 'files', label: 'Files', Content: FilesView },
   { tab: 'processes', label: 'Processes', Content: Processes },
   { tab: 'projects', label: 'Projects', Content: ServerProjects },
-  { tab: 'deployment', label: 'Deployment', Content: Deployment },
+  { tab: 'deployment', label: 'Deployment', Content: DeploymentTab },
   { tab: 'tasks', label: 'Tasks', Content: ServerTasks },
   { tab: 'builds', label: 'Builds', Content: ServerBuilds },
   { tab: 'secrets', label: 'Secrets', Content: Secrets },
-  { tab: 'faults', label: 'Faults', isAdmin: true, Content: Faults },
+  { tab: 'faults', label: 'Faults', isAdmin: true, Content: FaultsTab },
   { tab: 'requests', label: 'Requests', isAdmin: true, Content: ServerRequests },
 ]
 
@@ -87,13 +87,13 @@ export default function ServerScreen({ params }: ScreenProps) {
     if (state instanceof Error) return <Failure error={state} retry={() => servers.load()} />
     if (state !== 'ready') return <Loading />
     return (
-      <Page title="No such server">
+      <ScreenPage title="No such server">
         <Empty title="This server is not there">
           <p>
             It was deleted, or belongs to another account. <a href="/dashboard/servers">All servers</a>
           </p>
         </Empty>
-      </Page>
+      </ScreenPage>
     )
   }
   const base = `/dashboard/servers/${server.id}`
@@ -101,8 +101,8 @@ export default function ServerScreen({ params }: ScreenProps) {
   const parts = PARTS.filter(({ isAdmin }) => !isAdmin || context.is_admin)
   const part = parts.find((one) => one.tab === tab) ?? parts[0]
   return (
-    <Page
-      title={serverName(server.id, server.task)}
+    <ScreenPage
+      title={serverLabel(server.id, server.task)}
       isFull
       above={<a href="/dashboard/servers">Servers</a>}
       beside={
@@ -130,7 +130,7 @@ export default function ServerScreen({ params }: ScreenProps) {
         tabs={parts.map((one) => ({ href: hrefOf(one), label: one.label }))}
       />
       {part && <part.Content server={server} />}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -281,7 +281,7 @@ function Executions({ server }: { server: Server }) {
               </a>
             </p>
             <CommandLines
-              berth={`berth exec --detach ${server.id} -- ${quoted('npm test')}`}
+              berth={`berth exec --detach ${server.id} -- ${shellQuoted('npm test')}`}
               method="POST"
               path={`/servers/${server.id}/exec`}
               body={{ command: 'npm test', detach: true }}
@@ -302,7 +302,7 @@ function Executions({ server }: { server: Server }) {
                   <span class="cell">
                     <a class="row-link" href={`/dashboard/servers/${server.id}/executions/${execution.id}`}>
                       <bdi title={execution.command}>
-                        <code>{titleOf(execution.command)}</code>
+                        <code>{goalTitle(execution.command)}</code>
                       </bdi>
                     </a>
                   </span>
@@ -311,7 +311,7 @@ function Executions({ server }: { server: Server }) {
                   </span>
                   <span class="cell quiet">
                     {execution.status !== 'running' &&
-                      formatBytes(execution.stdoutBytes + execution.stderrBytes)}
+                      bytesText(execution.stdoutBytes + execution.stderrBytes)}
                   </span>
                   <span class="cell quiet">
                     <Took of={execution} />

@@ -2,7 +2,7 @@ import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { openTerminal } from '../../components/begin.ts'
 import { Button, Icon } from '../../components/button.tsx'
-import { quoted } from '../../components/http.tsx'
+import { shellQuoted } from '../../components/http.tsx'
 import { Empty, Loaded, Loading } from '../../components/page.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Server, Terminal } from '../../store/store.ts'
@@ -20,7 +20,7 @@ interface ShownTerminal {
  *
  * @param shown which one is shown; by default the one that the address names
  */
-export function Terminals({ server, shown: given }: { server: Server; shown?: ShownTerminal }) {
+export function TerminalsView({ server, shown: given }: { server: Server; shown?: ShownTerminal }) {
   const dashboard = useDashboard()
   const { router, store, api } = dashboard
   const ofAddress = {
@@ -83,7 +83,7 @@ const NoTerminal = ({ server, open }: { server: Server; open: () => Promise<void
       </Button>
     </p>
     <p class="quiet">
-      <Icon name="terminal" /> <code>berth shell {quoted(server.task || server.id)}</code>
+      <Icon name="terminal" /> <code>berth shell {shellQuoted(server.task || server.id)}</code>
     </p>
   </Empty>
 )

@@ -1,9 +1,9 @@
 import { Icon } from '../../components/button.tsx'
-import { drawable, formatBytes } from '../../components/text.ts'
-import { type Entry, refusedOf, type Said, type ToolUse } from './transcript.ts'
+import { bytesText, drawable } from '../../components/text.ts'
+import { refusedOf, type Said, type ToolUse, type TranscriptEntry } from './transcript.ts'
 
 /** An entry of the conversation. */
-export const EntryView = ({ entry }: { entry: Entry }) =>
+export const EntryView = ({ entry }: { entry: TranscriptEntry }) =>
   entry.kind === 'tool' ? <ToolView use={entry} /> : <SaidView said={entry} />
 
 /** Who says what. */
@@ -93,7 +93,7 @@ export function outcome({ tool, result }: ToolUse): string {
   const { output, ok } = result
   if (tool === 'run') return output.timedOut === true ? 'ran out of time' : `exit ${String(output.exitCode)}`
   if (!ok) return 'failed'
-  if (typeof output.bytes === 'number') return formatBytes(output.bytes)
+  if (typeof output.bytes === 'number') return bytesText(output.bytes)
   if (typeof output.files === 'number') return `${output.files} files`
   return typeof output.matches === 'number' ? `${output.matches} matches` : ''
 }

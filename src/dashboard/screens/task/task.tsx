@@ -2,13 +2,13 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../route-client/client.ts'
 import { runTaskAgain } from '../../components/begin.ts'
 import { Button } from '../../components/button.tsx'
-import { Id, serverName } from '../../components/copy.tsx'
+import { Id, serverLabel } from '../../components/copy.tsx'
 import { isSubmit, SubmitKeys, submitKeysTitle } from '../../components/dialog.tsx'
 import { GoalDialog } from '../../components/goals.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
-import { Empty, Failure, Loading, Page } from '../../components/page.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
+import { Empty, Failure, Loading, ScreenPage } from '../../components/page.tsx'
 import { State } from '../../components/state.tsx'
-import { titleOf } from '../../components/text.ts'
+import { goalTitle } from '../../components/text.ts'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../router.ts'
@@ -16,7 +16,7 @@ import type { Task } from '../../store/store.ts'
 import { ScenarioDialog } from '../controls/scenario-dialog.tsx'
 import { useScenarios } from '../controls/scenario-set.tsx'
 import { EntryView } from './entry-view.tsx'
-import { followTask, Transcript } from './transcript.ts'
+import { readTranscript, TaskTranscript } from './transcript.ts'
 
 /** A scenario that repeats a task, and what it cannot repeat. */
 type RecordedScenario = ResponseOf<'control.tasks.scenario'>
@@ -32,13 +32,13 @@ export default function TaskScreen({ params }: ScreenProps) {
   if (state instanceof Error) return <Failure error={state} retry={() => tasks.load()} />
   if (state !== 'ready') return <Loading />
   return (
-    <Page title="No such task">
+    <ScreenPage title="No such task">
       <Empty title="This task is not there">
         <p>
           Its server was deleted, or it belongs to another account. <a href="/dashboard/tasks">All tasks</a>
         </p>
       </Empty>
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -46,11 +46,11 @@ function Conversation({ task }: { task: Task }) {
   const dashboard = useDashboard()
   const { api, store, context } = dashboard
   const { id, serverId, goal, status, question, createdAt } = task
-  const transcript = useMemo(() => new Transcript(), [id])
+  const transcript = useMemo(() => new TaskTranscript(), [id])
   const [failure, setFailure] = useState<string | null>(null)
   const [isEditing, setEditing] = useState(false)
   const [recorded, setRecorded] = useState<RecordedScenario | null>(null)
-  useEffect(() => followTask(api, task, transcript, setFailure), [id])
+  useEffect(() => readTranscript(api, task, transcript, setFailure), [id])
   const conversation = useRef<HTMLElement>(null)
   const isAsking = status === 'awaiting_input'
   useEffect(() => {
@@ -66,13 +66,13 @@ function Conversation({ task }: { task: Task }) {
   const isOpen = status === 'running' || status === 'awaiting_input'
   const params = { serverId, taskId: id }
   return (
-    <Page
-      title={titleOf(goal)}
+    <ScreenPage
+      title={goalTitle(goal)}
       above={
         <>
           <a href="/dashboard/tasks">Tasks</a> /{' '}
           <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{serverName(serverId, server?.task)}</bdi>
+            <bdi>{serverLabel(serverId, server?.task)}</bdi>
           </a>
         </>
       }
@@ -146,7 +146,7 @@ function Conversation({ task }: { task: Task }) {
         />
       )}
       {recorded && <SaveScenario recorded={recorded} onClose={() => setRecorded(null)} />}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -206,7 +206,7 @@ function Reply({ task, question }: { task: Task; question: string }) {
         <SubmitKeys />
       </Button>
       <CommandLines
-        berth={`berth tasks answer ${taskId} ${quoted(answer)}`}
+        berth={`berth tasks answer ${taskId} ${shellQuoted(answer)}`}
         method="POST"
         path={`/servers/${serverId}/tasks/${taskId}/input`}
         body={{ answer }}

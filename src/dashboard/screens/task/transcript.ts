@@ -1,10 +1,10 @@
 import { type Signal, signal } from '@preact/signals'
 import type { StreamEventOf } from '../../../route-client/client.ts'
-import { type ApiClient, followStream } from '../../api/client.ts'
+import { type ApiClient, followUntilEnd } from '../../api/client.ts'
 import type { Task } from '../../store/store.ts'
 
 /** An event of a task's stream: one that is kept, or a piece of output as it comes. */
-export type TranscriptItem = StreamEventOf<'tasks.events'>['data']
+export type TranscriptMessage = StreamEventOf<'tasks.events'>['data']
 
 /** A use of a tool, with its output as far as it has come. */
 export interface ToolUse {
@@ -32,10 +32,10 @@ export interface Said {
 }
 
 /** An entry of the conversation with an agent. */
-export type Entry = ToolUse | Said
+export type TranscriptEntry = ToolUse | Said
 
 /** What a model has read and written. */
-export interface Usage {
+export interface ModelUsage {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly cost?: number | undefined
@@ -55,9 +55,9 @@ export function refusedOf({ result }: ToolUse): readonly string[] {
 }
 
 /** The conversation with an agent, put together from the events of its task. */
-export class Transcript {
-  readonly entries: Signal<readonly Entry[]> = signal([])
-  readonly usage: Signal<Usage | null> = signal(null)
+export class TaskTranscript {
+  readonly entries: Signal<readonly TranscriptEntry[]> = signal([])
+  readonly usage: Signal<ModelUsage | null> = signal(null)
   /** The `seq` of the last event that is kept. */
   #last = 0
 
@@ -67,7 +67,7 @@ export class Transcript {
   }
 
   /** Adds the next item of the stream. */
-  add(item: TranscriptItem): void {
+  add(item: TranscriptMessage): void {
     if ('seq' in item) {
       if (item.seq <= this.#last) return
       this.#last = item.seq
@@ -146,7 +146,7 @@ export class Transcript {
     return found && found.kind !== 'tool' ? found.text : ''
   }
 
-  #put(entry: Entry): void {
+  #put(entry: TranscriptEntry): void {
     const entries = this.entries.peek()
     const at = entries.findIndex(({ key }) => key === entry.key)
     this.entries.value = at === -1 ? [...entries, entry] : entries.with(at, entry)
@@ -165,13 +165,13 @@ export class Transcript {
  * @param onFailure called with why it cannot be read at present, and with null when it can
  * @returns a function that ends it
  */
-export const followTask = (
+export const readTranscript = (
   api: ApiClient,
   { id: taskId, serverId }: Pick<Task, 'id' | 'serverId'>,
-  transcript: Transcript,
+  transcript: TaskTranscript,
   onFailure: (why: string | null) => void,
 ): (() => void) =>
-  followStream(async (signal) => {
+  followUntilEnd(async (signal) => {
     const query = { after: transcript.last }
     for await (const { data } of api.stream('tasks.events', {
       params: { serverId, taskId },

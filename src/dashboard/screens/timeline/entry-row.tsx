@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import { Icon, type IconName } from '../../components/button.tsx'
-import { serverName } from '../../components/copy.tsx'
+import { serverLabel } from '../../components/copy.tsx'
 import { HttpStatus } from '../../components/http.tsx'
 import { State } from '../../components/state.tsx'
 import { span, Time, TimeOfDay } from '../../components/time.tsx'
@@ -9,9 +9,9 @@ import { matchRoute } from '../../router.ts'
 import type { Delivery } from '../../store/store.ts'
 import { RequestMarks, shortPath } from '../requests/facts.tsx'
 import { headline, outcome, SPEAKERS } from '../task/entry-view.tsx'
-import { type Entry, isThing, type Subject } from './tree.ts'
+import { type EntrySubject, isThing, type TreeEntry } from './tree.ts'
 
-const ICONS: Readonly<Record<Subject['kind'], IconName>> = {
+const ICONS: Readonly<Record<EntrySubject['kind'], IconName>> = {
   request: 'requests',
   event: 'event',
   delivery: 'webhooks',
@@ -25,7 +25,7 @@ const ICONS: Readonly<Record<Subject['kind'], IconName>> = {
   step: 'tasks',
 }
 
-const iconOf = (subject: Subject): IconName =>
+const iconOf = (subject: EntrySubject): IconName =>
   subject.kind === 'step' && subject.value.kind === 'tool'
     ? subject.value.tool === 'run'
       ? 'terminal'
@@ -40,7 +40,7 @@ const LATER_MS = 10_000
 
 /** Properties of an entry's line. */
 interface EntryRowProps {
-  entry: Entry
+  entry: TreeEntry
   level: number
   isOld?: boolean
   /** Whether what the agent did is shown below a task; undefined if that cannot be shown here. */
@@ -55,7 +55,7 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
   const { subject, at, serverId } = entry
   const href = pathsOf(entry).find((path) => matchRoute(router.routes, path.split('?')[0] ?? '') !== null)
   const server = serverId === null ? undefined : store.servers.get(serverId)
-  const label = serverId === null ? '' : serverName(serverId, server?.task)
+  const label = serverId === null ? '' : serverLabel(serverId, server?.task)
   const look = `entry level-${Math.min(level, LEVELS)} ${entry.isError ? 'bad' : ''} ${isOld ? 'old' : ''}`
   // Not by the class of the row: Chromium was seen to keep the style of what is in an element whose class changes.
   const style = {
@@ -116,7 +116,7 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
 }
 
 /** Says what an entry is. */
-function Words({ subject }: { subject: Subject }) {
+function Words({ subject }: { subject: EntrySubject }) {
   if (isThing(subject)) {
     const { type, name, reason } = subject.value
     return (
@@ -173,7 +173,7 @@ function Words({ subject }: { subject: Subject }) {
 }
 
 /** Says what came of an entry. */
-function Outcome({ subject }: { subject: Subject }) {
+function Outcome({ subject }: { subject: EntrySubject }) {
   if (isThing(subject)) {
     const { state, steps } = subject.value
     const past = steps.slice(0, -1).map((step) => step.state.replaceAll('_', ' '))
@@ -212,7 +212,7 @@ const saidBy = ({ error, response }: Delivery['attempts'][number]): string =>
   error ?? (response === null ? 'no response' : response.body.slice(0, 200))
 
 /** Returns the pages that may show an entry, the best first. */
-function pathsOf({ subject, serverId }: Entry): string[] {
+function pathsOf({ subject, serverId }: TreeEntry): string[] {
   const server = serverId === null ? [] : [`/dashboard/servers/${serverId}`]
   switch (subject.kind) {
     case 'request':

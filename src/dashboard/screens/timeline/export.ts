@@ -1,16 +1,16 @@
 import type { WholeRequest } from '../../store/store.ts'
-import { type Entry, isThing } from './tree.ts'
+import { isThing, type TreeEntry } from './tree.ts'
 
 /** Returns entries and all that they caused, the oldest first. */
-const flat = (entries: readonly Entry[]): Entry[] =>
+const flat = (entries: readonly TreeEntry[]): TreeEntry[] =>
   entries.flatMap((entry) => [entry, ...flat(entry.children)]).sort((a, b) => a.at - b.at)
 
 /** Requests with their bodies, by id: lists have none. */
 export type WholeRequests = ReadonlyMap<string, WholeRequest>
 
 /** Returns entries as JSON Lines, the oldest first. Each says by which entry it was caused. */
-export function toJsonLines(entries: readonly Entry[], whole: WholeRequests): string {
-  const causes = new Map<Entry, string>()
+export function toJsonLines(entries: readonly TreeEntry[], whole: WholeRequests): string {
+  const causes = new Map<TreeEntry, string>()
   for (const cause of flat(entries)) for (const child of cause.children) causes.set(child, cause.key)
   return flat(entries)
     .map((entry) => {
@@ -38,7 +38,7 @@ export function toJsonLines(entries: readonly Entry[], whole: WholeRequests): st
 
 /** Returns the requests among entries as an HTTP archive (HAR 1.2), the oldest first. */
 export function toHar(
-  entries: readonly Entry[],
+  entries: readonly TreeEntry[],
   whole: WholeRequests,
   { baseUrl, version }: { baseUrl: string; version: string },
 ): string {

@@ -3,25 +3,25 @@ import { Button, Menu, type MenuItem } from '../../components/button.tsx'
 import { PlaceFilters, Search, Select, Switch } from '../../components/filters.tsx'
 import { JournalSince } from '../../components/http.tsx'
 import { type Held, HoldButton, useHeld } from '../../components/live-list.tsx'
-import { Empty, Failure, Loading, Page } from '../../components/page.tsx'
+import { Empty, Failure, Loading, ScreenPage } from '../../components/page.tsx'
 import { TimeOfDay } from '../../components/time.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { WholeRequest } from '../../store/store.ts'
-import { isOwn, isRead, RequestFacts } from '../requests/facts.tsx'
+import { isOwn, isRead, RequestReader } from '../requests/facts.tsx'
 import { FirstRun } from '../servers.tsx'
 import { EntryRow } from './entry-row.tsx'
 import { save, toHar, toJsonLines, type WholeRequests } from './export.ts'
-import { type Entry, isThing, some } from './tree.ts'
+import { isThing, some, type TreeEntry } from './tree.ts'
 import { TaskSteps, useTree } from './use-tree.ts'
 
 /** A row of the list: an entry, or the line between what was before the mark and since. */
 type Row =
-  | { readonly entry: Entry; readonly level: number; readonly isOld: boolean }
+  | { readonly entry: TreeEntry; readonly level: number; readonly isOld: boolean }
   | { readonly mark: number }
 
 /** What the instance does, and what each thing caused: the newest at the top. */
-export default function Timeline() {
+export default function TimelineScreen() {
   const { api, store, router, context } = useDashboard()
   const query = router.query.value
   const [taskSteps] = useState(() => new TaskSteps(api))
@@ -31,7 +31,7 @@ export default function Timeline() {
   const tree = useTree(taskSteps)
   const mark = Date.parse(query.get('since') ?? '')
   const scope = query.toString()
-  const [facts] = useState(() => new RequestFacts())
+  const [facts] = useState(() => new RequestReader())
   const shown = useMemo(() => tree.filter(filterOf(query, facts)), [tree, scope])
   const rows = useMemo(() => rowsOf(shown, mark), [shown, mark])
   const held = useHeld(rows, versionOf, scope)
@@ -42,7 +42,7 @@ export default function Timeline() {
   if (error instanceof Error) return <Failure error={error} retry={() => failed?.load()} />
   const isNew = !isLoading && !tree.some(filterOf(NO_FILTER, facts))
   return (
-    <Page
+    <ScreenPage
       title="Timeline"
       isFull
       actions={!isNew && <Actions entries={sinceMark(shown, mark)} held={held} mark={mark} />}
@@ -87,7 +87,7 @@ export default function Timeline() {
           )}
         </>
       )}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -95,11 +95,11 @@ export default function Timeline() {
 const MOST_EXPORTED = 10_000
 
 /** Reports whether what the agent did is shown below an entry. */
-const isOpenIn = (openTasks: ReadonlySet<string>, { subject }: Entry): boolean =>
+const isOpenIn = (openTasks: ReadonlySet<string>, { subject }: TreeEntry): boolean =>
   subject.kind === 'task' && openTasks.has(subject.value.id)
 
 /** The buttons at the end of the title's row. */
-function Actions({ entries, held, mark }: { entries: readonly Entry[]; held: Held<Row>; mark: number }) {
+function Actions({ entries, held, mark }: { entries: readonly TreeEntry[]; held: Held<Row>; mark: number }) {
   const { router, clock, context, api } = useDashboard()
   const { base_url: baseUrl, version, is_admin: isAdmin } = context
   const whole = async (): Promise<WholeRequests> => {
@@ -173,7 +173,7 @@ const KINDS = [
 ]
 
 /** Returns the filter of an address: an entry is shown if it or something that it caused fits. */
-function filterOf(query: URLSearchParams, facts: RequestFacts): (entry: Entry) => boolean {
+function filterOf(query: URLSearchParams, facts: RequestReader): (entry: TreeEntry) => boolean {
   const kind = query.get('kind') ?? ''
   const server = query.get('server') ?? ''
   const account = query.get('account') ?? ''
@@ -198,7 +198,7 @@ function filterOf(query: URLSearchParams, facts: RequestFacts): (entry: Entry) =
 }
 
 /** Returns the text of an entry that a search looks through, in lower case. */
-function textOf({ subject }: Entry, facts: RequestFacts): string {
+function textOf({ subject }: TreeEntry, facts: RequestReader): string {
   if (subject.kind === 'request') return facts.sought(subject.value)
   if (isThing(subject))
     return `${subject.kind} ${subject.value.name} ${subject.value.state} ${subject.value.reason ?? ''} ${subject.value.id}`.toLowerCase()
@@ -215,10 +215,10 @@ function textOf({ subject }: Entry, facts: RequestFacts): string {
 const NO_FILTER = new URLSearchParams()
 
 /** Returns the rows of entries, with what each caused below it, and the line of the mark. */
-function rowsOf(entries: readonly Entry[], mark: number): Row[] {
+function rowsOf(entries: readonly TreeEntry[], mark: number): Row[] {
   const rows: Row[] = []
   let isMarked = Number.isNaN(mark)
-  const add = (entry: Entry, level: number, isOld: boolean): void => {
+  const add = (entry: TreeEntry, level: number, isOld: boolean): void => {
     rows.push({ entry, level, isOld })
     for (const child of entry.children) add(child, level + 1, isOld)
   }
@@ -233,7 +233,7 @@ function rowsOf(entries: readonly Entry[], mark: number): Row[] {
 }
 
 /** Returns the entries of which something happened since the mark, if there is one. */
-const sinceMark = (entries: readonly Entry[], mark: number): readonly Entry[] =>
+const sinceMark = (entries: readonly TreeEntry[], mark: number): readonly TreeEntry[] =>
   Number.isNaN(mark) ? entries : entries.filter(({ last }) => last >= mark)
 
 // Rows that cross the mark are drawn anew: Chromium was seen to keep the colour of text whose row had lost its class.

@@ -1,6 +1,6 @@
-import { serverName } from '../../components/copy.tsx'
-import { reasonOf, titleOf } from '../../components/text.ts'
-import { FOLLOWED, type FollowedType, type Step, stateOf } from '../../store/steps.ts'
+import { serverLabel } from '../../components/copy.tsx'
+import { goalTitle, reasonOf } from '../../components/text.ts'
+import { FOLLOWED, type FollowedType, type ObjectStep, stateOf } from '../../store/steps.ts'
 import type {
   Build,
   Delivery,
@@ -12,8 +12,8 @@ import type {
   Task,
   Terminal,
 } from '../../store/store.ts'
-import { isFailed, isRead, type RequestFacts } from '../requests/facts.tsx'
-import type { Entry as TranscriptEntry } from '../task/transcript.ts'
+import { isFailed, isRead, type RequestReader } from '../requests/facts.tsx'
+import type { TranscriptEntry } from '../task/transcript.ts'
 
 /** An object whose states are followed. */
 export interface Thing {
@@ -24,11 +24,11 @@ export interface Thing {
   /** Why a task failed; null for everything else. */
   readonly reason: string | null
   /** The states that it came into while the page looked on, the oldest first. */
-  readonly steps: readonly Step[]
+  readonly steps: readonly ObjectStep[]
 }
 
 /** What an entry of the timeline is about. */
-export type Subject =
+export type EntrySubject =
   | { readonly kind: 'request'; readonly value: JournalRequest }
   | { readonly kind: 'event'; readonly value: EmittedEvent }
   | { readonly kind: 'delivery'; readonly value: Delivery }
@@ -36,18 +36,18 @@ export type Subject =
   | { readonly kind: 'step'; readonly value: TranscriptEntry }
 
 /** An entry of the timeline with what it caused. */
-export interface Entry {
+export interface TreeEntry {
   readonly key: string
   /** When it began, in milliseconds since 1970. */
   readonly at: number
-  readonly subject: Subject
+  readonly subject: EntrySubject
   readonly isError: boolean
   readonly serverId: string | null
   readonly accountId: string | null
   /** When something last happened with it or with what it caused. */
   last: number
   /** What it caused, the oldest first. */
-  readonly children: Entry[]
+  readonly children: TreeEntry[]
 }
 
 /** What the timeline is made of. Lists of traffic have the newest first. */
@@ -59,10 +59,10 @@ interface TreeInput {
   readonly projects: readonly Project[]
   readonly tasks: readonly Task[]
   readonly builds: readonly Build[]
-  readonly steps: readonly Step[]
+  readonly steps: readonly ObjectStep[]
   /** What the agent did, by the ids of the tasks of which that is shown. */
   readonly transcripts: ReadonlyMap<string, readonly TranscriptEntry[]>
-  readonly facts: RequestFacts
+  readonly facts: RequestReader
   /** The account of the session, whose objects these are. */
   readonly accountId: string
 }
@@ -71,14 +71,14 @@ interface TreeInput {
 const BAD = /^(?:failed|crashed|exited with [1-9])/
 
 /** Puts everything below what caused it, as far as ids tell; what happened last comes first. */
-export function growTree(input: TreeInput): Entry[] {
+export function growTree(input: TreeInput): TreeEntry[] {
   const { requests, events, deliveries, projects, facts } = input
-  const roots: Entry[] = []
+  const roots: TreeEntry[] = []
   /** The request that made an object, by the object's id. */
-  const makers = new Map<string, Entry>()
+  const makers = new Map<string, TreeEntry>()
   /** The newest request that published from a server, by the server's id, which is that of its deployment. */
-  const publishers = new Map<string, Entry>()
-  const byRequest = new Map<string, Entry>()
+  const publishers = new Map<string, TreeEntry>()
+  const byRequest = new Map<string, TreeEntry>()
   for (const request of requests) {
     const entry = entryOf(
       'request',
@@ -99,7 +99,7 @@ export function growTree(input: TreeInput): Entry[] {
     if (request.operation === 'deployments.create' && serverId !== null && !publishers.has(serverId))
       publishers.set(serverId, entry)
   }
-  const things = new Map<string, Entry>()
+  const things = new Map<string, TreeEntry>()
   for (const { id, entry } of thingsOf(input)) {
     // The id of a deployment is that of its server.
     const isDeployment = entry.subject.kind === 'deployment'
@@ -109,7 +109,7 @@ export function growTree(input: TreeInput): Entry[] {
     const cause = isDeployment ? publishers.get(id) : makers.get(id)
     ;(cause?.children ?? roots).push(entry)
   }
-  const byEvent = new Map<string, Entry>()
+  const byEvent = new Map<string, TreeEntry>()
   for (const event of events) {
     const { server_id: serverId } = event.data
     const entry = entryOf(
@@ -138,11 +138,11 @@ const entryOf = (
   kind: string,
   id: string,
   at: number,
-  subject: Subject,
-  facts: Pick<Entry, 'isError' | 'serverId' | 'accountId'>,
-): Entry => ({ key: `${kind} ${id}`, at, last: at, subject, ...facts, children: [] })
+  subject: EntrySubject,
+  facts: Pick<TreeEntry, 'isError' | 'serverId' | 'accountId'>,
+): TreeEntry => ({ key: `${kind} ${id}`, at, last: at, subject, ...facts, children: [] })
 
-function deliveryEntry(delivery: Delivery, serverId: string | null): Entry {
+function deliveryEntry(delivery: Delivery, serverId: string | null): TreeEntry {
   const facts = { serverId, accountId: delivery.account_id }
   const { id, attempts, status, created_at: createdAt } = delivery
   const entry = entryOf(
@@ -158,7 +158,7 @@ function deliveryEntry(delivery: Delivery, serverId: string | null): Entry {
 }
 
 /** Returns the entries of what an agent did for a task. */
-const stepEntries = (task: Entry, transcript: readonly TranscriptEntry[]): Entry[] =>
+const stepEntries = (task: TreeEntry, transcript: readonly TranscriptEntry[]): TreeEntry[] =>
   transcript.map((step) =>
     entryOf(
       'step',
@@ -180,8 +180,8 @@ function causeOf(
     makers,
     things,
     byRequest,
-  }: Readonly<Record<'makers' | 'things' | 'byRequest', ReadonlyMap<string, Entry>>>,
-): Entry | undefined {
+  }: Readonly<Record<'makers' | 'things' | 'byRequest', ReadonlyMap<string, TreeEntry>>>,
+): TreeEntry | undefined {
   const request = requestId === null ? undefined : byRequest.get(requestId)
   const { task_id: taskId, project_id: projectId } = data
   if (typeof taskId === 'string') return things.get(taskId) ?? makers.get(taskId) ?? request
@@ -192,15 +192,15 @@ function causeOf(
 }
 
 /** Returns the entries of all objects. */
-function thingsOf(input: TreeInput): { id: string; entry: Entry }[] {
-  const steps = new Map<string, Step[]>()
+function thingsOf(input: TreeInput): { id: string; entry: TreeEntry }[] {
+  const steps = new Map<string, ObjectStep[]>()
   for (const step of input.steps) {
     const key = `${step.type} ${step.id}`
     const known = steps.get(key)
     if (known) known.push(step)
     else steps.set(key, [step])
   }
-  const found = new Map<string, { id: string; entry: Entry }>()
+  const found = new Map<string, { id: string; entry: TreeEntry }>()
   const add = (type: FollowedType, id: string, serverId: string | null, value: unknown): void => {
     const key = `${type} ${id}`
     const taken = steps.get(key) ?? []
@@ -230,14 +230,14 @@ function thingsOf(input: TreeInput): { id: string; entry: Entry }[] {
 function nameOf(type: FollowedType, value: unknown): string {
   switch (type) {
     case 'server':
-      return serverName((value as Server).id, (value as Server).task)
+      return serverLabel((value as Server).id, (value as Server).task)
     case 'project':
       return (value as Project).name
     case 'task':
     case 'build':
-      return titleOf((value as Task | Build).goal)
+      return goalTitle((value as Task | Build).goal)
     case 'execution':
-      return titleOf((value as Execution).command)
+      return goalTitle((value as Execution).command)
     case 'terminal':
       return (value as Terminal).name
     case 'deployment':
@@ -252,7 +252,7 @@ function createdAtOf(value: unknown): number | undefined {
 }
 
 /** Puts what an entry caused in order, and finds out when something last happened. */
-function orderChildren(entry: Entry): void {
+function orderChildren(entry: TreeEntry): void {
   for (const child of entry.children) {
     orderChildren(child)
     entry.last = Math.max(entry.last, child.last)
@@ -261,9 +261,9 @@ function orderChildren(entry: Entry): void {
 }
 
 /** Reports whether an entry or anything below it fits. */
-export const some = (entry: Entry, fits: (entry: Entry) => boolean): boolean =>
+export const some = (entry: TreeEntry, fits: (entry: TreeEntry) => boolean): boolean =>
   fits(entry) || entry.children.some((child) => some(child, fits))
 
 /** Reports whether a kind is that of an object whose states are followed. */
-export const isThing = (subject: Subject): subject is Extract<Subject, { kind: FollowedType }> =>
+export const isThing = (subject: EntrySubject): subject is Extract<EntrySubject, { kind: FollowedType }> =>
   (FOLLOWED as readonly string[]).includes(subject.kind)

@@ -2,9 +2,9 @@ import { type ReadonlySignal, signal } from '@preact/signals'
 import { useMemo, useState } from 'preact/hooks'
 import type { ApiClient } from '../../api/client.ts'
 import { useDashboard } from '../../dashboard.ts'
-import { RequestFacts } from '../requests/facts.tsx'
-import { followTask, Transcript, type Entry as TranscriptEntry } from '../task/transcript.ts'
-import { type Entry, growTree } from './tree.ts'
+import { RequestReader } from '../requests/facts.tsx'
+import { readTranscript, TaskTranscript, type TranscriptEntry } from '../task/transcript.ts'
+import { growTree, type TreeEntry } from './tree.ts'
 
 /** The same at each drawing. */
 const NONE: readonly never[] = []
@@ -14,9 +14,9 @@ const NONE: readonly never[] = []
  *
  * @param taskSteps the tasks whose steps are shown below them
  */
-export function useTree(taskSteps?: TaskSteps): readonly Entry[] {
+export function useTree(taskSteps?: TaskSteps): readonly TreeEntry[] {
   const { store, steps, context } = useDashboard()
-  const [facts] = useState(() => new RequestFacts())
+  const [facts] = useState(() => new RequestReader())
   const { servers, projects, tasks, builds } = store
   const traffic = context.is_admin ? store : null
   const lists = [
@@ -54,7 +54,7 @@ const MOST = 2
 
 /** What an agent does for the tasks that a person has opened in the timeline. */
 export class TaskSteps {
-  readonly #open = signal<ReadonlyMap<string, { transcript: Transcript; close: () => void }>>(new Map())
+  readonly #open = signal<ReadonlyMap<string, { transcript: TaskTranscript; close: () => void }>>(new Map())
   readonly #api: ApiClient
 
   constructor(api: ApiClient) {
@@ -82,9 +82,9 @@ export class TaskSteps {
         first[1].close()
         open.delete(first[0])
       }
-      const transcript = new Transcript()
+      const transcript = new TaskTranscript()
       // What cannot be read now is tried again.
-      const close = followTask(this.#api, { id, serverId }, transcript, () => {})
+      const close = readTranscript(this.#api, { id, serverId }, transcript, () => {})
       open.set(id, { transcript, close })
     }
     this.#open.value = open

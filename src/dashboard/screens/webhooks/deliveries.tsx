@@ -15,7 +15,7 @@ import type { Delivery, Webhook } from '../../store/store.ts'
 const LISTED = 100
 
 /** What was delivered, or not: each delivery with its attempts. */
-export function Deliveries() {
+export function DeliveryList() {
   const { store, router } = useDashboard()
   return (
     <Loaded of={store.deliveries}>

@@ -1,9 +1,9 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { EVENT_NAMES, type EventName } from '../../../resources/events/names.ts'
-import { messageOf } from '../../api/client.ts'
+import { messageOf } from '../../../runtime/error-info.ts'
 import { Dialog, FormDialog } from '../../components/dialog.tsx'
 import { FieldError, SelectField, TextField } from '../../components/field.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
 import { Failure, Loading } from '../../components/page.tsx'
 import { useDashboard } from '../../dashboard.ts'
 
@@ -56,7 +56,7 @@ function EventForm({ document, onClose }: { document: EventsDocument; onClose: (
       onClose={onClose}
       commands={
         <CommandLines
-          berth={`berth trigger ${event} --payload ${quoted(JSON.stringify(data))}`}
+          berth={`berth trigger ${event} --payload ${shellQuoted(JSON.stringify(data))}`}
           method="POST"
           path="/_berth/events"
           body={body}

@@ -6,19 +6,19 @@ import { Id } from '../../components/copy.tsx'
 import { Confirm, FormDialog, ShownOnce } from '../../components/dialog.tsx'
 import { TextField } from '../../components/field.tsx'
 import { Search } from '../../components/filters.tsx'
-import { CommandLines, quoted } from '../../components/http.tsx'
-import { Empty, Loaded, Page, Section } from '../../components/page.tsx'
+import { CommandLines, shellQuoted } from '../../components/http.tsx'
+import { Empty, Loaded, ScreenPage, Section } from '../../components/page.tsx'
 import { Time } from '../../components/time.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { Webhook } from '../../store/store.ts'
 import { EFFECTS, FaultDialog } from '../requests/fault-dialog.tsx'
-import { Deliveries } from './deliveries.tsx'
+import { DeliveryList } from './deliveries.tsx'
 import { Trigger } from './trigger.tsx'
 
 type Summary = ResponseOf<'control.deliveries.summary'>['webhooks'][number]
 
 /** The webhooks of the account, and for the instance's owner what was delivered to them. */
-export default function Webhooks() {
+export default function WebhooksScreen() {
   const { context, store } = useDashboard()
   const [asked, setAsked] = useState<'create' | 'trigger' | null>(null)
   const summaries = useSummaries()
@@ -29,7 +29,7 @@ export default function Webhooks() {
     </Button>
   )
   return (
-    <Page
+    <ScreenPage
       title="Webhooks"
       actions={
         <>
@@ -59,12 +59,12 @@ export default function Webhooks() {
       </Loaded>
       {context.is_admin && (
         <Section title="Deliveries">
-          <Deliveries />
+          <DeliveryList />
         </Section>
       )}
       {asked === 'create' && <CreateWebhook onClose={() => setAsked(null)} />}
       {asked === 'trigger' && <Trigger onClose={() => setAsked(null)} />}
-    </Page>
+    </ScreenPage>
   )
 }
 
@@ -258,7 +258,7 @@ function CreateWebhook({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       commands={
         <CommandLines
-          berth={`berth webhooks create ${quoted(url)}${names.length > 0 ? ` --events ${names}` : ''}`}
+          berth={`berth webhooks create ${shellQuoted(url)}${names.length > 0 ? ` --events ${names}` : ''}`}
           method="POST"
           path="/webhooks"
           body={body}
