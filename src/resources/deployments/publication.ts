@@ -89,7 +89,7 @@ export async function preparePublication(
     return plan
   })
   signal.throwIfAborted()
-  if (version !== undefined && (plan.install !== null || plan.build !== null)) version.change.markBuiltOver()
+  if (version !== undefined && (plan.install !== null || plan.build !== null)) version.change?.markBuiltOver()
   await build(preparation, { app, location: endable, environment }, plan)
   return plan
 }
@@ -118,14 +118,13 @@ export async function restorePublication(
   { change }: PushedVersion,
 ): Promise<string> {
   try {
-    await change.putBack()
-    if (!change.isPutBack) {
+    if (!(await change?.putBack())) {
       return app.isUp
         ? 'The version before goes on, but the workspace has the new files: those before are more than 128 MiB. Mend them before it is restarted.'
         : 'The workspace has the new files. Mend them and deploy again.'
     }
     app.log.append('berth', 'The files of the version before are back in place.')
-    if (change.isBuiltOver) await build(preparation, { app, location, environment }, plan)
+    if (change?.isBuiltOver) await build(preparation, { app, location, environment }, plan)
     if (!app.isUp) await app.start(plan, environment(plan))
     return 'The version before goes on, with its files.'
   } catch (error) {

@@ -1,28 +1,37 @@
 import { ComputeError } from '../../compute/compute-error.ts'
+import type { Workspace } from '../../compute/workspace.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { KeyedMutex } from '../../runtime/mutex.ts'
-import { IncomingFiles, refusalOf, storageLeft } from '../projects/incoming-files.ts'
-import type { UnfinishedPushes } from '../projects/unfinished-pushes.ts'
+import { type ChangedApp, FileChange, type UnfinishedChanges } from '../apps/file-change.ts'
+import { IncomingFiles, type ReceivedFiles, storageLeft } from '../apps/incoming-files.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import { FileChange } from './file-change.ts'
 import type { DeploymentPush, DeploymentPushResult, PublishedDeployment } from './model.ts'
+import type { DeploymentRow } from './table.ts'
+
+/** Matches the paths of packages that an install makes. */
+const PACKAGE = /(?:^|\/)node_modules\//
 
 /** Files that are published as soon as they are in place. */
 export interface PushedVersion {
-  readonly change: FileChange
   /** Ends the publication if aborted before the app responds. The version before goes on. */
   readonly withdrawn: AbortSignal
-  /** Called when the files are in place. */
-  applied(): void
+  /**
+   * Changes the files. If that fails, none is changed.
+   *
+   * @param before the version to which the files belong; null if they need not be kept
+   * @throws WorkspaceError for a path that cannot be written
+   */
+  apply(before: DeploymentRow | null): Promise<void>
+  /** The change of the files; null before `apply`. */
+  readonly change: FileChange | null
 }
 
 /** Dependencies of the pushes. */
 interface PushDependencies {
   clock: Clock
   servers: ServersService
-  /** Where changes of files are recorded until they have come up. */
-  unfinished: UnfinishedPushes
+  /** Where changes of files are noted until they have come up. */
+  unfinished: UnfinishedChanges
   /** Reports whether a path of a server's workspace is in a project. */
   isInProject: (serverId: string, path: string) => boolean
   /** Changes the files and publishes them. */
@@ -35,32 +44,22 @@ interface RunningPush {
   readonly ended: Promise<unknown>
 }
 
-/** A push whose files are in place, or which lacks some. */
-type BegunPush =
-  | { readonly missing: readonly string[] }
-  | {
-      readonly missing: null
-      readonly written: number
-      readonly change: FileChange
-      readonly published: Published
-    }
-
 /** The outcome of a publication, in an object so that `await` does not wait for it. */
 interface Published {
   readonly outcome: Promise<PublishedDeployment>
+  /** Number of files and links that were removed. */
+  readonly removed: () => number
 }
 
 /** Makes the files of workspaces what a directory elsewhere has, and publishes them. Only what differs has to be sent. */
 export class DeploymentPushes {
   readonly #dependencies: PushDependencies
-  /** Receives and applies one push of a server at a time. */
-  readonly #mutex = new KeyedMutex()
   readonly #incoming: IncomingFiles
   readonly #running = new Map<string, RunningPush>()
 
   constructor(dependencies: PushDependencies) {
     this.#dependencies = dependencies
-    this.#incoming = new IncomingFiles(dependencies.clock, (id, run) => this.#mutex.run(id, run))
+    this.#incoming = new IncomingFiles(dependencies.clock)
   }
 
   /**
@@ -75,64 +74,94 @@ export class DeploymentPushes {
     pushed: DeploymentPush,
     archive: Uint8Array | null,
   ): Promise<DeploymentPushResult> {
-    const begun = await this.#mutex.run(server.id, () => this.#begin(server, pushed, archive))
-    if (begun.missing !== null)
-      return { missing: [...begun.missing], written: 0, removed: 0, deployment: null }
-    const { written, change, published } = begun
-    const deployment = await published.outcome
-    return { missing: [], written, removed: change.removed, deployment }
-  }
-
-  async #begin(server: ServerRow, pushed: DeploymentPush, archive: Uint8Array | null): Promise<BegunPush> {
-    const { servers, isInProject } = this.#dependencies
+    const { servers } = this.#dependencies
     const { id } = server
     const workspace = servers.workspace(server)
     const target = { id, workspace, directory: '', room: () => storageLeft(servers, server) }
-    try {
-      const received = await this.#incoming.receive(target, pushed, archive)
-      const { missing, tree, written } = received
-      if (missing.length > 0) return { missing }
-      if (await this.#withdraw(id)) {
-        // Its files may have been put back, so that others are there than those compared.
-        const lacking = await this.#incoming.missingNow(target, pushed, received)
-        if (lacking.length > 0) return { missing: lacking }
-      }
-      const wanted = new Set([...pushed.files, ...(pushed.links ?? [])].map(({ path }) => path))
-      const { clean = false, removed = [], directory = '' } = pushed
-      const files = { wanted, isClean: clean, written, tree, removed }
-      const app = { ...target, serverId: id, unfinished: this.#dependencies.unfinished }
-      const change = new FileChange(app, files, (path) => isInProject(id, path))
-      const published = await this.#publish(server, change, directory)
-      await this.#incoming.discard(id)
-      return { missing: null, written: written.length, change, published }
-    } catch (error) {
-      await this.#incoming.discard(id)
-      throw refusalOf(error)
-    }
+    const taken = await this.#incoming.take(target, pushed, archive, {
+      makeWay: () => this.#withdraw(id),
+      apply: async (received) => ({
+        written: received.written.length,
+        published: await this.#publish(server, workspace, pushed, received),
+      }),
+    })
+    if (taken.missing !== null)
+      return { missing: [...taken.missing], written: 0, removed: 0, deployment: null }
+    const { written, published } = taken.result
+    const deployment = await published.outcome
+    return { missing: [], written, removed: published.removed(), deployment }
   }
 
-  /** Ends a push that is published still, and waits until its files are put back. Reports whether there was one. */
-  async #withdraw(serverId: string): Promise<boolean> {
+  /** Ends a push that is published still, and waits until its files are put back. */
+  async #withdraw(serverId: string): Promise<void> {
     const running = this.#running.get(serverId)
     running?.withdraw.abort(new ComputeError('A later deploy has taken its place.'))
     await running?.ended
-    return running !== undefined
   }
 
   /** Begins to publish. Resolves when the files are in place. */
-  async #publish(server: ServerRow, change: FileChange, directory: string): Promise<Published> {
+  async #publish(
+    server: ServerRow,
+    workspace: Workspace,
+    pushed: DeploymentPush,
+    received: ReceivedFiles,
+  ): Promise<Published> {
+    const { id } = server
+    const { unfinished } = this.#dependencies
+    const app: ChangedApp = {
+      ...{ id, serverId: id, workspace, directory: '', unfinished },
+      onPutBack: () => this.#incoming.noteChanged(id),
+    }
     const withdraw = new AbortController()
     const applied = Promise.withResolvers<void>()
-    const version = { change, withdrawn: withdraw.signal, applied: () => applied.resolve() }
-    const outcome = this.#dependencies.publish(server, version, directory)
+    let removed: string[] = []
+    const version = {
+      withdrawn: withdraw.signal,
+      change: null as FileChange | null,
+      apply: async (before: DeploymentRow | null): Promise<void> => {
+        removed = await this.#removedBy(pushed, id, workspace)
+        const isMade = (path: string): boolean => before?.plan.install != null && PACKAGE.test(path)
+        const kept = removed.filter((path) => !isMade(path))
+        const plan = before?.plan ?? null
+        const change = await FileChange.begin(app, { plan, paths: [], wasUp: before !== null })
+        version.change = change
+        // Packages are too many to be kept, and can be installed again.
+        if (kept.length < removed.length) change.markBuiltOver()
+        try {
+          await change.apply({ ...received, removed, kept, paths: [] })
+        } catch (error) {
+          await change.putBack()
+          await change.discard()
+          throw error
+        }
+        if (!change.canPutBack) await change.discard()
+        applied.resolve()
+      },
+    }
+    const outcome = this.#dependencies.publish(server, version, pushed.directory ?? '')
     const ended = outcome
       .catch(() => {})
       .finally(() => {
-        this.#running.delete(server.id)
-        return change[Symbol.asyncDispose]()
+        this.#running.delete(id)
+        return version.change?.discard()
       })
-    this.#running.set(server.id, { withdraw, ended })
+    this.#running.set(id, { withdraw, ended })
     await Promise.race([applied.promise, outcome])
-    return { outcome }
+    return { outcome, removed: () => removed.length }
+  }
+
+  /** Returns the paths of a workspace that a push removes. */
+  async #removedBy(pushed: DeploymentPush, serverId: string, workspace: Workspace): Promise<string[]> {
+    const { files, links = [], removed = [], clean = false } = pushed
+    if (!clean) return (await workspace.manifest('', removed)).map(({ path }) => path)
+    const wanted = new Set([...files, ...links].map(({ path }) => path))
+    const [present, entries] = await Promise.all([
+      workspace.list({ all: true }),
+      workspace.manifest('', null),
+    ])
+    const linked = entries.filter(({ kind }) => kind === 'link').map(({ path }) => path)
+    const isRemoved = (path: string): boolean =>
+      !wanted.has(path) && !this.#dependencies.isInProject(serverId, path)
+    return [...new Set([...present, ...linked])].filter(isRemoved)
   }
 }

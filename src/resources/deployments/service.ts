@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { BerthError, notFound } from '../../errors.ts'
 import { workspaceTree } from '../../hosting/app-directory.ts'
+import type { AppEnvironment } from '../../hosting/app-responder.ts'
 import { AppFailure, type AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
@@ -12,13 +13,13 @@ import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import type { Queries } from '../../storage/database.ts'
+import { recoverChange, UnfinishedChanges } from '../apps/file-change.ts'
 import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import { appLog, finishedLog, type ReadableLog } from '../logs/readable-log.ts'
 import { describedTree } from '../projects/app-directory.ts'
 import { isInProject } from '../projects/inside.ts'
 import { toCrash, toDetectedApp, toFailedChange, toWorkers } from '../projects/table.ts'
-import { UnfinishedPushes } from '../projects/unfinished-pushes.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -31,6 +32,7 @@ import type {
   RemovedDeployment,
 } from './model.ts'
 import {
+  build,
   failureOf,
   locationOf,
   OWNER,
@@ -40,7 +42,6 @@ import {
   restorePublication,
 } from './publication.ts'
 import { DeploymentPushes, type PushedVersion } from './pushes.ts'
-import { rebuildRecovered, recoverDeployments } from './recovery.ts'
 import { type DeploymentRow, deployments } from './table.ts'
 
 /** Dependencies of the deployments. */
@@ -66,7 +67,7 @@ interface PublicationSource {
 
 /** Publishes the workspaces of servers: one deployment each, with a URL that stays. */
 export class DeploymentsService implements ServerLifecycleListener {
-  readonly #dependencies: DeploymentsDependencies & { unfinished: UnfinishedPushes }
+  readonly #dependencies: DeploymentsDependencies & { unfinished: UnfinishedChanges }
   readonly #queries: Queries
   readonly #publishing = new KeyedMutex()
   /** Ports on which servers will publish first, by server. */
@@ -75,7 +76,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   readonly #pushes: DeploymentPushes
 
   constructor(dependencies: DeploymentsDependencies) {
-    this.#dependencies = { ...dependencies, unfinished: new UnfinishedPushes(dependencies.queries) }
+    this.#dependencies = { ...dependencies, unfinished: new UnfinishedChanges(dependencies.queries) }
     this.#queries = dependencies.queries
     this.#pushes = new DeploymentPushes({
       ...this.#dependencies,
@@ -239,13 +240,24 @@ export class DeploymentsService implements ServerLifecycleListener {
     return app === undefined ? async () => {} : app.pauseWatch()
   }
 
-  /** Recovers the pushes that an earlier berth did not finish, before anything of their servers starts. */
-  recover(): Promise<void> {
-    return recoverDeployments({
-      ...this.#dependencies,
-      find: (serverId) => this.#find(serverId),
-      noteFailedChange: (serverId, reason) => this.#setFailedChange(serverId, reason),
-    })
+  /**
+   * Recovers the pushes that an earlier berth did not finish, before anything of their servers starts. A version that has to
+   * be built again stays noted.
+   */
+  async recover(): Promise<void> {
+    const { unfinished } = this.#dependencies
+    for (const noted of unfinished.list('deployments')) {
+      const { serverId, change } = noted
+      const row = this.#find(serverId)
+      if (change.state !== 'rebuild') {
+        const { text } = await recoverChange(this.#dependencies, noted, 'deploy')
+        if (row !== undefined) this.#setFailedChange(serverId, text)
+      }
+      const isBuilt = row !== undefined && (row.plan.install !== null || row.plan.build !== null)
+      if (change.state !== 'next' && change.isBuiltOver && isBuilt)
+        unfinished.put(serverId, serverId, { ...change, state: 'rebuild' })
+      else unfinished.drop(serverId)
+    }
   }
 
   /** Opens the sites of all deployments. Requests wait there until the deployment responds again. */
@@ -265,9 +277,25 @@ export class DeploymentsService implements ServerLifecycleListener {
       const app = await this.#app(serverId, row.port)
       await app.expose()
       const environment = this.#environment(app)
-      await rebuildRecovered(this.#dependencies, app, row.plan, environment)
+      await this.#rebuildRecovered(app, row.plan, environment)
       await app.start(row.plan, environment)
     })
+  }
+
+  /**
+   * Installs and builds a version whose files were put back at the start of berth, if that is to be done still.
+   *
+   * @throws AppError
+   */
+  async #rebuildRecovered(app: HostedApp, plan: AppPlan, environment: AppEnvironment): Promise<void> {
+    const { servers, hosting, unfinished } = this.#dependencies
+    const { serverId } = app
+    const server = servers.records.find(serverId)
+    const sandbox = servers.lifecycle.sandbox(serverId)
+    if (unfinished.find(serverId)?.state !== 'rebuild' || !server || !sandbox) return
+    const location = locationOf(app, sandbox, servers.workspace(server), '', hosting.stopSignal(serverId))
+    await build(hosting.preparation, { app, location, environment: () => environment }, plan)
+    unfinished.drop(serverId)
   }
 
   /** Restarts a server's deployment with its new variables. */
@@ -277,7 +305,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   }
 
   /** Returns an app's variables. @param plan whose secrets are made that only have to be secret */
-  #environment(app: HostedApp, plan?: AppPlan): Readonly<Record<string, string>> {
+  #environment(app: HostedApp, plan?: AppPlan): AppEnvironment {
     const { secrets, hosting } = this.#dependencies
     if (plan) secrets.generate(app.serverId, '', plan, secrets.environment(app.serverId))
     const environment = secrets.environment(app.serverId)
@@ -312,12 +340,14 @@ export class DeploymentsService implements ServerLifecycleListener {
       const resume = version === undefined ? async () => {} : await app.pauseWatch()
       const place = { app, location, environment }
       try {
-        await version?.change.apply(before !== undefined && app.crash === null ? before : null)
-        version?.applied()
+        await version?.apply(before !== undefined && app.crash === null ? before : null)
         const plan = prepared?.plan ?? (await preparePublication(hosting.preparation, place, version))
         await app.expose()
-        const beforeFallback = async () => void (await version?.change.putBack())
-        await app.start(plan, environment(plan), { ...version, beforeFallback })
+        const beforeFallback = async () => void (await version?.change?.putBack())
+        await app.start(plan, environment(plan), {
+          ...(version && { withdrawn: version.withdrawn }),
+          beforeFallback,
+        })
         return this.#live(server, port, plan, await app.findWarnings(signal))
       } catch (error) {
         const failure = await failureOf(error, app)

@@ -4,11 +4,12 @@ import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { FileChange } from '../apps/file-change.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import { BringUp, failureMessage, type PreviousVersion } from './bring-up.ts'
+import { BringUp, failureMessage } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
@@ -157,16 +158,16 @@ export class ProjectApps implements ServerLifecycleListener {
   /**
    * Begins a new bring-up with a phase. None may run.
    *
-   * @param previous the code of the version before, to be put back if the bring-up fails
+   * @param change of the files, to be undone if the bring-up fails
    */
   begin(
     { id }: ProjectRow,
     phase: 'install' | 'build' | 'start',
     proceed: boolean,
-    previous: PreviousVersion,
+    change: FileChange | null,
   ): void {
     this.#records.startBringUp(id, this.#dependencies.ids.next('irun'), phase, proceed)
-    this.#startBringUp(id, previous)
+    this.#startBringUp(id, change)
   }
 
   /**
@@ -175,6 +176,11 @@ export class ProjectApps implements ServerLifecycleListener {
    */
   async supersede(id: string): Promise<void> {
     await this.#bringUp.supersede(id)
+  }
+
+  /** Reports whether the last bring-up of a project failed and left the version before in place. */
+  isRestored(row: ProjectRow): boolean {
+    return this.#bringUp.isRestored(row)
   }
 
   /** Resolves when no bring-up of the project runs. */
@@ -245,9 +251,8 @@ export class ProjectApps implements ServerLifecycleListener {
     await this.#bringUp.stop()
   }
 
-  #startBringUp(id: string, previous: PreviousVersion | null = null): void {
-    if (!this.#stopping && !this.#removing.has(id) && !this.#uploads.has(id))
-      this.#bringUp.start(id, previous)
+  #startBringUp(id: string, change: FileChange | null = null): void {
+    if (!this.#stopping && !this.#removing.has(id) && !this.#uploads.has(id)) this.#bringUp.start(id, change)
   }
 
   /** Notes that an app responds whose last bring-up failed: with files that were mended since, or started again. */

@@ -8,6 +8,7 @@ import type { Preparation } from '../../hosting/preparation.ts'
 import { accountCaller } from '../../http/caller.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { FileChange } from '../apps/file-change.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
@@ -38,18 +39,6 @@ interface BringUpDependencies {
   updateExposure: (row: ProjectRow) => Promise<void>
 }
 
-/** The code that a version had which a bring-up is to replace. */
-export interface PreviousVersion {
-  /** Whether a version that was to replace it was built, over its build. */
-  readonly isBuiltOver: boolean
-  /** Forgets it, because the new version responds. */
-  discard(): Promise<void>
-  /** Puts it back; later calls do nothing more. Reports whether there was any to put back. */
-  putBack(): Promise<boolean>
-  /** Notes that the version runs that was put back, with its packages and its build. */
-  markRestored(): void
-}
-
 /** The phases that do work, in order. */
 type Step = 'fetch' | 'install' | 'build' | 'start'
 
@@ -73,7 +62,7 @@ interface BringUpContext {
   aborted: AbortSignal
   /** Aborted if another bring-up follows. */
   superseded: AbortSignal
-  previous: PreviousVersion | null
+  change: FileChange | null
 }
 
 /** A bring-up that runs. */
@@ -92,6 +81,8 @@ interface Run {
 export class BringUp {
   readonly #dependencies: BringUpDependencies
   readonly #runs = new Map<string, Run>()
+  /** The bring-ups that failed and left the version before in place, by project. */
+  readonly #restored = new Map<string, string>()
 
   constructor(dependencies: BringUpDependencies) {
     this.#dependencies = dependencies
@@ -103,6 +94,11 @@ export class BringUp {
     return run !== undefined && !run.abort.signal.aborted && !run.superseded.signal.aborted
   }
 
+  /** Reports whether the last bring-up of a project failed and left the version before in place. */
+  isRestored({ id, initRunId }: ProjectRow): boolean {
+    return initRunId !== null && this.#restored.get(id) === initRunId
+  }
+
   /** Resolves when no bring-up of the project runs. */
   async wait(projectId: string): Promise<void> {
     await this.#runs.get(projectId)?.done
@@ -111,13 +107,13 @@ export class BringUp {
   /**
    * Continues from the recorded phase of a project. Does nothing if its bring-up runs already.
    *
-   * @param previous the code of the version before, which is put back if the new one does not come up
+   * @param change of the files, which is undone if the new version does not come up
    */
-  start(projectId: string, previous: PreviousVersion | null = null): void {
+  start(projectId: string, change: FileChange | null = null): void {
     if (this.#runs.has(projectId)) return
     const abort = new AbortController()
     const superseded = new AbortController()
-    const done = this.#run(projectId, abort.signal, superseded.signal, previous)
+    const done = this.#run(projectId, abort.signal, superseded.signal, change)
       .catch((error) =>
         this.#dependencies.logger.error('a bring-up could not be followed to its end', { projectId, error }),
       )
@@ -130,6 +126,7 @@ export class BringUp {
     const run = this.#runs.get(projectId)
     run?.abort.abort(reason)
     await run?.done
+    if (reason === 'dropped') this.#restored.delete(projectId)
   }
 
   /** Ends a running bring-up before another one. The version before goes on. Resolves when nothing of it runs. */
@@ -148,7 +145,7 @@ export class BringUp {
     id: string,
     aborted: AbortSignal,
     superseded: AbortSignal,
-    previous: PreviousVersion | null,
+    change: FileChange | null,
   ): Promise<void> {
     const signal = AbortSignal.any([aborted, superseded])
     const { records, servers, appOf, logger } = this.#dependencies
@@ -164,10 +161,10 @@ export class BringUp {
       const used = await servers.use(accountCaller(row.accountId), row.serverId)
       done = used.done
       signal.throwIfAborted()
-      work = { server: used.row, sandbox: used.sandbox, app, signal, aborted, superseded, previous }
+      work = { server: used.row, sandbox: used.sandbox, app, signal, aborted, superseded, change }
       const complete = await this.#runSteps(row, work)
       if (complete) {
-        await previous?.discard()
+        await change?.discard()
         const warnings = await app.findWarnings(aborted)
         aborted.throwIfAborted()
         records.markReady(row, this.#dependencies.urlOf(records.find(id) ?? row), warnings)
@@ -184,7 +181,7 @@ export class BringUp {
       if (!isToldByApp(error, signal, records.find(id)?.initPhase))
         app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
       const { initPhase, plan = null } = records.find(id) ?? {}
-      await this.#restore(row, work, previous)
+      await this.#restore(row, work, change)
       // The app that ran before may be down: berth was killed, or the server was stopped.
       if (!app.isUp) records.setRuntimeStatus(id, 'paused')
       const phase = failedPhase(error, initPhase)
@@ -203,15 +200,11 @@ export class BringUp {
    * Puts the code of the version before back after a failure, and installs and builds it again as far as the failed
    * version has done that. It can then be started again at any time.
    */
-  async #restore(
-    row: ProjectRow,
-    work: BringUpContext | null,
-    previous: PreviousVersion | null,
-  ): Promise<void> {
+  async #restore(row: ProjectRow, work: BringUpContext | null, change: FileChange | null): Promise<void> {
     const { records, servers, environmentOf, code, preparation, appOf, logger } = this.#dependencies
     const { log } = await appOf(row)
     try {
-      if (previous === null || !(await previous.putBack()) || work === null) return
+      if (change === null || !(await change.putBack()) || work === null) return
       log.append('berth', 'The files of the version before are back in place.')
       const restored = records.find(row.id)
       if (!restored?.plan || work.signal.aborted) return
@@ -224,8 +217,9 @@ export class BringUp {
         await preparation.install(location, plan, environment)
         records.setInstalled(row.id, fingerprint)
       }
-      if (previous.isBuiltOver) await preparation.build(location, plan, environment)
-      previous.markRestored()
+      if (change.isBuiltOver) await preparation.build(location, plan, environment)
+      await change.discard()
+      this.#restored.set(row.id, runOf(records.find(row.id) ?? row))
     } catch (error) {
       logger.warn('the version before of a project is not restored', {
         projectId: row.id,
@@ -290,14 +284,14 @@ export class BringUp {
 
   /** Starts the app with the current variables, and again if they change meanwhile. */
   async #startApp(row: ProjectRow, plan: AppPlan, work: BringUpContext): Promise<void> {
-    const { app, signal, aborted, superseded, previous } = work
+    const { app, signal, aborted, superseded, change } = work
     const { records, environmentOf } = this.#dependencies
     const environmentNow = () => environmentOf(records.find(row.id) ?? row)
     const spawned = () => {
       records.setPhase(row.id, 'healthcheck')
       if (plan.start.kind === 'command') app.log.appendPhase('healthcheck', runOf(row))
     }
-    const beforeFallback = async () => void (await previous?.putBack())
+    const beforeFallback = async () => void (await change?.putBack())
     for (;;) {
       const environment = environmentNow()
       const isOld = () => !Bun.deepEquals(environment, environmentNow())

@@ -6,30 +6,36 @@ import { beginningOf } from '../../hosting/detection/node/package-json.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { accountCaller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import type { Ids } from '../../runtime/ids.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
-import { KeyedMutex } from '../../runtime/mutex.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import {
+  type ChangedFiles,
+  FileChange,
+  recoverChange,
+  type UnfinishedChange,
+  UnfinishedChanges,
+} from '../apps/file-change.ts'
+import { IncomingFiles, storageLeft } from '../apps/incoming-files.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import { describedTree, parseAppDirectory } from './app-directory.ts'
 import { IDLE_PHASES, type ProjectApps } from './apps.ts'
-import type { PreviousVersion } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
-import { IncomingFiles, refusalOf, storageLeft } from './incoming-files.ts'
 import type { ProjectPush } from './model.ts'
-import { type CodeChange, PreviousCode } from './previous-code.ts'
-import type { ProjectRecords } from './records.ts'
+import type { ProjectRecords, RecordsDependencies } from './records.ts'
 import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
-import type { UnfinishedPushes } from './unfinished-pushes.ts'
 
 /** Dependencies of pushes. */
-interface PushDependencies {
+interface PushDependencies extends Pick<RecordsDependencies, 'queries'> {
   clock: Clock
+  ids: Ids
+  logger: Logger
   records: ProjectRecords
   servers: ServersService
   hosting: Hosting
   code: ProjectCode
   apps: ProjectApps
-  unfinished: UnfinishedPushes
 }
 
 /** What a push has done. */
@@ -47,19 +53,15 @@ type Phase = 'install' | 'build' | 'start'
 /** Replaces the code of projects by what a directory elsewhere has. Only what differs has to be sent. */
 export class ProjectPushes {
   readonly #dependencies: PushDependencies
-  /** Applies one push of a project at a time. */
-  readonly #mutex = new KeyedMutex()
   readonly #incoming: IncomingFiles
-  /** The code of versions that run while pushes try to replace them. */
-  readonly #previous = new Map<string, PreviousCode>()
-  /** The bring-ups that failed and left the version before in place, by project. */
-  readonly #restored = new Map<string, string>()
-  /** How often the code of a project was put back. */
-  readonly #putBacks = new Map<string, number>()
+  readonly #unfinished: UnfinishedChanges
+  /** The last change of each project's files, which is open until its version has come up or failed. */
+  readonly #changes = new Map<string, FileChange>()
 
   constructor(dependencies: PushDependencies) {
     this.#dependencies = dependencies
-    this.#incoming = new IncomingFiles(dependencies.clock, (id, run) => this.#mutex.run(id, run))
+    this.#incoming = new IncomingFiles(dependencies.clock)
+    this.#unfinished = new UnfinishedChanges(dependencies.queries)
   }
 
   /**
@@ -70,22 +72,13 @@ export class ProjectPushes {
    * @param archive the content of the files that differ, and of no others that the manifest lacks
    * @throws BerthError 400 for a path or an archive that is refused
    */
-  push(
-    row: ProjectRow,
-    server: ServerRow,
-    manifest: ProjectPush,
-    archive: Uint8Array | null,
-  ): Promise<Pushed> {
-    return this.#mutex.run(row.id, () => this.#push(row, server, manifest, archive))
-  }
-
-  async #push(
+  async push(
     row: ProjectRow,
     server: ServerRow,
     pushed: ProjectPush,
     archive: Uint8Array | null,
   ): Promise<Pushed> {
-    const { servers, records } = this.#dependencies
+    const { servers, records, apps } = this.#dependencies
     const { files, links = [] } = pushed
     const workspace = servers.workspace(server)
     const paths = [...files, ...links].map(({ path }) => path)
@@ -93,129 +86,127 @@ export class ProjectPushes {
       ...{ id: row.id, workspace, directory: projectDirectory(row) },
       room: () => storageLeft(servers, server),
     }
-    const directory =
+    const appDirectory =
       pushed.directory === undefined ? row.directory : parseAppDirectory('directory', pushed.directory)
-    try {
-      const { problem } = await findAppDirectory(describedTree(pushed), directory)
-      if (problem !== null) throw badRequest(`${problem} "directory" names that of the app.`)
-      const putBacks = this.#putBacks.get(row.id)
-      const wanted = new Set(paths)
-      const received = await this.#incoming.receive(target, pushed, archive)
-      const { missing, tree, written } = received
-      if (missing.length > 0) return { missing, written: 0, removed: 0, began: null }
-      const removed = records.listCode(row.id).filter((path) => !wanted.has(path))
-      const change = { tree, written, removed, paths, appDirectory: directory }
-      if (!this.#isReadyWith(row, change)) {
-        await this.#dependencies.apps.supersede(row.id)
-        // The push before has failed meanwhile, so that other files are there than those compared.
-        if (this.#putBacks.get(row.id) !== putBacks) {
-          const lacking = await this.#incoming.missingNow(target, pushed, received)
-          if (lacking.length > 0) return { missing: lacking, written: 0, removed: 0, began: null }
-        }
-      }
-      const began = await this.#apply(row, server, workspace, change)
-      await this.#incoming.discard(row.id)
-      return { missing: [], written: written.length, removed: removed.length, began }
-    } catch (error) {
-      await this.#incoming.discard(row.id)
-      throw refusalOf(error)
-    }
+    const { problem } = await findAppDirectory(describedTree(pushed), appDirectory)
+    if (problem !== null) throw badRequest(`${problem} "directory" names that of the app.`)
+    const wanted = new Set(paths)
+    const changeTo = (received: Pick<ChangedFiles, 'tree' | 'written'>): ChangedFiles => ({
+      ...{ ...received, paths, appDirectory },
+      removed: records.listCode(row.id).filter((path) => !wanted.has(path)),
+    })
+    const taken = await this.#incoming.take(target, pushed, archive, {
+      makeWay: async (received) => {
+        if (!this.#isReadyWith(row, changeTo(received))) await apps.supersede(row.id)
+      },
+      apply: async (received) => {
+        const change = changeTo(received)
+        const began = await this.#apply(row, server, workspace, change)
+        return { written: change.written.length, removed: change.removed.length, began }
+      },
+    })
+    if (taken.missing !== null) return { missing: [...taken.missing], written: 0, removed: 0, began: null }
+    return { missing: [], ...taken.result }
   }
 
   /** Reports whether a project has nothing to change and runs, as it does after a failure that was undone. */
-  #isReadyWith({ id }: ProjectRow, { written, removed, appDirectory }: CodeChange): boolean {
-    const { records, hosting } = this.#dependencies
+  #isReadyWith({ id }: ProjectRow, { written, removed, appDirectory }: ChangedFiles): boolean {
+    const { records, hosting, apps } = this.#dependencies
     const row = records.find(id)
     const app = hosting.find(id)
-    const isRestored =
-      row?.initPhase === 'failed' && app?.crash === null && this.#restored.get(id) === row.initRunId
+    const isRestored = row?.initPhase === 'failed' && app?.crash === null && apps.isRestored(row)
     const isUp = (row?.initPhase === 'ready' || isRestored) && app?.isUp === true
     return isUp && written.length === 0 && removed.length === 0 && row?.directory === appDirectory
   }
 
+  #openChange(id: string): FileChange | null {
+    const change = this.#changes.get(id)
+    return change?.isOpen ? change : null
+  }
+
   /** Changes the files. Keeps those of the version that runs, if one does, to be put back if the push fails. */
-  async #replaceFiles(row: ProjectRow, workspace: Workspace, change: CodeChange): Promise<void> {
-    const { hosting, records, unfinished } = this.#dependencies
+  async #replaceFiles(row: ProjectRow, workspace: Workspace, files: ChangedFiles): Promise<void> {
+    const { hosting, records } = this.#dependencies
     records.setFailedChange(row.id, null)
     const app = hosting.find(row.id)
     const wasUp = app?.isUp === true && app.crash === null
-    if (!wasUp) await this.#discardPrevious(row.id)
-    const place = {
-      id: row.id,
-      serverId: row.serverId,
-      workspace,
-      directory: projectDirectory(row),
-      unfinished,
-    }
-    const record = {
-      ...{ plan: row.plan, paths: records.listCode(row.id), wasUp },
-      appDirectory: row.directory,
-    }
-    const previous = this.#previous.get(row.id) ?? (await PreviousCode.begin(place, record))
-    this.#previous.set(row.id, previous)
-    const isKept = await previous.replace(change)
-    records.setCode(row.id, change.paths, change.appDirectory)
-    if (!isKept || !wasUp) await this.#discardPrevious(row.id)
+    if (!wasUp) await this.#openChange(row.id)?.discard()
+    const change = this.#openChange(row.id) ?? (await this.#beginChange(row, workspace, wasUp))
+    this.#changes.set(row.id, change)
+    await change.apply(files)
+    records.setCode(row.id, files.paths, files.appDirectory)
+    if (!change.canPutBack) await change.discard()
+  }
+
+  async #beginChange(row: ProjectRow, workspace: Workspace, wasUp: boolean): Promise<FileChange> {
+    const { records } = this.#dependencies
+    const { id, serverId, plan, directory: appDirectory } = row
+    const change: FileChange = await FileChange.begin(
+      {
+        ...{ id, serverId, workspace, directory: projectDirectory(row), unfinished: this.#unfinished },
+        onPutBack: (isBack) => {
+          this.#incoming.noteChanged(id)
+          if (!isBack) return
+          records.setCode(id, change.before.paths, appDirectory)
+          if (plan !== null) records.setPlan(id, plan)
+        },
+      },
+      { plan, paths: records.listCode(id), wasUp, appDirectory },
+    )
+    return change
   }
 
   /** Puts the files back that a push has changed, which failed before its bring-up began, and goes on as before it. */
   async #undo(row: ProjectRow): Promise<void> {
     const { records, apps, hosting } = this.#dependencies
-    if (!(await this.#putBack(row.id))) return
-    this.#dependencies.unfinished.drop(row.id)
+    if (!(await this.#openChange(row.id)?.putBack())) return
+    this.#unfinished.drop(row.id)
     // The bring-up that the push has ended.
     const phase = records.find(row.id)?.initPhase ?? null
     if (IDLE_PHASES.has(phase)) return
     if (hosting.find(row.id)?.isUp) records.markRecovered(row.id)
-    else apps.begin(row, 'install', row.proceed, this.#previousVersion(row.id))
+    else apps.begin(row, 'install', row.proceed, null)
   }
 
   /** Removes what is kept for a project, which is deleted. */
   async forget(id: string): Promise<void> {
-    this.#incoming.forgetMissing(id)
-    this.#putBacks.delete(id)
-    this.#restored.delete(id)
-    await this.#incoming.discard(id)
-    await this.#discardPrevious(id)
-    this.#dependencies.unfinished.drop(id)
+    await this.#incoming.forget(id)
+    await this.#openChange(id)?.discard()
+    this.#changes.delete(id)
+    this.#unfinished.drop(id)
   }
 
-  async #discardPrevious(id: string): Promise<void> {
-    const previous = this.#previous.get(id)
-    this.#previous.delete(id)
-    await previous?.discard()
-  }
-
-  #previousVersion(id: string): PreviousVersion {
-    let putBack: Promise<boolean> | undefined
-    return {
-      isBuiltOver: this.#previous.get(id)?.isBuiltOver ?? false,
-      discard: () => this.#discardPrevious(id),
-      putBack: () => {
-        putBack ??= this.#putBack(id)
-        return putBack
-      },
-      markRestored: () => {
-        const { records, unfinished } = this.#dependencies
-        unfinished.drop(id)
-        const run = records.find(id)?.initRunId
-        if (run) this.#restored.set(id, run)
-      },
+  /** Recovers the pushes that an earlier berth did not finish. The bring-ups that it notes are resumed with the others. */
+  async recover(): Promise<void> {
+    const { records } = this.#dependencies
+    for (const noted of this.#unfinished.list('projects')) {
+      const row = records.find(noted.appId)
+      if (row !== undefined) {
+        const { isBefore, text } = await recoverChange(this.#dependencies, noted, 'push')
+        if (isBefore) this.#noteUndone(row, noted.change, text)
+        else this.#noteCompleted(row, noted.change)
+      }
+      this.#unfinished.drop(noted.appId)
     }
   }
 
-  /** Puts the code of the version before back, with what is recorded of it. Reports whether there was any. */
-  async #putBack(id: string): Promise<boolean> {
-    const { records } = this.#dependencies
-    const previous = this.#previous.get(id)
-    if (previous === undefined) return false
-    this.#previous.delete(id)
-    this.#incoming.forgetMissing(id)
-    this.#putBacks.set(id, (this.#putBacks.get(id) ?? 0) + 1)
-    if (!(await previous.putBack())) return false
-    records.setCode(id, previous.record.paths, previous.record.appDirectory)
-    if (previous.record.plan !== null) records.setPlan(id, previous.record.plan)
-    return true
+  #noteCompleted({ id, proceed }: ProjectRow, { nextPaths, nextAppDirectory }: UnfinishedChange): void {
+    const { records, ids } = this.#dependencies
+    records.setCode(id, nextPaths, nextAppDirectory)
+    records.startBringUp(id, ids.next('irun'), 'install', proceed)
+  }
+
+  #noteUndone({ id, initPhase, proceed }: ProjectRow, change: UnfinishedChange, reason: string): void {
+    const { records, ids, clock } = this.#dependencies
+    const { plan, paths, appDirectory, isBuiltOver, wasUp, state } = change
+    if (state === 'before') {
+      records.setCode(id, paths, appDirectory)
+      if (plan !== null) records.setPlan(id, plan)
+      records.setFailedChange(id, { reason, at: clock.now() })
+    }
+    if (isBuiltOver) records.startBringUp(id, ids.next('irun'), 'install', proceed)
+    else if (wasUp && !IDLE_PHASES.has(initPhase))
+      records.startBringUp(id, ids.next('irun'), 'start', proceed)
   }
 
   /** Changes the files, and begins a bring-up if the app needs one. */
@@ -223,7 +214,7 @@ export class ProjectPushes {
     row: ProjectRow,
     server: ServerRow,
     workspace: Workspace,
-    change: CodeChange,
+    change: ChangedFiles,
   ): Promise<Phase | null> {
     const { apps, records, servers } = this.#dependencies
     const before = records.find(row.id) ?? row
@@ -241,13 +232,13 @@ export class ProjectPushes {
       servers.meter.changed(server)
       const began = await this.#next(records.find(row.id) ?? before, server, workspace)
       if (began === null) {
-        await this.#discardPrevious(row.id)
+        await this.#openChange(row.id)?.discard()
         // Changed files take effect at once. When an app takes a change by itself is not known.
         if (app.servesFiles) records.setWarnings(row.id, await app.findWarnings())
       } else {
-        const previous = this.#previous.get(row.id)
-        if (began !== 'start') previous?.markBuiltOver()
-        apps.begin(before, began, before.proceed, this.#previousVersion(row.id))
+        const open = this.#openChange(row.id)
+        if (began !== 'start') open?.markBuiltOver()
+        apps.begin(before, began, before.proceed, open)
       }
       return began
     } catch (error) {

@@ -21,10 +21,8 @@ import { ProjectDetection } from './detection.ts'
 import type { Project, ProjectCreate, ProjectInit, ProjectPush, ProjectUpdate, PushResult } from './model.ts'
 import { ProjectPushes } from './push.ts'
 import { ProjectRecords, type RecordsDependencies } from './records.ts'
-import { recoverPushes } from './recovery.ts'
 import type { SourcesOptions } from './sources/sources.ts'
 import { type ProjectRow, projectDirectory, toProject } from './table.ts'
-import { UnfinishedPushes } from './unfinished-pushes.ts'
 
 /** Dependencies of the projects. */
 interface ProjectsDependencies extends RecordsDependencies {
@@ -53,24 +51,21 @@ export class ProjectsService {
   readonly #code: ProjectCode
   readonly #creation: ProjectCreation
   readonly #pushes: ProjectPushes
-  readonly #unfinished: UnfinishedPushes
 
   constructor(dependencies: ProjectsDependencies) {
     this.#dependencies = dependencies
     this.#records = new ProjectRecords(dependencies)
     this.#code = new ProjectCode({ ...dependencies, records: this.#records })
     this.apps = new ProjectApps({ ...dependencies, records: this.#records, code: this.#code })
-    this.#unfinished = new UnfinishedPushes(dependencies.queries)
     const parts = { ...dependencies, records: this.#records, code: this.#code, apps: this.apps }
     this.#creation = new ProjectCreation(parts)
     this.detection = new ProjectDetection(parts)
-    this.#pushes = new ProjectPushes({ ...parts, unfinished: this.#unfinished })
+    this.#pushes = new ProjectPushes(parts)
   }
 
   /** Recovers the pushes that an earlier berth did not finish, before anything of their servers starts. */
-  async recover(): Promise<void> {
-    const [records, unfinished] = [this.#records, this.#unfinished]
-    await recoverPushes({ ...this.#dependencies, records, unfinished })
+  recover(): Promise<void> {
+    return this.#pushes.recover()
   }
 
   /** Returns the projects of a server that the caller may access, newest first. @throws BerthError 404 */
