@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { DEFAULT_PLAN } from '../../src/resources/accounts/plan.ts'
 import { Plans } from '../../src/resources/accounts/plans.ts'
-import { Admission } from '../../src/resources/servers/admission.ts'
+import { Admission } from '../../src/resources/servers/service.ts'
 import { World } from './accounts/world.ts'
 
 test('servers that have no record yet count: 60 at once with a limit of 50 are exactly 50', async () => {

@@ -6,8 +6,8 @@ import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
+import { MAX_TAIL } from '../logs/model.ts'
 import { sendLine } from '../logs/readable-log.ts'
-import { MAX_TAIL } from '../logs/selection.ts'
 import type { BuildRow } from './table.ts'
 
 /** Number of a server's builds whose logs are kept. */

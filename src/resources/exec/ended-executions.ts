@@ -1,13 +1,14 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { and, desc, eq, ne, sql } from 'drizzle-orm'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
+import type { Queries } from '../../storage/database.ts'
 import { removeTree } from '../../storage/remove-tree.ts'
 import type { Changes } from '../changes/types.ts'
 import type { ServersService } from '../servers/service.ts'
-import type { ExecutionRecords } from './execution-records.ts'
 import { KeptOutput } from './kept-output.ts'
-import type { ExecutionRow } from './table.ts'
+import { type ExecutionRow, executions } from './table.ts'
 
 /** Most executions of a server that have ended, and the milliseconds for which they are kept. */
 const MAX_ENDED = 100
@@ -104,5 +105,51 @@ export class EndedExecutions {
   /** Returns the directory of the output of an execution. */
   pathOf({ serverId, id }: Pick<ExecutionRow, 'serverId' | 'id'>): string {
     return join(this.#dependencies.directory, serverId, id)
+  }
+}
+
+/** Stores executions. */
+export class ExecutionRecords {
+  readonly #queries: Queries
+
+  constructor(queries: Queries) {
+    this.#queries = queries
+  }
+
+  /** Returns all executions, oldest first. */
+  listAll(): ExecutionRow[] {
+    return this.#queries.select().from(executions).orderBy(sql`rowid`).all()
+  }
+
+  /** Returns the executions of a server, newest first. */
+  listByServer(serverId: string): ExecutionRow[] {
+    const found = this.#queries.select().from(executions).where(eq(executions.serverId, serverId))
+    return found.orderBy(desc(sql`rowid`)).all()
+  }
+
+  /** Returns the executions of a server that have ended, the last ended first. */
+  listEnded(serverId: string): ExecutionRow[] {
+    const ended = and(eq(executions.serverId, serverId), ne(executions.status, 'running'))
+    const found = this.#queries.select().from(executions).where(ended)
+    return found.orderBy(desc(executions.endedAt), desc(sql`rowid`)).all()
+  }
+
+  /** Returns an execution of any account, or undefined. */
+  find(id: string): ExecutionRow | undefined {
+    return this.#queries.select().from(executions).where(eq(executions.id, id)).get()
+  }
+
+  add(row: ExecutionRow): void {
+    this.#queries.insert(executions).values(row).run()
+  }
+
+  /** Stores how an execution has ended, if it is there. */
+  update({ id, status, exitCode, timedOut, endedAt, stdoutBytes, stderrBytes }: ExecutionRow): void {
+    const changes = { status, exitCode, timedOut, endedAt, stdoutBytes, stderrBytes }
+    this.#queries.update(executions).set(changes).where(eq(executions.id, id)).run()
+  }
+
+  remove(id: string): void {
+    this.#queries.delete(executions).where(eq(executions.id, id)).run()
   }
 }

@@ -1,5 +1,7 @@
 import { type Static, t } from 'elysia'
 import { integer } from '../../contract/schema.ts'
+import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
+import { parseDuration } from '../../runtime/duration.ts'
 
 /** Matches a duration, or a time with its zone (RFC 3339, section 5.6). */
 const SINCE =
@@ -18,8 +20,7 @@ export const LogQuery = t.Object({
     t.String({
       pattern: SINCE,
       title: 'a time such as 2026-01-31T12:00:00Z, or a duration such as 10m or 2h',
-      description:
-        'Only lines since then: a time (RFC 3339), or how long ago it was by the clock of the instance, such as `10m`.',
+      description: 'Only lines since then: a time (RFC 3339), or a duration before now, such as `10m`.',
     }),
   ),
 })
@@ -27,9 +28,7 @@ export const LogQuery = t.Object({
 /** The query of the log of an app, which may have workers. */
 export const AppLogQuery = t.Object({
   ...LogQuery.properties,
-  worker: t.Optional(
-    t.String({ minLength: 1, description: 'Only lines that the worker of this name has printed.' }),
-  ),
+  worker: t.Optional(t.String({ minLength: 1, description: 'Only lines of the worker of this name.' })),
 })
 export type AppLogQuery = Static<typeof AppLogQuery>
 
@@ -54,3 +53,21 @@ const LogLine = t.Object(
 /** Lines of a log, oldest first. */
 export const LogLines = t.Array(LogLine)
 export type LogLines = Static<typeof LogLines>
+
+/** Default number of lines of a log. */
+const DEFAULT_TAIL = 200
+
+/** Most lines that a log returns at once. */
+export const MAX_TAIL = 10_000
+
+/**
+ * Returns which lines of a log a query wants, whose shape has been checked.
+ *
+ * @param now milliseconds since 1970, by the instance's clock
+ */
+export function logSelection({ tail, since, worker }: AppLogQuery, now: number): LogSelection {
+  if (since === undefined) return { tail: tail ?? DEFAULT_TAIL, worker }
+  const ago = parseDuration(since)
+  const from = ago === null ? Date.parse(since) : now - ago
+  return { tail: tail ?? MAX_TAIL, since: Math.max(0, from), worker }
+}

@@ -2,8 +2,7 @@ import type { LogEntry, LogSelection } from '../../hosting/app-runtime/log/entry
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import { afterGap, resumedStart, type SendEvent, type StreamRun, wantsEventStream } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import type { AppLogQuery, LogLines } from './model.ts'
-import { logSelection, MAX_TAIL } from './selection.ts'
+import { type AppLogQuery, type LogLines, logSelection, MAX_TAIL } from './model.ts'
 
 /** A log that callers may read: of a project, a deployment or a build. */
 export interface ReadableLog {

@@ -33,7 +33,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'For programs that talk to a person, such as vim, python3 or npm init; without `command` a shell. Then use terminals_type and terminals_screen. It runs until its program ends or terminals_delete.',
   'terminals.get': 'Its program has ended where exit_code is not null. terminals_screen shows what it shows.',
   'terminals.screen':
-    'Shows the rows as a person sees them, at once or, with `until`, when a program has shown something, such as `ready in`; `outcome` says whether it came (matched), or timeout, or exited with exit_code.',
+    'Shows the rows as a person sees them, at once or, with `until`, when a program has shown something, such as `ready in`; `outcome` is matched, timeout or exited.',
   'terminals.type':
     'Types `text`, presses `keys`, waits and shows the screen: {"text": "ls -l", "keys": ["enter"]} runs a line. To wait for the next prompt end the pattern of `until` with `$`, such as `[$#] $` or `>>> $`. What is typed is echoed, and matches too. Without `until` it responds when nothing was printed for 250 ms. In vim let escape be the last key of its call. Code of several lines: `paste` true.',
   'terminals.delete': 'Ends its program, and all that it has started and that did not detach.',
@@ -50,7 +50,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Size and SHA-256 of files, without their content. Name the `paths`, or a `directory` to get all below it.',
   'deployments.list': 'Shows what the server has published and whether it answers.',
   'deployments.create':
-    'Publishes what is in the workspace and gives its URL: an app where one is found (berth.json, Procfile, package.json, Python, Go and others), else static files. Publishing again keeps the URL. An app that does not come up is an error with the end of its log. After 45 s the response is `status` starting with the `phase`, and it goes on: deployments_logs with `follow` tells the end.',
+    'Publishes what is in the workspace and gives its URL: an app where one is found, else static files. Publishing again keeps the URL. An app that does not come up is an error with the end of its log. After 45 s the response is `status` starting with the `phase`, and it goes on: deployments_logs with `follow` tells the end.',
   'deployments.push':
     'For programs that keep a copy of the files. To change a file, use files_write and then deployments_create.',
   'deployments.delete':
@@ -90,7 +90,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'projects.push':
     'For programs that keep a copy of the code. To change a file, use files_write below `projects/SLUG` and then projects_restart, or projects_init if packages or a build have changed.',
   'projects.restart':
-    'Starts the app again with the files that are there, without install and build: after files_write in an app that does not watch its files. Then projects_get with `follow`.',
+    'Starts the app again without install and build: after files_write in an app that does not watch its files. Then projects_get with `follow`.',
   'projects.init':
     'Continues a bring-up that waits for variables (with `proceed` without them), else begins a new one with the code in `projects/SLUG`: use it after changing the code. With `follow` it waits as projects_get does.',
   'projects.logs': 'The last lines that its bring-ups and its app printed: why it failed.',

@@ -9,8 +9,7 @@ import { type Caller, isScoped } from '../../http/caller.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Leaves } from '../exec/leave.ts'
 import { callTool } from './call.ts'
-import { type CallersApi, ConnectionCut } from './callers-api.ts'
-import { complete } from './completion.ts'
+import { type CallersApi, ConnectionCut, pathOf } from './callers-api.ts'
 import { Progress } from './progress.ts'
 import { fillPrompt, LISTED_PROMPTS } from './prompts.ts'
 import type { Publications } from './publications.ts'
@@ -151,3 +150,56 @@ Find a server with servers_list or make one with servers_create; nearly all tool
 Use exec_run for commands and files_read and files_write for files. To put an app behind a URL use deployments_create for a workspace, or a project (projects_create) for code from a template or a git repository. tasks_create gives a goal to an agent, builds_create has a new app made; both go on in the background: follow them with tasks_events and builds_logs and "follow": true.
 No call takes longer than 45 s: what does goes on, and the response says how to follow it. A long result is cut in the middle, and ends with the tool and the arguments that read the rest.
 A tool that fails answers with {"error", "message", "status"}; the message names the cause and the remedy. not_found also means that the credential does not reach it. Ask the person before anything is deleted.`
+
+/** Largest number of values in one response (MCP, "Completion"). */
+const MAX_VALUES = 100
+
+/** The source of an argument's values: the path of an operation, and the field of its response. */
+interface ValueSource {
+  path: string
+  field: string
+}
+
+/** Keyed by the name of the argument, in resource templates and prompts alike. */
+const SOURCES: Readonly<Record<string, ValueSource>> = {
+  serverId: { path: '/servers', field: 'servers' },
+  projectId: { path: '/projects', field: 'projects' },
+  /**
+   * An argument of the prompt that gives an app a URL. It takes a template or the URL of a repository; only templates
+   * can be completed.
+   */
+  source: { path: '/templates', field: 'templates' },
+  taskId: { path: '/servers/{serverId}/tasks', field: 'tasks' },
+  buildId: { path: '/servers/{serverId}/builds', field: 'builds' },
+  path: { path: '/servers/{serverId}/files', field: 'files' },
+}
+
+/** The completions of an argument. */
+type Completion = { completion: { values: string[]; total: number; hasMore: boolean } }
+
+/**
+ * Completes an argument.
+ *
+ * @param known the arguments that are already filled in
+ */
+async function complete(
+  argument: { name: string; value: string },
+  known: Readonly<Record<string, string>>,
+  api: CallersApi,
+  signal: AbortSignal,
+): Promise<Completion> {
+  const source = Object.hasOwn(SOURCES, argument.name) ? SOURCES[argument.name] : undefined
+  const needed = [...(source?.path.matchAll(/\{([^}]+)\}/g) ?? [])].map(([, name]) => name ?? '')
+  if (source === undefined || needed.some((name) => !known[name])) return completionOf([])
+  const { status, body } = await api.fetchJson({ method: 'GET', path: pathOf(source.path, known), signal })
+  if (status !== 200) return completionOf([])
+  const all = (body[source.field] as (string | { id: string })[]).map((one) =>
+    typeof one === 'string' ? one : one.id,
+  )
+  return completionOf(all.filter((value) => value.startsWith(argument.value)))
+}
+
+function completionOf(fitting: readonly string[]): Completion {
+  const values = fitting.slice(0, MAX_VALUES)
+  return { completion: { values, total: fitting.length, hasMore: values.length < fitting.length } }
+}

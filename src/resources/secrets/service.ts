@@ -1,4 +1,5 @@
 import { and, eq } from 'drizzle-orm'
+import { blob, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { badRequest } from '../../errors.ts'
 import type { AppPlan, GeneratedSecret } from '../../hosting/app-runtime/plan.ts'
 import type { Caller } from '../../http/caller.ts'
@@ -10,7 +11,15 @@ import type { Changes } from '../changes/types.ts'
 import type { ServersService } from '../servers/service.ts'
 import { checkEnvironment } from './environment.ts'
 import type { SecretChanges, ServerSecrets, ServerSecretsSet } from './model.ts'
-import { secrets } from './table.ts'
+
+/** Environment variables of servers, with an empty projectId, and of projects. */
+const secrets = sqliteTable('secrets', {
+  serverId: text('server_id').notNull(),
+  projectId: text('project_id').notNull(),
+  name: text('name').notNull(),
+  /** Sealed. */
+  value: blob('value', { mode: 'buffer' }).notNull(),
+})
 
 /** Dependencies of the secrets. */
 interface SecretsDependencies {

@@ -12,9 +12,9 @@ import { ReadCache } from '../../storage/read-cache.ts'
 import type { Metering } from '../accounts/metering.ts'
 import { limitsOf } from '../accounts/plan.ts'
 import type { Plans } from '../accounts/plans.ts'
+import type { TierName } from '../accounts/tiers.ts'
 import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
-import { Admission } from './admission.ts'
 import { ServerLifecycle } from './lifecycle.ts'
 import { type ServerLifecycleListener, ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type {
@@ -27,7 +27,6 @@ import type {
 } from './model.ts'
 import { ServerNetworks, type ServerNetworksDependencies } from './network.ts'
 import { ServerRecords } from './records.ts'
-import { sleepAtCap } from './sleep-at-cap.ts'
 import { StorageMeter } from './storage-meter.ts'
 import { type ServerRow, toServer } from './table.ts'
 
@@ -388,3 +387,77 @@ export class ServersService {
     }
   }
 }
+
+/** What puts servers to sleep when a budget is used up. */
+interface SleepAtCapParts {
+  metering: Metering
+  records: ServerRecords
+  lifecycle: ServerLifecycle
+}
+
+/** From now on stops everything of an account that costs credits as soon as its budget is used up. */
+function sleepAtCap({ metering, records, lifecycle }: SleepAtCapParts): void {
+  const sleep = async (accountId: string, id: string): Promise<void> => {
+    const row = records.find(id)
+    // The cap may have been raised, or another month begun, before the server's turn came.
+    if (row && row.status !== 'sleeping' && metering.isCapped(accountId)) await lifecycle.stop(row)
+  }
+  metering.onCapReached(async (accountId) => {
+    const ids = records.listByAccount(accountId).map(({ id }) => id)
+    await Promise.all(ids.map((id) => lifecycle.turn(id, () => sleep(accountId, id))))
+  })
+}
+
+/**
+ * Decides whether an account's plan allows another server. Servers that are starting count too, so parallel calls
+ * cannot exceed the limit together.
+ */
+export class Admission {
+  readonly #plans: Plans
+  readonly #count: (accountId: string) => number
+  readonly #comingUp = new Map<string, number>()
+
+  /**
+   * @param count returns the number of an account's recorded servers
+   */
+  constructor(plans: Plans, count: (accountId: string) => number) {
+    this.#plans = plans
+    this.#count = count
+  }
+
+  /**
+   * Admits another server of a tier.
+   *
+   * @returns a function to call when the server is recorded or has failed; further calls do nothing
+   * @throws BerthError 403 `plan_limit`
+   */
+  admit(accountId: string, tier: TierName): () => void {
+    const { plan } = this.#plans.of(accountId)
+    if (!plan.tiers.includes(tier)) {
+      const allowed = plan.tiers.length === 0 ? 'none' : plan.tiers.join(', ')
+      throw refusal(
+        `The account's plan does not allow the tier ${tier}. Choose one that it allows (${allowed}), or add it to "tiers" of the plan.`,
+      )
+    }
+    const comingUp = this.#comingUp.get(accountId) ?? 0
+    if (comingUp + this.#count(accountId) >= plan.servers) {
+      throw refusal(
+        `The account has the ${plan.servers} servers that its plan allows. Delete one, or raise "servers" of the plan.`,
+      )
+    }
+    this.#comingUp.set(accountId, comingUp + 1)
+    let waiting = true
+    return () => {
+      if (waiting) this.#over(accountId)
+      waiting = false
+    }
+  }
+
+  #over(accountId: string): void {
+    const left = (this.#comingUp.get(accountId) ?? 1) - 1
+    if (left > 0) this.#comingUp.set(accountId, left)
+    else this.#comingUp.delete(accountId)
+  }
+}
+
+const refusal = (sentence: string): BerthError => new BerthError('plan_limit', sentence)

@@ -14,7 +14,6 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import { SOCKET_ENDS } from './close-codes.ts'
 import { readTerminal, typeOnTerminal, type WaitEnds } from './interaction.ts'
 import { LOGIN_SHELL, loginShellEnvironment } from './login-shell.ts'
 import {
@@ -25,8 +24,8 @@ import {
   type TerminalCreate,
   type TerminalInput,
 } from './model.ts'
-import { nameFor } from './name.ts'
 import { LiveTerminal, type TerminalStart } from './terminal.ts'
+import { SOCKET_ENDS } from './viewer.ts'
 
 /** Most terminals of a server whose programs run. */
 const MAX_LIVE = 20
@@ -354,4 +353,30 @@ function startOf(
     shell: given.SHELL ?? '',
   })
   return { command: LOGIN_SHELL, cwd, env: { ...shell, ...given }, size }
+}
+
+/**
+ * Returns the name of a new terminal: the one that is asked for, or that of its program, with a number if need be.
+ *
+ * @param taken the names of the server's other terminals
+ * @throws BerthError 400 if another has it
+ */
+function nameFor({ name, command }: TerminalCreate, taken: ReadonlySet<string>): string {
+  if (name !== undefined) {
+    if (!taken.has(name)) return name
+    throw badRequest(`"name" in the body: the server has a terminal "${name}" already; choose another name.`)
+  }
+  const program = command === undefined ? 'shell' : programOf(command)
+  for (let number = 1; ; number += 1) {
+    const free = number === 1 ? program : `${program}-${number}`
+    if (!taken.has(free)) return free
+  }
+}
+
+/** Returns the name of a command's program, as a terminal's name may be: `FOO=1 exec /bin/top -d 1` → `top`. */
+function programOf(command: string): string {
+  const words = command.trim().split(/\s+/)
+  const program = words.find((word) => word !== 'exec' && !/^[A-Za-z_]\w*=/.test(word)) ?? ''
+  const [name] = /[A-Za-z0-9][A-Za-z0-9._-]{0,40}/.exec(program.split('/').at(-1) ?? '') ?? []
+  return name ?? 'command'
 }

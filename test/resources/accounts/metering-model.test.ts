@@ -1,6 +1,6 @@
 import { expect, spyOn, test } from 'bun:test'
+import { monthOf } from '../../../src/resources/accounts/credits.ts'
 import { dayOf } from '../../../src/resources/accounts/daily-usage.ts'
-import { monthOf } from '../../../src/resources/accounts/month.ts'
 import type { TierName } from '../../../src/resources/accounts/tiers.ts'
 import { World } from './world.ts'
 
