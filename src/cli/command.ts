@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import {
   type ArgumentsOf,
   type CallId,
@@ -7,7 +8,7 @@ import {
 } from '../route-client/client.ts'
 import type { Client } from './client.ts'
 import type { ConnectionOptions } from './find-instance.ts'
-import type { NameSource, ServerPlace } from './names.ts'
+import type { NameSource, NameSources, ServerPlace } from './names.ts'
 import { flag, type OptionSpecs, type OptionsOf } from './options.ts'
 import { facts } from './output.ts'
 import type { OutputStream } from './process-context.ts'
@@ -60,6 +61,27 @@ export interface Noun {
   /** What its placeholders mean. Their lists need the access of its first command. */
   readonly names?: readonly NameSource[]
   readonly commands: readonly RunnableCommand[]
+}
+
+/** A command, or a noun with its commands. */
+export type Member = Noun | RunnableCommand
+
+/** A group of the help text with its members, after `serve` and `run`. */
+export interface CommandGroup {
+  readonly heading: string
+  readonly members: readonly Member[]
+}
+
+/** The commands but `serve` and `run`, which start without the others. */
+export interface Catalog {
+  /** In the order of the help text. */
+  readonly groups: readonly CommandGroup[]
+  /** What the placeholders of usages mean. */
+  readonly names: NameSources
+  /** Returns the names of the guide's pages, which `berth help` shows too. */
+  pages(): readonly string[]
+  /** Adds the command that completion scripts call. */
+  registerCompletion(program: Command, session: CliSession): void
 }
 
 /** One invocation of a command. */
@@ -223,9 +245,3 @@ export const factSheet =
   <Result>(factsOf: (result: Result) => ReadonlyArray<readonly [string, string]>): Show<Result> =>
   (result, { out }) =>
     facts(out, factsOf(result))
-
-/** Returns the default command of a noun; undefined if it has none without arguments. */
-export const defaultOf = ({ commands }: Noun): string | undefined =>
-  commands.find(({ usage }) => DEFAULT_USAGES.has(usage))?.usage.split(' ')[0]
-
-const DEFAULT_USAGES: ReadonlySet<string> = new Set(['list', 'list [SERVER]', 'get'])

@@ -2,7 +2,7 @@ import type { Argument, Command, Option } from 'commander'
 import { API_OPERATION_IDS } from '../contract/operations.ts'
 import { guideNames } from '../http/docs/guide/pages.ts'
 import { MCP_HOSTS } from './agents/hosts.ts'
-import { expandDefaults, findOption, type ParsedWords, parseWords, splitOption } from './arguments.ts'
+import { findCommand, findOption, orDefault, parseWords, splitOption } from './command-line.ts'
 import { placeholderOf } from './runner.ts'
 
 /** Shells with completion. */
@@ -41,28 +41,28 @@ export function complete(program: Command, words: readonly string[], placeholder
   const valuesOf = (of: Option | Argument, prefix: string, current: string) =>
     completeValue(of, prefix, current, placeholders)
   const current = words.at(-1) ?? ''
-  const state = parseWords(program, expandWords(words).slice(0, -1))
-  if (state.isAfterDoubleDash) return { kind: 'files', prefix: '' }
-  if (state.option) return valuesOf(state.option, '', current)
-  if (!current.startsWith('-')) return completeOperand(state, current, valuesOf)
-  const [name = '', value] = splitOption(current)
+  const isOption = current.startsWith('-')
+  // "berth help" completes commands.
+  const before = words.slice(words[0] === 'help' && words.length > 1 ? 1 : 0, -1)
+  const named = findCommand(program, before)
+  if (named.unknown !== undefined) return matchPrefix(current, [])
+  // A noun with options but no command has those of its default one.
+  const isDefault = named.command !== program && (isOption || named.words.length > 0)
+  const { command, words: rest } = isDefault ? orDefault(named) : named
+  const { operands, pending, end } = parseWords(command, rest)
+  if (end !== undefined) return { kind: 'files', prefix: '' }
+  if (pending) return valuesOf(pending, '', current)
+  if (!isOption) return completeOperand(command, operands, current, valuesOf)
+  const { name, value } = splitOption(current)
   if (value === undefined)
-    return matchPrefix(
-      current,
-      state.command.createHelp().visibleOptions(state.command).flatMap(optionCandidates),
-    )
-  const option = findOption(state.command, name)
+    return matchPrefix(current, command.createHelp().visibleOptions(command).flatMap(optionCandidates))
+  const option = findOption(command, name)
   return option?.required ? valuesOf(option, `${name}=`, value) : matchPrefix(current, [])
 }
 
-/** Adds implied words: `berth help` completes commands, and `berth faults` has the options of `list`. */
-function expandWords(words: readonly string[]): readonly string[] {
-  if (words[0] === 'help' && words.length > 1) return words.slice(1)
-  return words.length > 1 && !words[0]?.startsWith('-') ? expandDefaults(words) : words
-}
-
 function completeOperand(
-  { command, operands }: ParsedWords,
+  command: Command,
+  operands: readonly string[],
   current: string,
   valuesOf: (of: Argument, prefix: string, current: string) => Completion,
 ): Completion {

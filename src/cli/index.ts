@@ -1,9 +1,7 @@
 import { StartupError, UsageError } from '../errors.ts'
-import { parseRun } from './commands/run-flags.ts'
-import { BACKGROUND, parseServeFlags } from './commands/serve-flags.ts'
-import { startService } from './commands/start-service.ts'
 import { CommandError } from './errors.ts'
 import { type ProcessContext, processContext } from './process-context.ts'
+import { runProgram } from './program.ts'
 
 /** Runs the command line and ends the process with its exit code. */
 export async function run(args: readonly string[]): Promise<void> {
@@ -16,14 +14,6 @@ export async function run(args: readonly string[]): Promise<void> {
  */
 export async function runCommand(args: readonly string[], context: ProcessContext): Promise<number> {
   try {
-    const flags = parseServeFlags(args)
-    if (flags) return await startService(flags, context)
-    const runRequest = parseRun(args)
-    if (runRequest) return await (await import('./run/run.ts')).run(runRequest, context)
-    if (args[0] === BACKGROUND) {
-      return await (await import('./instances/background.ts')).background(args.slice(1), context)
-    }
-    const { runProgram } = await import('./program.ts')
     return await runProgram(args, context)
   } catch (error) {
     // The message may quote a file or a server's response.

@@ -1,39 +1,9 @@
 import { type Argument, Command, CommanderError } from 'commander'
-import { guideNames } from '../http/docs/guide/pages.ts'
-import {
-  expandDefaults,
-  expandShortNoun,
-  markLeftOutServer,
-  moveCommonOptions,
-  separateCommand,
-  truncateAtUnknownCommand,
-} from './arguments.ts'
-import type { Noun, RunnableCommand } from './command.ts'
-import { changes } from './commands/changes.ts'
-import { COMPLETE, completion, registerCompletion } from './commands/completion.ts'
-import { cp } from './commands/cp.ts'
-import { deploy } from './commands/deploy.ts'
-import { detect } from './commands/detect.ts'
-import { doctor } from './commands/doctor.ts'
-import { exec } from './commands/exec.ts'
-import { guide } from './commands/guide.ts'
-import { env, list, stop, wait } from './commands/instances.ts'
-import { listen } from './commands/listen.ts'
-import { login, logout, whoami } from './commands/login.ts'
-import { logs } from './commands/logs.ts'
-import { open } from './commands/open.ts'
-import { openapi } from './commands/openapi.ts'
+import type { Catalog, Member } from './command.ts'
+import { BACKGROUND, COMPLETE, commandLine, firstWord } from './command-line.ts'
 import { registerRun } from './commands/run.ts'
-import { registerServe } from './commands/serve-options.ts'
-import { shell } from './commands/shell.ts'
-import { sync } from './commands/sync.ts'
-import { trigger } from './commands/trigger.ts'
-import { down, up } from './commands/up.ts'
-import { use } from './commands/use.ts'
-import { version } from './commands/version.ts'
+import { registerBackground, registerServe } from './commands/serve.ts'
 import { addGuideHints, groupItems, reflow } from './help.ts'
-import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES } from './nouns/index.ts'
-import { reset } from './nouns/snapshots.ts'
 import { paint } from './output.ts'
 import type { ProcessContext } from './process-context.ts'
 import { addCommand, addNoun } from './runner.ts'
@@ -64,29 +34,22 @@ The commands find the instance of the nearest .berth directory by themselves.
 "berth COMMAND --help" explains one command, "berth guide" lists the pages of the guide.
 `
 
-type Member = Noun | RunnableCommand
+/** The commands that start an instance in this process: all that a start loads. */
+const STARTS: ReadonlySet<string> = new Set(['serve', 'run', BACKGROUND])
 
-/** The groups of the help text with their members, after `serve` and `run`. */
-const GROUPS: ReadonlyArray<readonly [group: string, members: readonly Member[]]> = [
-  ['Run berth:', [up, down, list, wait, env, stop, open, detect, doctor]],
-  ['Sign in:', [login, logout, whoami]],
-  ['Use the API:', [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use]],
-  ['Test against berth:', [reset, ...CONTROL_NOUNS, logs, listen, trigger]],
-  ['About berth:', [guide, completion, openapi, version]],
-]
+const NO_CATALOG: Catalog = { groups: [], names: new Map(), pages: () => [], registerCompletion() {} }
 
-/**
- * Returns all commands with their options and help, ready to parse.
- *
- * @param word if it names a command or a noun, only that one is made: to make all takes most of the time of a short
- *   command. If it is given and names none, nouns get no commands
- */
-export function createProgram(session: CliSession, word?: string): Command {
+export function createProgram(
+  session: CliSession,
+  { groups, registerCompletion }: Catalog,
+  word?: string,
+): Command {
   const { stdout, stderr } = session.context
-  const isMeant = (names: readonly string[]) => word !== undefined && names.includes(word)
+  const all = groups.flatMap(({ members }) => members)
+  const nouns = all.filter((member) => 'commands' in member)
   const isKnown =
-    isMeant(['serve', 'run']) || GROUPS.some(([, members]) => members.some((one) => isMeant(namesOf(one))))
-  const isNeeded = (names: readonly string[]) => !isKnown || isMeant(names)
+    word !== undefined && (STARTS.has(word) || all.some((member) => namesOf(member).includes(word)))
+  const isNeeded = (...names: readonly string[]) => !isKnown || names.includes(word)
   const program = new Command('berth')
   program
     .description(
@@ -99,7 +62,7 @@ export function createProgram(session: CliSession, word?: string): Command {
       writeErr: (text) => void stderr.write(text),
       getOutHasColors: () => stdout.hasColors,
       getErrHasColors: () => stderr.hasColors,
-      outputError: (text, write) => write(rewriteUsageError(text, word)),
+      outputError: (text, write) => write(rewriteUsageError(text, nouns, word)),
     })
     .configureHelp({
       groupItems,
@@ -124,11 +87,12 @@ export function createProgram(session: CliSession, word?: string): Command {
     .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
   program.commandsGroup('Run berth:')
-  if (isNeeded(['serve'])) registerServe(program, session)
-  if (isNeeded(['run'])) registerRun(program, session)
-  for (const [group, members] of GROUPS) {
-    program.commandsGroup(group)
-    for (const member of members.filter((one) => isNeeded(namesOf(one)))) {
+  if (isNeeded('serve')) registerServe(program, session)
+  if (isNeeded('run')) registerRun(program, session)
+  if (word === BACKGROUND) registerBackground(program, session)
+  for (const { heading, members } of groups) {
+    program.commandsGroup(heading)
+    for (const member of members.filter((one) => isNeeded(...namesOf(one)))) {
       if (!('commands' in member)) addCommand(program, session, member)
       else addNoun(program, session, word === undefined || isKnown ? member : { ...member, commands: [] })
     }
@@ -163,36 +127,22 @@ function argumentTerm(argument: Argument): string {
   return argument.required ? `<${name}>` : `[${name}]`
 }
 
-/** Makes `help TOPIC` the guide's command where the topic is a page and no command. */
-function helpArguments(program: Command, args: readonly string[]): readonly string[] {
-  const [first, topic, ...rest] = args
-  if (first !== 'help' || topic === undefined || topic.startsWith('-')) return args
-  const isCommand = program.commands.some((one) => one.name() === topic || one.aliases().includes(topic))
-  return !isCommand && guideNames().includes(topic) ? ['guide', topic, ...rest] : args
-}
-
-/** Returns the word of a command line that may name a noun; undefined if all nouns are needed, to complete words. */
-function nounWord([first, second]: readonly string[]): string | undefined {
-  if (first === COMPLETE) return undefined
-  return (first === 'help' ? second : first) ?? ''
-}
-
 /** Returns the state of an invocation that has just begun. */
-export const newSession = (context: ProcessContext): CliSession => ({
+export const newSession = (context: ProcessContext, { names }: Catalog): CliSession => ({
   context,
-  names: NAME_SOURCES,
+  names,
   exitCode: 0,
 })
 
 /** Parses the arguments and runs the command. Resolves to the exit code. Errors of the command pass through. */
 export async function runProgram(typed: readonly string[], context: ProcessContext): Promise<number> {
-  const session = newSession(context)
-  const args = moveCommonOptions(typed)
+  const word = firstWord(typed)
+  const catalog = STARTS.has(word) ? NO_CATALOG : (await import('./commands/index.ts')).CATALOG
+  const session = newSession(context, catalog)
   try {
-    const program = createProgram(session, nounWord(args))
-    const expanded = expandShortNoun(program, expandDefaults(helpArguments(program, args)))
-    const words = separateCommand(program, truncateAtUnknownCommand(program, expanded))
-    await program.parseAsync(markLeftOutServer(program, words), { from: 'user' })
+    // To complete words takes all commands.
+    const program = createProgram(session, catalog, word === COMPLETE ? undefined : word)
+    await program.parseAsync(commandLine(program, typed, catalog.pages), { from: 'user' })
     return session.exitCode
   } catch (error) {
     // Commander has already printed its message. A request for help is no failure.

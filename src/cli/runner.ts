@@ -2,6 +2,7 @@ import type { Command, Option } from 'commander'
 import { UsageError } from '../errors.ts'
 import type { Client } from './client.ts'
 import type { Access, CommandSpec, CommonOptions, Invocation, Noun, RunnableCommand } from './command.ts'
+import { takesServer } from './command-line.ts'
 import type { ApiKind, ConnectionOptions } from './find-instance.ts'
 import { NameResolver } from './name-resolver.ts'
 import { commanderOption, flag, inWordsOf, text } from './options.ts'
@@ -88,10 +89,6 @@ export const YES = flag('do not ask before', { short: 'y' })
 
 /** The other way to name the server of a command whose usage begins with `[SERVER]`. */
 const SERVER_OPTION = text('SERVER', 'the same as SERVER')
-
-/** Reports whether the command's first argument is a server that may be left out. */
-export const takesServer = ({ registeredArguments: [first] }: Command): boolean =>
-  first?.name() === 'SERVER' && !first.required
 
 /** Returns the placeholder of an option's value; undefined for a switch. */
 export const placeholderOf = ({ flags }: Option): string | undefined => /[<[]([^>\]]+)[>\]]/.exec(flags)?.[1]

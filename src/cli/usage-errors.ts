@@ -1,5 +1,5 @@
 import { nearest } from '../runtime/validation/nearest.ts'
-import { NOUNS } from './nouns/index.ts'
+import type { CommandSpec, Noun } from './command.ts'
 
 /** What people call a command who know it from another tool, with the command lines after `berth` that do it here. */
 const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
@@ -60,8 +60,11 @@ const MOST_MEANT = 3
  * @param first the word that stands where a command's name is expected, right after `berth`; a noun's if another one is
  *   unknown
  */
-export const rewriteUsageError = (text: string, first?: string): string =>
-  text
+export function rewriteUsageError(text: string, nouns: readonly Noun[], first?: string): string {
+  const noun = nouns.find(
+    ({ name, aliases = [] }) => first !== undefined && [name, ...aliases].includes(first),
+  )
+  return text
     .replace(
       /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/m,
       'error: $2: expected one of $3, got "$1".',
@@ -71,54 +74,53 @@ export const rewriteUsageError = (text: string, first?: string): string =>
       (_, word: string, alike?: string) => {
         const isFirst = word === first
         const suggested = [
-          () => (isFirst ? [] : synonymOf(first, word)),
-          () => meantBy(word),
+          () => (isFirst ? [] : synonymOf(noun, word)),
+          () => meantBy(nouns, word),
           () => safeOf(word, alike),
-          () => (isFirst ? [] : listOf(first, word)),
+          () => (isFirst ? [] : listOf(noun, word)),
         ].reduce<string[]>((found, find) => (found.length > 0 ? found : find()), [])
-        return `unknown command '${word}'${suggested.length > 0 ? didYouMean(suggested) : choicesOf(first, word)}`
+        const hint = suggested.length > 0 ? didYouMean(suggested) : isFirst ? '' : choicesOf(noun)
+        return `unknown command '${word}'${hint}`
       },
     )
     .replace(/^error: /, 'berth: ')
+}
 
 const didYouMean = (suggested: readonly string[]): string => `\n(Did you mean ${suggested.join(' or ')}?)`
 
-const nounOf = (word: string | undefined) =>
-  NOUNS.find(({ name, aliases = [] }) => word !== undefined && [name, ...aliases].includes(word))
-
-/** Returns the names of a noun's commands. */
-const commandNames = (noun: string | undefined): string[] =>
-  nounOf(noun)?.commands.map(({ usage }) => usage.split(' ')[0] ?? '') ?? []
+const nameOf = ({ usage }: Pick<CommandSpec, 'usage'>): string => usage.split(' ')[0] ?? ''
 
 /** Returns the command line, quoted, that does what a word asks of a noun that has another name for it. */
-function synonymOf(noun: string | undefined, word: string): string[] {
-  const names = commandNames(noun)
+function synonymOf(noun: Noun | undefined, word: string): string[] {
+  const names = noun?.commands.map(nameOf) ?? []
   const synonyms = Object.hasOwn(COMMAND_SYNONYMS, word) ? (COMMAND_SYNONYMS[word] ?? []) : []
   const name = synonyms.find((one) => names.includes(one))
-  return name === undefined ? [] : [`"berth ${nounOf(noun)?.name} ${name}"`]
+  return name === undefined ? [] : [`"berth ${noun?.name} ${name}"`]
 }
 
-/** Returns a line with the commands that a noun has, if a word is none of them and they are few. */
-function choicesOf(noun: string | undefined, word: string): string {
-  const names = commandNames(noun)
-  if (word === noun || names.length === 0 || names.length > MOST_LISTED) return ''
+/** Returns a line with the commands that a noun has, if they are few. */
+function choicesOf(noun: Noun | undefined): string {
+  const names = noun?.commands.map(nameOf) ?? []
+  if (names.length === 0 || names.length > MOST_LISTED) return ''
   return `\n(Its commands are ${names.join(', ')}.)`
 }
 
-/** Returns the command lines, quoted, that a word means which is no command where it stands. */
-function meantBy(word: string): string[] {
+/** Returns the command lines, quoted, that a word means where it names no command. */
+function meantBy(nouns: readonly Noun[], word: string): string[] {
   const synonyms = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word] : undefined
   if (synonyms) return synonyms.map((line) => `"berth ${line}"`)
-  const nouns = NOUNS.filter(({ commands }) => commands.some(({ usage }) => usage.split(' ')[0] === word))
-  return nouns.length > MOST_MEANT ? [] : nouns.map(({ name }) => `"berth ${name} ${word}"`)
+  const meant = nouns.filter(({ commands }) => commands.some((one) => nameOf(one) === word))
+  return meant.length > MOST_MEANT ? [] : meant.map(({ name }) => `"berth ${name} ${word}"`)
 }
 
 /** Returns the command line, quoted, that lists what the noun has on a server, if a word may be one. */
-function listOf(noun: string | undefined, word: string): string[] {
-  const { name, commands = [] } = nounOf(noun) ?? {}
-  const list = commands.find(({ usage }) => /^list( \[SERVER\])?$/.test(usage))
+function listOf(
+  { name, commands }: Pick<Noun, 'name' | 'commands'> = { name: '', commands: [] },
+  word: string,
+): string[] {
+  const list = commands.find((one) => nameOf(one) === 'list')
   if (list?.usage === 'list [SERVER]') return [`"berth ${name} list ${word}"`]
-  return list?.options !== undefined && 'server' in list.options
+  return list?.usage === 'list' && list.options !== undefined && 'server' in list.options
     ? [`"berth ${name} list --server ${word}"`]
     : []
 }

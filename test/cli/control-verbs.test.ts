@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Command } from 'commander'
+import { CATALOG } from '../../src/cli/commands/index.ts'
 import { processContext } from '../../src/cli/process-context.ts'
 import { createProgram, newSession } from '../../src/cli/program.ts'
 import { describeControl } from '../../src/instance/describe.ts'
@@ -64,7 +65,7 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.snapshots.delete': 'snapshot delete',
 }
 
-const program = createProgram(newSession(processContext()))
+const program = createProgram(newSession(processContext(), CATALOG), CATALOG)
 const ids = operationsOf(await describeControl()).map(({ operationId }) => operationId)
 
 /** The command that words name, by its name or an alias. */

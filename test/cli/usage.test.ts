@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { defaultOf } from '../../src/cli/command.ts'
-import { NOUNS } from '../../src/cli/nouns/index.ts'
+import { defaultOf } from '../../src/cli/command-line.ts'
+import { CATALOG } from '../../src/cli/commands/index.ts'
 import type { ProcessContext } from '../../src/cli/process-context.ts'
 import { createProgram, newSession, runProgram } from '../../src/cli/program.ts'
 import { CONFIG_OPTIONS, environmentName } from '../../src/config/config.ts'
@@ -49,7 +49,13 @@ function contextFor(print: (text: string) => void): ProcessContext {
 }
 
 test('the help of every command fits in 80 columns and tells how it finds an instance at the end', async () => {
-  const program = createProgram(newSession(contextFor(() => {})))
+  const program = createProgram(
+    newSession(
+      contextFor(() => {}),
+      CATALOG,
+    ),
+    CATALOG,
+  )
   const walk = async (command: Command, path: string[]): Promise<void> => {
     const text = await helpOf(path)
     const wide = text.split('\n').filter((line) => line.length > 80)
@@ -63,9 +69,13 @@ test('the help of every command fits in 80 columns and tells how it finds an ins
 })
 
 test('the README and the page on the command line name every command', async () => {
-  const commands = createProgram(newSession(contextFor(() => {}))).commands.filter(
-    (one) => !one.name().startsWith('__'),
-  )
+  const commands = createProgram(
+    newSession(
+      contextFor(() => {}),
+      CATALOG,
+    ),
+    CATALOG,
+  ).commands.filter((one) => !one.name().startsWith('__'))
   const read = (path: string) => readFileSync(join(import.meta.dir, '../..', path), 'utf8')
   const [readme, page] = [
     read('README.md')
@@ -190,7 +200,15 @@ test('a refused API key is not repeated', async () => {
 })
 
 test('every group without a command runs a default one', async () => {
-  expect(NOUNS.filter((noun) => defaultOf(noun) === undefined)).toEqual([])
+  const program = createProgram(
+    newSession(
+      contextFor(() => {}),
+      CATALOG,
+    ),
+    CATALOG,
+  )
+  const nouns = program.commands.filter(({ commands }) => commands.length > 0)
+  expect(nouns.filter((noun) => defaultOf(noun) === undefined)).toEqual([])
   using folder = temporaryFolder()
   const { exitCode, stderr } = await run(['files'], { cwd: folder.path })
   expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining('No berth runs') })

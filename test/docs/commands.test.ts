@@ -1,11 +1,12 @@
 import { expect, test } from 'bun:test'
 import type { Command } from 'commander'
+import { CATALOG } from '../../src/cli/commands/index.ts'
 import { createProgram, newSession } from '../../src/cli/program.ts'
 import type { CliSession } from '../../src/cli/session.ts'
 import { codeLines, inlineCode, PAGES } from './pages.ts'
 
 test('every command and every flag that a page shows exists', () => {
-  const program = createProgram(session())
+  const program = createProgram(session(), CATALOG)
   const wrong = PAGES.flatMap((page) =>
     [...codeLines(page), ...inlineCode(page)]
       .flatMap(commandsIn)
@@ -17,7 +18,7 @@ test('every command and every flag that a page shows exists', () => {
 })
 
 test('the check finds a command and a flag that do not exist', () => {
-  const program = createProgram(session())
+  const program = createProgram(session(), CATALOG)
   const problems = [
     'berth servers lst',
     'X=$(berth servers create --taks demo)',
@@ -80,5 +81,5 @@ function problemOf(program: Command, words: readonly string[]): string | null {
 function session(): CliSession {
   const sink = { isTTY: false, hasColors: false, write: async () => {} }
   const stdin = { isTTY: false, bytes: async () => new Uint8Array(), stream: () => new Blob().stream() }
-  return newSession({ env: {}, cwd: '/', stdin, stdout: sink, stderr: sink })
+  return newSession({ env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, CATALOG)
 }

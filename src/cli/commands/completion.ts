@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { action } from '../command.ts'
+import { COMPLETE } from '../command-line.ts'
 import { type Candidate, complete, type Placeholders, SHELLS, type Shell } from '../complete.ts'
 import type { Named, NameSource } from '../names.ts'
 import { NAME_SOURCES } from '../nouns/index.ts'
@@ -44,10 +45,7 @@ const PLACEHOLDERS: Placeholders = new Map([
   ['INSTANCE', false],
 ])
 
-/** Name of the hidden command that the completion scripts call. */
-export const COMPLETE = '__complete'
-
-/** Adds that hidden command. */
+/** Adds the hidden command that the completion scripts call. */
 export function registerCompletion(program: Command, session: CliSession): void {
   const { stdout } = session.context
   program

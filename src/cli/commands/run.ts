@@ -1,8 +1,27 @@
 import type { Command } from 'commander'
 import { UsageError } from '../../errors.ts'
 import type { CliSession } from '../session.ts'
-import { RUN_DESCRIPTIONS, RUN_FLAGS } from './run-flags.ts'
-import { addServeOptions, givenFlags } from './serve-options.ts'
+import { addServeOptions, givenFlags, type OwnFlag } from './serve.ts'
+
+/** Flags of `run` in addition to the options of `serve`. */
+const RUN_FLAGS: readonly OwnFlag[] = [
+  { name: 'keep', description: "keep the instance's data directory, with its log, and say where it is" },
+  {
+    name: 'coverage',
+    value: 'FILE',
+    description: 'write which operations and statuses of the API were reached, as JSON',
+  },
+]
+
+/** Descriptions, by name, of options of `serve` with another meaning for `run`. Only flags set them. */
+const RUN_DESCRIPTIONS: Readonly<Record<string, string>> = {
+  host: 'address to listen on (default 127.0.0.1)',
+  port: 'port to listen on (default: any free one)',
+  data: 'run on this directory, and keep it (default: a temporary one)',
+  ephemeral: 'a temporary directory, which is removed: so it is without --data',
+  json: 'print one JSON line on stderr when ready, before CMD starts',
+  'project-ports': 'ports of projects and deployments (default: a free block)',
+}
 
 const HELP = `
 CMD finds the instance by BERTH_BASE_URL, BERTH_API_KEY, BERTH_ADMIN_TOKEN, BERTH_MCP_URL and BERTH_DATA. The options are
@@ -18,9 +37,9 @@ Examples:
   berth run --keep -- ./reproduce.sh      look at data and log afterwards
 `
 
-/** Adds `run` for its help and its usage errors. `parseRun` handles correct command lines. */
+/** Adds `run`. */
 export function registerRun(program: Command, session: CliSession): void {
-  const run = program
+  const command = program
     .command('run')
     .argument('[CMD...]', 'the command and its arguments, behind "--"')
     .usage('[options] -- CMD [ARG...]')
@@ -29,13 +48,13 @@ export function registerRun(program: Command, session: CliSession): void {
       'Starts an instance for one command, runs the command, and removes the instance with all it made.',
     )
     .addHelpText('after', HELP)
-  addServeOptions(run, RUN_FLAGS, RUN_DESCRIPTIONS)
+  addServeOptions(command, RUN_FLAGS, RUN_DESCRIPTIONS)
   // Options after the command's name belong to the command.
-  run.passThroughOptions()
-  run.action(async ([name, ...args]: string[]) => {
+  command.passThroughOptions()
+  command.action(async ([name, ...args]: string[]) => {
     if (name === undefined)
       throw new UsageError('What is to run is missing. Put it behind "--": berth run -- bun test')
-    const request = { flags: givenFlags(run), command: [name, ...args] as const }
-    session.exitCode = await (await import('../run/run.ts')).run(request, session.context)
+    const { run } = await import('../run/run.ts')
+    session.exitCode = await run({ flags: givenFlags(command), command: [name, ...args] }, session.context)
   })
 }

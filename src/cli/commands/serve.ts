@@ -1,67 +1,90 @@
-import { existsSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { loadConfig } from '../../config/load.ts'
-import { StartStopped } from '../../instance/start.ts'
-import type { Console } from '../console/console.ts'
-import { registerWhenRecovered, startInstance } from '../instances/start.ts'
-import { type ProcessContext, printLog } from '../process-context.ts'
-import { printReady } from '../ready.ts'
-import { listenForStopSignal } from './stop-signal.ts'
+import { type Command, Option } from 'commander'
+import { CONFIG_OPTIONS, environmentName } from '../../config/config.ts'
+import { BACKGROUND } from '../command-line.ts'
+import type { StartedBy } from '../instances/registry.ts'
+import type { CliSession } from '../session.ts'
 
-/**
- * Runs the service until a signal ends it. Resolves to the exit code.
- *
- * @param flags options on the command line, by name
- * @throws UsageError, StartupError if it cannot start
- */
-export async function serve(flags: Record<string, unknown>, context: ProcessContext): Promise<number> {
-  const { env, cwd, stderr } = context
-  const config = loadConfig({ flags, env, cwd })
-  const isNew = !config.ephemeral && !existsSync(config.dataDir)
-  const signal = listenForStopSignal()
-  const starting = startInstance(config, context, { log: printLog, stopRequested: signal.received })
-  const berth = await starting.catch((error) => {
-    if (error instanceof StartStopped) return null
-    throw error
-  })
-  if (berth === null) return 0
-  signal.onForcedExit = () => berth.abandon()
-  let shown: Console | null = null
-  const unregister = registerWhenRecovered(berth, 'serve', context)
-  try {
-    // Only with a terminal: otherwise the signal may be ignored on purpose (nohup).
-    const isConsole = !config.json && context.stdout.isTTY
-    if (isConsole) signal.handleHangup()
-    await printReady(config.json, berth.info, context, {
-      stop:
-        isConsole && context.stdin.isTTY
-          ? 'Stop with q or Ctrl-C; ? lists the other keys.'
-          : 'Stop with Ctrl-C.',
-      network: berth.network,
-    })
-    if (isNew && !config.json) await noteParentDirectory(berth.info.data_dir, context)
-    if (isConsole) {
-      const { openConsole } = await import('../console/console.ts')
-      const { base_url: baseUrl, admin_token: adminToken } = berth.info
-      const instance = { baseUrl, adminToken, isKept: !config.ephemeral }
-      shown = openConsole(instance, context, () => process.kill(process.pid, 'SIGINT'))
-    }
-    await signal.received
-    await shown?.close()
-    if (stderr.isTTY) await stderr.write('\nberth: stopping; once more to exit at once\n')
-  } finally {
-    await berth.stop()
-    unregister()
-  }
-  return 0
+/** A flag of a command that is no configuration option. */
+export interface OwnFlag {
+  readonly name: string
+  /** Name of its value in help texts. A switch has none. */
+  readonly value?: string
+  readonly description: string
 }
 
-/** Says that there is a data directory above a new one, in which commands were at home until now. */
-async function noteParentDirectory(dataDir: string, { stderr }: ProcessContext): Promise<void> {
-  const { findDataDirectory } = await import('../find-instance.ts')
-  const above = findDataDirectory(undefined, {}, dirname(dirname(dataDir)))
-  if (above === dataDir || !existsSync(above)) return
-  await stderr.write(
-    `berth: ${dataDir} is new; ${above} is left alone. To go on with that one: berth serve --data ${above}\n`,
+/** Flags of `serve` that neither a variable nor the config file sets. */
+const SERVE_FLAGS: readonly OwnFlag[] = [
+  { name: 'detach', description: 'start it in the background and return when it is ready' },
+]
+
+const HELP = `
+Each option is also a variable (in brackets) and a key of the config file, by its name without dashes.
+A flag beats the variable, the variable beats the file, the file beats the default.
+A switch that a variable or the file turns on is turned off with --no-NAME.
+BERTH_MASTER_KEY is a variable alone: 32 bytes as base64 or hex that secrets are encrypted under, in place of the
+data directory's master.key.
+
+Examples:
+  berth serve                              keep everything in ./.berth
+  berth serve --ephemeral --port 0 --json  a throw-away instance for a program
+  berth serve --detach                     in the background, until "berth stop"
+`
+
+/** Adds `serve`. */
+export function registerServe(program: Command, session: CliSession): void {
+  const command = program
+    .command('serve')
+    .summary('run the service (also plain "berth")')
+    .description('Runs the service until Ctrl-C or SIGTERM; a second signal exits at once.')
+    .addHelpText('after', HELP)
+  addServeOptions(command, SERVE_FLAGS)
+  command.action(async () => {
+    const { context } = session
+    const { detach: isDetached, ...flags } = givenFlags(command)
+    session.exitCode = isDetached
+      ? await (await import('../instances/detach.ts')).detach(flags, context)
+      : await (await import('../instances/serve.ts')).serve(flags, context)
+  })
+}
+
+/** Adds the hidden command by which `serve --detach` and `up --detach` start an instance. */
+export function registerBackground(program: Command, session: CliSession): void {
+  const command = program.command(`${BACKGROUND} <STARTED_BY>`, { hidden: true })
+  addServeOptions(command, [])
+  command.action(async (startedBy: StartedBy) => {
+    const { background } = await import('../instances/background.ts')
+    session.exitCode = await background(startedBy, givenFlags(command), session.context)
+  })
+}
+
+/**
+ * Adds the options of `serve` and a command's own flags to the command.
+ *
+ * @param otherwise descriptions, by name, of options with another meaning than for `serve`
+ */
+export function addServeOptions(
+  command: Command,
+  own: readonly OwnFlag[],
+  otherwise: Readonly<Record<string, string>> = {},
+): void {
+  command.option('--config <FILE>', 'config file (default berth.config.json where it exists) [BERTH_CONFIG]')
+  for (const { name, value, description, choices, repeatable } of CONFIG_OPTIONS) {
+    const flag = value ? `--${name} <${value}>` : `--${name}`
+    const option = new Option(flag, otherwise[name] ?? `${description} [${environmentName(name)}]`)
+    // The choices are for completion only. The configuration itself refuses other values.
+    if (choices) option.argChoices = [...choices]
+    if (repeatable) option.argParser((one, before: string[] = []) => [...before, one])
+    command.addOption(option)
+    if (!value) command.addOption(new Option(`--no-${name}`).hideHelp())
+  }
+  for (const { name, value, description } of own)
+    command.option(value ? `--${name} <${value}>` : `--${name}`, description)
+}
+
+/** Returns the given flags by option name, after the command was parsed. */
+export function givenFlags(serve: Command): Record<string, unknown> {
+  const given = serve.options.filter((option) => serve.getOptionValueSource(option.attributeName()) === 'cli')
+  return Object.fromEntries(
+    given.map((option) => [option.name().replace(/^no-/, ''), serve.getOptionValue(option.attributeName())]),
   )
 }

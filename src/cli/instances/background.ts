@@ -1,11 +1,9 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { openLibc } from '../../compute/sandboxd/libc.ts'
 import { loadConfig } from '../../config/load.ts'
-import { UsageError } from '../../errors.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
-import { parseServeFlags } from '../commands/serve-flags.ts'
-import { listenForStopSignal } from '../commands/stop-signal.ts'
+import { listenForStopSignal } from '../interrupt.ts'
 import { type ProcessContext, printLog, writeLineSync } from '../process-context.ts'
 import { InstanceLogFile } from './log-file.ts'
 import { registerInstance, type StartedBy } from './registry.ts'
@@ -25,14 +23,15 @@ export interface BackgroundReady {
  * Runs the service for `serve --detach`, in a session of its own. Until the instance has recovered and is ready, it
  * reports to the process that started it: one line on stdout when it is ready, failures on stderr. After that, all
  * output goes to the log in the data directory.
+ *
+ * @param flags options on the command line, by name
  */
 export async function background(
-  [startedBy = 'serve --detach', ...args]: readonly string[],
+  startedBy: StartedBy,
+  flags: Record<string, unknown>,
   context: ProcessContext,
 ): Promise<number> {
   const { env, cwd } = context
-  const flags = parseServeFlags(args)
-  if (flags === null) throw new UsageError('Start it with "berth serve --detach".')
   const signal = listenForStopSignal()
   const log = new InstanceLogFile()
   let write = (line: string): void => {
@@ -49,7 +48,7 @@ export async function background(
   try {
     await berth.recovered
     const { fd, path } = log.open(berth.info.data_dir)
-    unregister = registerInstance(berth.info, startedBy as StartedBy, env)
+    unregister = registerInstance(berth.info, startedBy, env)
     const report: BackgroundReady = { ready: berth.info, log: path, network: berth.network }
     write = log.write
     try {

@@ -2,7 +2,7 @@ import { selfCommand } from '../../compute/self.ts'
 import { loadConfig } from '../../config/load.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
-import { BACKGROUND } from '../commands/serve-flags.ts'
+import { BACKGROUND } from '../command-line.ts'
 import { CommandError } from '../errors.ts'
 import { findDataDirectory } from '../find-instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
@@ -63,7 +63,7 @@ export async function detach(
 }
 
 /** Converts options to command-line arguments. */
-function toArgs({ detach: _, ...flags }: Record<string, unknown>): string[] {
+function toArgs(flags: Record<string, unknown>): string[] {
   return Object.entries(flags).flatMap(([name, value]) => {
     if (typeof value === 'boolean') return [value ? `--${name}` : `--no-${name}`]
     return (Array.isArray(value) ? value : [value]).map((one) => `--${name}=${one}`)

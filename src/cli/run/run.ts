@@ -7,7 +7,6 @@ import { removeAbandoned } from '../../instance/abandoned.ts'
 import { type Berth, StartStopped } from '../../instance/start.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { makeDirectory, removeTemporary } from '../../storage/ephemeral.ts'
-import type { RunRequest } from '../commands/run-flags.ts'
 import { InstanceLogFile } from '../instances/log-file.ts'
 import { registerInstance } from '../instances/registry.ts'
 import { startInstance } from '../instances/start.ts'
@@ -17,6 +16,14 @@ import { exitCodeOf, findProgram, startCommand } from './command.ts'
 import type { Coverage } from './coverage.ts'
 import { takePortBlock } from './ports.ts'
 import { ignoredSignals, SignalRelay, signalExitCode } from './signals.ts'
+
+/** What to run, and beside what instance. */
+interface RunRequest {
+  /** Options of `serve` and of `run` itself, by name. */
+  readonly flags: Record<string, unknown>
+  /** The command and its arguments. */
+  readonly command: readonly [string, ...string[]]
+}
 
 /**
  * Runs a command together with an instance in this process, and removes the instance afterwards.

@@ -1,10 +1,10 @@
 import type { ReadyInfo } from '../../instance/start.ts'
 import { isInUse } from '../../storage/data-directory.ts'
 import { Client } from '../client.ts'
-import type { StopSignal } from '../commands/stop-signal.ts'
 import { type ConnectionOptions, findBaseUrl, findDataDirectory, findInstance } from '../find-instance.ts'
 import { detach } from '../instances/detach.ts'
 import { registerWhenRecovered, startAtFreePort } from '../instances/start.ts'
+import type { StopSignal } from '../interrupt.ts'
 import { type ProcessContext, printLog } from '../process-context.ts'
 
 /** An instance to bring things up on. */

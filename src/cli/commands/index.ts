@@ -1,0 +1,38 @@
+import { guideNames } from '../../http/docs/guide/pages.ts'
+import type { Catalog } from '../command.ts'
+import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES } from '../nouns/index.ts'
+import { reset } from '../nouns/snapshots.ts'
+import { changes } from './changes.ts'
+import { completion, registerCompletion } from './completion.ts'
+import { cp } from './cp.ts'
+import { deploy } from './deploy.ts'
+import { detect } from './detect.ts'
+import { doctor } from './doctor.ts'
+import { exec } from './exec.ts'
+import { guide } from './guide.ts'
+import { env, list, stop, wait } from './instances.ts'
+import { listen } from './listen.ts'
+import { login, logout, whoami } from './login.ts'
+import { logs } from './logs.ts'
+import { open } from './open.ts'
+import { openapi } from './openapi.ts'
+import { shell } from './shell.ts'
+import { sync } from './sync.ts'
+import { trigger } from './trigger.ts'
+import { down, up } from './up.ts'
+import { use } from './use.ts'
+import { version } from './version.ts'
+
+/** All commands but `serve` and `run`. */
+export const CATALOG: Catalog = {
+  groups: [
+    { heading: 'Run berth:', members: [up, down, list, wait, env, stop, open, detect, doctor] },
+    { heading: 'Sign in:', members: [login, logout, whoami] },
+    { heading: 'Use the API:', members: [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use] },
+    { heading: 'Test against berth:', members: [reset, ...CONTROL_NOUNS, logs, listen, trigger] },
+    { heading: 'About berth:', members: [guide, completion, openapi, version] },
+  ],
+  names: NAME_SOURCES,
+  pages: guideNames,
+  registerCompletion,
+}
