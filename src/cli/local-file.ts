@@ -24,25 +24,12 @@ function unreadableText(name: string, cause: unknown): string {
  * Reads a file of this machine.
  *
  * @param name of the file in the error
- * @param part the bytes to read; by default all of them
  * @throws CommandError if it cannot be read
  */
-export const readLocal = (
-  path: string,
-  name: string,
-  part?: { offset: number; length: number },
-): Promise<Buffer<ArrayBuffer>> => {
-  const read =
-    part === undefined
-      ? readFile(path)
-      : Bun.file(path)
-          .slice(part.offset, part.offset + part.length)
-          .arrayBuffer()
-          .then((bytes) => Buffer.from(bytes))
-  return read.catch((error: Error) => {
+export const readLocal = (path: string, name: string): Promise<Buffer<ArrayBuffer>> =>
+  readFile(path).catch((error: Error) => {
     throw unreadable(name, error)
   })
-}
 
 /**
  * Reads a file that a person names, relative to the working directory; `-` reads standard input.

@@ -265,7 +265,7 @@ test('Ctrl-C at a push after the first says that files are missing only if some 
   await pusher.push(client, new AbortController().signal)
   const stageAtCtrlC = async () => {
     await pusher.push(client, AbortSignal.abort(new Error('Ctrl-C'))).catch(() => {})
-    return pusher.stage
+    return pusher.directory.stage
   }
   expect(await stageAtCtrlC()).toBe('done')
   write('still', { 'index.html': 'two' })

@@ -4,8 +4,8 @@ import type { PublishedDeployment } from '../../resources/deployments/model.ts'
 import type { Client } from '../client.ts'
 import { action } from '../command.ts'
 import type { DirectoryDeployment, DirectoryPublication } from '../directory/deploy.ts'
-import { sentText } from '../directory/report.ts'
-import { interruptedText, type SendProgress, type SendStage } from '../directory/send.ts'
+import { interruptedText, type SendProgress, type SendStage } from '../directory/outgoing.ts'
+import { sentText, sizeOf } from '../directory/report.ts'
 import { CommandError } from '../errors.ts'
 import { followWork, POLL_INTERVAL_MS } from '../follow.ts'
 import { deploymentLog, followLog } from '../log.ts'
@@ -80,13 +80,13 @@ Examples:
     if (options.watch) {
       const connection = { client, reconnect }
       const code = await deployOnChange(context, connection, serverId, deployment, { clean, json })
-      const said = interrupted(deployment.stage)
+      const said = interrupted(deployment.directory.stage)
       if (code > 128 && said !== '') await context.stderr.write(`\nberth: ${said}`)
       return code
     }
     return followWork(
       context.stderr,
-      () => interrupted(deployment.stage),
+      () => interrupted(deployment.directory.stage),
       async (signal) => {
         const options = { clean, json, signal }
         const publication = await publishDirectory(context, client, serverId, deployment, options)
@@ -100,7 +100,7 @@ Examples:
         const kept = files - sent.length
         const rest = kept === 0 ? '' : `; ${kept} of them unchanged`
         await context.stderr.write(
-          `Uploaded ${printable(directory)}: ${deployment.size}${rest}.\n${deployment.notes}`,
+          `Uploaded ${printable(directory)}: ${sizeOf(survey)}${rest}.\n${deployment.notes}`,
         )
         const hint = await projectHint(context, client, directory)
         await print({ ...published, files }, async (shown) => `${await publishedText(shown)}${hint}`)
@@ -215,8 +215,8 @@ async function deployOnChange(
   const { watchDirectory } = await import('../directory/watch.ts')
   return watchDirectory({
     ...connection,
-    directory: deployment.directory,
-    isLeftOut: deployment.isLeftOut,
+    directory: deployment.directory.path,
+    isLeftOut: deployment.directory.isLeftOut,
     target: { type: 'server', id: serverId },
     stderr,
     async send(client, signal, isFirst) {

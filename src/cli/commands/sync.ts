@@ -3,7 +3,7 @@ import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
 import { action, jsonLines } from '../command.ts'
 import { parsePlace, pathIn } from '../copy/place.ts'
-import type { SyncOutcome } from '../copy/sync.ts'
+import type { SyncOutcome } from '../directory/sync.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { flag } from '../options.ts'
 import { count, printable, printResult, timeOfDay } from '../output.ts'
@@ -43,14 +43,21 @@ server alone.
     const client = await connect()
     const found = await place(wanted.server === '' ? undefined : wanted.server)
     const { serverId } = found
-    const [{ RemoteShell }, { Synchronizer }, { CopyProgress }, { notesOn, sentText }] = await Promise.all([
+    const [
+      { RemoteShell },
+      { Synchronizer },
+      { CopyProgress },
+      { notesOn, sentText },
+      { OutgoingDirectory },
+    ] = await Promise.all([
       import('../copy/remote.ts'),
-      import('../copy/sync.ts'),
+      import('../directory/sync.ts'),
       import('../copy/progress.ts'),
       import('../directory/report.ts'),
+      import('../directory/outgoing.ts'),
     ])
     const { stdout, stderr } = context
-    const directory = resolve(context.cwd, dir)
+    const directory = new OutgoingDirectory(resolve(context.cwd, dir))
     const synchronizer = new Synchronizer(
       directory,
       pathIn(found.directory, wanted.path),
@@ -75,7 +82,7 @@ server alone.
     }
     const first = async (client: Client, signal: AbortSignal): Promise<void> => {
       await report(await once(client, signal))
-      const { survey } = synchronizer
+      const { survey } = directory
       if (survey !== null && !options.json) await stderr.write(notesOn(survey, 'berth secrets import'))
     }
     if (!options.watch)
@@ -85,8 +92,8 @@ server alone.
       })
     const { watchDirectory } = await import('../directory/watch.ts')
     return watchDirectory({
-      directory,
-      isLeftOut: synchronizer.isLeftOut,
+      directory: directory.path,
+      isLeftOut: directory.isLeftOut,
       target: { type: 'server', id: serverId },
       stderr,
       client,

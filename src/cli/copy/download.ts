@@ -1,24 +1,18 @@
 import type { Stats } from 'node:fs'
 import { chmod, lstat, mkdir, mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { UnpackListener } from '../../compute/local/unpack-tree.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { CommandError } from '../errors.ts'
 import type { OutputStream } from '../process-context.ts'
 import { lastName, meansContent, remotePath } from './place.ts'
+import type { CopyProgress } from './progress.ts'
 import { lookAt, quotePath, type RemoteEntry, type RemoteShell, runRemote } from './remote.ts'
 
 /** Beginning of the names of what is not complete yet. */
 const PARTIAL = '.berth-cp-'
 
 const ALL_PERMISSIONS = 0o700
-
-/** Notified of a copy from a server. */
-interface DownloadListener extends UnpackListener {
-  /** Called with the size of what is copied, in bytes, if that is known. */
-  expect(bytes: number): void
-}
 
 /**
  * Copies a file or a directory of a server to this machine. What comes is complete before anything is put in place, and
@@ -32,7 +26,7 @@ interface DownloadListener extends UnpackListener {
 export async function download(
   shell: RemoteShell,
   { source, target, endsWithSlash }: { source: string; target: string; endsWithSlash: boolean },
-  listener: DownloadListener,
+  progress: CopyProgress,
 ): Promise<string> {
   const path = remotePath(source)
   const entry = await lookAt(shell, path)
@@ -43,18 +37,18 @@ export async function download(
     const isBelow = present !== null && !meansContent(source)
     const directory = isBelow ? join(target, lastName(source)) : target
     await requireDirectory(dirname(directory))
-    await downloadDirectory(shell, path, directory, listener)
+    await downloadDirectory(shell, path, directory, progress)
     return directory
   }
   const { mode, size } = fileOf(source, entry)
-  listener.expect(size)
+  progress.expect(size)
   if (present !== null && endsWithSlash && !present.isDirectory())
     throw new CommandError(`${target} is a file, no directory.`)
   const file = endsWithSlash || present?.isDirectory() ? join(target, lastName(source)) : target
   // A name that ends with a slash is made, but nothing above it.
   await requireDirectory(dirname(target))
-  await downloadFile(readRemote(shell, path, listener), file, mode)
-  listener.packed()
+  await downloadFile(readRemote(shell, path, progress), file, mode)
+  progress.copied()
   return file
 }
 
@@ -71,7 +65,7 @@ export async function downloadTo(
   shell: RemoteShell,
   source: string,
   out: OutputStream,
-  listener: DownloadListener,
+  progress: CopyProgress,
 ): Promise<void> {
   const path = remotePath(source)
   const entry = await lookAt(shell, path)
@@ -80,8 +74,8 @@ export async function downloadTo(
       `${source || 'The workspace'} is a directory. For a tar of it run: berth exec SERVER -- tar c ${source || '.'}`,
     )
   }
-  listener.expect(fileOf(source, entry).size)
-  for await (const chunk of readRemote(shell, path, listener)) await out.write(chunk)
+  progress.expect(fileOf(source, entry).size)
+  for await (const chunk of readRemote(shell, path, progress)) await out.write(chunk)
 }
 
 function fileOf(source: string, entry: RemoteEntry): Extract<RemoteEntry, { kind: 'file' }> {
@@ -93,18 +87,8 @@ function fileOf(source: string, entry: RemoteEntry): Extract<RemoteEntry, { kind
   )
 }
 
-const readRemote = (shell: RemoteShell, path: string, listener: DownloadListener) =>
-  counted(runRemote(shell, `exec cat -- ${quotePath(path)}`), listener)
-
-async function* counted(
-  chunks: AsyncIterable<Uint8Array>,
-  listener: DownloadListener,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of chunks) {
-    listener.read(chunk.length)
-    yield chunk
-  }
-}
+const readRemote = (shell: RemoteShell, path: string, progress: CopyProgress) =>
+  progress.count(runRemote(shell, `exec cat -- ${quotePath(path)}`))
 
 async function downloadFile(chunks: AsyncIterable<Uint8Array>, file: string, mode: number): Promise<void> {
   if ((await lstat(file).catch(orNull))?.isDirectory()) throw new CommandError(`${file} is a directory.`)
@@ -128,7 +112,7 @@ async function downloadDirectory(
   shell: RemoteShell,
   path: string,
   directory: string,
-  listener: DownloadListener,
+  progress: CopyProgress,
 ): Promise<void> {
   const { unpackTree } = await import('../../compute/local/unpack-tree.ts')
   const isThere = (await stat(directory).catch(orNull)) !== null
@@ -143,7 +127,7 @@ async function downloadDirectory(
     // GNU tar ends with 1 if a file has changed meanwhile, as a log does.
     const command = `cd ${quotePath(path)} || exit 2; tar -cf - .; [ $? -lt 2 ]`
     const root = { path: content, byDescriptor: process.platform === 'linux' }
-    await unpackTree(root, runRemote(shell, command), listener)
+    await unpackTree(root, runRemote(shell, command), progress)
     if (isThere) await merge(content, directory)
     else await moveDirectory(content, directory, await lstat(content))
   } catch (error) {

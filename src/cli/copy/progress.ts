@@ -1,8 +1,8 @@
-import { count, formatBytes, formatDuration, printable } from '../output.ts'
+import { count as counted, formatBytes, formatDuration, printable } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 import { StatusLine } from '../status-line.ts'
 
-/** Milliseconds from which on the time that a copy has taken is told. */
+/** Milliseconds that a copy has to take for its time to be shown. */
 const LONG_MS = 1_000
 
 /** Counts what a copy has done, and shows it on a terminal if it takes long. */
@@ -34,18 +34,26 @@ export class CopyProgress implements Disposable {
   }
 
   /** Counts a file or a link. */
-  readonly packed = (): void => {
+  readonly copied = (): void => {
     this.#files += 1
   }
 
-  /** Tells of an entry that is left out. */
+  /** Yields what is copied, and counts its bytes. */
+  async *count(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of content) {
+      this.read(chunk.length)
+      yield chunk
+    }
+  }
+
+  /** Reports an entry that is left out: a socket, a pipe or a device. */
   readonly skipped = (path: string): void => {
     void this.#out.write(`berth: left out ${printable(path)}: it is no file, directory or link\n`)
   }
 
   /** Returns what was copied: `2401 files, 191.3 MB in 2.3 s`. */
   summary(): string {
-    return this.#files > 1 ? `${count(this.#files, 'file')}, ${this.volume()}` : this.volume()
+    return this.#files > 1 ? `${counted(this.#files, 'file')}, ${this.volume()}` : this.volume()
   }
 
   /** Returns the size of what was copied, and the time if that is long: `191.3 MB in 2.3 s`. */
@@ -61,7 +69,7 @@ export class CopyProgress implements Disposable {
       ? ` of ${formatBytes(total)} (${Math.min(99, Math.floor((100 * this.#bytes) / total))} %)`
       : ''
     const rate = Math.round(this.#bytes / Math.max(0.1, (performance.now() - this.#movedAt) / 1_000))
-    const files = this.#files > 1 ? `, ${count(this.#files, 'file')}` : ''
+    const files = this.#files > 1 ? `, ${counted(this.#files, 'file')}` : ''
     return `${formatBytes(this.#bytes)}${share}${files}, ${formatBytes(rate)}/s`
   }
 

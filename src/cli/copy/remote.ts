@@ -95,6 +95,16 @@ export async function feedRemote(
   }
 }
 
+/** Unpacks a tar into a directory of a server, which is made if it is missing. @throws CommandError as `runRemote` does */
+export async function unpackRemote(
+  shell: RemoteShell,
+  directory: string,
+  tar: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const at = quotePath(directory)
+  await feedRemote(shell, `mkdir -p ${at} && cd ${at} && exec tar -xpof -`, tar)
+}
+
 /** Returns a stream of what is iterated over. An error of the iteration aborts the request with it. */
 function streamOf(content: AsyncIterable<Uint8Array>, shell: RemoteShell): ReadableStream<Uint8Array> {
   const iterator = content[Symbol.asyncIterator]()

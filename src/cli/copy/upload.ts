@@ -1,17 +1,12 @@
 import type { Stats } from 'node:fs'
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { packTree, readContent } from '../directory/pack.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
-import { type PackListener, packLocal, readFile } from './pack.ts'
 import { below, lastName, meansContent, remotePath } from './place.ts'
-import { feedRemote, lookAt, quotePath, type RemoteEntry, type RemoteShell } from './remote.ts'
-
-/** Notified of a copy to a server. */
-export interface UploadListener extends PackListener {
-  /** Called with the size of what is copied, in bytes, once it is known. */
-  expect(bytes: number): void
-}
+import type { CopyProgress } from './progress.ts'
+import { feedRemote, lookAt, quotePath, type RemoteEntry, type RemoteShell, unpackRemote } from './remote.ts'
 
 /** Permission bits of a file whose content comes from standard input. */
 const USUAL_MODE = 0o644
@@ -27,7 +22,7 @@ const USUAL_MODE = 0o644
 export async function upload(
   shell: RemoteShell,
   { source, named, target }: { source: string; named: string; target: string },
-  listener: UploadListener,
+  progress: CopyProgress,
 ): Promise<string> {
   const stats = await stat(source).catch((error) => {
     throw error.code === 'ENOENT'
@@ -36,12 +31,13 @@ export async function upload(
   })
   const path = remotePath(target)
   const entry = await lookAt(shell, path)
-  if (stats.isDirectory()) return uploadDirectory(shell, { source, named, path, entry }, listener)
+  if (stats.isDirectory()) return uploadDirectory(shell, { source, named, path, entry }, progress)
   if (!stats.isFile()) throw new CommandError(`${named} is neither a file nor a directory.`)
   const file = fileTarget(path, target, entry, lastName(source))
-  listener.expect(stats.size)
-  await writeRemote(shell, file, stats.mode & 0o777, counted(readFile(source, stats.size), listener))
-  listener.packed()
+  progress.expect(stats.size)
+  const content = readContent({ path: source, name: source, size: stats.size })
+  await writeRemote(shell, file, stats.mode & 0o777, progress.count(content))
+  progress.copied()
   return file
 }
 
@@ -50,29 +46,28 @@ export async function uploadStream(
   shell: RemoteShell,
   input: ReadableStream<Uint8Array>,
   target: string,
-  listener: PackListener,
+  progress: CopyProgress,
 ): Promise<string> {
   const path = remotePath(target)
   const entry = await lookAt(shell, path)
   if (entry.kind === 'directory' || target.endsWith('/'))
     throw new CommandError(`${target || 'The workspace'} is a directory. Name the file to write.`)
-  await writeRemote(shell, path, entry.kind === 'file' ? entry.mode : USUAL_MODE, counted(input, listener))
-  listener.packed()
+  await writeRemote(shell, path, entry.kind === 'file' ? entry.mode : USUAL_MODE, progress.count(input))
+  progress.copied()
   return path
 }
 
 async function uploadDirectory(
   shell: RemoteShell,
   { source, named, path, entry }: { source: string; named: string; path: string; entry: RemoteEntry },
-  listener: UploadListener,
+  progress: CopyProgress,
 ): Promise<string> {
   if (entry.kind === 'file' || entry.kind === 'other')
     throw new CommandError(`${path} on the server is no directory, and ${named} is one.`)
   const isBelow = entry.kind === 'directory' && !meansContent(named)
   const directory = isBelow ? below(path, lastName(named)) : path
-  const at = quotePath(directory)
-  void sizeOf(source).then(listener.expect, () => {})
-  await feedRemote(shell, `mkdir -p ${at} && cd ${at} && exec tar -xpof -`, packLocal(source, listener))
+  void sizeOf(source).then(progress.expect, () => {})
+  await unpackRemote(shell, directory, packTree(source, progress))
   return directory
 }
 
@@ -114,14 +109,4 @@ async function writeRemote(
     `cat > "$part" && chmod ${mode.toString(8)} "$part" && mv -f "$part" ${name}`,
   ]
   await feedRemote(shell, script.join('\n'), content)
-}
-
-async function* counted(
-  content: AsyncIterable<Uint8Array>,
-  listener: PackListener,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of content) {
-    listener.read(chunk.length)
-    yield chunk
-  }
 }

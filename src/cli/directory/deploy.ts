@@ -1,15 +1,12 @@
 import { resolve } from 'node:path'
-import { compareManifests, type FileManifest } from '../../resources/files/manifest.ts'
+import type { FileManifest } from '../../resources/files/manifest.ts'
 import type { PartsOf, ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { formatBytes } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
-import { StatusLine } from '../status-line.ts'
-import { ManifestReader } from './manifest.ts'
-import { notesOn, sizeOf } from './report.ts'
-import { type SendProgress, type SendStage, sendManifest } from './send.ts'
-import { type DirectorySurvey, isLeftOut, surveyDirectory } from './survey.ts'
+import { OutgoingDirectory, type SendProgress } from './outgoing.ts'
+import { notesOn } from './report.ts'
+import type { DirectorySurvey } from './survey.ts'
 
 /** What a directory was published as. */
 export interface DirectoryPublication {
@@ -22,19 +19,13 @@ export interface DirectoryPublication {
   readonly removed: number
 }
 
-/** Publishes a directory in a server's workspace, again and again. Sends what differs. */
+/** Publishes a directory in a server's workspace, again and again. Sends what differs from what it sent last. */
 export class DirectoryDeployment {
-  /** Absolute path. */
-  readonly directory: string
-  readonly #reader = new ManifestReader()
-  #survey: DirectorySurvey | null = null
-  /** What was sent last, and did come up; null before. */
-  #sent: FileManifest | null = null
+  readonly directory: OutgoingDirectory
   /** What did not come up, if that was sent last: it is sent no second time. */
   #failed: FileManifest | null = null
-  /** Whether the last sending failed, so that the server may tell of a failed change. */
+  /** Whether the last sending failed, so that the server may report a failed change. */
   #hasFailed = false
-  #stage: SendStage = 'done'
   /** All paths that were sent and are to be removed when they are gone here. */
   readonly #known = new Set<string>()
 
@@ -48,25 +39,13 @@ export class DirectoryDeployment {
     /** The app's own directory, relative to the one that is sent; undefined for that itself. */
     private readonly appDirectory: string | undefined,
   ) {
-    this.directory = resolve(context.cwd, given)
-  }
-
-  /** Reports whether a path was left out of what was sent last. */
-  readonly isLeftOut = (path: string): boolean => isLeftOut(this.#survey, path)
-
-  /** How far the last publication is, or was when it was interrupted. */
-  get stage(): SendStage {
-    return this.#stage
+    this.directory = new OutgoingDirectory(resolve(context.cwd, given))
   }
 
   /** Describes what is left out of the directory, and what few would expect to be sent; empty if there is neither. */
   get notes(): string {
-    return this.#survey === null ? '' : notesOn(this.#survey, 'berth secrets import')
-  }
-
-  /** The number and size of the directory's files. */
-  get size(): string {
-    return this.#survey === null ? '' : sizeOf(this.#survey)
+    const { survey } = this.directory
+    return survey === null ? '' : notesOn(survey, 'berth secrets import')
   }
 
   /**
@@ -86,14 +65,7 @@ export class DirectoryDeployment {
     onProgress: (progress: SendProgress) => void,
     signal: AbortSignal,
   ): Promise<DirectoryPublication | null> {
-    // A publication after the first begins because something has changed in the directory, which may be nothing that is sent.
-    this.#stage = this.#sent === null ? 'incomplete' : 'done'
-    const publication = await this.#publish(client, clean, onProgress, signal).catch((error: unknown) => {
-      if (!signal.aborted) this.#stage = 'done'
-      throw error
-    })
-    this.#stage = 'done'
-    return publication
+    return this.directory.track(signal, () => this.#publish(client, clean, onProgress, signal))
   }
 
   async #publish(
@@ -102,35 +74,28 @@ export class DirectoryDeployment {
     onProgress: (progress: SendProgress) => void,
     signal: AbortSignal,
   ): Promise<DirectoryPublication | null> {
-    const survey = await surveyDirectory(this.directory)
-    this.#survey = survey
-    if (survey.files.length === 0)
-      throw new CommandError(`${this.given} has no file to send. ${this.notes}`.trim())
-    const manifest = await this.#describe(survey)
-    const before = this.#sent
-    const { changed, extra } =
-      before === null ? { changed: [], extra: [] } : compareManifests(manifest, before)
+    const { directory, appDirectory } = this
+    const files = await directory.read({ stderr: this.context.stderr, named: this.given })
+    const { manifest } = files
+    const { changed, extra } = directory.changedSince(files)
+    const isSame = directory.sent !== null && !this.#hasFailed && changed.length + extra.length === 0
+    if (isSame || Bun.deepEquals(manifest, this.#failed)) return null
+    directory.stage = 'incomplete'
     const paths = [...manifest.files, ...manifest.links].map(({ path }) => path)
     const here = new Set(paths)
     const removed = [...this.#known].filter((path) => !here.has(path))
-    const isSame = before !== null && !this.#hasFailed && changed.length + extra.length === 0
-    if (isSame || Bun.deepEquals(manifest, this.#failed)) return null
-    this.#stage = 'incomplete'
-    const { appDirectory } = this
     const fields = { removed, clean, ...(appDirectory && { directory: appDirectory }) }
     const params = { serverId: this.serverId }
     const request = (parts: Omit<PartsOf<'deployments.push'>, 'params'>) =>
       client.call('deployments.push', { params, signal, ...parts })
     for (const path of paths) this.#known.add(path)
     try {
-      const { response, sent } = await sendManifest({
-        survey,
-        manifest,
-        first: changed,
+      const { response, sent } = await directory.send({
+        files,
         fields,
         request,
         onProgress: (progress) => {
-          if (progress.isLast) this.#stage = 'last files'
+          if (progress.isLast) directory.stage = 'last files'
           onProgress(progress)
         },
         signal,
@@ -138,22 +103,11 @@ export class DirectoryDeployment {
       if (response.deployment === null) throw new Error('Nothing is missing, so it is published.')
       this.#failed = null
       this.#hasFailed = false
-      this.#sent = manifest
-      return { published: response.deployment, survey, sent, removed: response.removed }
+      return { published: response.deployment, survey: files.survey, sent, removed: response.removed }
     } catch (error) {
       this.#hasFailed = true
       if (error instanceof CommandError && error.code === 'compute_backend_error') this.#failed = manifest
       throw error
     }
-  }
-
-  /** Reads the files, and shows how far that is. */
-  async #describe(survey: DirectorySurvey): Promise<FileManifest> {
-    using status = new StatusLine(this.context.stderr)
-    let read = 0
-    status.show('', (elapsed) => `comparing ${sizeOf(survey)}: ${formatBytes(read)} read … ${elapsed}`)
-    return await this.#reader.read(survey, (bytes) => {
-      read += bytes
-    })
   }
 }

@@ -3,8 +3,8 @@ import type { Project } from '../../resources/projects/model.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import type { Client } from '../client.ts'
 import type { CommonOptions, Invocation } from '../command.ts'
+import { interruptedText } from '../directory/outgoing.ts'
 import { sentText } from '../directory/report.ts'
-import { interruptedText } from '../directory/send.ts'
 import { watchDirectory } from '../directory/watch.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
@@ -87,7 +87,7 @@ const pushCommand = (directory = '.'): string =>
   directory === '.' ? 'berth projects push' : `berth projects push ${shellQuote([directory])}`
 
 /** Says what becomes of a push that Ctrl-C has ended. */
-const interruptedPush = ({ stage }: Pusher, { slug }: Project): string =>
+const interruptedPush = ({ directory: { stage } }: Pusher, { slug }: Project): string =>
   interruptedText(stage, `the bring-up of ${slug}`, `berth projects logs ${slug} -f`)
 
 /** Returns the directory to send, and its project; null if it has none yet. */
@@ -136,7 +136,7 @@ async function watchAndPush(
   const exitCode = await watchDirectory({
     ...connection,
     directory,
-    isLeftOut: pusher.isLeftOut,
+    isLeftOut: pusher.directory.isLeftOut,
     target: { type: 'project', id: project.id },
     stderr,
     async send(client, signal, isFirst) {

@@ -1,12 +1,9 @@
-import { compareManifests, type FileManifest } from '../../resources/files/manifest.ts'
+import type { FileManifest } from '../../resources/files/manifest.ts'
 import type { Project } from '../../resources/projects/model.ts'
 import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
-import { ManifestReader } from '../directory/manifest.ts'
-import { notesOn, sizeOf } from '../directory/report.ts'
-import { type SendProgress, type SendStage, sendManifest } from '../directory/send.ts'
-import { type DirectorySurvey, isLeftOut, surveyDirectory } from '../directory/survey.ts'
-import { CommandError } from '../errors.ts'
+import { type LocalFiles, OutgoingDirectory, type SendProgress } from '../directory/outgoing.ts'
+import { notesOn } from '../directory/report.ts'
 import type { LogLine } from '../log.ts'
 import { count, formatBytes } from '../output.ts'
 import type { CliSession } from '../session.ts'
@@ -42,30 +39,20 @@ interface PusherOptions {
   readonly label?: string
 }
 
-/** Sends a directory to its project, again and again. */
+/** Sends a directory to its project, again and again: what differs from the project's files, which it replaces. */
 export class Pusher {
-  readonly #reader = new ManifestReader()
-  #survey: DirectorySurvey | null = null
-  /** What was sent last, and did come up. */
-  #sent: FileManifest | null = null
+  readonly directory: OutgoingDirectory
   /** What did not come up, if that was sent last. */
   #failed: { manifest: FileManifest; outcome: PushOutcome } | null = null
-  #stage: SendStage = 'done'
 
   constructor(
     private readonly session: CliSession,
-    private readonly directory: string,
+    directory: string,
     private readonly projectId: string,
     private readonly options: PusherOptions,
-  ) {}
-
-  /** How far the last push is, or was when it was interrupted. */
-  get stage(): SendStage {
-    return this.#stage
+  ) {
+    this.directory = new OutgoingDirectory(directory)
   }
-
-  /** Reports whether a path was left out of the last push. */
-  readonly isLeftOut = (path: string): boolean => isLeftOut(this.#survey, path)
 
   /**
    * Sends what differs, and waits until the app responds or has failed. Sends what has just failed no second time.
@@ -75,25 +62,20 @@ export class Pusher {
    * @param onLine called with each line of the log that has been read meanwhile
    * @throws CommandError if nothing can be sent; the signal's reason if it aborts
    */
-  async push(
+  push(
     client: Client,
     signal: AbortSignal,
     onLine: (line: LogLine) => void = () => {},
   ): Promise<PushOutcome> {
-    // A push after the first begins because something has changed in the directory, which may be nothing that is sent.
-    this.#stage = this.#sent === null ? 'incomplete' : 'done'
-    const outcome = await this.#push(client, signal, onLine).catch((error: unknown) => {
-      if (!signal.aborted) this.#stage = 'done'
-      throw error
-    })
-    this.#stage = 'done'
-    return outcome
+    return this.directory.track(signal, () => this.#push(client, signal, onLine))
   }
 
   async #push(client: Client, signal: AbortSignal, onLine: (line: LogLine) => void): Promise<PushOutcome> {
     const began = performance.now()
-    const isFirst = this.#survey === null
-    const { survey, manifest } = await this.#look()
+    const { directory } = this
+    const isFirst = directory.survey === null
+    const files = await this.#read()
+    const { survey, manifest } = files
     if (isFirst && !this.options.isQuiet) await this.session.context.stderr.write(notesOn(survey, null))
     if (this.#failed !== null && Bun.deepEquals(manifest, this.#failed.manifest)) {
       const { outcome } = this.#failed
@@ -103,14 +85,14 @@ export class Pusher {
         phases: [],
       }
     }
-    const before = this.#sent
+    const before = directory.sent
     const hadFailed = this.#failed !== null
     const { isQuiet, status, label } = this.options
-    const { response, sent } = await this.#send(client, survey, manifest, signal)
+    const { response, sent } = await this.#send(client, files, signal)
     const { project } = response
     // A connection that was lost may have left a bring-up under way.
     const isUp = response.began === null && isFinal(project)
-    this.#stage = isUp ? 'done' : 'bring-up'
+    directory.stage = isUp ? 'done' : 'bring-up'
     const phases: string[] = []
     const watch = (): Promise<Project> =>
       isQuiet
@@ -126,7 +108,7 @@ export class Pusher {
     const final = isUp ? project : await watch()
     // The server has then put back what it had before.
     const hasFailed = final.init_phase === 'failed'
-    if (hasFailed) this.#sent = before
+    if (hasFailed) directory.sent = before
     const tookMs = Math.round(performance.now() - began)
     const isBack = hadFailed && response.began === null && response.written + response.removed === 0
     const outcome = { response, project: final, sent, phases, tookMs, isBack }
@@ -140,72 +122,42 @@ export class Pusher {
    * @throws CommandError if nothing can be sent
    */
   async send(client: Client): Promise<PushResponse> {
-    const { survey, manifest } = await this.#look()
-    return (await this.#send(client, survey, manifest, new AbortController().signal)).response
+    return (await this.#send(client, await this.#read(), new AbortController().signal)).response
   }
 
-  /**
-   * Finds the files to send, and reads their hashes.
-   *
-   * @throws CommandError if there is none
-   */
-  async #look(): Promise<{ survey: DirectorySurvey; manifest: FileManifest }> {
-    const survey = await surveyDirectory(this.directory)
-    this.#survey = survey
-    if (survey.files.length === 0) {
-      const notes = notesOn(survey, 'berth secrets import')
-      throw new CommandError(`${this.directory} has no file to send. ${notes}`.trim())
-    }
-    using own = new StatusLine(this.session.context.stderr)
-    const { status = own, label = '', isQuiet } = this.options
-    let read = 0
-    if (!isQuiet) {
-      const before = `${label === '' ? '' : `${label}: `}comparing ${sizeOf(survey)}: `
-      status.show(label, (elapsed) => `${before}${formatBytes(read)} read … ${elapsed}`)
-    }
-    try {
-      const manifest = await this.#reader.read(survey, (bytes) => {
-        read += bytes
-      })
-      return { survey, manifest }
-    } finally {
-      status.end(label)
-    }
+  #read(): Promise<LocalFiles> {
+    const { stderr } = this.session.context
+    return this.directory.read({ ...this.options, stderr, named: this.directory.path })
   }
 
   async #send(
     client: Client,
-    survey: DirectorySurvey,
-    manifest: FileManifest,
+    files: LocalFiles,
     signal: AbortSignal,
   ): Promise<{ response: PushResponse; sent: readonly string[] }> {
+    const { directory } = this
     const params = { projectId: this.projectId }
     using own = new StatusLine(this.session.context.stderr)
     const { status = own, label = '', isQuiet, appDirectory } = this.options
     let progress: SendProgress | null = null
-    const changes = this.#sent === null ? { changed: [], extra: [] } : compareManifests(manifest, this.#sent)
-    if (changes.changed.length + changes.extra.length > 0) this.#stage = 'incomplete'
+    const { changed, extra } = directory.changedSince(files)
+    if (changed.length + extra.length > 0) directory.stage = 'incomplete'
     const text = (elapsed: string): string => {
       const { files = 0, bytes = 0, sent = 0 } = progress ?? {}
       return `${label === '' ? '' : `${label}: `}sending ${count(files, 'file')}, ${formatBytes(sent)} of ${formatBytes(bytes)} … ${elapsed}`
     }
-    const outcome = await sendManifest({
-      survey,
-      manifest,
+    return await directory.send({
+      files,
       fields: appDirectory === undefined ? {} : { directory: appDirectory },
-      // The server most likely lacks what has changed since the last push, and nothing else.
-      first: changes.changed,
       // The response to the last part is quick, and says whether a bring-up has begun.
       request: (parts, isLast) =>
         client.call('projects.push', { params, ...parts, ...(isLast ? {} : { signal }) }),
       onProgress: (next) => {
         if (progress === null && next.files > 0 && !isQuiet) status.show(label, text)
-        if (next.files > 0) this.#stage = 'incomplete'
+        if (next.files > 0) directory.stage = 'incomplete'
         progress = next
       },
       signal,
     })
-    this.#sent = manifest
-    return outcome
   }
 }

@@ -1,7 +1,7 @@
 import type { Project } from '../../resources/projects/model.ts'
 import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
-import { repeatOnChange } from '../directory/repeat-on-change.ts'
+import { repeatOnChange } from '../directory/watch.ts'
 import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL, followLog, type LogLine, logText, projectLog } from '../log.ts'
 import { formatDuration, paint, printable } from '../output.ts'
@@ -211,6 +211,6 @@ export class UpProjects {
         await stderr.write(`${paint(stderr, 'red', toPlainText(error.message))}\n`)
       }
     }
-    await repeatOnChange({ directory, isLeftOut: pusher.isLeftOut, run })
+    await repeatOnChange({ directory, isLeftOut: pusher.directory.isLeftOut, run })
   }
 }

@@ -35,7 +35,7 @@ export interface UnpackListener {
   /** Called for bytes of files that were written. */
   read(bytes: number): void
   /** Called for each file and link. */
-  packed(): void
+  copied(): void
 }
 
 /**
@@ -65,7 +65,7 @@ export async function unpackTree(
         if (codeOf(error) !== 'EEXIST') throw toWorkspaceError(error, header.name)
         throw new Error(`The archive's entry ${quote(header.name)} exists already.`)
       })
-      if (header.type !== 'directory') listener?.packed()
+      if (header.type !== 'directory') listener?.copied()
       if (pace.due) await pace.rest()
     }
     await feeding

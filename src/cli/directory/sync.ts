@@ -1,12 +1,12 @@
 import { dirname } from 'node:path'
 import { compareManifests, type FileManifest } from '../../resources/files/manifest.ts'
-import { ManifestReader } from '../directory/manifest.ts'
-import { type DirectorySurvey, isLeftOut, partOf, surveyDirectory } from '../directory/survey.ts'
+import { remotePath } from '../copy/place.ts'
+import type { CopyProgress } from '../copy/progress.ts'
+import { feedRemote, lookAt, quotePath, type RemoteShell, unpackRemote } from '../copy/remote.ts'
 import { CommandError } from '../errors.ts'
-import { packPaths } from './pack.ts'
-import { remotePath } from './place.ts'
-import { feedRemote, lookAt, quotePath, type RemoteShell } from './remote.ts'
-import type { UploadListener } from './upload.ts'
+import type { OutgoingDirectory } from './outgoing.ts'
+import { packTree } from './pack.ts'
+import { type DirectorySurvey, partOf } from './survey.ts'
 
 /** What a synchronization has done. */
 export interface SyncOutcome {
@@ -16,50 +16,34 @@ export interface SyncOutcome {
   readonly removed: readonly string[]
 }
 
-/** Sends a directory to one of a server, again and again: each time what differs by content. */
+/**
+ * Sends a directory to one of a server, again and again: each time what differs by content from the files of the server,
+ * which are written in place.
+ */
 export class Synchronizer {
-  readonly #reader = new ManifestReader()
-  readonly #directory: string
+  readonly directory: OutgoingDirectory
   readonly #path: string
   readonly #deletes: boolean
-  #survey: DirectorySurvey | null = null
 
   /**
-   * @param directory absolute path
    * @param target path on the server
    * @param deletes whether files of the server that the directory does not have are removed
    */
-  constructor(directory: string, target: string, deletes: boolean) {
-    this.#directory = directory
+  constructor(directory: OutgoingDirectory, target: string, deletes: boolean) {
+    this.directory = directory
     this.#path = remotePath(target)
     this.#deletes = deletes
   }
 
-  /** What was found in the directory last; null before the first time. */
-  get survey(): DirectorySurvey | null {
-    return this.#survey
-  }
-
-  /** Reports whether a path was left out the last time. */
-  readonly isLeftOut = (path: string): boolean => isLeftOut(this.#survey, path)
-
   /** Sends what differs. @throws CommandError */
-  async run(shell: RemoteShell, listener: UploadListener): Promise<SyncOutcome> {
-    const survey = await surveyDirectory(this.#directory)
-    this.#survey = survey
-    const manifest = await this.#reader.read(survey)
+  async run(shell: RemoteShell, progress: CopyProgress): Promise<SyncOutcome> {
+    const { survey, manifest } = await this.directory.read()
     const { changed, extra } = compareManifests(manifest, await this.#describe(shell, manifest))
     const removed = this.#deletes ? keptApart(survey, extra) : []
-    const at = quotePath(this.#path)
-    listener.expect(partOf(survey, changed).files.reduce((sum, { size }) => sum + size, 0))
-    // First: a file may stand where a directory is to be.
-    if (removed.length > 0) await remove(shell, at, removed)
-    if (changed.length > 0)
-      await feedRemote(
-        shell,
-        `mkdir -p ${at} && cd ${at} && exec tar -xpof -`,
-        packPaths(survey.root, changed, listener),
-      )
+    progress.expect(partOf(survey, changed).files.reduce((sum, { size }) => sum + size, 0))
+    // First: a file may be in the way of a directory.
+    if (removed.length > 0) await remove(shell, quotePath(this.#path), removed)
+    if (changed.length > 0) await unpackRemote(shell, this.#path, packTree(survey.root, progress, changed))
     return { sent: changed, removed }
   }
 
