@@ -14,11 +14,11 @@ function grouped(printed: string): string {
     printed.trimEnd().split('\n'),
     (line) => /^(?:\w+ +\| )?(?:app |berth |install |build |→|\w+ is up)?/.exec(line)?.[0] ?? '',
   )
-  // How long a phase took is printed if it was long.
+  // How long a phase took is printed if it was long. An old version may end after the command that replaced it.
   for (const [source, lines] of sources)
     sources.set(
       source,
-      lines.filter((line) => !/[✓✗] \w+ [\d.]+ m?s$/.test(line)),
+      lines.filter((line) => !/[✓✗] \w+ [\d.]+ m?s$|The version before was ended\.$/.test(line)),
     )
   return [...sources]
     .sort(([one], [other]) => one.localeCompare(other))
