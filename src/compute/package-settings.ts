@@ -1,6 +1,7 @@
 /** Paths of the settings in a sandbox's tools directory. */
 export const NPM_SETTINGS_FILE = 'etc/npmrc'
 export const MAVEN_SETTINGS_DIRECTORY = 'etc/maven'
+export const RUBY_SETTINGS_FILE = 'lib/gem-relay.rb'
 
 /** The variables that the settings refer to. Without them the settings are not used. */
 export const PACKAGE_VARIABLES = {
@@ -55,9 +56,25 @@ org.slf4j.simpleLogger.warnLevelString=WARNING
 org.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=warn
 `
 
+/**
+ * What every Ruby runs first: Bundler's mirror of rubygems.org, by a variable that no shell passes on, and the sources of
+ * `gem`. The settings of a project and of a user take precedence, and no other source of a Gemfile is replaced.
+ */
+const RUBY_SETTINGS = `if ENV["${PACKAGE_VARIABLES.url}"]
+  relay = "#{ENV["${PACKAGE_VARIABLES.url}"]}-/#{ENV["${PACKAGE_VARIABLES.token}"]}/rubygems/"
+  mirror = "BUNDLE_MIRROR__HTTPS://RUBYGEMS__ORG/"
+  home = ENV["BUNDLE_USER_HOME"] || File.join(ENV["HOME"] || "/", ".bundle")
+  files = [ENV["BUNDLE_USER_CONFIG"] || File.join(home, "config"), ".bundle/config"]
+  named = ENV["BUNDLE_MIRROR__ALL"] || files.any? { |file| File.file?(file) && File.read(file).include?("BUNDLE_MIRROR__") }
+  ENV[mirror] ||= relay unless named
+  Gem.singleton_class.prepend(Module.new { define_method(:default_sources) { [relay] } }) if defined?(Gem)
+end
+`
+
 /** The settings of all package managers, by path in the tools directory. */
 export const PACKAGE_SETTINGS: Readonly<Record<string, string>> = {
   [NPM_SETTINGS_FILE]: NPM_SETTINGS,
+  [RUBY_SETTINGS_FILE]: RUBY_SETTINGS,
   [`${MAVEN_SETTINGS_DIRECTORY}/settings.xml`]: MAVEN_SETTINGS,
   [`${MAVEN_SETTINGS_DIRECTORY}/logging/simplelogger.properties`]: MAVEN_LOGGING,
 }

@@ -205,6 +205,7 @@ const RULES: readonly Rule[] = [
       address:
         /(?:^ {2}remote: |\bsource\s*\(?["']|\bgit:\s*["'])(?:https?|ssh):\/\/([^/\s"']+)|^\s*gem\b.*\b(github):/gm,
       words: { github: 'github.com' },
+      replaced: ['rubygems.org', 'index.rubygems.org'],
     }),
   },
 ]

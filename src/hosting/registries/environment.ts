@@ -3,6 +3,7 @@ import {
   MAVEN_SETTINGS_DIRECTORY,
   NPM_SETTINGS_FILE,
   PACKAGE_VARIABLES,
+  RUBY_SETTINGS_FILE,
 } from '../../compute/package-settings.ts'
 import type { SandboxPaths } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
@@ -61,6 +62,7 @@ export function commandEnvironment(access: RelayAccess): Record<string, string> 
     GOPROXY: machine.goProxy.replace(/\{([\w-]+)\}/g, (_, mount) => addressIn(access, mount)),
     [PACKAGE_VARIABLES.maven]: maven,
     [PACKAGE_VARIABLES.mavenMirrorOf]: machine.mavenMirrorOf,
+    RUBYOPT: `-r${join(paths.tools, RUBY_SETTINGS_FILE)}`,
     MAVEN_OPTS: `-Dmaven.conf=${join(paths.tools, MAVEN_SETTINGS_DIRECTORY)}`,
   }
 }

@@ -1,13 +1,6 @@
 import type { RegistryParts } from './parts.ts'
-import { PackageError } from './problem.ts'
-import {
-  type Dist,
-  type Dists,
-  type DocumentSource,
-  isPlainPath,
-  type Protocol,
-  type Wanted,
-} from './wanted.ts'
+import { plainDocument, plainText } from './plain-document.ts'
+import { type Dist, type Dists, isPlainPath, type Protocol, type Wanted } from './wanted.ts'
 
 /** Name of the checksum database whose records are used. */
 const DATABASE = 'sum.golang.org'
@@ -36,7 +29,7 @@ export class GoProtocol implements Protocol {
     if (module === undefined) return null
     if (version === undefined || kind === 'info') return documentAt(path)
     const file = `${version}.${kind}`
-    const key = lookupOf(module, version).key
+    const key = lookupOf(module, version).slice(1)
     return {
       kind: 'file',
       package: module,
@@ -56,44 +49,22 @@ export class GoProtocol implements Protocol {
   /** Asks the checksum database for the hashes of a version. */
   async #lookUp(module: string, version: string): Promise<Dists> {
     const base = `${this.#parts.upstream.address}/${module}/@v/${version}`
-    try {
-      const text = fromBinary(await this.#parts.documents.get(lookupOf(module, version)))
-      const [name, number] = [unescapeCase(module), unescapeCase(version)]
-      const zip = hashOf(text, `${name} ${number} `)
-      const mod = hashOf(text, `${name} ${number}/go.mod `)
-      return {
-        ...(zip === null ? {} : { [`${version}.zip`]: { url: `${base}.zip`, integrity: `h1zip-${zip}` } }),
-        ...(mod === null ? {} : { [`${version}.mod`]: { url: `${base}.mod`, integrity: `h1mod-${mod}` } }),
-      }
-    } catch (error) {
-      if (error instanceof PackageError && !error.unreachable) return {}
-      throw error
+    const text = await plainText(this.#parts.documents, lookupOf(module, version))
+    if (text === null) return {}
+    const [name, number] = [unescapeCase(module), unescapeCase(version)]
+    const zip = hashOf(text, `${name} ${number} `)
+    const mod = hashOf(text, `${name} ${number}/go.mod `)
+    return {
+      ...(zip === null ? {} : { [`${version}.zip`]: { url: `${base}.zip`, integrity: `h1zip-${zip}` } }),
+      ...(mod === null ? {} : { [`${version}.mod`]: { url: `${base}.mod`, integrity: `h1mod-${mod}` } }),
     }
   }
 }
 
-const lookupOf = (module: string, version: string): DocumentSource =>
-  sourceAt(`/sumdb/${DATABASE}/lookup/${module}@${version}`)
+const lookupOf = (module: string, version: string): string => `/sumdb/${DATABASE}/lookup/${module}@${version}`
 
-const documentAt = (path: string): Wanted => ({
-  kind: 'document',
-  source: sourceAt(path),
-  present: (text) => ({
-    body: new Uint8Array(Buffer.from(text, 'latin1')),
-    type: path.endsWith('.info') || path.endsWith('@latest') ? 'application/json' : 'text/plain',
-  }),
-})
-
-/** Tiles of the database are binary, so every byte is a character. */
-const sourceAt = (path: string): DocumentSource => ({
-  key: path.slice(1),
-  path,
-  accept: '*/*',
-  package: null,
-  read: ({ body }) => ({ text: Buffer.from(body).toString('latin1'), dists: {} }),
-})
-
-const fromBinary = (text: string): string => Buffer.from(text, 'latin1').toString('utf8')
+const documentAt = (path: string): Wanted =>
+  plainDocument(path, /\.info$|@latest$/.test(path) ? 'application/json' : 'text/plain')
 
 /** Returns the hash in a line of go.sum's form, in hexadecimal; null if there is none. */
 function hashOf(text: string, start: string): string | null {

@@ -45,11 +45,13 @@ export function readMachineRegistries(settings: MachineSettings): MachineRegistr
   const { goProxy, mounts } = goRegistries(reader)
   const maven = mavenMirror(reader)
   const pypi = reader.first('https://pypi.org/simple', pythonIndexes(reader))
+  const rubygems = reader.first('https://rubygems.org', gemSources(reader))
   const crates = reader.first('https://index.crates.io', cratesSources(reader))
   return {
     mounts: [
       { name: 'pypi', protocol: 'pypi', ...pypi },
       { name: 'crates', protocol: 'crates', ...crates },
+      { name: 'rubygems', protocol: 'rubygems', ...rubygems },
       { name: 'maven', protocol: 'maven', address: maven.address, setting: maven.setting },
       ...mounts,
     ],
@@ -237,6 +239,28 @@ function cratesSources(reader: SettingsReader): Setting[] {
   }
   return []
 }
+
+/** Returns what Bundler and `gem` are set to use in the place of rubygems.org, the strongest setting first. */
+function gemSources(reader: SettingsReader): Setting[] {
+  const names = ['BUNDLE_MIRROR__HTTPS://RUBYGEMS__ORG/', 'BUNDLE_MIRROR__ALL']
+  const { BUNDLE_USER_CONFIG: given, BUNDLE_USER_HOME: home } = reader.environment
+  const file = given ?? (home ? join(home, 'config') : reader.inHome('.bundle/config'))
+  const mirrors = names.flatMap((name): Setting[] => {
+    const line = reader
+      .read(file)
+      .split('\n')
+      .find((one) => one.startsWith(`${name}: `))
+    return line === undefined ? [] : [[`the mirror of ${file}`, unquoted(line.slice(name.length + 2))]]
+  })
+  const sources = [reader.inHome('.gemrc'), reader.inHome('.config/gem/gemrc'), reader.inEtc('gemrc')]
+  const first = sources.flatMap((path): Setting[] => {
+    const [, source] = /^:?sources:[ \t]*\n\s*- *(\S+)/m.exec(reader.read(path)) ?? []
+    return source === undefined ? [] : [[`the source of ${path}`, unquoted(source)]]
+  })
+  return [...reader.variable(...names), ...mirrors, ...first]
+}
+
+const unquoted = (value: string): string => value.trim().replace(/^(["'])(.*)\1$/, '$2')
 
 /** Returns the mirror of Maven Central by Maven's settings. */
 function mavenMirror(reader: SettingsReader): { address: string; setting: string; mirrorOf: string } {

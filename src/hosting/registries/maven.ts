@@ -1,13 +1,6 @@
 import type { RegistryParts } from './parts.ts'
-import { PackageError } from './problem.ts'
-import {
-  type Dist,
-  type Dists,
-  type DocumentSource,
-  isPlainPath,
-  type Protocol,
-  type Wanted,
-} from './wanted.ts'
+import { plainDocument, plainText } from './plain-document.ts'
+import { type Dist, type Dists, isPlainPath, type Protocol, type Wanted } from './wanted.ts'
 
 /** Matches what describes other files, and what may change: not kept by a hash. */
 const DOCUMENT = /(?:^|\/)maven-metadata[\w-]*\.xml$|\.(?:sha1|sha256|sha512|md5|asc)$/
@@ -25,10 +18,8 @@ export class MavenProtocol implements Protocol {
   parse(path: string): Wanted | null {
     const plain = path.slice(1)
     if (!isPlainPath(plain) || !plain.includes('/')) return null
-    if (DOCUMENT.test(plain)) {
-      const type = plain.endsWith('.xml') ? 'application/xml' : 'text/plain'
-      return { kind: 'document', source: sourceAt(path), present: (body) => ({ body, type }) }
-    }
+    if (DOCUMENT.test(plain))
+      return plainDocument(path, plain.endsWith('.xml') ? 'application/xml' : undefined)
     const cut = plain.lastIndexOf('/')
     const [directory, file] = [plain.slice(0, cut), plain.slice(cut + 1)]
     const find = () => this.#find(directory, file)
@@ -44,21 +35,8 @@ export class MavenProtocol implements Protocol {
   }
 
   async #lookUp(directory: string, file: string, url: string): Promise<Dists> {
-    try {
-      const text = await this.#parts.documents.get(sourceAt(`/${directory}/${file}.sha1`))
-      const [digest] = /\b[0-9a-f]{40}\b/i.exec(text) ?? []
-      return digest === undefined ? {} : { [file]: { url, integrity: `sha1-${digest.toLowerCase()}` } }
-    } catch (error) {
-      if (error instanceof PackageError && !error.unreachable) return {}
-      throw error
-    }
+    const text = await plainText(this.#parts.documents, `/${directory}/${file}.sha1`)
+    const [digest] = /\b[0-9a-f]{40}\b/i.exec(text ?? '') ?? []
+    return digest === undefined ? {} : { [file]: { url, integrity: `sha1-${digest.toLowerCase()}` } }
   }
 }
-
-const sourceAt = (path: string): DocumentSource => ({
-  key: path.slice(1),
-  path,
-  accept: '*/*',
-  package: null,
-  read: ({ body }) => ({ text: new TextDecoder().decode(body), dists: {} }),
-})

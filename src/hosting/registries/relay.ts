@@ -12,6 +12,7 @@ import { makeParts, type RegistryParts } from './parts.ts'
 import { PackageError } from './problem.ts'
 import { Programs, type ProgramWish } from './programs/programs.ts'
 import { PypiProtocol } from './pypi.ts'
+import { RubyGemsProtocol } from './rubygems.ts'
 import { Upstream } from './upstream.ts'
 import type { Client, Presented, Protocol, Wanted } from './wanted.ts'
 
@@ -25,6 +26,7 @@ const SETTINGS = {
   go: 'secrets (GOPROXY)',
   crates: '.cargo/config.toml',
   maven: 'pom.xml or settings.xml',
+  rubygems: 'Gemfile',
 } as const
 
 type WantedDocument = Extract<Wanted, { kind: 'document' }>
@@ -68,6 +70,7 @@ const PROTOCOLS: Readonly<Record<Mount['protocol'], new (parts: RegistryParts) =
   go: GoProtocol,
   crates: CratesProtocol,
   maven: MavenProtocol,
+  rubygems: RubyGemsProtocol,
 }
 
 /** What stands in the place of a registry's name in paths of package managers. */
@@ -329,7 +332,8 @@ function thenRelease(stream: ReadableStream<Uint8Array>, release: Release): Read
  * @param release called when the client has read everything, or has left
  */
 function conditional(request: Request, { body, type }: Presented, release: Release): Response {
-  const etag = `"${Bun.hash(body).toString(36)}"`
+  // Bundler takes the ETag for the MD5 of what it got.
+  const etag = `"${new Bun.CryptoHasher('md5').update(body).digest('hex')}"`
   const headers = {
     etag,
     'content-type': type,

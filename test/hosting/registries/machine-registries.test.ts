@@ -32,6 +32,7 @@ const PUBLIC = {
   pypi: 'https://pypi.org/simple',
   go: 'https://proxy.golang.org',
   crates: 'https://index.crates.io',
+  rubygems: 'https://rubygems.org',
   maven: 'https://repo.maven.apache.org/maven2',
 }
 const MIRROR = '<mirror><id>m</id><mirrorOf>OF</mirrorOf><url>https://maven.example/m2/</url>REST</mirror>'
@@ -79,6 +80,21 @@ describe('the address is read from', () => {
       },
       {},
       { pypi: 'https://py.example/s' },
+    ],
+    [
+      'Bundler’s file before that of gem',
+      {
+        'home/.bundle/config': '---\nBUNDLE_MIRROR__HTTPS://RUBYGEMS__ORG/: "https://gems.example/g/"\n',
+        'home/.gemrc': '---\n:sources:\n- https://other.example/\n',
+      },
+      {},
+      { rubygems: 'https://gems.example/g' },
+    ],
+    [
+      'gem’s file',
+      { 'etc/gemrc': ':sources:\n  - "https://gems.example/"\n' },
+      {},
+      { rubygems: 'https://gems.example' },
     ],
     [
       'Go’s file',
@@ -137,6 +153,7 @@ describe('a credential is never read:', () => {
   test.each<[string, Record<string, string>, Record<string, string>]>([
     ['pip', { 'etc/pip.conf': '[global]\nindex-url = https://ann:hunter2@py.example/simple\n' }, {}],
     ['pip by a variable', {}, { PIP_INDEX_URL: 'https://ann:hunter2@py.example/simple' }],
+    ['gem', { 'home/.gemrc': ':sources:\n- https://ann:hunter2@py.example/\n' }, {}],
     ['Go', {}, { GOPROXY: 'https://ann:hunter2@py.example,direct' }],
     [
       'Maven',

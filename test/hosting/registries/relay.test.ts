@@ -48,6 +48,7 @@ class Place implements AsyncDisposable {
     write('.cargo/config.toml', `[source.crates-io]\nreplace-with = "mine"\n${source}\n`)
     const mirror = `<mirror><mirrorOf>*</mirrorOf><url>${this.url}/m2/</url></mirror>`
     write('.m2/settings.xml', `<settings><mirrors>${mirror}</mirrors></settings>`)
+    write('.gemrc', `---\n:sources:\n- ${this.url}/rubygems/\n`)
     this.world = new World([], { machine: { environment, home: this.#home, etc: '/nowhere' } })
   }
 
@@ -281,6 +282,9 @@ describe('what servers are given', () => {
     'crates/files/a/%2e%2e',
     'maven/..%2fsecret/a.jar',
     'maven/settings.xml',
+    'rubygems/gems/..%2fsecret-1.gem',
+    'rubygems/info/..',
+    'rubygems/api/v1/dependencies',
     'none/a',
   ])('never is what no registry of a package manager has: %s', async (path) => {
     const { status } = await place.ask(path)
@@ -348,5 +352,47 @@ describe('of Maven’s repositories', () => {
     place.files['/m2/a/b/1/b-1.jar.sha1'] = sha1(bytes('other'))
     expect((await place.ask('maven/a/b/1/b-1.jar')).status).toBe(424)
     expect(place.kept).toEqual([])
+  })
+})
+
+describe('of RubyGems', () => {
+  const GEM = bytes('a gem')
+  const info = (digest = sha256(GEM)): string =>
+    `---\n1.0.0 other:>= 1&< 3|checksum:${sha256('old')},ruby:>= 2.0\n2.0.0-x86_64-linux |ruby:> 3,checksum:${digest}\n`
+  const FILE = 'a-1-tiny-2.0.0-x86_64-linux.gem'
+
+  test('files are kept by their checksum in the index, whose ETag is its MD5', async () => {
+    place.files['/rubygems/info/a-1-tiny'] = info()
+    place.files[`/rubygems/gems/${FILE}`] = GEM
+    const index = await place.ask('rubygems/info/a-1-tiny')
+    expect(await index.text()).toBe(info())
+    expect(index.headers.get('etag')).toBe(`"${new Bun.CryptoHasher('md5').update(info()).digest('hex')}"`)
+    for (const serverId of ['srv_a', 'srv_b'])
+      expect(await (await place.ask(`rubygems/gems/${FILE}`, { serverId })).bytes()).toEqual(GEM)
+    expect(place.count(`/rubygems/gems/${FILE}`)).toBe(1)
+    expect(place.kept).toEqual([`sha256-${sha256(GEM)}`])
+  })
+
+  test('a gem with another checksum is refused, and one that is not in the index', async () => {
+    place.files['/rubygems/info/a-1-tiny'] = info(sha256('other'))
+    place.files[`/rubygems/gems/${FILE}`] = GEM
+    expect((await place.ask(`rubygems/gems/${FILE}`)).status).toBe(424)
+    expect((await place.ask('rubygems/gems/a-1-tiny-3.0.0.gem')).status).toBe(404)
+    expect(place.kept).toEqual([])
+  })
+
+  test('lists, and what gem reads of a version, pass unchanged', async () => {
+    const binary = new Uint8Array(256).map((_, index) => index)
+    const paths = [
+      'versions',
+      'names',
+      'specs.4.8.gz',
+      'latest_specs.4.8.gz',
+      'quick/Marshal.4.8/tiny-1.0.gemspec.rz',
+    ]
+    for (const path of paths) {
+      place.files[`/rubygems/${path}`] = binary
+      expect(await (await place.ask(`rubygems/${path}`)).bytes()).toEqual(binary)
+    }
   })
 })
