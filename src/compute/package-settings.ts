@@ -56,6 +56,47 @@ org.slf4j.simpleLogger.warnLevelString=WARNING
 org.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=warn
 `
 
+/** Path of Gradle's settings in its own directory of the server. */
+export const GRADLE_SETTINGS_FILE = 'init.d/berth.gradle'
+
+/**
+ * What Gradle runs before a build. It gives other addresses to the public repositories that a build names, and names the
+ * portal of plug-ins where Gradle would use it unnamed.
+ */
+export const GRADLE_SETTINGS = `def relay = System.getenv('${PACKAGE_VARIABLES.url}') + '-/' + System.getenv('${PACKAGE_VARIABLES.token}')
+def addresses = [
+  (~'https://repo1?[.]maven([.]apache)?[.]org/maven2/?') : relay + '/maven/',
+  (~'https://plugins[.]gradle[.]org/m2/?') : relay + '/gradle-plugins/',
+]
+def redirect = { repositories ->
+  repositories.all { repository ->
+    if (!(repository instanceof MavenArtifactRepository)) return
+    def address = addresses.find { it.key.matcher(repository.url.toString()).matches() }?.value
+    if (address == null) return
+    repository.url = address
+    if (repository.hasProperty('allowInsecureProtocol')) repository.allowInsecureProtocol = true
+  }
+}
+def prepare = { settings ->
+  def named = ['settings.gradle', 'settings.gradle.kts'].any { name ->
+    def file = new File(settings.rootDir, name)
+    file.file && file.text.contains('pluginManagement')
+  }
+  if (!named) settings.pluginManagement.repositories.gradlePluginPortal()
+  redirect(settings.pluginManagement.repositories)
+  if (settings.hasProperty('dependencyResolutionManagement')) redirect(settings.dependencyResolutionManagement.repositories)
+}
+if (System.getenv('${PACKAGE_VARIABLES.url}')) {
+  // Gradle 6 and later resolves the plug-ins of its settings before these are evaluated.
+  if (gradle.metaClass.respondsTo(gradle, 'beforeSettings')) gradle.beforeSettings(prepare)
+  else gradle.settingsEvaluated(prepare)
+  allprojects { project ->
+    redirect(project.buildscript.repositories)
+    redirect(project.repositories)
+  }
+}
+`
+
 /**
  * What every Ruby runs first: Bundler's mirror of rubygems.org, by a variable that no shell passes on, and the sources of
  * `gem`. The settings of a project and of a user take precedence, and no other source of a Gemfile is replaced.

@@ -188,6 +188,23 @@ const RULES: readonly Rule[] = [
     }),
   },
   {
+    tool: 'Gradle',
+    command: /\bgradlew?\b/,
+    async find(step) {
+      const files = ['settings.gradle.kts', 'settings.gradle', 'build.gradle.kts', 'build.gradle']
+      const found = files.map((file) =>
+        inFiles({
+          files: [file],
+          except: /^\s*\/\/.*/gm,
+          address: /\bmaven\b[^"']{0,40}["']https?:\/\/([^/"']+)|\b(google|jcenter)\(\)/g,
+          words: { google: 'dl.google.com', jcenter: 'jcenter.bintray.com' },
+          replaced: ['repo.maven.apache.org', 'repo1.maven.org', 'plugins.gradle.org'],
+        })(step),
+      )
+      return (await Promise.all(found)).flat()
+    },
+  },
+  {
     tool: 'Composer',
     command: /\bcomposer (?:install|update|i)\b/,
     find: inFiles({

@@ -15,6 +15,9 @@ const AUTHORITIES = [
   '/etc/ssl/cert.pem',
 ]
 
+/** Gradle's portal of plug-ins, which no setting of a machine replaces. */
+const PLUGIN_PORTAL = { address: 'https://plugins.gradle.org/m2', setting: 'the default' }
+
 /** Where the settings of a machine's package managers are. */
 export interface MachineSettings {
   /** The variables that berth was started with. */
@@ -53,6 +56,7 @@ export function readMachineRegistries(settings: MachineSettings): MachineRegistr
       { name: 'crates', protocol: 'crates', ...crates },
       { name: 'rubygems', protocol: 'rubygems', ...rubygems },
       { name: 'maven', protocol: 'maven', address: maven.address, setting: maven.setting },
+      { name: 'gradle-plugins', protocol: 'maven', ...PLUGIN_PORTAL },
       ...mounts,
     ],
     goProxy,

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { toolsOnHost } from '../../compute/local/tools-directory.ts'
+import { GRADLE_SETTINGS, GRADLE_SETTINGS_FILE } from '../../compute/package-settings.ts'
 import type { SandboxPaths } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -114,14 +115,24 @@ export class Packages {
   async prepareCaches(serverId: string, caches: Pick<Workspace, 'read' | 'write'>): Promise<void> {
     const origin = this.#origin
     if (origin === null) return
-    const settings = new TextEncoder().encode(cargoSettings({ origin, token: this.tokenOf(serverId) }))
-    try {
-      const path = 'cargo/config.toml'
-      const there = await caches.read(path, settings.length + 1).catch(() => null)
-      if (there === null || Buffer.compare(there, settings) !== 0) await caches.write(path, settings)
-    } catch (error) {
-      // A program of the server has put something else there: only Cargo goes without the relay.
-      this.#options.logger.warn('the settings of Cargo could not be written', { server: serverId, error })
+    const files = {
+      'cargo/config.toml': cargoSettings({ origin, token: this.tokenOf(serverId) }),
+      [`gradle/${GRADLE_SETTINGS_FILE}`]: GRADLE_SETTINGS,
+    }
+    for (const [path, text] of Object.entries(files)) {
+      const settings = new TextEncoder().encode(text)
+      try {
+        const there = await caches.read(path, settings.length + 1).catch(() => null)
+        if (there === null || Buffer.compare(there, settings) !== 0) await caches.write(path, settings)
+      } catch (error) {
+        // A program of the server has put something else there: only its tool goes without the relay.
+        const { logger } = this.#options
+        logger.warn('the settings of a package manager could not be written', {
+          server: serverId,
+          path,
+          error,
+        })
+      }
     }
   }
 

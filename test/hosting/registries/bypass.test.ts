@@ -115,6 +115,18 @@ test.each([
     ],
   ],
   [
+    'gradle installDist',
+    {
+      'app/settings.gradle': 'pluginManagement { repositories { gradlePluginPortal(); google() } }',
+      'app/build.gradle':
+        "repositories { mavenCentral()\nmaven { url 'https://own.example/m2' }\n// maven { url 'https://a.example' }\n}",
+    },
+    [
+      `Gradle asks dl.google.com itself, as settings.gradle says, ${PAST}`,
+      `Gradle asks own.example itself, as build.gradle says, ${PAST}`,
+    ],
+  ],
+  [
     'composer install --no-dev',
     {
       'app/composer.lock': `{\n    "packages": [{"funding": [{"url": "https://fund.example"}], "require": {},

@@ -33,6 +33,7 @@ const PUBLIC = {
   go: 'https://proxy.golang.org',
   crates: 'https://index.crates.io',
   rubygems: 'https://rubygems.org',
+  'gradle-plugins': 'https://plugins.gradle.org/m2',
   maven: 'https://repo.maven.apache.org/maven2',
 }
 const MIRROR = '<mirror><id>m</id><mirrorOf>OF</mirrorOf><url>https://maven.example/m2/</url>REST</mirror>'

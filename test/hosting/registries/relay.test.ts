@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { LocalWorkspace } from '../../../src/compute/local/workspace.ts'
 import { zip } from '../../resources/projects/sources/archives.ts'
 import { World } from './world.ts'
 
@@ -283,7 +284,7 @@ describe('what servers are given', () => {
     'maven/..%2fsecret/a.jar',
     'maven/settings.xml',
     'rubygems/gems/..%2fsecret-1.gem',
-    'rubygems/info/..',
+    'rubygems/info/..%2f..',
     'rubygems/api/v1/dependencies',
     'none/a',
   ])('never is what no registry of a package manager has: %s', async (path) => {
@@ -354,6 +355,48 @@ describe('of Maven’s repositories', () => {
     expect(place.kept).toEqual([])
   })
 })
+
+const GRADLE = Bun.which('gradle', { PATH: '/usr/local/bin:/usr/bin:/bin' })
+if (GRADLE === null) console.error('SKIP Gradle: there is no gradle on this machine')
+
+test.skipIf(GRADLE === null)(
+  'Gradle takes what it fetches from Maven Central from the relay',
+  async () => {
+    const pom =
+      '<project><modelVersion>4.0.0</modelVersion><groupId>a</groupId><artifactId>b</artifactId><version>1</version></project>'
+    place.files['/m2/a/b/1/b-1.pom'] = pom
+    place.files['/m2/a/b/1/b-1.jar'] = bytes('a jar')
+    place.files['/m2/a/b/1/b-1.jar.sha1'] = sha1(bytes('a jar'))
+    const home = mkdtempSync(join(tmpdir(), 'berth-gradle-'))
+    try {
+      const env = place.world.packages.commandEnvironment('srv_a', { tools: '/t', home, caches: home })
+      await place.world.packages.prepareCaches('srv_a', new LocalWorkspace(home))
+      writeFileSync(
+        join(home, 'build.gradle'),
+        `repositories { mavenCentral() }
+configurations { own }
+dependencies { own 'a:b:1' }
+task show { doLast { println configurations.own.files.collect { file -> file.text } } }`,
+      )
+      const gradle = Bun.spawn([GRADLE ?? '', '--no-daemon', '-q', 'show'], {
+        cwd: home,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: {
+          ...env,
+          HOME: home,
+          PATH: '/usr/local/bin:/usr/bin:/bin',
+          GRADLE_USER_HOME: join(home, 'gradle'),
+        },
+      })
+      const [stdout, stderr] = await Promise.all([gradle.stdout.text(), gradle.stderr.text()])
+      expect({ stdout, stderr }).toMatchObject({ stdout: '[a jar]\n' })
+      expect(place.kept).toEqual([`sha1-${sha1(bytes('a jar'))}`])
+    } finally {
+      rmSync(home, { recursive: true })
+    }
+  },
+  60_000,
+)
 
 describe('of RubyGems', () => {
   const GEM = bytes('a gem')
