@@ -28,17 +28,17 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'executions.delete':
     'Ends it and what it has started, and keeps its output. Of one that has ended it removes the record.',
   'terminals.list':
-    'Terminals are for programs that talk to a person: an editor, a debugger, a prompt. For a command that ends by itself use exec_run.',
+    'Terminals are for programs that talk to a person. For a command that ends by itself use exec_run.',
   'terminals.create':
-    'For programs that talk to a person, such as vim, python3 or npm init; without `command` a shell. Then use terminals_type and terminals_screen. It runs until its program ends or terminals_delete.',
+    'For programs that talk to a person, such as vim, python3 or npm init; without `command` a shell. Then use terminals_type and terminals_screen.',
   'terminals.get': 'Its program has ended where exit_code is not null. terminals_screen shows what it shows.',
   'terminals.screen':
     'Shows the rows as a person sees them, at once or, with `until`, when a program has shown something, such as `ready in`; `outcome` is matched, timeout or exited.',
   'terminals.type':
-    'Types `text`, presses `keys`, waits and shows the screen: {"text": "ls -l", "keys": ["enter"]} runs a line. To wait for the next prompt end the pattern of `until` with `$`, such as `[$#] $` or `>>> $`. What is typed is echoed, and matches too. Without `until` it responds when nothing was printed for 250 ms. In vim let escape be the last key of its call. Code of several lines: `paste` true.',
+    'Types `text`, presses `keys`, waits and shows the screen: {"text": "ls -l", "keys": ["enter"]} runs a line. To wait for the next prompt, end `until` with `$`, such as `[$#] $`: what is typed is echoed, and matches too. Without `until` it responds when nothing was printed for 250 ms. In vim let escape be the last key of its call. Code of several lines: `paste` true.',
   'terminals.delete': 'Ends its program, and all that it has started and that did not detach.',
   'processes.list':
-    'What runs on a server, on which ports, and what started it: look here when something is slow, a port is taken, or a program was left behind.',
+    'What runs on a server, on which ports, and what started it: look here when something is slow or a port is taken.',
   'processes.delete':
     'Without `signal` it is TERM. Where ended is false the program goes on: KILL ends it in any case. For a terminal use terminals_delete, for a task tasks_cancel.',
   'files.read':
@@ -95,7 +95,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Continues a bring-up that waits for variables (with `proceed` without them), else begins a new one with the code in `projects/SLUG`: use it after changing the code. With `follow` it waits as projects_get does.',
   'projects.logs': 'The last lines that its bring-ups and its app printed: why it failed.',
   'secrets.set':
-    'Environment variables for all that runs on a server; null removes one. Values never come back in any answer.',
+    'Environment variables for all that runs on a server; null removes one. No response has the values.',
   'projectSecrets.list':
     'Which variables are set, and which the code asks for. Ask the person for the `missing` ones; make none up.',
   'projectSecrets.set':
