@@ -1,6 +1,7 @@
 /**
- * Checks berth and prints, last, one line: `N passed, N failed, N skipped`. Above it stand the report of each failed test,
- * what passed at a second try only, the reason of each skip, the slowest files, and the time that each part took.
+ * Checks berth and prints, last, one line: `N passed, N failed, N skipped`. Above it are the names of failed tests, of those
+ * that passed at a second try only and of skipped ones with the reasons, the slowest files, and the time that each part took.
+ * The report of a failure is shown as it comes, below the name of its file.
  *
  *     scripts/test            everything: each test once, from source or against the executable
  *     scripts/test PATH…      test files, or all in a directory, each as it runs in the whole
@@ -8,12 +9,9 @@
  *                             at random as often as in CI
  *     scripts/check           format, lint, types, and the tests that run from source
  */
-import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
-import { passedBefore, rememberPassed } from './suite/passed-before.ts'
-import { root, runProgram } from './suite/programs.ts'
-import { everyCombination, everyFileOnce, filesAt, type TestFiles } from './suite/test-files.ts'
-import { CRASHED, runTests, type TestResult, type TestRun, WORKERS } from './suite/test-runner.ts'
+import { CRASHED, runTests, type TestResult, type TestRun, WORKERS } from './suite/runner.ts'
+import { everyCombination, everyFileOnce, filesAt, root, type TestFiles } from './suite/test-files.ts'
 
 /** In CI, where files run side by side and other work may have the machine too, failures in at most this many files are tried once more, alone. */
 const SECOND_LOOKS = process.env.CI ? 8 : 0
@@ -21,73 +19,57 @@ const SECOND_LOOKS = process.env.CI ? 8 : 0
 /** Rows of the table of slow files. */
 const SLOWEST = 12
 
-/**
- * What a whole run may take before it fails on a machine without other work on which a process takes a millisecond, far
- * above the goals of 6 minutes for scripts/test and 2 for scripts/check on two processors. Other work makes a run longer.
- * Its processor time grows, too, by half and more, where the other work is that of virtual machines which share the cores:
- * 14 and 24 minutes were measured for the same tests.
- */
-const BUDGET = {
-  test: { minutes: 24, processorMinutes: 36 },
-  check: { minutes: 8, processorMinutes: 6 },
-}
+/** How many files from source run beside those against the executable. */
+const BESIDE = 2
 
-/** Milliseconds that a process takes to start and to end on the machine that the budgets are for. */
-const USUAL_PROCESS_MS = 1
-
-/**
- * Measures how many times as long a process takes here, at least 1. Tests mostly start processes, and there are virtual
- * machines on which that takes four times as long.
- */
-function measureSlowness(): number {
-  const taken = Array.from({ length: 31 }, () => {
-    const began = performance.now()
-    Bun.spawnSync(['sh', '-c', 'true'])
-    return performance.now() - began
-  })
-  return Math.max(1, (taken.sort((one, other) => one - other)[15] ?? 0) / USUAL_PROCESS_MS)
-}
-
-/** How many times as long a run takes as on a machine without other work: processes per worker that want a processor. */
-const busyness = (): number => Math.max(1, (loadavg()[1] ?? 0) / WORKERS)
-
-/** Milliseconds since the machine's start that its processors had nothing to do, and all milliseconds that they had. */
-function processorTimes(): { idle: number; all: number } {
-  const times = cpus().map((cpu) => cpu.times)
-  const all = times.flatMap((one) => Object.values(one))
-  return {
-    idle: times.reduce((sum, one) => sum + one.idle, 0),
-    all: all.reduce((sum, ms) => sum + ms, 0),
-  }
-}
-
-const slowness = measureSlowness()
-const begun = processorTimes()
 const flags = process.argv.slice(2).filter((one) => one.startsWith('--'))
 const paths = process.argv.slice(2).filter((one) => !one.startsWith('--'))
 const unknown = flags.find((flag) => !['--all', '--source-only'].includes(flag))
 if (unknown !== undefined)
   fail(`scripts/test knows no ${unknown}: give it nothing, --all, or paths of tests.`)
-const sourceOnly = flags.includes('--source-only')
+const isAll = flags.includes('--all')
 
 const total = {
   passed: 0,
   failures: [] as string[],
-  reports: [] as string[],
   skipped: new Set<string>(),
   reasons: new Set<string>(),
   unsteady: [] as string[],
-  files: [] as { file: string; seconds: number; processorSeconds: number }[],
-  parts: [] as { title: string; seconds: number; processorSeconds: number }[],
+  fileTimes: [] as [file: string, milliseconds: number][],
+  parts: [] as { title: string; seconds: number }[],
 }
 
-/** Runs a program that passes or fails as a whole. Shows what it prints when it has ended, since others may run beside it. */
+/** Runs a program that passes or fails as a whole. Shows what it prints when it has ended, since others run beside it. */
 async function check(title: string, command: string[], env: Record<string, string> = {}): Promise<void> {
-  const { succeeded, stdout, stderr, seconds, processorSeconds } = await runProgram(command, env, false)
+  const began = performance.now()
+  const options = { cwd: root, env: { ...process.env, ...env }, stdin: 'ignore' } as const
+  const child = Bun.spawn(command, { ...options, stdout: 'pipe', stderr: 'pipe' })
+  const [exitCode, stdout, stderr] = await Promise.all([
+    child.exited,
+    child.stdout.text(),
+    child.stderr.text(),
+  ])
   console.log(`\n— ${title}\n${stdout}${stderr}`)
-  total.parts.push({ title, seconds, processorSeconds })
-  if (succeeded) total.passed += 1
+  total.parts.push({ title, seconds: (performance.now() - began) / 1_000 })
+  if (exitCode === 0) total.passed += 1
   else total.failures.push(title)
+}
+
+/**
+ * Checks what needs no test. Of types each further checker would work out most of the routes' types once more. What types
+ * were found is kept, and a run after which nothing has changed takes a second.
+ */
+async function checkText(): Promise<void> {
+  const bin = (name: string) => join(root, 'node_modules/.bin', name)
+  await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
+  const typed = async (name: string, project: string): Promise<void> => {
+    const kept = ['--incremental', '--tsBuildInfoFile', join(root, `dist/tests/${name}.tsbuildinfo`)]
+    // With a quarter as many garbage collections it takes less of a processor, and a fifth more memory.
+    await check(name, [bin('tsc'), '--project', project, '--checkers', '1', ...kept], { GOGC: '400' })
+  }
+  await typed('types', '.')
+  await typed('types of the dashboard', 'src/dashboard')
+  await typed('types of the reference', 'src/contract/reference/browser')
 }
 
 /** Test files that run in one way, side by side. */
@@ -102,15 +84,15 @@ interface Suite {
 async function start({ title, files, env, workers }: Suite): Promise<TestRun | null> {
   if (files.length === 0) return null
   console.log(`\n— ${title}`)
-  return runTests(title.replaceAll(/\W+/g, '-'), files, env, workers)
+  const run = await runTests(title.replaceAll(/\W+/g, '-'), files, env, workers)
+  total.parts.push({ title, seconds: run.seconds })
+  return run
 }
 
 /** Notes what a run came to. Runs its files a second time that failed if they are few, so all other runs have to be over. */
-async function take({ title, files, env }: Suite, run: TestRun): Promise<void> {
-  takeTimes(title, run)
-  for (const [file, seconds] of run.fileSeconds)
-    total.files.push({ file, seconds, processorSeconds: run.fileProcessorSeconds.get(file) ?? 0 })
-  total.reports.push(...run.reports)
+async function take(suite: Suite, run: TestRun): Promise<void> {
+  const { title, files } = suite
+  for (const file of files) total.fileTimes.push([file, run.fileTimes[file] ?? 0])
   for (const reason of run.reasons) total.reasons.add(reason)
 
   const failed = run.results.filter(({ outcome }) => outcome === 'failed')
@@ -125,10 +107,7 @@ async function take({ title, files, env }: Suite, run: TestRun): Promise<void> {
   if (!run.succeeded && failed.length + untested.length === 0)
     total.failures.push(`${title}: an error outside of all tests`)
 
-  const doubtful = new Set(run.results.filter(({ outcome }) => outcome !== 'passed').map(({ file }) => file))
-  if (untested.length === 0) rememberPassed(files.filter((file) => !doubtful.has(file)))
-
-  const isSteady = await secondLook(title, failed, env)
+  const isSteady = await secondLook(suite, failed)
   // A test that failed may have left something. Whether it does when it passes, the second look shows.
   takeLeftovers(title, run, failed.length > 0 && failed.every(isSteady))
   for (const one of failed) {
@@ -139,25 +118,16 @@ async function take({ title, files, env }: Suite, run: TestRun): Promise<void> {
   }
 }
 
-/** Leaves out what is slow and passed before, unless everything is asked for, or the file itself. */
-function isLeftOut(file: string): boolean {
-  if (process.env.CI || flags.includes('--all') || paths.length > 0 || !passedBefore(file)) return false
-  total.skipped.add(`${file} (it passed with all that it depends on as it is now)`)
-  return true
-}
-
 /** Runs the files of failed tests alone if they are few; resolves to whether a test passes there. */
 async function secondLook(
-  title: string,
-  failed: TestResult[],
-  env: Record<string, string>,
+  { title, env }: Suite,
+  failed: readonly TestResult[],
 ): Promise<(one: TestResult) => boolean> {
   const files = [...new Set(failed.map(({ file }) => file))]
-  if (files.length === 0 || files.length > SECOND_LOOKS) return () => false
+  if (files.length > SECOND_LOOKS) return () => false
   const again = `${title}, a second look at what failed`
-  console.log(`\n— ${again}`)
-  const run = await runTests(again.replaceAll(/\W+/g, '-'), files, env, 1)
-  takeTimes(again, run)
+  const run = await start({ title: again, files, env, workers: 1 })
+  if (run === null) return () => false
   takeLeftovers(again, run, false)
   return ({ file, name }) => {
     const ofFile = run.results.filter((one) => one.file === file)
@@ -165,11 +135,6 @@ async function secondLook(
     const found = ofFile.filter((one) => one.name === name)
     return found.length > 0 && found.every(({ outcome }) => outcome === 'passed')
   }
-}
-
-/** Notes how long a run took. */
-function takeTimes(title: string, { seconds, processorSeconds }: TestRun): void {
-  total.parts.push({ title, seconds, processorSeconds })
 }
 
 /**
@@ -193,7 +158,7 @@ function fail(message: string): never {
 }
 
 function selected(): TestFiles {
-  if (paths.length === 0) return flags.includes('--all') ? everyCombination() : everyFileOnce()
+  if (paths.length === 0) return isAll ? everyCombination() : everyFileOnce()
   try {
     return filesAt(paths)
   } catch (error) {
@@ -202,49 +167,29 @@ function selected(): TestFiles {
 }
 
 const files = selected()
+const againstExecutable = flags.includes('--source-only') ? [] : files.executable
 /** Makes tests try as often as in CI what they try at random. */
-const thorough: Record<string, string> = flags.includes('--all') ? { BERTH_TEST_THOROUGH: '1' } : {}
-/**
- * Checks that need no test. Of types each further checker would work out most of the routes' types once more. What types
- * were found is kept, and a run after which nothing has changed takes a second.
- */
-async function checkText(): Promise<void> {
-  const bin = (name: string) => join(root, 'node_modules/.bin', name)
-  await check('format and lint', [bin('biome'), 'ci', '--error-on-warnings', '.'])
-  const typed = async (name: string, project: string): Promise<void> => {
-    const kept = ['--incremental', '--tsBuildInfoFile', join(root, `dist/tests/${name}.tsbuildinfo`)]
-    // With a quarter as many garbage collections it takes less of a processor, and a fifth more memory.
-    await check(name, [bin('tsc'), '--project', project, '--checkers', '1', ...kept], { GOGC: '400' })
-  }
-  await typed('types', '.')
-  await typed('types of the dashboard', 'src/dashboard')
-  await typed('types of the reference', 'src/contract/reference/browser')
-}
-
-const againstExecutable = sourceOnly ? [] : files.executable
-// Beside the tests from source, since many of these wait for time to pass.
-const text = paths.length === 0 ? checkText() : null
-const built = againstExecutable.length > 0 ? check('build', [process.execPath, 'scripts/build.ts']) : null
-/** How many files from source run beside those against the executable. */
-const BESIDE = 2
-const wanted = (all: readonly string[]): string[] => all.filter((file) => !isLeftOut(file))
+const thorough: Record<string, string> = isAll ? { BERTH_TEST_THOROUGH: '1' } : {}
 /**
  * Files from source take an eighth of a whole run. Two more workers get through them while the others have begun with the
  * rest, so that no processor is without work while the last of them ends.
  */
-const isBeside = againstExecutable.length > 0 && !flags.includes('--all')
+const isBeside = againstExecutable.length > 0 && !isAll
 const fromSource: Suite = {
   title: 'tests from source',
-  files: wanted(files.source),
+  files: files.source,
   env: thorough,
   workers: isBeside ? BESIDE : WORKERS,
 }
 const ofExecutable: Suite = {
   title: 'tests against the executable',
-  files: wanted(againstExecutable),
+  files: againstExecutable,
   env: { BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'), ...thorough },
   workers: WORKERS,
 }
+// Beside the tests from source, since many of these wait for time to pass.
+const text = paths.length === 0 ? checkText() : null
+const built = againstExecutable.length > 0 ? check('build', [process.execPath, 'scripts/build.ts']) : null
 const source = start(fromSource)
 await (isBeside ? built : Promise.all([built, source]))
 const executable = start(ofExecutable)
@@ -256,39 +201,15 @@ for (const [suite, ended] of [
 }
 await text
 
-const processorSeconds = total.parts.reduce((all, part) => all + part.processorSeconds, 0)
-const taken = { minutes: performance.now() / 60_000, processorMinutes: processorSeconds / 60 }
-// --all runs most of it twice, and a few files have no budget.
-if (paths.length === 0 && !flags.includes('--all')) {
-  const budget = BUDGET[sourceOnly ? 'check' : 'test']
-  const minutes = Math.round(budget.minutes * slowness * busyness())
-  const processorMinutes = Math.round(budget.processorMinutes * slowness)
-  if (taken.minutes > minutes) total.failures.push(`it took more than ${minutes} minutes`)
-  if (taken.processorMinutes > processorMinutes)
-    total.failures.push(`it took more than ${processorMinutes} minutes of a processor`)
-}
-
 console.log('')
-// Repeated here, where whoever sees only the end of a long output finds them.
-for (const report of total.reports) console.log(`${report}\n`)
 for (const reason of total.reasons) console.log(reason)
 for (const name of total.skipped) console.log(`skipped: ${name}`)
-console.log('\nThe slowest files, each with others beside it: time, and time of a processor:')
-const slowest = total.files.sort((one, other) => other.seconds - one.seconds).slice(0, SLOWEST)
-for (const { file, seconds, processorSeconds } of slowest)
-  console.log(`${seconds.toFixed(1).padStart(7)} ${processorSeconds.toFixed(1).padStart(7)} s  ${file}`)
-console.log('\nTime, and time of a processor:')
-for (const { title, seconds, processorSeconds } of total.parts)
-  console.log(`${clock(seconds).padStart(7)} ${clock(processorSeconds).padStart(7)}  ${title}`)
-console.log(
-  `${clock(taken.minutes * 60).padStart(7)} ${clock(taken.processorMinutes * 60).padStart(7)}  in all`,
-)
-const ended = processorTimes()
-const idle = (ended.idle - begun.idle) / (ended.all - begun.all || 1)
-console.log(`The processors had nothing to do for ${Math.round(idle * 100)} % of it.`)
-if (slowness > 1)
-  console.log(`A process took ${slowness.toFixed(1)} times as long as on the machine that the budget is for.`)
-console.log('')
+console.log('\nThe slowest files, each with others beside it:')
+for (const [file, ms] of total.fileTimes.sort(([, one], [, other]) => other - one).slice(0, SLOWEST))
+  console.log(`${(ms / 1_000).toFixed(1).padStart(7)} s  ${file}`)
+console.log('\nTime:')
+for (const { title, seconds } of total.parts) console.log(`${clock(seconds).padStart(7)}  ${title}`)
+console.log(`${clock(performance.now() / 1_000).padStart(7)}  in all\n`)
 for (const name of total.unsteady) console.log(`unsteady: ${name} (not when tried again)`)
 for (const name of total.failures) console.log(`failed: ${name}`)
 console.log(`${total.passed} passed, ${total.failures.length} failed, ${total.skipped.size} skipped`)

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { root } from './programs.ts'
+
+/** The directory of the repository. */
+export const root = join(import.meta.dir, '../..')
 
 /**
  * What the tests of a directory of `test/` run against. Those that use berth as its users do, over HTTP and on the command

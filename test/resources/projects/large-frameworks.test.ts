@@ -1,6 +1,5 @@
 import { usualAppsComeUp } from './usual-apps.ts'
 
-// Their installation and build take half a minute of a processor: scripts/test leaves them out where they passed before.
 // Astro's lock file is npm's, Next.js's is Bun's, which takes a tenth of npm's processor time to install.
 usualAppsComeUp({
   astro: { asks: { '/': '<h1>Astro</h1>', '/about/': '<h1>About</h1>' } },

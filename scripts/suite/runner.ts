@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { TemporaryDirectory } from './leftovers.ts'
-import { root, runProgram } from './programs.ts'
 import SLOW_FILES from './slow-files.json'
+import { root } from './test-files.ts'
 
 /** A test with how it ended. */
 export interface TestResult {
@@ -19,18 +19,13 @@ export const CRASHED = '(worker crashed)'
 export interface TestRun {
   readonly succeeded: boolean
   readonly results: readonly TestResult[]
-  /** What the runner printed of each failure. */
-  readonly reports: readonly string[]
   /** The lines in which tests say why they are skipped. */
   readonly reasons: readonly string[]
-  /** Seconds that each file took, while others ran beside it. */
-  readonly fileSeconds: ReadonlyMap<string, number>
-  /** Seconds of a processor that each file used, with the processes that it waited for. */
-  readonly fileProcessorSeconds: ReadonlyMap<string, number>
+  /** Milliseconds that each file took, while others ran beside it. */
+  readonly fileTimes: Readonly<Record<string, number>>
   /** Files and processes that were there when all tests had ended. */
   readonly leftovers: readonly string[]
   readonly seconds: number
-  readonly processorSeconds: number
 }
 
 /**
@@ -45,8 +40,8 @@ const TIMEOUT_MS = 120_000
  */
 const SILENCE_MS = { usually: 10 * 60_000, thorough: 60 * 60_000 }
 
-/** Lines of a failed test's report that are kept. */
-const REPORT_LINES = 60
+/** How long what the runner has started may keep its standard error open after its end. */
+const GRACE_MS = 10_000
 
 /** Reports and times of earlier runs. */
 const memory = join(root, 'dist/tests')
@@ -66,8 +61,8 @@ export const WORKERS = availableParallelism() * 2
 const ENVIRONMENT: Readonly<Record<string, string>> = { BUN_JSC_useWarmUpMarkedBlocks: '0' }
 
 /**
- * Runs test files in parallel, those that were slow the last time first, or in a first run those of `slow-files.json`. A
- * slow file that began last would leave the other processors without work.
+ * Runs test files by Bun's runner, those that were slow the last time first, or in a first run those of `slow-files.json`. A
+ * slow file that began last would leave the other processors without work. Failures are shown, of other tests a dot each.
  *
  * @param name names the reports and times below dist/tests
  * @param files paths relative to the repository's root
@@ -82,42 +77,61 @@ export async function runTests(
   mkdirSync(memory, { recursive: true })
   const report = join(memory, `${name}.xml`)
   const timings = join(memory, `${name}.json`)
-  writeFileSync(timings, JSON.stringify({ version: 1, files: expectedMilliseconds(files, timings) }))
-  const processorTimes = join(memory, `${name}-processor.txt`)
+  writeFileSync(timings, JSON.stringify({ version: 1, files: expectedTimes(files, timings) }))
   rmSync(report, { force: true })
-  rmSync(processorTimes, { force: true })
   using temporary = new TemporaryDirectory(!env.BERTH_TEST_THOROUGH)
-  const parallel = [`--parallel=${workers}`, '--no-isolate', `--timings=${timings}`, '--update-timings']
-  const command = [
-    process.execPath,
-    'test',
-    ...['--timeout', String(TIMEOUT_MS), '--reporter=junit', `--reporter-outfile=${report}`],
-    ...(workers === 1 ? [] : parallel),
-    ...files.map((file) => `./${file}`),
-  ]
   const interrupted = (): void => {
     temporary[Symbol.dispose]()
     // Another run beside this one removes its directory before.
     setImmediate(() => process.exit(130))
   }
   process.once('SIGINT', interrupted)
-  const ms = env.BERTH_TEST_THOROUGH ? SILENCE_MS.thorough : SILENCE_MS.usually
-  const { stderr, ...ended } = await runProgram(
-    command,
-    { ...ENVIRONMENT, ...env, TMPDIR: temporary.path, BERTH_TEST_PROCESSOR_TIMES: processorTimes },
-    true,
-    { ms, onSilence: endWorkers },
+  const started = performance.now()
+  const child = Bun.spawn(
+    [
+      ...[process.execPath, 'test', '--dots', '--timeout', String(TIMEOUT_MS)],
+      ...['--reporter=junit', `--reporter-outfile=${report}`, `--timings=${timings}`, '--update-timings'],
+      ...[`--parallel=${workers}`, '--no-isolate'],
+      ...files.map((file) => `./${file}`),
+    ],
+    {
+      cwd: root,
+      env: { ...process.env, ...ENVIRONMENT, ...env, TMPDIR: temporary.path },
+      stdio: ['ignore', 'inherit', 'pipe'],
+    },
   )
+  const silence = setTimeout(
+    () => endWorkers(child.pid),
+    env.BERTH_TEST_THOROUGH ? SILENCE_MS.thorough : SILENCE_MS.usually,
+  )
+  const output = await readOutput(child, () => silence.refresh())
+  clearTimeout(silence)
   process.off('SIGINT', interrupted)
-  const xml = readIfThere(report)
   return {
-    ...ended,
-    results: resultsIn(xml),
-    reports: reportsIn(stderr),
-    reasons: stderr.split('\n').filter((line) => line.startsWith('SKIP')),
-    fileSeconds: fileSecondsIn(xml),
-    fileProcessorSeconds: processorSecondsIn(readIfThere(processorTimes)),
+    succeeded: (await child.exited) === 0,
+    results: resultsIn(readIfThere(report)),
+    reasons: output.split('\n').filter((line) => line.startsWith('SKIP')),
+    fileTimes: timesIn(timings),
     leftovers: await temporary.leftovers(),
+    seconds: (performance.now() - started) / 1_000,
+  }
+}
+
+/** Shows the output of the runner as it comes, and returns it. */
+async function readOutput(
+  { stderr, exited }: Bun.Subprocess<'ignore', 'inherit', 'pipe'>,
+  onChunk: () => void,
+): Promise<string> {
+  const decoder = new TextDecoder()
+  const reader = stderr.getReader()
+  void exited.then(() => setTimeout(() => void reader.cancel(), GRACE_MS).unref())
+  let text = ''
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return text
+    onChunk()
+    process.stderr.write(value)
+    text += decoder.decode(value, { stream: true })
   }
 }
 
@@ -129,14 +143,14 @@ export async function runTests(
  */
 function endWorkers(runner: number): void {
   const below = (parent: number): number[] => childrenOf(parent).flatMap((pid) => [pid, ...below(pid)])
-  console.error('No test has ended for long. What runs, with its state and where it waits in the kernel:')
-  for (const pid of below(runner)) {
+  const commandOf = (pid: number): string => readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
+  console.error('\nNo test has ended for long. What runs, with its state and where it waits in the kernel:')
+  for (const pid of [runner, ...below(runner)]) {
     const [state = '?'] = /^State:\s*(.+)$/m.exec(readIfThere(`/proc/${pid}/status`))?.slice(1) ?? []
-    const command = readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').slice(0, 200)
-    console.error(`${pid} ${state} ${readIfThere(`/proc/${pid}/wchan`)} ${command}`)
+    console.error(`${pid} ${state} ${readIfThere(`/proc/${pid}/wchan`)} ${commandOf(pid).slice(0, 200)}`)
   }
-  const workers = childrenOf(runner)
-  // Without workers all files run in the runner itself.
+  const workers = childrenOf(runner).filter((pid) => commandOf(pid).includes(' --test-worker '))
+  // A single file runs in the runner itself, whose other children are those of its tests.
   for (const pid of workers.length > 0 ? workers : [runner]) {
     try {
       process.kill(pid, 'SIGKILL')
@@ -150,33 +164,17 @@ const childrenOf = (pid: number): number[] =>
   readIfThere(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
 
 /**
- * Returns how long each file is expected to take, by what an earlier run noted. Each file has a number, because Bun starts
- * those first of which it knows nothing.
+ * Returns how many milliseconds each file is expected to take, by what an earlier run noted. Each file has a number, because
+ * Bun starts those first of which it knows nothing.
  */
-function expectedMilliseconds(files: readonly string[], timings: string): Record<string, number> {
-  const slow: Record<string, number> = SLOW_FILES.seconds
-  const unknown = files.map((file) => [file, (slow[file] ?? 0) * 1_000])
-  return { ...Object.fromEntries(unknown), ...JSON.parse(readIfThere(timings) || '{}').files }
+function expectedTimes(files: readonly string[], timings: string): Record<string, number> {
+  const slow: Record<string, number> = SLOW_FILES
+  const known = timesIn(timings)
+  return Object.fromEntries(files.map((file) => [file, known[file] ?? (slow[file] ?? 0) * 1_000]))
 }
 
-/** Returns the lines between each failure and the result before it. */
-function reportsIn(stderr: string): string[] {
-  const reports: string[] = []
-  let file = ''
-  let lines: string[] = []
-  for (const line of stderr.split('\n')) {
-    // At the end the runner lists all failures again, by their names only.
-    if (/^\d+ tests? failed:/.test(line)) break
-    lines.push(line)
-    const isFailure = /^\(fail\)|^✗ /.test(line)
-    // An error outside of all tests ends with the second of two rulers.
-    const isError = /^-{20,}$/.test(line) && lines.filter((one) => one === line).length === 2
-    if (isFailure || isError) reports.push([file, ...lines.slice(-REPORT_LINES)].join('\n'))
-    if (/\.test\.ts:$/.test(line)) file = line
-    if (isFailure || isError || /^\((?:pass|skip|todo)\)|\.test\.ts:$/.test(line)) lines = []
-  }
-  return reports
-}
+const timesIn = (timings: string): Record<string, number> =>
+  JSON.parse(readIfThere(timings) || '{}').files ?? {}
 
 function resultsIn(xml: string): TestResult[] {
   const cases = xml.matchAll(/<testcase\b([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)
@@ -185,26 +183,6 @@ function resultsIn(xml: string): TestResult[] {
     name: attribute(attributes, 'name'),
     outcome: /<failure|<error/.test(inner) ? 'failed' : inner.includes('<skipped') ? 'skipped' : 'passed',
   }))
-}
-
-/** A file's suite has the file's name; those within it are the file's groups of tests. */
-function fileSecondsIn(xml: string): Map<string, number> {
-  const suites = [...xml.matchAll(/<testsuite\b([^>]*)>/g)].map(([, attributes = '']) => attributes)
-  return new Map(
-    suites
-      .filter((one) => attribute(one, 'name') === attribute(one, 'file'))
-      .map((one) => [attribute(one, 'file'), Number(attribute(one, 'time'))]),
-  )
-}
-
-/** Reads the notes of test/support/processor-time.ts: one or more lines for each file. */
-function processorSecondsIn(notes: string): Map<string, number> {
-  const sums = new Map<string, number>()
-  for (const [, seconds, path = ''] of notes.matchAll(/^(\S+) (.+)$/gm)) {
-    const file = relative(root, path)
-    sums.set(file, (sums.get(file) ?? 0) + Number(seconds))
-  }
-  return sums
 }
 
 const attribute = (attributes: string, name: string): string =>
