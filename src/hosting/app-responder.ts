@@ -2,11 +2,16 @@ import type { Sandbox } from '../compute/sandbox.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { AppError, AppFailure, type AppPlan } from './app-runtime/plan.ts'
 import { toWorkers } from './app-runtime/process.ts'
-import type { AppCrash, AppState, SupervisorOptions } from './app-runtime/supervision.ts'
+import {
+  type AppCrash,
+  describeEnd,
+  type ProgramState,
+  type SupervisorOptions,
+} from './app-runtime/supervision.ts'
 import { AppSupervisor } from './app-runtime/supervisor.ts'
-import type { Exposure } from './exposure.ts'
 import type { Preparation } from './preparation.ts'
-import type { ServeFiles } from './sites/upstream.ts'
+import type { ServeFiles, ServerPort, Site, SiteHost, SiteOptions, Upstream } from './sites/upstream.ts'
+import { logCommand } from './status-page.ts'
 import { Workers } from './workers.ts'
 
 /** Variables of an app's process. */
@@ -30,24 +35,67 @@ export interface StartOptions {
   beforeFallback: () => Promise<void>
 }
 
+/** What an app does, and what its requests get. */
+interface AppState {
+  readonly kind: AppStateKind
+  readonly upstream: Upstream
+}
+
+/**
+ * - `idle`: nothing has started since berth did. It may be that a bring-up or its server's start follows.
+ * - `starting`: a version is brought up, and none responds.
+ * - `up`: it responds, or its workers run.
+ * - `restarting`: it was up, and its program starts again, after a crash or as another version that cannot run beside it.
+ * - `down`: it was stopped, given up or not brought up.
+ */
+type AppStateKind = 'idle' | 'starting' | 'up' | 'restarting' | 'down'
+
+/** What happens to an app, and the state that follows. The app stays in a state that is not named. */
+export const TRANSITIONS = {
+  /** A bring-up has begun. A version that responds goes on. */
+  begun: { idle: 'starting', starting: 'starting', down: 'starting' },
+  /** A bring-up has failed, or waits. A version that responds goes on. */
+  failed: { idle: 'down', starting: 'down', down: 'down' },
+  /** Its program starts, or will after a crash, and no other version responds meanwhile. */
+  launched: {
+    idle: 'starting',
+    starting: 'starting',
+    up: 'restarting',
+    restarting: 'restarting',
+    down: 'starting',
+  },
+  /** Its program or berth responds, or its workers run. */
+  responded: { idle: 'up', starting: 'up', up: 'up', restarting: 'up', down: 'up' },
+  /** Its program was given up or stopped, or its server stops. */
+  ended: { idle: 'down', starting: 'down', up: 'down', restarting: 'down', down: 'down' },
+} satisfies Record<string, Partial<Record<AppStateKind, AppStateKind>>>
+
+/**
+ * What listeners of an app are notified of.
+ *
+ * - `up`, `down`: it begins to respond, or stops.
+ * - `recovered`: what its files describe responds, after a crash or a change of them.
+ * - `changed`: its program or a worker is in another state, another program has its port or no longer has it, or a change of
+ *   its files did not come up.
+ */
+export type AppChange = 'up' | 'down' | 'recovered' | 'changed'
+
 /** The options of an `AppResponder`. */
 interface AppResponderOptions extends Omit<SupervisorOptions, 'sandbox' | 'onState' | 'timing'> {
   serverId: string
   preparation: Preparation
-  /** Site whose upstream follows what responds. */
-  exposure: Exposure
+  /** Opens the app's site, on this port and with this first label of its host name. */
+  sites: SiteHost
+  site: Pick<SiteOptions, 'port' | 'slug' | 'onUse'>
+  /** What requests get before anything is started. */
+  first: Upstream
   /** @throws ComputeError if the server does not run */
   sandbox: () => Sandbox
   /** Returns what responds with the files of a version. */
   serve: (version: AppVersion, folder: string, fallback: boolean) => ServeFiles
-  /** Called when the app begins to respond and when it stops. */
-  onRunning: (running: boolean) => void
-  /**
-   * Called when a program starts, responds, crashes or ends, so that `crash` may be another.
-   *
-   * @param hasRecovered whether it responds again after a crash
-   */
-  onState: (hasRecovered: boolean) => void
+  /** Returns what responds while nothing else does, for this reason, or null while the app starts. */
+  status: (reason: string | null) => ServeFiles
+  onChange: (change: AppChange) => void
 }
 
 /** What responds to an app's requests. */
@@ -63,16 +111,12 @@ type Responding =
 
 const NOTHING: Responding = { kind: 'nothing' }
 
+/** Milliseconds that a replaced app may take to finish its requests. */
+const DRAIN_MS = 10_000
+
 /**
  * Runs a version of an app: responds to its requests with its program or its files, points its site there, and runs its
- * workers.
- *
- *     any               ── files ────────────────► files
- *     nothing, program  ── a program ────────────► program
- *     files, workers    ── a program ────────────► files, workers with a replacement
- *     files, workers with a replacement ── it responds ─► program
- *     any               ── workers alone ────────► workers
- *     any               ── stop, serverStopping ─► nothing
+ * workers. Its state follows `TRANSITIONS`.
  */
 export class AppResponder {
   /** The programs that run beside what responds, or alone. */
@@ -81,29 +125,43 @@ export class AppResponder {
   /** Aborts when the app is stopped next. */
   #stopped = new AbortController()
   #responding: Responding = NOTHING
-  /**
-   * Whether the app is up, as reported last; null before the first report, as the record may predate a kill of berth.
-   * Files are up, and workers while one runs. A program is up from its first response until it has given up or is stopped, also while it restarts
-   * after a crash.
-   */
-  #isUp: boolean | null = null
+  #state: AppState
+  /** Whether it was up, as reported last; null before the first report, as the record may predate a kill of berth. */
+  #reported: boolean | null = null
   /** Whether the program has crashed and not responded since. */
   #hasCrashed = false
+  #site: Promise<Site> | null = null
+  #isClosed = false
+  #isPortTaken = false
 
   constructor(options: AppResponderOptions) {
     this.#options = options
+    this.#state = { kind: 'idle', upstream: this.#described(options.first) }
     this.workers = new Workers({
       ...options,
       onState: () => {
-        if (this.#responding.kind === 'workers') this.#setIsUp(this.workers.areUp)
-        options.onState(false)
+        if (this.#responding.kind === 'workers') this.#apply(this.workers.areUp ? 'responded' : 'ended')
+        options.onChange('changed')
       },
     })
   }
 
-  /** Whether the app responds. */
+  /**
+   * Whether the app is up. A program is from its first response until it was given up or is stopped, also while it restarts
+   * after a crash.
+   */
   get isUp(): boolean {
-    return this.#isUp === true
+    return this.#state.kind === 'up' || this.#state.kind === 'restarting'
+  }
+
+  /** What requests to the app get. */
+  get upstream(): Upstream {
+    return this.#state.upstream
+  }
+
+  /** Whether another program has the port of the app's site, which is open. */
+  get isPortTaken(): boolean {
+    return this.#isPortTaken
   }
 
   /** Why a program that ran does not respond any more; null if it responds, never ran, or was stopped. */
@@ -175,8 +233,9 @@ export class AppResponder {
   #startFiles(serve: ServeFiles): void {
     const replaced = supervisorOf(this.#responding)
     this.#responding = { kind: 'files', replacement: null }
-    const drained = this.#options.exposure.replace({ kind: 'files', serve })
-    this.#setIsUp(true)
+    const before = this.#state.upstream
+    this.#apply('responded', { kind: 'files', serve })
+    const drained = this.#drain(before)
     if (replaced !== null) void drained.then(() => replaced.stop())
   }
 
@@ -188,7 +247,7 @@ export class AppResponder {
   ): Promise<void> {
     const replaced = supervisorOf(this.#responding)
     this.#responding = { kind: 'workers', replacement: null }
-    this.#options.exposure.setUpstream({ kind: 'down', reason: 'It is a worker, which answers no requests.' })
+    this.#point({ kind: 'down', reason: 'It is a worker, which answers no requests.' })
     await replaced?.stop()
     const [failure] = await this.#runWorkers(version, true)
     if (failure === undefined && withdrawn?.aborted !== true) return
@@ -209,11 +268,10 @@ export class AppResponder {
     { plan, environment }: AppVersion,
     { spawned, signal, withdrawn, beforeFallback }: Partial<StartOptions>,
   ): Promise<void> {
-    const { exposure } = this.#options
     const supervisor = this.#superviseIn(sandbox)
-    if (!this.isUp) exposure.setUpstream({ kind: 'starting' })
+    this.#apply('begun', { kind: 'starting' })
     signal?.throwIfAborted()
-    const drained = (port: number) => exposure.drained({ server: sandbox, port })
+    const drained = (port: number) => this.#drained({ server: sandbox, port })
     const started = supervisor.replace(
       ...([plan, environment, drained, beforeFallback, withdrawn, spawned] as const),
     )
@@ -230,16 +288,15 @@ export class AppResponder {
   async stop(reason: string): Promise<void> {
     const supervisor = supervisorOf(this.#responding)
     this.#forget()
-    this.#options.exposure.setUpstream({ kind: 'down', reason })
+    this.#point({ kind: 'down', reason })
     await Promise.all([supervisor?.stop(), this.workers.stop()])
-    this.#setIsUp(false)
+    this.#apply('ended')
   }
 
   /** Notes that the server stops, and the program with it. Requests get the reason. */
   serverStopping(reason: string): void {
     this.#forget()
-    this.#options.exposure.setUpstream({ kind: 'down', reason })
-    this.#setIsUp(false)
+    this.#apply('ended', { kind: 'down', reason })
   }
 
   /** Ignores the program from now on, because berth stops. Its server ends it. */
@@ -262,7 +319,7 @@ export class AppResponder {
       ...this.#options,
       sandbox,
       onState: (state) => {
-        if (supervisorOf(this.#responding) === supervisor) this.#applyState(state, supervisor)
+        if (supervisorOf(this.#responding) === supervisor) this.#follow(state, supervisor)
       },
     })
     this.#responding = goesOn(this.#responding)
@@ -271,37 +328,123 @@ export class AppResponder {
     return supervisor
   }
 
-  /** Points the site by the state of the program. Files or workers that it replaces go on until it responds. */
-  #applyState(state: AppState, supervisor: AppSupervisor): void {
+  /** Follows the state of the program. Files or workers that it replaces go on until it responds. */
+  #follow(state: ProgramState, supervisor: AppSupervisor): void {
     if (goesOn(this.#responding) && state.kind !== 'healthy') return
     this.#responding = { kind: 'program', supervisor }
-    const { exposure } = this.#options
+    const hasCrashed = supervisor.crash !== null
     switch (state.kind) {
       case 'starting':
       case 'restarting':
-        exposure.setUpstream({ kind: 'starting', hasCrashed: supervisor.crash !== null })
+        this.#apply('launched', { kind: 'starting', hasCrashed })
         break
       case 'healthy':
-        exposure.setUpstream({ kind: 'app', server: supervisor.sandbox, port: state.port, host: state.host })
-        this.#setIsUp(true)
+        this.#apply('responded', {
+          ...{ kind: 'app', server: supervisor.sandbox, port: state.port, host: state.host },
+        })
         break
       case 'given_up':
-        exposure.setUpstream({ kind: 'down', reason: state.reason })
-        this.#setIsUp(false)
+        this.#apply('ended', { kind: 'down', reason: state.reason })
         break
       case 'stopped':
-        this.#setIsUp(false)
+        this.#apply('ended')
         break
     }
     const hasRecovered = this.#hasCrashed && state.kind === 'healthy'
-    this.#hasCrashed = supervisor.crash !== null
-    this.#options.onState(hasRecovered)
+    this.#hasCrashed = hasCrashed
+    if (hasRecovered) this.#options.onChange('recovered')
+    this.#options.onChange('changed')
   }
 
-  #setIsUp(isUp: boolean): void {
-    if (this.#isUp === isUp) return
-    this.#isUp = isUp
-    this.#options.onRunning(isUp)
+  /** Makes requests wait for the app, unless it responds already. */
+  markStarting(): void {
+    this.#apply('begun', { kind: 'starting' })
+  }
+
+  /** Sets the reason that requests get while the app does not run, unless it responds already. */
+  markDown(reason: string): void {
+    this.#apply('failed', { kind: 'down', reason })
+  }
+
+  /**
+   * Changes the state as `TRANSITIONS` says.
+   *
+   * @param upstream what requests get in the next state, by default what they get now
+   */
+  #apply(event: keyof typeof TRANSITIONS, upstream?: Upstream): void {
+    const next: Partial<Record<AppStateKind, AppStateKind>> = TRANSITIONS[event]
+    const kind = next[this.#state.kind]
+    if (kind === undefined) return
+    this.#state = { ...this.#state, kind }
+    if (upstream !== undefined) this.#point(upstream)
+    const isReported = event === 'responded' || event === 'ended'
+    if (!isReported || this.#reported === this.isUp) return
+    this.#reported = this.isUp
+    this.#options.onChange(this.isUp ? 'up' : 'down')
+  }
+
+  /** Points the site to what requests get. */
+  #point(upstream: Upstream): void {
+    const described = this.#described(upstream)
+    this.#state = { ...this.#state, upstream: described }
+    void this.#site?.then((site) => site.setUpstream(described))
+  }
+
+  /** Has the app described in place of its responses. */
+  #described(upstream: Upstream): Upstream {
+    const { status } = this.#options
+    if (upstream.kind === 'down') return { kind: 'files', serve: status(upstream.reason) }
+    return upstream.kind === 'starting' ? { ...upstream, late: status(null) } : upstream
+  }
+
+  /** Opens the app's site. Does nothing after `closePermanently`. */
+  async open(): Promise<void> {
+    if (this.#isClosed) return
+    this.#site ??= this.#options.sites.open(this.#siteOptions())
+    const site = await this.#site
+    site.setUpstream(this.#state.upstream)
+  }
+
+  #siteOptions(): SiteOptions {
+    const { serverId, site, log, clock, onChange } = this.#options
+    const { slug } = site
+    return {
+      ...site,
+      crash: () => {
+        const { crash } = this
+        return (
+          crash && `${describeEnd(crash, clock.now())} Its log tells why: ${logCommand({ slug, serverId })}`
+        )
+      },
+      onListenFailure: (reason) => log.append('berth', reason),
+      onPortTaken: (isTaken) => {
+        this.#isPortTaken = isTaken
+        onChange('changed')
+      },
+    }
+  }
+
+  /** Closes the app's site. */
+  async close(): Promise<void> {
+    const site = this.#site
+    this.#site = null
+    await (await site)?.close()
+    this.#isPortTaken = false
+  }
+
+  /** Makes `open` do nothing from now on. */
+  closePermanently(): void {
+    this.#isClosed = true
+  }
+
+  /** Resolves when no request is under way at an app's port. */
+  async #drained(port: ServerPort): Promise<void> {
+    await (await this.#site)?.drained(port)
+  }
+
+  /** Resolves when the requests under way at what responded are served, or after ten seconds. */
+  async #drain(before: Upstream): Promise<void> {
+    if (before.kind === 'app') await Promise.race([this.#drained(before), Bun.sleep(DRAIN_MS)])
   }
 }
 

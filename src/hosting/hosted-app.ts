@@ -3,24 +3,41 @@ import type { Sandbox } from '../compute/sandbox.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { messageOf } from '../runtime/error-info.ts'
 import { LatestOnly } from '../runtime/latest-only.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
-import { type AppEnvironment, AppResponder, type AppVersion, type StartOptions } from './app-responder.ts'
+import {
+  type AppChange,
+  type AppEnvironment,
+  AppResponder,
+  type AppVersion,
+  type StartOptions,
+} from './app-responder.ts'
 import { AppLog } from './app-runtime/log/log.ts'
-import type { AppPlan } from './app-runtime/plan.ts'
+import { AppFailure, type AppPlan } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
-import { type AppCrash, describeCrash, describeEnd, type FailedChange } from './app-runtime/supervision.ts'
-import type { AppServers } from './app-servers.ts'
-import { Exposure } from './exposure.ts'
+import { type AppCrash, describeCrash, type FailedChange } from './app-runtime/supervision.ts'
 import { findWarnings } from './page/warnings.ts'
 import type { Preparation } from './preparation.ts'
-import { Rebuilder } from './rebuilder.ts'
 import type { ServeFiles, SiteHost, Upstream } from './sites/upstream.ts'
+import { MAX_PATHS, PausableWatch } from './source-watch.ts'
 import { LiveReload } from './static/reload.ts'
 import { serveFiles } from './static/serve.ts'
-import { logCommand, serveStatus } from './status-page.ts'
+import { serveStatus } from './status-page.ts'
 import type { Worker } from './workers.ts'
+
+/** The servers that apps run on, as far as hosting uses them. */
+export interface AppServers {
+  /** Returns the sandbox of a running server. */
+  sandbox(serverId: string): Sandbox | undefined
+  /** Returns the files of a server, running or not; undefined if there is no such server. */
+  findWorkspace(serverId: string): Workspace | undefined
+  /** Reports whether a server sleeps. */
+  isSleeping(serverId: string): boolean
+  /** Keeps a server from sleeping until the returned function is called. Does not wake it. */
+  hold(serverId: string): () => void
+}
 
 /** The options of one app. */
 export interface HostedAppOptions {
@@ -37,15 +54,7 @@ export interface HostedAppOptions {
   slug: string | null
   /** Whether the app has run before and has to run again with its server. */
   hasRun: boolean
-  /** Called when the app begins to respond and when it stops. */
-  onRunning: (running: boolean) => void
-  /**
-   * Called when its program starts, responds, crashes or ends, so that `crash` may be another, and when `isPortTaken`
-   * changes.
-   */
-  onState: () => void
-  /** Called when what its files describe now responds, after a change of them or a restart by itself. */
-  onRecovered: () => void
+  onChange: (change: AppChange) => void
   /** Reports whether a path, as names below the workspace, is hidden if files are served. */
   isHidden?: (names: readonly string[]) => boolean
 }
@@ -78,6 +87,10 @@ export interface HostedAppDependencies {
 /** Largest number of phases of a bring-up, and of the lines that name them. */
 const MAX_PHASES = 8
 
+/** The line of the log if the kernel refuses to watch all of an app's files. */
+const LIMIT_REACHED =
+  'Not all of its files are watched, because the limit of the machine is reached: some changes will not build the app again. Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl, then restart the app.'
+
 const NOT_STARTED: Upstream = { kind: 'down', reason: 'Nothing has been started here yet.' }
 
 /** Returns why an app does not run whose server sleeps, with the remedy. */
@@ -85,26 +98,28 @@ const asleepReason = (serverId: string): string =>
   `Its server ${serverId} sleeps. "berth servers start ${serverId}" starts it, and the app with it.`
 
 /**
- * An app of a server with its own site: the version that is wanted, what responds for it, its log, and what builds it
- * again. What responds follows from `start`, `stop` and the server, see `AppResponder`; the version stays when
- * the server stops, to run again with it.
+ * An app of a server with its own site: the version that is wanted, its log, and the watch on its files, whose changes build
+ * it again. Its state, and what responds, follow from `start`, `stop` and the server, see `AppResponder`; the version
+ * stays when the server stops, to run again with it.
  */
 export class HostedApp {
   readonly id: string
   readonly serverId: string
-  /** Its port, and the first label of its host name. */
-  readonly site: Pick<HostedAppOptions, 'port' | 'slug'>
+  /** Port of its site. */
+  readonly port: number
+  /** First label of its host name; null for none. */
+  readonly slug: string | null
   readonly log: AppLog
   readonly #options: HostedAppOptions
   readonly #dependencies: HostedAppDependencies
   readonly #reload = new LiveReload()
-  readonly #exposure: Exposure
   readonly #responder: AppResponder
-  readonly #rebuilder: Rebuilder
+  readonly #watch = new PausableWatch()
   readonly #restarts = new LatestOnly((environment: AppEnvironment) => this.#restart(environment))
   /** The version that starts, runs or ran last; null if none ever did, or the app was stopped. */
   #version: AppVersion | null = null
-  #isPortTaken = false
+  /** The last change of its files that did not come up; null if the app came up later. */
+  #failedChange: FailedChange | null = null
   /** The command that starts or failed last, for a person; null if none is known. */
   #command: string | null = null
 
@@ -120,69 +135,29 @@ export class HostedApp {
   private constructor(options: HostedAppOptions, dependencies: HostedAppDependencies, log: AppLog) {
     this.id = options.id
     this.serverId = options.serverId
-    this.site = options
+    this.port = options.port
+    this.slug = options.slug
     this.log = log
     this.#options = options
     this.#dependencies = dependencies
-    const { owner, directory, port, slug, serverId, hasRun, onRunning, onState, onRecovered } = options
+    const { owner, directory, port, slug, serverId, hasRun, onChange } = options
     const { clock, servers, sites, appPorts, slugOf, preparation } = dependencies
-    const asleep = servers.isSleeping(serverId)
     const first: Upstream = !hasRun
       ? NOT_STARTED
-      : asleep
+      : servers.isSleeping(serverId)
         ? { kind: 'down', reason: asleepReason(serverId) }
         : { kind: 'starting' }
-    const status = {
-      ...{ serverId, slug, log },
-      command: () => this.#command,
-      crash: () => this.#crashText(),
-      isAsleep: () => servers.isSleeping(serverId),
-      mayReadLog: (cookies: string) => dependencies.mayReadLogs(serverId, cookies),
-    }
-    const site = {
-      port,
-      slug,
-      onUse: () => servers.hold(serverId),
-      crash: () => {
-        const { crash } = this
-        return crash && `${describeEnd(crash, clock.now())} Its log tells why: ${logCommand(status)}`
-      },
-      onListenFailure: (reason: string) => log.append('berth', reason),
-      onPortTaken: (isTaken: boolean) => {
-        this.#isPortTaken = isTaken
-        onState()
-      },
-    }
-    this.#exposure = new Exposure(sites, site, first, (reason) => serveStatus(status, reason))
     this.#responder = new AppResponder({
-      ...{ owner, serverId, cwd: directory, clock, ports: appPorts, log, onRunning, slugOf, preparation },
+      ...{ owner, serverId, cwd: directory, clock, ports: appPorts, log, slugOf, preparation, sites, first },
+      site: { port, slug, onUse: () => servers.hold(serverId) },
       sandbox: () => this.#sandbox(),
       workspace: () => this.#workspace(),
       serve: (version, folder, fallback) => this.#serveFiles(version, folder, fallback),
-      exposure: this.#exposure,
-      onState: (hasRecovered) => {
-        if (hasRecovered) {
-          this.#rebuilder.forgetFailure()
-          onRecovered()
-        }
-        onState()
+      status: (reason) => serveStatus(this, reason),
+      onChange: (change) => {
+        if (change === 'recovered') this.#failedChange = null
+        onChange(change)
       },
-    })
-    this.#rebuilder = new Rebuilder({
-      app: {
-        ...{ owner, serverId, directory, log },
-        sandbox: () => servers.sandbox(serverId),
-        workspace: () => this.#workspace(),
-      },
-      ...{ preparation, clock },
-      version: () => this.#version,
-      restart: async (version) => {
-        if (version.plan.start.kind !== 'files') return await this.#responder.begin(version)
-        this.#reload.changed()
-        await this.#responder.runWorkers(version)
-      },
-      onUp: onRecovered,
-      onFailed: onState,
     })
   }
 
@@ -198,7 +173,7 @@ export class HostedApp {
 
   /** Whether another program has the port of the app's site, which is open. */
   get isPortTaken(): boolean {
-    return this.#isPortTaken
+    return this.#responder.isPortTaken
   }
 
   /** Why the app does not respond any more, after it did; null if it responds, never did, or was stopped. */
@@ -213,7 +188,32 @@ export class HostedApp {
 
   /** The last change of its files that did not come up, while the version before responds; null if there is none. */
   get failedChange(): FailedChange | null {
-    return this.isUp && this.crash === null ? this.#rebuilder.failedChange : null
+    return this.isUp && this.crash === null ? this.#failedChange : null
+  }
+
+  /** How the app crashed, as sentences for a person; null if it did not. */
+  get crashText(): string | null {
+    const { crash } = this
+    return crash && describeCrash(crash, this.#dependencies.clock.now())
+  }
+
+  /** The command that starts or failed last; null if none is known. */
+  get command(): string | null {
+    return this.#command
+  }
+
+  /** Whether its server sleeps. */
+  get isAsleep(): boolean {
+    return this.#dependencies.servers.isSleeping(this.serverId)
+  }
+
+  /**
+   * Reports whether the sender of a request may read its log.
+   *
+   * @param cookies the request's Cookie header
+   */
+  mayReadLog(cookies: string): Promise<boolean> {
+    return this.#dependencies.mayReadLogs(this.serverId, cookies)
   }
 
   /** Masks these values in the log from now on. */
@@ -240,26 +240,25 @@ export class HostedApp {
     if (plan === undefined) return []
     const strange = [...plan.warnings, ...this.#responder.workers.failures]
     if (plan.start.kind === 'workers') return strange
-    const { port, slug } = this.site
-    const { upstream } = this.#exposure
-    const app = { plan, upstream, url: this.#dependencies.urlOf(port), slug, log: this.log }
+    const { port, slug, log } = this
+    const { upstream } = this.#responder
+    const app = { plan, upstream, url: this.#dependencies.urlOf(port), slug, log }
     return [...strange, ...(await findWarnings(app, signal))]
   }
 
   /** Opens the app's site. Does nothing after `remove`. */
   expose(): Promise<void> {
-    return this.#exposure.open()
+    return this.#responder.open()
   }
 
   /** Closes the app's site. */
-  async unexpose(): Promise<void> {
-    await this.#exposure.close()
-    this.#isPortTaken = false
+  unexpose(): Promise<void> {
+    return this.#responder.close()
   }
 
   /** Makes requests wait for the app, unless it responds already. */
   markStarting(): void {
-    if (!this.isUp) this.#exposure.setUpstream({ kind: 'starting' })
+    this.#responder.markStarting()
   }
 
   /**
@@ -269,7 +268,7 @@ export class HostedApp {
    */
   markDown(reason: string, command: string | null = null): void {
     this.#command = command ?? this.#command
-    if (!this.isUp) this.#exposure.setUpstream({ kind: 'down', reason })
+    this.#responder.markDown(reason)
   }
 
   /**
@@ -297,8 +296,8 @@ export class HostedApp {
       if (this.#version === version) this.#version = before ?? (this.#options.hasRun ? version : null)
       throw error
     }
-    this.#rebuilder.forgetFailure()
-    await this.#rebuilder.watch()
+    this.#failedChange = null
+    await this.#watchFiles()
   }
 
   /**
@@ -322,25 +321,78 @@ export class HostedApp {
   /** Stops the app. Requests get the reason. */
   async stop(reason: string): Promise<void> {
     this.#version = null
-    await this.#rebuilder.stop()
+    await this.#watch.stop()
     await this.#responder.stop(reason)
   }
 
   /** Stops watching the app's files until the returned function is called, which may be called once. */
-  pauseWatch(): Promise<() => Promise<void>> {
-    return this.#rebuilder.pause()
+  async pauseWatch(): Promise<() => Promise<void>> {
+    const resume = await this.#watch.pause()
+    return async () => {
+      resume()
+      if (this.#dependencies.servers.sandbox(this.serverId) !== undefined) await this.#watchFiles()
+    }
+  }
+
+  /** Watches the files of the version that is wanted from now on, if its plan says so and nobody has paused. */
+  async #watchFiles(): Promise<void> {
+    const plan = this.#version?.plan
+    if (!plan?.watch || this.#watch.isPaused) return this.#watch.stop()
+    const { log } = this
+    const { directory } = this.#options
+    const onChange = (paths: ReadonlySet<string>) => this.#rebuild(paths)
+    const onLimit = () => log.append('berth', LIMIT_REACHED)
+    const options = { workspace: this.#workspace(), directory, plan, onChange, onLimit }
+    await this.#watch.start(options).catch((error) => {
+      log.append('berth', `Its files are not watched: ${messageOf(error)}`)
+    })
+  }
+
+  /** Builds the app again, and makes it respond with its changed files. If this fails, the version before goes on. */
+  async #rebuild(paths: ReadonlySet<string>): Promise<void> {
+    const { log, serverId } = this
+    const { owner, directory, onChange } = this.#options
+    const { preparation, servers, clock } = this.#dependencies
+    const changed = this.#version
+    const sandbox = servers.sandbox(serverId)
+    if (changed === null || sandbox === undefined) return
+    const [first, ...others] = paths
+    log.append('berth', `Changed: ${first}${othersInWords(others.length)}.`)
+    let isBuilt = false
+    try {
+      const location = { owner, serverId, directory, log, sandbox, workspace: this.#workspace() }
+      await preparation.build(location, changed.plan, changed.environment)
+      isBuilt = true
+      // The app may have been stopped meanwhile, or got other variables.
+      const wanted = this.#version
+      if (wanted === null) return
+      if (wanted.plan.start.kind === 'files') {
+        this.#reload.changed()
+        await this.#responder.runWorkers(wanted)
+      } else await this.#responder.begin(wanted)
+      this.#failedChange = null
+      onChange('recovered')
+    } catch (error) {
+      const isOfApp = error instanceof AppFailure
+      // The end of the output is in the log already.
+      const reason = isOfApp ? error.summary : messageOf(error)
+      // What replaces the version that runs has logged why the new one did not start.
+      if (!isOfApp || !isBuilt) log.append('berth', reason)
+      this.#failedChange = { reason, at: clock.now() }
+      onChange('changed')
+    }
   }
 
   /** Notes that the server stops, and the app's processes with it. */
   serverStopping(): void {
     this.#responder.serverStopping(asleepReason(this.serverId))
-    void this.#rebuilder.stop()
+    void this.#watch.stop()
   }
 
   /** Releases the app because berth stops. Its server ends the processes. */
   async close(): Promise<void> {
     this.#responder.release()
-    await this.#rebuilder.stop()
+    await this.#watch.stop()
     await this.log.close()
   }
 
@@ -357,7 +409,7 @@ export class HostedApp {
   }
 
   async #end(): Promise<void> {
-    this.#exposure.closePermanently()
+    this.#responder.closePermanently()
     await this.stop('It was removed.')
     await this.unexpose()
   }
@@ -375,11 +427,6 @@ export class HostedApp {
     })
   }
 
-  #crashText(): string | null {
-    const { crash } = this
-    return crash && describeCrash(crash, this.#dependencies.clock.now())
-  }
-
   #sandbox(): Sandbox {
     const sandbox = this.#dependencies.servers.sandbox(this.serverId)
     if (sandbox === undefined) throw new ComputeError('The server does not run.')
@@ -391,4 +438,9 @@ export class HostedApp {
     if (workspace === undefined) throw new ComputeError('The server is gone.')
     return workspace
   }
+}
+
+const othersInWords = (count: number): string => {
+  if (count === 0) return ''
+  return count < MAX_PATHS - 1 ? ` and ${count} more` : ` and at least ${count} more`
 }

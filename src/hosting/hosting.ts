@@ -9,8 +9,12 @@ import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
 import { AppLog } from './app-runtime/log/log.ts'
 import { AppPorts } from './app-runtime/ports.ts'
-import type { AppServers } from './app-servers.ts'
-import { HostedApp, type HostedAppDependencies, type HostedAppOptions } from './hosted-app.ts'
+import {
+  type AppServers,
+  HostedApp,
+  type HostedAppDependencies,
+  type HostedAppOptions,
+} from './hosted-app.ts'
 import { Preparation } from './preparation.ts'
 import type { Packages } from './registries/packages.ts'
 import { siteUrl } from './site-url.ts'
@@ -88,7 +92,7 @@ export class Hosting {
       preparation: this.preparation,
       urlOf: (port) => this.urlOf(port),
       appPorts: new AppPorts({ repeatable }),
-      slugOf: (id) => this.#apps.get(id)?.site.slug ?? null,
+      slugOf: (id) => this.#apps.get(id)?.slug ?? null,
       logsDirectory: join(dataDir, 'logs'),
       credentialOf: (serverId) => this.#packages.tokenOf(serverId),
       mayReadLogs: dependencies.mayReadLogs,

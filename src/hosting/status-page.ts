@@ -13,16 +13,13 @@ interface PageApp {
   /** Slug of the project; null for what a server publishes. */
   readonly slug: string | null
   readonly log: AppLog
-  /** Returns the command that failed or starts; null if none is known. */
-  command(): string | null
-  /** Returns how the app crashed, as sentences for a person; null if it did not. */
-  crash(): string | null
-  isAsleep(): boolean
-  /**
-   * Reports whether the sender of a request may read the app's log.
-   *
-   * @param cookies the request's Cookie header
-   */
+  /** The command that starts or failed last; null if none is known. */
+  readonly command: string | null
+  /** How the app crashed, as sentences for a person; null if it did not. */
+  readonly crashText: string | null
+  /** Whether its server sleeps. */
+  readonly isAsleep: boolean
+  /** See `HostedApp.mayReadLog`. */
   mayReadLog(cookies: string): Promise<boolean>
 }
 
@@ -36,7 +33,7 @@ interface PageApp {
 export const serveStatus =
   (app: PageApp, reason: string | null): ServeFiles =>
   async (request): Promise<FileResponse> => {
-    const crash = app.crash()
+    const crash = app.crashText
     const response = { ...unavailable(reason), ...(crash && { message: `${crash} Its log tells why.` }) }
     const isPage = wantsHtml(request.header('accept'))
     const isReader = isPage && (await mayReadLog(app, request))
@@ -87,28 +84,27 @@ async function statusPage(
   const name = app.slug ?? app.serverId
   const body = html`<p>${response.message}</p>
 ${isReader ? await detailsOf(app) : null}
-${nextSteps(app, isStarting && app.crash() === null)}
+${nextSteps(app, isStarting && app.crashText === null)}
 ${isReader ? null : html`<p class="quiet">A browser that is signed in to berth (<code>berth open</code>, or the link of <code>berth open --print</code>) also sees the command and the end of the log here.</p>`}`
-  const state = app.crash() !== null ? 'has crashed' : isStarting ? 'is starting' : 'is not running'
+  const state = app.crashText !== null ? 'has crashed' : isStarting ? 'is starting' : 'is not running'
   return pageOf(`${name} ${state}`, body, response.reload)
 }
 
 async function detailsOf({ log, command }: PageApp): Promise<Html> {
-  const run = command()
   const lines = (await log.tail(LOG_LINES)).map(({ source, text }) => `${source.padEnd(7)}  ${text}`)
-  return html`${run === null ? null : html`<p>Its command: <code>${run}</code></p>`}
+  return html`${command === null ? null : html`<p>Its command: <code>${command}</code></p>`}
 ${lines.length === 0 ? null : html`<h2>The end of its log</h2>\n<pre>${lines.join('\n')}</pre>`}`
 }
 
-function nextSteps({ slug, serverId, isAsleep, crash }: PageApp, isStarting: boolean): Html {
+function nextSteps({ slug, serverId, isAsleep, crashText }: PageApp, isStarting: boolean): Html {
   const steps: [command: string, what: string][] = []
-  if (isAsleep()) steps.push([`berth servers start ${serverId}`, 'starts its server, and the app with it'])
+  if (isAsleep) steps.push([`berth servers start ${serverId}`, 'starts its server, and the app with it'])
   else {
     steps.push([logCommand({ slug, serverId }), 'shows its whole log'])
     if (!isStarting && slug !== null)
       steps.push([`berth projects push --project ${slug}`, 'sends the code again once it is mended'])
     if (!isStarting && slug !== null) {
-      const again = crash() === null ? 'init' : 'restart'
+      const again = crashText === null ? 'init' : 'restart'
       steps.push([`berth projects ${again} ${slug}`, 'tries again as it is'])
     }
     if (!isStarting && slug === null)

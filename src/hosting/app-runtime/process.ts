@@ -157,7 +157,7 @@ export class AppProcess {
   }
 
   /** Whether the process has ended. */
-  get whenEnded(): boolean {
+  get hasEnded(): boolean {
     return this.#ended.signal.aborted
   }
 
@@ -177,7 +177,7 @@ export class AppProcess {
   ): Promise<AppAddress | null> {
     if (this.#search === null) return await this.#waitUntilSteady(signal)
     this.#onChecked = once(onChecked)
-    const soon = setTimeout(() => this.whenEnded || this.#onChecked(), STARTED_MS)
+    const soon = setTimeout(() => this.hasEnded || this.#onChecked(), STARTED_MS)
     const blocked = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
     if (yields) this.#onPortTaken = once(() => (timer = setTimeout(() => blocked.abort(), YIELD_MS)))
@@ -190,7 +190,7 @@ export class AppProcess {
     signal.throwIfAborted()
     if (typeof found === 'object') return found
     const { last } = this.#output
-    if (this.whenEnded) throw await this.#endedTooSoon(await this.exited)
+    if (this.hasEnded) throw await this.#endedTooSoon(await this.exited)
     const taken = await this.#describeTakenPort()
     const limit = blocked.signal.aborted ? '' : ` within ${this.#options.timing.limitMs / 1000} s`
     throw new AppFailure(taken === null ? found : `The app did not respond${limit}. ${taken}`, last)
@@ -204,7 +204,7 @@ export class AppProcess {
     await promise
     clearTimeout(timer)
     signal.throwIfAborted()
-    if (!this.whenEnded) return null
+    if (!this.hasEnded) return null
     const end = await this.exited
     if (end.exitCode === 0) return null
     throw await this.#endedTooSoon(end)

@@ -8,8 +8,8 @@ import type { AppLog } from './log/log.ts'
 import type { ProcessEnd } from './plan.ts'
 import type { AppPorts } from './ports.ts'
 
-/** The state of an app. */
-export type AppState =
+/** The state of a program: an app's, or a worker. */
+export type ProgramState =
   /** A process runs and does not respond yet, and no earlier one responds. */
   | { readonly kind: 'starting' }
   /** The app responds at this address. */
@@ -97,7 +97,7 @@ export interface SupervisorOptions {
   /** Returns the slug of the project of this id; null if there is none. */
   slugOf(id: string): string | null
   /** Called for every change, in order. Must not throw. */
-  onState(state: AppState): void
+  onState(state: ProgramState): void
   timing?: Partial<SupervisorTiming>
 }
 

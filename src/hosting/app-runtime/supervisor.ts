@@ -1,21 +1,26 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
-import type { Timer } from '../../runtime/clock.ts'
+import type { Clock, Timer } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { once } from '../../runtime/once.ts'
 import { AppError, AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'
 import { type AppProgram, toProgram } from './process.ts'
 import { AppProcesses, type RunningProcess, serverStoppedError } from './processes.ts'
-import { RestartBackoff } from './restart-backoff.ts'
 import {
   type AppCrash,
-  type AppState,
   type Drained,
   MAX_RESTARTS,
+  type ProgramState,
   SUPERVISOR_TIMING,
   type SupervisorOptions,
   type SupervisorTiming,
 } from './supervision.ts'
 import { PORT_TAKEN } from './taken-port.ts'
+
+/** The time in which `MAX_RESTARTS` are counted, in milliseconds. */
+const WINDOW_MS = 5 * 60_000
+
+/** Delay of the first restart, in milliseconds. It doubles with each. */
+const FIRST_DELAY_MS = 1000
 
 /** Kinds of operations. Only one runs at a time. */
 type Operation = 'start' | 'restart' | 'stop'
@@ -29,7 +34,7 @@ export class AppSupervisor {
   readonly #timing: SupervisorTiming
   readonly #restarts: RestartBackoff
   readonly #processes: AppProcesses
-  #state: AppState = { kind: 'stopped' }
+  #state: ProgramState = { kind: 'stopped' }
   #running: RunningProcess | null = null
   /** The running process while another version starts beside it. */
   #replaced: RunningProcess | null = null
@@ -53,7 +58,7 @@ export class AppSupervisor {
   }
 
   /** State of the app. */
-  get state(): AppState {
+  get state(): ProgramState {
     return this.#state
   }
 
@@ -209,7 +214,7 @@ export class AppSupervisor {
     const old = this.#running
     if (old !== null) {
       this.#log(`${reason} The version before goes on.`)
-      if (old.process.whenEnded) this.#handleCrash(old, await old.process.exited)
+      if (old.process.hasEnded) this.#handleCrash(old, await old.process.exited)
       return
     }
     if (before === null) {
@@ -350,7 +355,7 @@ export class AppSupervisor {
     return turn
   }
 
-  #setState(state: AppState): void {
+  #setState(state: ProgramState): void {
     if (this.#state.kind === state.kind && (state.kind === 'starting' || state.kind === 'stopped')) return
     this.#state = state
     this.#options.onState(state)
@@ -384,3 +389,40 @@ const endOf = (error: unknown): ProcessEnd =>
 const WITHDRAWN = 'The start was given up, because another one follows.'
 
 const stopped = (): AppError => new AppError('The app was stopped.')
+
+/** Decides when an app that crashed is started again: after 1 s, 2 s, 4 s …, at most 5 times in 5 minutes. */
+class RestartBackoff {
+  readonly #clock: Clock
+  #at: number[] = []
+  #all = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Number of restarts of the version. */
+  get all(): number {
+    return this.#all
+  }
+
+  /**
+   * Returns the delay of the next restart in milliseconds and its number within the 5 minutes; null if the limit is
+   * reached.
+   */
+  next(): { delayMs: number; attempt: number } | null {
+    const now = this.#clock.elapsed()
+    this.#at = this.#at.filter((at) => now - at < WINDOW_MS)
+    const before = this.#at.length
+    if (before >= MAX_RESTARTS) return null
+    const delayMs = FIRST_DELAY_MS * 2 ** before
+    this.#at.push(now + delayMs)
+    this.#all += 1
+    return { delayMs, attempt: before + 1 }
+  }
+
+  /** Forgets earlier restarts, because another version runs. */
+  reset(): void {
+    this.#at = []
+    this.#all = 0
+  }
+}

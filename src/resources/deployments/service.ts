@@ -310,7 +310,7 @@ export class DeploymentsService implements ServerLifecycleListener {
     if (plan) secrets.generate(app.serverId, '', plan, secrets.environment(app.serverId))
     const environment = secrets.environment(app.serverId)
     app.maskValues(environment)
-    return { ...hosting.addressVariable(app.site.port), ...environment }
+    return { ...hosting.addressVariable(app.port), ...environment }
   }
 
   /** Runs background work and logs its failure. */
@@ -412,9 +412,6 @@ export class DeploymentsService implements ServerLifecycleListener {
 
   #app(serverId: string, port: number): Promise<HostedApp> {
     const { servers, hosting } = this.#dependencies
-    const notify = (): void => {
-      if (this.#find(serverId)) this.#notify(serverId, servers.records.find(serverId)?.accountId)
-    }
     return hosting.app({
       owner: OWNER,
       id: serverId,
@@ -424,12 +421,12 @@ export class DeploymentsService implements ServerLifecycleListener {
       slug: null,
       hasRun: this.#find(serverId) !== undefined,
       isHidden: (names) => isInProject(this.#queries, serverId, names),
-      onRunning: (running) => {
-        if (this.#find(serverId)) servers.records.setPublicUrl(serverId, running ? hosting.urlOf(port) : null)
-        notify()
+      onChange: (change) => {
+        if (this.#find(serverId) === undefined) return
+        if (change === 'up' || change === 'down')
+          servers.records.setPublicUrl(serverId, change === 'up' ? hosting.urlOf(port) : null)
+        this.#notify(serverId, servers.records.find(serverId)?.accountId)
       },
-      onState: notify,
-      onRecovered: notify,
     })
   }
 

@@ -95,9 +95,11 @@ export class ProjectApps implements ServerLifecycleListener {
       port,
       slug,
       hasRun: runtimeStatus !== 'unbuilt',
-      onRunning: (running) => this.#records.setRuntimeStatus(id, running ? 'running' : 'paused'),
-      onState: () => this.#records.notifyChange(row),
-      onRecovered: () => this.#recovered(id),
+      onChange: (change) => {
+        if (change === 'recovered') this.#recovered(id)
+        else if (change === 'changed') this.#records.notifyChange(row)
+        else this.#records.setRuntimeStatus(id, change === 'up' ? 'running' : 'paused')
+      },
     })
   }
 

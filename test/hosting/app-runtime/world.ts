@@ -8,7 +8,7 @@ import type { LogEntry } from '../../../src/hosting/app-runtime/log/entry.ts'
 import { AppLog } from '../../../src/hosting/app-runtime/log/log.ts'
 import { type AppPlan, storedPlan } from '../../../src/hosting/app-runtime/plan.ts'
 import { AppPorts } from '../../../src/hosting/app-runtime/ports.ts'
-import type { AppState, SupervisorTiming } from '../../../src/hosting/app-runtime/supervision.ts'
+import type { ProgramState, SupervisorTiming } from '../../../src/hosting/app-runtime/supervision.ts'
 import { AppSupervisor } from '../../../src/hosting/app-runtime/supervisor.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { Masks } from '../../../src/runtime/masks.ts'
@@ -66,7 +66,7 @@ export class World implements AsyncDisposable {
 
   /** A supervisor of the app in a folder, with the states that it went through. */
   async supervise(folder: string, timing: Partial<SupervisorTiming> = {}): Promise<Supervised> {
-    const states: AppState[] = []
+    const states: ProgramState[] = []
     const log = await this.log(folder)
     const supervisor = new AppSupervisor({
       owner: { kind: 'project', id: folder },
@@ -95,7 +95,7 @@ export class World implements AsyncDisposable {
 export class Supervised {
   constructor(
     readonly supervisor: AppSupervisor,
-    readonly states: AppState[],
+    readonly states: ProgramState[],
     readonly log: AppLog,
     readonly sandbox: Sandbox,
   ) {}
@@ -113,7 +113,7 @@ export class Supervised {
   }
 
   /** Waits until it is in such a state. */
-  async becomes(kind: AppState['kind'], ms?: number): Promise<AppState> {
+  async becomes(kind: ProgramState['kind'], ms?: number): Promise<ProgramState> {
     await until(`the state ${kind}`, () => this.supervisor.state.kind === kind, ms)
     return this.supervisor.state
   }
