@@ -1,12 +1,12 @@
 import { BerthError } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { SendEvent } from '../../http/sse.ts'
+import { endedCredential, type WaitEnds } from '../../http/wait-ends.ts'
 import { utf8Text } from '../../runtime/decode.ts'
 import type { ExecutionsService } from './executions.ts'
 import type { OutputEntry, OutputGap, PerStream } from './kept-output.ts'
 import { DEFAULT_ENTRIES, type ExecutionOutput, type OutputQuery } from './model.ts'
 import { toExecution } from './table.ts'
-import { endedCredential, type WaitEnds } from './wait-ends.ts'
 
 /** Milliseconds for which a request waits for more output. */
 const FOLLOW_MS = 45_000

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
+import { endedCredential, type WaitEnds } from '../../http/wait-ends.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { PendingCounts } from '../../runtime/pending-counts.ts'
 import type { Queries } from '../../storage/database.ts'
 import { removeTree } from '../../storage/remove-tree.ts'
 import type { Changes } from '../changes/types.ts'
@@ -19,7 +21,6 @@ import type { ExecRequest, Execution, ExecutionInput } from './model.ts'
 import type { ExecEnd } from './output.ts'
 import { asBackendError, type ExecService, type ExecWish } from './service.ts'
 import { type ExecutionRow, toExecution } from './table.ts'
-import { endedCredential, type WaitEnds } from './wait-ends.ts'
 
 /** Most executions of a server that run. */
 const MAX_RUNNING = 20
@@ -52,7 +53,7 @@ export class ExecutionsService implements ServerLifecycleListener {
   /** Those that run, by id: with a record, and those of requests that still wait. */
   readonly #live = new Map<string, LiveExecution>()
   /** Numbers of executions that are about to begin, by server. */
-  readonly #beginning = new Map<string, number>()
+  readonly #beginning = new PendingCounts()
   /** What ends a running execution that nobody uses, by its id. */
   readonly #timers = new Map<string, Timer>()
   #isStopped = false
@@ -347,20 +348,14 @@ export class ExecutionsService implements ServerLifecycleListener {
    * @throws BerthError 403
    */
   #admit(serverId: string): () => void {
-    const beginning = this.#beginning.get(serverId) ?? 0
     const running = this.#liveOf(serverId).filter(({ isRecorded }) => isRecorded).length
-    if (running + beginning >= MAX_RUNNING) {
+    if (running + this.#beginning.of(serverId) >= MAX_RUNNING) {
       throw new BerthError(
         'plan_limit',
         `The server has ${MAX_RUNNING} executions that run, which is the most. End one: DELETE /servers/${serverId}/executions/{executionId}.`,
       )
     }
-    this.#beginning.set(serverId, beginning + 1)
-    return () => {
-      const left = (this.#beginning.get(serverId) ?? 1) - 1
-      if (left > 0) this.#beginning.set(serverId, left)
-      else this.#beginning.delete(serverId)
-    }
+    return this.#beginning.add(serverId)
   }
 
   #open(row: ExecutionRow): ReadExecution {

@@ -7,6 +7,7 @@ import { type Caller, mayReachServer } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { PendingCounts } from '../../runtime/pending-counts.ts'
 import type { Database } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
 import type { Metering } from '../accounts/metering.ts'
@@ -415,7 +416,7 @@ function sleepAtCap({ metering, records, lifecycle }: SleepAtCapParts): void {
 export class Admission {
   readonly #plans: Plans
   readonly #count: (accountId: string) => number
-  readonly #comingUp = new Map<string, number>()
+  readonly #comingUp = new PendingCounts()
 
   /**
    * @param count returns the number of an account's recorded servers
@@ -439,24 +440,12 @@ export class Admission {
         `The account's plan does not allow the tier ${tier}. Choose one that it allows (${allowed}), or add it to "tiers" of the plan.`,
       )
     }
-    const comingUp = this.#comingUp.get(accountId) ?? 0
-    if (comingUp + this.#count(accountId) >= plan.servers) {
+    if (this.#comingUp.of(accountId) + this.#count(accountId) >= plan.servers) {
       throw refusal(
         `The account has the ${plan.servers} servers that its plan allows. Delete one, or raise "servers" of the plan.`,
       )
     }
-    this.#comingUp.set(accountId, comingUp + 1)
-    let waiting = true
-    return () => {
-      if (waiting) this.#over(accountId)
-      waiting = false
-    }
-  }
-
-  #over(accountId: string): void {
-    const left = (this.#comingUp.get(accountId) ?? 1) - 1
-    if (left > 0) this.#comingUp.set(accountId, left)
-    else this.#comingUp.delete(accountId)
+    return this.#comingUp.add(accountId)
   }
 }
 

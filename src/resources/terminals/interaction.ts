@@ -1,5 +1,6 @@
 import type { InputModes } from '../../compute/emulators/protocol.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
+import { endedCredential, type WaitEnds } from '../../http/wait-ends.ts'
 import { encodeInput, KEY_NAMES, type TypedInput } from './keys.ts'
 import type { ScreenQuery, TerminalInput, TerminalScreen } from './model.ts'
 import type { LiveTerminal, TerminalObserver } from './terminal.ts'
@@ -21,14 +22,6 @@ const HELD_UP_MS = 20
 
 /** How a wait has ended. */
 type Ending = Pick<TerminalScreen, 'outcome' | 'match'>
-
-/** What ends a wait from outside. */
-export interface WaitEnds {
-  /** Fires when the client has disconnected. */
-  readonly signal: AbortSignal
-  /** Calls its argument if the caller's credential changes or ends, until the returned function is called. */
-  readonly whileValid: (ended: () => void) => () => void
-}
 
 /**
  * Waits for what a request asks for, and returns the screen.
@@ -70,13 +63,7 @@ async function interact(
   promise.catch(() => {})
   const gone = (): void => reject(goneError(terminal))
   const left = (): void => reject(new BerthError('service_unavailable', 'The client waits no longer.'))
-  const invalid = (): void =>
-    reject(
-      new BerthError(
-        'missing_or_invalid_api_key',
-        'The credential of this request was ended, or its scope was changed, while it waited.',
-      ),
-    )
+  const invalid = (): void => reject(endedCredential())
   const exited = (): void => resolve({ outcome: 'exited', match: null })
   const cleanups = [observe(terminal, { exited, gone })]
   try {

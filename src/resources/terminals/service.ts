@@ -4,17 +4,19 @@ import type { Sandbox } from '../../compute/sandbox.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { credentialEnd } from '../../http/socket-ends.ts'
+import type { WaitEnds } from '../../http/wait-ends.ts'
 import { checkVersion, type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { PendingCounts } from '../../runtime/pending-counts.ts'
 import type { Changes } from '../changes/types.ts'
 import { type ExecService, pathInWorkspace } from '../exec/service.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import { readTerminal, typeOnTerminal, type WaitEnds } from './interaction.ts'
+import { readTerminal, typeOnTerminal } from './interaction.ts'
 import { LOGIN_SHELL, loginShellEnvironment } from './login-shell.ts'
 import {
   type AttachQuery,
@@ -76,7 +78,7 @@ export class TerminalsService implements ServerLifecycleListener {
   /** By id, in the order in which they began. */
   readonly #terminals = new Map<string, LiveTerminal>()
   /** Numbers of terminals that are about to begin, by server. */
-  readonly #beginning = new Map<string, number>()
+  readonly #beginning = new PendingCounts()
   /** What ends a terminal later, by its id. */
   readonly #timers = new Map<string, Timer>()
 
@@ -113,7 +115,7 @@ export class TerminalsService implements ServerLifecycleListener {
   async create(caller: Caller, serverId: string, request: TerminalCreate): Promise<Terminal> {
     const { servers, exec } = this.#dependencies
     await exec.check(caller, serverId, request)
-    const count = this.#live(serverId).length + (this.#beginning.get(serverId) ?? 0)
+    const count = this.#live(serverId).length + this.#beginning.of(serverId)
     if (count >= MAX_LIVE) {
       throw new BerthError(
         'plan_limit',
@@ -122,15 +124,7 @@ export class TerminalsService implements ServerLifecycleListener {
     }
     // Refuses a name that is taken without waking the server.
     nameFor(request, this.#namesOf(serverId))
-    this.#beginning.set(serverId, (this.#beginning.get(serverId) ?? 0) + 1)
-    let isBeginning = true
-    const begun = (): void => {
-      if (!isBeginning) return
-      isBeginning = false
-      const left = (this.#beginning.get(serverId) ?? 1) - 1
-      if (left > 0) this.#beginning.set(serverId, left)
-      else this.#beginning.delete(serverId)
-    }
+    const begun = this.#beginning.add(serverId)
     try {
       const { row, sandbox, done } = await servers.use(caller, serverId)
       try {

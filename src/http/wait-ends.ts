@@ -1,4 +1,4 @@
-import { BerthError } from '../../errors.ts'
+import { BerthError } from '../errors.ts'
 
 /** What ends a wait from outside. */
 export interface WaitEnds {
