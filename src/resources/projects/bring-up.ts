@@ -4,7 +4,8 @@ import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
-import type { Preparation } from '../../hosting/preparation.ts'
+import type { Hosting } from '../../hosting/hosting.ts'
+import type { AppWorkspace } from '../../hosting/preparation.ts'
 import { accountCaller } from '../../http/caller.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -21,28 +22,49 @@ import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
 /** Number of log lines in the event of a failure. */
 const FAILURE_LOG_LINES = 50
 
-/** Dependencies of the bring-up. */
-interface BringUpDependencies {
+/** The phases that do work, in order. */
+const STEPS = ['fetch', 'install', 'build', 'start'] as const
+
+type Step = (typeof STEPS)[number]
+
+/** The phases of a bring-up: the step with which it goes on from each, and whether nothing goes on in it by itself. */
+export const PHASES: Readonly<Record<InitPhase, { readonly continues: Step; readonly isIdle: boolean }>> = {
+  fetch: { continues: 'fetch', isIdle: false },
+  install: { continues: 'install', isIdle: false },
+  // Builds read the variables that it waits for.
+  awaiting_secrets: { continues: 'build', isIdle: true },
+  build: { continues: 'build', isIdle: false },
+  start: { continues: 'start', isIdle: false },
+  healthcheck: { continues: 'start', isIdle: false },
+  ready: { continues: 'start', isIdle: true },
+  failed: { continues: 'start', isIdle: true },
+}
+
+/** Reports whether no bring-up goes on: it has ended, waits for variables, or there was none. */
+export const isIdle = (phase: InitPhase | null): boolean => phase === null || PHASES[phase].isIdle
+
+/** Dependencies of a bring-up. */
+export interface BringUpDependencies {
   records: ProjectRecords
   servers: ServersService
   secrets: SecretsService
   code: ProjectCode
-  preparation: Preparation
+  hosting: Hosting
   logger: Logger
-  /** Returns the app of a project. */
-  appOf: (row: ProjectRow) => Promise<HostedApp>
-  /** Returns the URL of a project, or null while it is private. */
-  urlOf: (row: ProjectRow) => string | null
-  /** Returns the variables that the app of a project is given. */
-  environmentOf: (row: ProjectRow) => Readonly<Record<string, string>>
-  /** Opens or closes the site of a project, as it has a URL or not. */
-  updateExposure: (row: ProjectRow) => Promise<void>
 }
 
-/** The phases that do work, in order. */
-type Step = 'fetch' | 'install' | 'build' | 'start'
-
-const STEPS: readonly Step[] = ['fetch', 'install', 'build', 'start']
+/** The app of a project, as a bring-up uses it. */
+interface BroughtUpApp {
+  readonly id: string
+  /** Returns what runs of it. */
+  hosted(row: ProjectRow): Promise<HostedApp>
+  /** Returns its URL, or null while it has none. */
+  urlOf(row: ProjectRow): string | null
+  /** Returns the variables that it is given. */
+  environment(row: ProjectRow): Readonly<Record<string, string>>
+  /** Opens or closes its site, as it has a URL or not. */
+  updateExposure(row: ProjectRow): Promise<void>
+}
 
 /** Why a bring-up is aborted. */
 type AbortReason =
@@ -56,22 +78,6 @@ interface BringUpContext {
   server: ServerRow
   sandbox: Sandbox
   app: HostedApp
-  /** Aborted for any reason. */
-  signal: AbortSignal
-  /** Aborted if the version before is to end as well. */
-  aborted: AbortSignal
-  /** Aborted if another bring-up follows. */
-  superseded: AbortSignal
-  change: FileChange | null
-}
-
-/** A bring-up that runs. */
-interface Run {
-  /** Ends it, and the version before too. */
-  abort: AbortController
-  /** Ends it, and leaves the version before. */
-  superseded: AbortController
-  done: Promise<void>
 }
 
 /**
@@ -79,79 +85,72 @@ interface Run {
  * each can be repeated, so an interrupted bring-up continues with its phase.
  */
 export class BringUp {
+  /** Resolves when nothing of it runs. Never rejects. */
+  readonly done: Promise<void>
   readonly #dependencies: BringUpDependencies
-  readonly #runs = new Map<string, Run>()
-  /** The bring-ups that failed and left the version before in place, by project. */
-  readonly #restored = new Map<string, string>()
+  readonly #app: BroughtUpApp
+  /** Of the files, which is undone if the new version does not come up; null for none. */
+  readonly #change: FileChange | null
+  /** Ends it, and the version before too. */
+  readonly #abort = new AbortController()
+  /** Ends it, because another one follows. The version before goes on. */
+  readonly #supersede = new AbortController()
+  /** Aborted for either reason. */
+  readonly #signal = AbortSignal.any([this.#abort.signal, this.#supersede.signal])
+  #isOver = false
+  #restoredRun: string | null = null
 
-  constructor(dependencies: BringUpDependencies) {
+  /** Continues from the recorded phase of a project. */
+  constructor(dependencies: BringUpDependencies, app: BroughtUpApp, change: FileChange | null) {
     this.#dependencies = dependencies
-  }
-
-  /** Reports whether a bring-up of a project runs and was not aborted. */
-  isRunning(projectId: string): boolean {
-    const run = this.#runs.get(projectId)
-    return run !== undefined && !run.abort.signal.aborted && !run.superseded.signal.aborted
-  }
-
-  /** Reports whether the last bring-up of a project failed and left the version before in place. */
-  isRestored({ id, initRunId }: ProjectRow): boolean {
-    return initRunId !== null && this.#restored.get(id) === initRunId
-  }
-
-  /** Resolves when no bring-up of the project runs. */
-  async wait(projectId: string): Promise<void> {
-    await this.#runs.get(projectId)?.done
-  }
-
-  /**
-   * Continues from the recorded phase of a project. Does nothing if its bring-up runs already.
-   *
-   * @param change of the files, which is undone if the new version does not come up
-   */
-  start(projectId: string, change: FileChange | null = null): void {
-    if (this.#runs.has(projectId)) return
-    const abort = new AbortController()
-    const superseded = new AbortController()
-    const done = this.#run(projectId, abort.signal, superseded.signal, change)
+    this.#app = app
+    this.#change = change
+    this.done = this.#run()
       .catch((error) =>
-        this.#dependencies.logger.error('a bring-up could not be followed to its end', { projectId, error }),
+        dependencies.logger.error('a bring-up could not be followed to its end', {
+          projectId: app.id,
+          error,
+        }),
       )
-      .finally(() => this.#runs.delete(projectId))
-    this.#runs.set(projectId, { abort, superseded, done })
+      .finally(() => {
+        this.#isOver = true
+      })
   }
 
-  /** Aborts a running bring-up. Resolves when nothing of it runs. */
-  async abort(projectId: string, reason: AbortReason): Promise<void> {
-    const run = this.#runs.get(projectId)
-    run?.abort.abort(reason)
-    await run?.done
-    if (reason === 'dropped') this.#restored.delete(projectId)
+  /** Whether nothing of it runs. */
+  get isOver(): boolean {
+    return this.#isOver
   }
 
-  /** Ends a running bring-up before another one. The version before goes on. Resolves when nothing of it runs. */
-  async supersede(projectId: string): Promise<void> {
-    const run = this.#runs.get(projectId)
-    run?.superseded.abort('dropped' satisfies AbortReason)
-    await run?.done
+  /** Whether it runs and was not ended from outside. */
+  get isRunning(): boolean {
+    return !this.#isOver && !this.#signal.aborted
   }
 
-  /** Aborts all bring-ups. The next start continues them. */
-  async stop(): Promise<void> {
-    await Promise.all([...this.#runs.keys()].map((id) => this.abort(id, 'dropped')))
+  /** Its run id, if it has failed and left the version before in place; else null. */
+  get restoredRun(): string | null {
+    return this.#restoredRun
   }
 
-  async #run(
-    id: string,
-    aborted: AbortSignal,
-    superseded: AbortSignal,
-    change: FileChange | null,
-  ): Promise<void> {
-    const signal = AbortSignal.any([aborted, superseded])
-    const { records, servers, appOf, logger } = this.#dependencies
+  /** Aborts it. Resolves when nothing of it runs. */
+  abort(reason: AbortReason): Promise<void> {
+    this.#abort.abort(reason)
+    return this.done
+  }
+
+  /** Ends it before another one. The version before goes on. Resolves when nothing of it runs. */
+  supersede(): Promise<void> {
+    this.#supersede.abort('dropped' satisfies AbortReason)
+    return this.done
+  }
+
+  async #run(): Promise<void> {
+    const { records, servers, logger } = this.#dependencies
+    const { id } = this.#app
+    const signal = this.#signal
     const row = records.find(id)
     if (!row) return
-    const app = await appOf(row)
+    const app = await this.#app.hosted(row)
     let done = () => {}
     let work: BringUpContext | null = null
     const run = runOf(row)
@@ -161,13 +160,14 @@ export class BringUp {
       const used = await servers.use(accountCaller(row.accountId), row.serverId)
       done = used.done
       signal.throwIfAborted()
-      work = { server: used.row, sandbox: used.sandbox, app, signal, aborted, superseded, change }
+      work = { server: used.row, sandbox: used.sandbox, app }
       const complete = await this.#runSteps(row, work)
       if (complete) {
-        await change?.discard()
+        await this.#change?.discard()
+        const aborted = this.#abort.signal
         const warnings = await app.findWarnings(aborted)
         aborted.throwIfAborted()
-        records.markReady(row, this.#dependencies.urlOf(records.find(id) ?? row), warnings)
+        records.markReady(row, this.#app.urlOf(records.find(id) ?? row), warnings)
         // A worker may have done its work already.
         if (!app.isUp) records.setRuntimeStatus(id, 'paused')
         app.log.appendPhase('ready', run)
@@ -181,7 +181,7 @@ export class BringUp {
       if (!isToldByApp(error, signal, records.find(id)?.initPhase))
         app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
       const { initPhase, plan = null } = records.find(id) ?? {}
-      await this.#restore(row, work, change)
+      await this.#restore(row, work)
       // The app that ran before may be down: berth was killed, or the server was stopped.
       if (!app.isUp) records.setRuntimeStatus(id, 'paused')
       const phase = failedPhase(error, initPhase)
@@ -200,18 +200,20 @@ export class BringUp {
    * Puts the code of the version before back after a failure, and installs and builds it again as far as the failed
    * version has done that. It can then be started again at any time.
    */
-  async #restore(row: ProjectRow, work: BringUpContext | null, change: FileChange | null): Promise<void> {
-    const { records, servers, environmentOf, code, preparation, appOf, logger } = this.#dependencies
-    const { log } = await appOf(row)
+  async #restore(row: ProjectRow, work: BringUpContext | null): Promise<void> {
+    const { records, servers, code, hosting, logger } = this.#dependencies
+    const { preparation } = hosting
+    const change = this.#change
+    const { log } = await this.#app.hosted(row)
     try {
       if (change === null || !(await change.putBack()) || work === null) return
       log.append('berth', 'The files of the version before are back in place.')
       const restored = records.find(row.id)
-      if (!restored?.plan || work.signal.aborted) return
+      if (!restored?.plan || this.#signal.aborted) return
       const { plan } = restored
       const workspace = servers.workspace(work.server)
-      const location = locationOf(row, work, workspace)
-      const environment = environmentOf(restored)
+      const location = this.#locationOf(row, work, workspace)
+      const environment = this.#app.environment(restored)
       const fingerprint = await code.fingerprint(restored, plan, workspace)
       if (plan.install !== null && fingerprint !== records.installedFrom(row.id)) {
         await preparation.install(location, plan, environment)
@@ -219,7 +221,7 @@ export class BringUp {
       }
       if (change.isBuiltOver) await preparation.build(location, plan, environment)
       await change.discard()
-      this.#restored.set(row.id, runOf(records.find(row.id) ?? row))
+      this.#restoredRun = runOf(records.find(row.id) ?? row)
     } catch (error) {
       logger.warn('the version before of a project is not restored', {
         projectId: row.id,
@@ -234,7 +236,8 @@ export class BringUp {
    */
   async #runSteps(row: ProjectRow, work: BringUpContext): Promise<boolean> {
     const { records } = this.#dependencies
-    for (const step of STEPS.slice(STEPS.indexOf(stepOf(row.initPhase)))) {
+    const first = row.initPhase === null ? 'start' : PHASES[row.initPhase].continues
+    for (const step of STEPS.slice(STEPS.indexOf(first))) {
       const now = records.find(row.id) ?? row
       if (step === firstStepWithVariables(now.plan) && this.#awaitsSecrets(now)) {
         work.app.log.appendPhase('awaiting_secrets', runOf(row))
@@ -244,24 +247,25 @@ export class BringUp {
       if (step !== 'build' || now.plan?.build !== null) work.app.log.appendPhase(step, runOf(row))
       await this.#runStep(step, now, work)
       // A version that responds already is no longer superseded: it is the version before of what follows.
-      const ends = step === 'start' ? work.aborted : work.signal
+      const ends = step === 'start' ? this.#abort.signal : this.#signal
       ends.throwIfAborted()
     }
     return true
   }
 
   async #runStep(step: Step, row: ProjectRow, work: BringUpContext): Promise<void> {
-    const { records, servers, secrets, code, preparation, environmentOf, updateExposure } = this.#dependencies
-    const { server, app, signal } = work
+    const { records, servers, secrets, code, hosting } = this.#dependencies
+    const { preparation } = hosting
+    const { server, app } = work
     const workspace = servers.workspace(server)
     app.maskValues(secrets.environment(row.serverId, row.id))
-    const environment = environmentOf(row)
-    if (step === 'fetch') return code.fetch(row, { server, log: app.log, signal })
-    const target = locationOf(row, work, workspace)
+    const environment = this.#app.environment(row)
+    if (step === 'fetch') return code.fetch(row, { server, log: app.log, signal: this.#signal })
+    const target = this.#locationOf(row, work, workspace)
     if (step === 'install') {
       const plan = await preparation.plan(target)
       records.setPlan(row.id, plan)
-      await updateExposure(records.find(row.id) ?? row)
+      await this.#app.updateExposure(records.find(row.id) ?? row)
       const installed = await code.fingerprint(row, plan, workspace)
       records.setInstalled(row.id, null)
       secrets.generate(row.serverId, row.id, plan, environment)
@@ -279,30 +283,29 @@ export class BringUp {
     }
     const plan = planOf(row)
     if (step === 'build') return preparation.build(target, plan, environment)
-    await this.#startApp(row, plan, work)
+    await this.#startApp(row, plan, app)
   }
 
   /** Starts the app with the current variables, and again if they change meanwhile. */
-  async #startApp(row: ProjectRow, plan: AppPlan, work: BringUpContext): Promise<void> {
-    const { app, signal, aborted, superseded, change } = work
-    const { records, environmentOf } = this.#dependencies
-    const environmentNow = () => environmentOf(records.find(row.id) ?? row)
+  async #startApp(row: ProjectRow, plan: AppPlan, app: HostedApp): Promise<void> {
+    const { records } = this.#dependencies
+    const environmentNow = () => this.#app.environment(records.find(row.id) ?? row)
     const spawned = () => {
       records.setPhase(row.id, 'healthcheck')
       if (plan.start.kind === 'command') app.log.appendPhase('healthcheck', runOf(row))
     }
-    const beforeFallback = async () => void (await change?.putBack())
+    const beforeFallback = async () => void (await this.#change?.putBack())
     for (;;) {
       const environment = environmentNow()
       const isOld = () => !Bun.deepEquals(environment, environmentNow())
       try {
         await app.start(plan, environment, {
-          ...{ spawned, signal: aborted, withdrawn: superseded },
-          beforeFallback,
+          ...{ spawned, beforeFallback },
+          ...{ signal: this.#abort.signal, withdrawn: this.#supersede.signal },
         })
         if (!isOld()) return
       } catch (error) {
-        if (signal.aborted || !isOld()) throw error
+        if (this.#signal.aborted || !isOld()) throw error
       }
     }
   }
@@ -310,26 +313,28 @@ export class BringUp {
   /** Reports whether required variables are missing, and records it if so. */
   #awaitsSecrets(row: ProjectRow): boolean {
     if (row.proceed) return false
-    const { records, environmentOf } = this.#dependencies
-    const given = new Set(Object.keys(environmentOf(row)))
+    const { records } = this.#dependencies
+    const given = new Set(Object.keys(this.#app.environment(row)))
     const missing = missingVariables(planOf(row), given)
     if (missing.length > 0) records.markAwaitingSecrets(row, missing)
     return missing.length > 0
   }
-}
 
-/** Returns where a project is installed and built. */
-const locationOf = (row: ProjectRow, { sandbox, app, signal }: BringUpContext, workspace: Workspace) => ({
-  owner: projectOwner(row.id),
-  serverId: row.serverId,
-  sandbox,
-  workspace,
-  directory: projectDirectory(row),
-  isWorker: row.kind === 'worker',
-  within: row.directory,
-  log: app.log,
-  signal,
-})
+  /** Returns where the project is installed and built. */
+  #locationOf(row: ProjectRow, { sandbox, app }: BringUpContext, workspace: Workspace): AppWorkspace {
+    return {
+      owner: projectOwner(row.id),
+      serverId: row.serverId,
+      sandbox,
+      workspace,
+      directory: projectDirectory(row),
+      isWorker: row.kind === 'worker',
+      within: row.directory,
+      log: app.log,
+      signal: this.#signal,
+    }
+  }
+}
 
 const runOf = ({ id, initRunId }: ProjectRow): string => initRunId ?? id
 
@@ -343,13 +348,6 @@ function commandOf(plan: AppPlan | null, phase: InitPhase): string | null {
 /** Returns the phase in which a bring-up failed. An app that ended before it listened has not got to its health check. */
 const failedPhase = (error: unknown, phase: InitPhase | null | undefined): InitPhase =>
   error instanceof AppFailure && error.endedUnheard ? 'start' : (phase ?? 'fetch')
-
-/** Returns the step that continues a phase. */
-function stepOf(phase: InitPhase | null): Step {
-  if (phase === 'awaiting_secrets') return 'build'
-  if (phase === 'install' || phase === 'build' || phase === 'fetch') return phase
-  return 'start'
-}
 
 /** Returns the first step that needs the variables. Builds read them too. */
 const firstStepWithVariables = (plan: AppPlan | null): Step => (plan?.build == null ? 'start' : 'build')

@@ -75,7 +75,7 @@ export class ProjectCreation {
       const { archive } = resolved
       if (archive) {
         try {
-          await apps.unpackUpload(row, (signal) => code.unpack(row, server, archive, signal))
+          await apps.of(row).unpackUpload((signal) => code.unpack(row, server, archive, signal))
         } catch (error) {
           // Throws 404 if the server was deleted meanwhile, which then is the cause.
           servers.getRow(caller, serverId)
@@ -83,7 +83,7 @@ export class ProjectCreation {
           throw error
         }
       }
-      await apps.startNew(row, archive !== null)
+      await apps.of(row).startNew(row, archive !== null)
       return row.id
     } finally {
       release()

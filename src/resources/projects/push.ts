@@ -20,7 +20,8 @@ import { IncomingFiles, storageLeft } from '../apps/incoming-files.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import { describedTree, parseAppDirectory } from './app-directory.ts'
-import { IDLE_PHASES, type ProjectApps } from './apps.ts'
+import type { ProjectApps } from './apps.ts'
+import { isIdle } from './bring-up.ts'
 import type { ProjectCode } from './code.ts'
 import type { ProjectPush } from './model.ts'
 import type { ProjectRecords, RecordsDependencies } from './records.ts'
@@ -55,8 +56,6 @@ export class ProjectPushes {
   readonly #dependencies: PushDependencies
   readonly #incoming: IncomingFiles
   readonly #unfinished: UnfinishedChanges
-  /** The last change of each project's files, which is open until its version has come up or failed. */
-  readonly #changes = new Map<string, FileChange>()
 
   constructor(dependencies: PushDependencies) {
     this.#dependencies = dependencies
@@ -97,7 +96,7 @@ export class ProjectPushes {
     })
     const taken = await this.#incoming.take(target, pushed, archive, {
       makeWay: async (received) => {
-        if (!this.#isReadyWith(row, changeTo(received))) await apps.supersede(row.id)
+        if (!this.#isReadyWith(row, changeTo(received))) await apps.of(row).supersede()
       },
       apply: async (received) => {
         const change = changeTo(received)
@@ -114,25 +113,21 @@ export class ProjectPushes {
     const { records, hosting, apps } = this.#dependencies
     const row = records.find(id)
     const app = hosting.find(id)
-    const isRestored = row?.initPhase === 'failed' && app?.crash === null && apps.isRestored(row)
+    const isRestored = row?.initPhase === 'failed' && app?.crash === null && apps.of(row).isRestored(row)
     const isUp = (row?.initPhase === 'ready' || isRestored) && app?.isUp === true
     return isUp && written.length === 0 && removed.length === 0 && row?.directory === appDirectory
   }
 
-  #openChange(id: string): FileChange | null {
-    const change = this.#changes.get(id)
-    return change?.isOpen ? change : null
-  }
-
   /** Changes the files. Keeps those of the version that runs, if one does, to be put back if the push fails. */
   async #replaceFiles(row: ProjectRow, workspace: Workspace, files: ChangedFiles): Promise<void> {
-    const { hosting, records } = this.#dependencies
+    const { hosting, records, apps } = this.#dependencies
     records.setFailedChange(row.id, null)
-    const app = hosting.find(row.id)
-    const wasUp = app?.isUp === true && app.crash === null
-    if (!wasUp) await this.#openChange(row.id)?.discard()
-    const change = this.#openChange(row.id) ?? (await this.#beginChange(row, workspace, wasUp))
-    this.#changes.set(row.id, change)
+    const app = apps.of(row)
+    const running = hosting.find(row.id)
+    const wasUp = running?.isUp === true && running.crash === null
+    if (!wasUp) await app.openChange?.discard()
+    const change = app.openChange ?? (await this.#beginChange(row, workspace, wasUp))
+    app.change = change
     await change.apply(files)
     records.setCode(row.id, files.paths, files.appDirectory)
     if (!change.canPutBack) await change.discard()
@@ -159,21 +154,20 @@ export class ProjectPushes {
   /** Puts the files back that a push has changed, which failed before its bring-up began, and goes on as before it. */
   async #undo(row: ProjectRow): Promise<void> {
     const { records, apps, hosting } = this.#dependencies
-    if (!(await this.#openChange(row.id)?.putBack())) return
+    if (!(await apps.of(row).openChange?.putBack())) return
     this.#unfinished.drop(row.id)
     // The bring-up that the push has ended.
     const phase = records.find(row.id)?.initPhase ?? null
-    if (IDLE_PHASES.has(phase)) return
+    if (isIdle(phase)) return
     if (hosting.find(row.id)?.isUp) records.markRecovered(row.id)
-    else apps.begin(row, 'install', row.proceed, null)
+    else apps.of(row).begin('install', row.proceed, null)
   }
 
   /** Removes what is kept for a project, which is deleted. */
-  async forget(id: string): Promise<void> {
-    await this.#incoming.forget(id)
-    await this.#openChange(id)?.discard()
-    this.#changes.delete(id)
-    this.#unfinished.drop(id)
+  async forget(row: ProjectRow): Promise<void> {
+    await this.#incoming.forget(row.id)
+    await this.#dependencies.apps.of(row).openChange?.discard()
+    this.#unfinished.drop(row.id)
   }
 
   /** Recovers the pushes that an earlier berth did not finish. The bring-ups that it notes are resumed with the others. */
@@ -205,8 +199,7 @@ export class ProjectPushes {
       records.setFailedChange(id, { reason, at: clock.now() })
     }
     if (isBuiltOver) records.startBringUp(id, ids.next('irun'), 'install', proceed)
-    else if (wasUp && !IDLE_PHASES.has(initPhase))
-      records.startBringUp(id, ids.next('irun'), 'start', proceed)
+    else if (wasUp && !isIdle(initPhase)) records.startBringUp(id, ids.next('irun'), 'start', proceed)
   }
 
   /** Changes the files, and begins a bring-up if the app needs one. */
@@ -223,7 +216,7 @@ export class ProjectPushes {
       records.setFailedChange(row.id, null)
       return null
     }
-    const app = await apps.app(before)
+    const app = await apps.of(before).hosted(before)
     // The bring-up starts the app itself, so its watch need not. Pages in browsers are reloaded by the watch alone.
     const isServed = before.plan?.start.kind === 'files' && before.plan.build === null
     const resume = isServed ? async () => {} : await app.pauseWatch()
@@ -232,20 +225,20 @@ export class ProjectPushes {
       servers.meter.changed(server)
       const began = await this.#next(records.find(row.id) ?? before, server, workspace)
       if (began === null) {
-        await this.#openChange(row.id)?.discard()
+        await apps.of(row).openChange?.discard()
         // Changed files take effect at once. When an app takes a change by itself is not known.
         if (app.servesFiles) records.setWarnings(row.id, await app.findWarnings())
       } else {
-        const open = this.#openChange(row.id)
+        const open = apps.of(row).openChange
         if (began !== 'start') open?.markBuiltOver()
-        apps.begin(before, began, before.proceed, open)
+        apps.of(row).begin(began, before.proceed, open)
       }
       return began
     } catch (error) {
       await this.#undo(before)
       throw error
     } finally {
-      void apps.waitForBringUp(row.id).then(resume)
+      void apps.of(row).waitForBringUp().then(resume)
     }
   }
 
@@ -255,7 +248,7 @@ export class ProjectPushes {
     const used = await servers.use(accountCaller(row.accountId), server.id)
     try {
       const directory = projectDirectory(row)
-      const { log, isUp } = await apps.app(row)
+      const { log, isUp } = await apps.of(row).hosted(row)
       const owner = projectOwner(row.id)
       const isWorker = row.kind === 'worker'
       const place = { sandbox: used.sandbox, workspace, directory, within: row.directory, isWorker }

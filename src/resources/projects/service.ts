@@ -125,7 +125,7 @@ export class ProjectsService {
     if (Object.keys(given).length > 0) {
       this.#records.update(id, given)
       const row = this.getRow(caller, id)
-      if (row.visibility !== before.visibility) await this.apps.applyVisibility(row)
+      if (row.visibility !== before.visibility) await this.apps.of(row).applyVisibility(row)
     }
     return this.get(caller, id)
   }
@@ -174,7 +174,7 @@ export class ProjectsService {
       )
     }
     servers.checkBudget(server)
-    this.apps.init(row, { proceed, from: hasFiles ? 'install' : 'fetch' })
+    this.apps.of(row).init(row, { proceed, from: hasFiles ? 'install' : 'fetch' })
     return this.get(caller, id)
   }
 
@@ -208,14 +208,13 @@ export class ProjectsService {
     const row = this.getRow(caller, id)
     if (row.runtimeStatus === 'unbuilt' || row.plan === null) return this.init(caller, id, {})
     servers.checkBudget(servers.getRow(caller, row.serverId))
-    this.apps.init(row, { proceed: row.proceed, from: 'start' })
+    this.apps.of(row).init(row, { proceed: row.proceed, from: 'start' })
     return this.get(caller, id)
   }
 
   /** Waits until no bring-up of a project runs, and returns the project. @throws BerthError 404 */
   async waitForBringUp(caller: Caller, id: string): Promise<Project> {
-    this.getRow(caller, id)
-    await this.apps.waitForBringUp(id)
+    await this.apps.of(this.getRow(caller, id)).waitForBringUp()
     return this.get(caller, id)
   }
 
@@ -255,15 +254,16 @@ export class ProjectsService {
 
   /** Returns the log of a project's bring-ups and of its app. @throws BerthError 404 */
   async openLog(caller: Caller, id: string): Promise<ReadableLog> {
-    const { log } = await this.apps.app(this.getRow(caller, id))
+    const row = this.getRow(caller, id)
+    const { log } = await this.apps.of(row).hosted(row)
     return appLog(log, this.#dependencies.clock)
   }
 
   async #remove(row: ProjectRow): Promise<void> {
     const { servers } = this.#dependencies
     const server = servers.records.find(row.serverId)
-    await this.apps.shutDown(row.id)
-    await this.#pushes.forget(row.id)
+    await this.apps.of(row).shutDown()
+    await this.#pushes.forget(row)
     if (server) {
       await servers
         .workspace(server)
@@ -282,5 +282,5 @@ export class ProjectsService {
   }
 
   #toProject = (row: ProjectRow): Project =>
-    toProject(row, this.apps.urlOf(row), this.#dependencies.hosting.find(row.id))
+    toProject(row, this.#dependencies.hosting.urlOf(row.port), this.#dependencies.hosting.find(row.id))
 }
