@@ -28,7 +28,7 @@ export class Dashboard {
   readonly usage: UsageStream
   readonly router: Router
   readonly clock: PageClock
-  /** What runs, and what holds there. */
+  /** The health of the instance. */
   readonly health = new Health()
   readonly notices = new Notices()
   readonly shortcuts = new Shortcuts()

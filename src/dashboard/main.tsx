@@ -8,7 +8,7 @@ import { ROUTES } from './routes.ts'
 const root = document.getElementById(ROOT_ID)
 if (!root) throw new Error('The page has no place for the dashboard.')
 const dashboard = new Dashboard(readContext(root), ROUTES)
-// Before anything is drawn: what the page shows is loaded when it hears of changes.
+// Before anything is drawn: lists load when the stream of changes is open.
 dashboard.start()
 root.replaceChildren()
 render(

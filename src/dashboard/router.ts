@@ -27,7 +27,7 @@ export class Router {
     return this.#path
   }
 
-  /** Whether another screen was shown before, so that this one did not come with the page. */
+  /** Whether another screen was shown before this one since the page was loaded. */
   get hasMoved(): boolean {
     return this.#hasMoved
   }
@@ -51,7 +51,7 @@ export class Router {
     scrollTo(0, 0)
   }
 
-  /** Goes to a path as `go` does, in place of the present one: the browser's button leads to what was before. */
+  /** Goes to a path as `go` does, in place of the present one: the browser's button leads to the one before. */
   replace(to: string): void {
     history.replaceState(null, '', to)
     this.#read()

@@ -79,7 +79,7 @@ describe.skipIf(browserPath === null)('banners of the dashboard (needs Chromium)
     expect((await tests.berth.call('POST', '/servers', {})).status).toBe(201)
   })
 
-  test('a fault is named until it has struck as often as it may', async () => {
+  test('a fault is named until it has applied as often as it may', async () => {
     const { berth } = tests
     await berth.control('POST', '/faults', {
       match: { path: '/templates' },

@@ -50,7 +50,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     expect((await berth.call('POST', '/servers/srv_none/exec', { command: 'true' })).status).toBe(429)
 
     await page.getByRole('link', { name: 'Test controls' }).click()
-    await page.getByText('Struck once').waitFor()
+    await page.getByText('Applied once').waitFor()
     await page.getByRole('button', { name: 'Remove', exact: true }).click()
     await page.getByText('None is set.').first().waitFor()
     expect((await berth.call('POST', '/servers/srv_none/exec', { command: 'true' })).status).toBe(404)
@@ -110,7 +110,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     const fault = { match: { operation: 'templates.list' }, effect: { error: { status: 503 } }, times: 1 }
     await berth.control('POST', '/faults', fault)
     expect((await berth.call('GET', '/templates')).status).toBe(503)
-    await page.getByRole('link', { name: 'Struck once' }).waitFor()
+    await page.getByRole('link', { name: 'Applied once' }).waitFor()
     await berth.control('POST', '/snapshots', { name: 'struck' })
     const dialog = page.getByRole('dialog')
     const card = page.locator('.card', { hasText: 'struck' }).filter({ hasText: 'saved' })
@@ -123,14 +123,14 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
       await dialog.getByRole('button', { name: 'Cancel' }).click()
     }
     await berth.control('POST', '/snapshots/struck/restore')
-    await page.getByText('Struck once of at most 1, of which the journal has no request').waitFor()
-    await page.getByText('Struck once of at most 1').waitFor()
-    expect(await page.getByRole('link', { name: 'Struck once' }).count()).toBe(0)
+    await page.getByText('Applied once of at most 1, of which the journal has no request').waitFor()
+    await page.getByText('Applied once of at most 1').waitFor()
+    expect(await page.getByRole('link', { name: 'Applied once' }).count()).toBe(0)
     await berth.control('DELETE', '/faults')
     await berth.control('DELETE', '/snapshots/struck')
   })
 
-  test('a spent fault stands below those that may strike, and strikes again once it is armed again', async () => {
+  test('a spent fault is listed below those that may apply, and applies again once it is armed', async () => {
     const { berth } = tests
     const status = async () => (await berth.call('GET', '/templates')).status
     const effect = { error: { status: 503 } }
@@ -175,7 +175,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await page.getByText('502 text/html').waitFor()
     const response = await berth.fetch('/templates')
     expect([response.status, response.headers.get('content-type')]).toEqual([502, 'text/html'])
-    await page.getByText('Struck once').waitFor()
+    await page.getByText('Applied once').waitFor()
     for (const [template, effect] of [
       ['429', { error: { status: 429, retry_after: 30 } }],
       ['Slow', { delay_ms: 5_000 }],
@@ -186,7 +186,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
       await page.getByText('None is set.').first().waitFor()
       await page.getByRole('button', { name: template, exact: true }).click()
       await dialog.getByRole('button', { name: 'Set the fault' }).click()
-      await page.getByText('Has not struck yet').waitFor()
+      await page.getByText('Has not applied yet').waitFor()
       expect((await berth.control('GET', '/faults')).body.faults).toMatchObject([{ effect, times: 1 }])
     }
     await berth.control('DELETE', '/faults')

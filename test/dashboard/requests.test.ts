@@ -9,7 +9,7 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
   const tests = dashboardTests()
   const rows = (page: Page) => page.getByRole('region', { name: 'Requests, the newest first' }).locator('li')
 
-  test('a person finds the request that a client got wrong, and makes a fault of it that strikes', async () => {
+  test('a person finds the request that a client got wrong, and makes a fault of it that applies', async () => {
     const serverId = await tests.berth.server({ task: 'shop' })
     await tests.berth.call('POST', `/servers/${serverId}/exec`, { comand: 'ls' })
     await using watched = await tests.open('/dashboard/requests?errors=1')
@@ -27,8 +27,8 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     await dialog.getByText('berth faults add --operation exec.run --error 502 --times 1').waitFor()
     await dialog.getByRole('button', { name: 'Set the fault' }).click()
     await page.getByText('A fault is set: requests that match fail on purpose.').waitFor()
-    const struck = await tests.berth.call('POST', `/servers/${serverId}/exec`, { command: 'true' })
-    expect(struck.status).toBe(502)
+    const faulty = await tests.berth.call('POST', `/servers/${serverId}/exec`, { command: 'true' })
+    expect(faulty.status).toBe(502)
     await rows(page).getByText('502').first().waitFor()
     await rows(page).getByRole('link', { name: '/exec' }).first().click()
     await detail.getByText('gave this response. The API did nothing.').waitFor()
@@ -36,7 +36,7 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     await detail.getByText('Headers of the request').click()
     await detail.getByRole('row', { name: 'authorization Bearer ***' }).waitFor()
     await detail.getByText('It was refused before its body was read.').waitFor()
-    // It has struck as often as it may.
+    // It has applied as often as it may.
     await page.getByText('A fault is set').waitFor({ state: 'detached' })
     await tests.berth.control('DELETE', '/faults')
     await detail.getByText('removed since').waitFor()
@@ -55,14 +55,14 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     expect(await dialog.getByRole('radio', { name: 'The same response: 400' }).isChecked()).toBe(true)
     await dialog.getByRole('button', { name: 'Set the fault' }).click()
     await dialog.waitFor({ state: 'detached' })
-    const struck = await berth.call('POST', '/servers', {})
-    expect([struck.status, struck.body]).toEqual([400, refused.body])
-    expect(struck.headers.get('content-type')).toBe(refused.headers.get('content-type'))
+    const faulty = await berth.call('POST', '/servers', {})
+    expect([faulty.status, faulty.body]).toEqual([400, refused.body])
+    expect(faulty.headers.get('content-type')).toBe(refused.headers.get('content-type'))
     await rows(page).nth(1).waitFor()
     const given = page.getByTitle('A fault gave this response.')
     expect([await given.count(), await rows(page).first().locator(given).textContent()]).toEqual([1, 'fault'])
     await page.getByRole('link', { name: 'Timeline' }).click()
-    // The newest: the fault of the test before has struck a request, too.
+    // The newest: the fault of the test before has applied to a request, too.
     const newest = page.locator('.entry').filter({ hasText: 'servers' }).filter({ hasText: '400' }).first()
     await newest.getByTitle('A fault gave this response.').waitFor()
     await page.keyboard.press('~')
@@ -83,7 +83,7 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     await dialog.getByRole('radio', { name: 'The same response: 200' }).waitFor()
   })
 
-  test('a request whose response was lost shows what was done, and its fault leads to all that it struck', async () => {
+  test('a request whose response was lost shows what was done, and its fault leads to all its requests', async () => {
     const { berth } = tests
     const lost = { match: { operation: 'servers.create' }, effect: { lose_response: true } }
     const { id } = (await berth.control('POST', '/faults', lost)).body
@@ -96,7 +96,7 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     await detail.getByRole('region', { name: 'What it caused' }).getByText('server.created').waitFor()
     await detail.getByRole('link', { name: id }).click()
     const card = page.locator('.card.current', { hasText: 'Lost response' })
-    await card.getByRole('link', { name: 'Struck once' }).click()
+    await card.getByRole('link', { name: 'Applied once' }).click()
     await rows(page).first().waitFor()
     expect(await rows(page).locator('.operation').allInnerTexts()).toEqual(['servers.create'])
     await berth.control('DELETE', '/faults')

@@ -81,7 +81,7 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
     })
     const forged = page.locator('.deliveries > li', { hasText: 'wrong signature' })
     await forged.getByText('wrong signature').click()
-    await forged.locator('p.struck', { hasText: 'made for another body, id or time' }).waitFor()
+    await forged.locator('p.problem', { hasText: 'made for another body, id or time' }).waitFor()
     expect(problems).toEqual([])
   })
 
@@ -239,7 +239,7 @@ describe.skipIf(browserPath === null)('webhooks on the dashboard (needs Chromium
       .waitFor()
     await page.getByRole('link', { name: 'Test controls' }).click()
     const fault = page.locator('.card', { hasText: `deliveries to ${body.id}` })
-    await fault.getByRole('link', { name: 'Struck once' }).click()
+    await fault.getByRole('link', { name: 'Applied once' }).click()
     await page.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor()
     expect(problems).toEqual([])
     await berth.control('DELETE', '/faults')

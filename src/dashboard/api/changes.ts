@@ -11,7 +11,7 @@ export interface LiveChange {
   readonly value: unknown
 }
 
-/** Whether the page hears of changes: `lost` while it tries to connect again. */
+/** Whether the page receives changes: `lost` while it tries to connect again. */
 type ConnectionState = 'connecting' | 'live' | 'lost'
 
 type Listener = (change: LiveChange) => void
@@ -33,19 +33,19 @@ const SHARED_TYPES: ReadonlySet<string> = new Set(['account'])
 const SESSION_OVER = 4001
 
 /**
- * Hears of everything that changes on the instance, by a WebSocket each for the API and, if the session may use it, the
- * control API. Nothing is replayed: after a gap, listeners are told to load again.
+ * Receives everything that changes on the instance, by one WebSocket for the API and, if the session may use it, one for
+ * the control API. Nothing is replayed: after a gap, listeners are notified and load again.
  */
 export class ChangeStream {
   readonly #paths: readonly string[]
   readonly #base: string
   readonly #session: Session
   readonly #live = new Set<string>()
-  /** Those whose first connection is there or has failed. */
+  /** The paths whose first connection is open or has failed. */
   readonly #tried = new Set<string>()
   readonly #state = signal<ConnectionState>('connecting')
   readonly #listeners = new Map<string, Set<Listener>>()
-  /** With the paths of what each loads again. */
+  /** The functions that load again, each with the paths of its changes. */
   readonly #reloaders = new Map<() => void, readonly string[]>()
   #isStarted = false
 
@@ -58,7 +58,7 @@ export class ChangeStream {
     this.#paths = [API, ...(isAdmin ? [CONTROL] : [])]
   }
 
-  /** Whether changes are heard. */
+  /** Whether changes are received. */
   get state(): ReadonlySignal<ConnectionState> {
     return this.#state
   }
@@ -81,7 +81,7 @@ export class ChangeStream {
     return () => void listeners.delete(listener)
   }
 
-  /** Reports whether changes of a type are to be heard soon: its first connection is neither there nor has failed. */
+  /** Reports whether the first connection for a type is still being made: it is neither open nor has failed. */
   isConnecting(type: string): boolean {
     return this.#pathsOf(type).some((path) => !this.#tried.has(path))
   }
@@ -107,7 +107,7 @@ export class ChangeStream {
         this.#live.add(path)
         this.#tried.add(path)
         if (this.#live.size === this.#paths.length) this.#state.value = 'live'
-        // Also the first time: what was opened before waits for it.
+        // Also the first time: lists that were opened before wait for it.
         this.#reload(path)
       } else {
         if (change.type === 'gap' || change.type === 'reset') this.#reload(path)
@@ -127,7 +127,7 @@ export class ChangeStream {
     }
   }
 
-  /** Loads again what comes by a connection, unless another that it comes by too is still awaited. */
+  /** Loads again what a connection reports, unless another connection that reports it too is still being made. */
   #reload(path: string): void {
     for (const [reload, paths] of [...this.#reloaders])
       if (paths.includes(path) && paths.every((one) => this.#tried.has(one))) reload()

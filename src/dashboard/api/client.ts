@@ -26,7 +26,7 @@ export class ApiClient {
   /**
    * Calls an operation.
    *
-   * @throws ApiFailure if the response is no success, or none came
+   * @throws ApiFailure if the response is an error, or none arrived
    */
   async call<Id extends CallId>(id: Id, ...given: ArgumentsOf<Id>): Promise<ResponseOf<Id>> {
     const response = await this.send(requestOf(id, ...given))
@@ -52,7 +52,7 @@ export class ApiClient {
   /**
    * Sends a request and returns its response, whatever its body is.
    *
-   * @throws ApiFailure if the response is no success, or none came
+   * @throws ApiFailure if the response is an error, or none arrived
    */
   async send(request: HttpRequest, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
     const response = await this.request(request, headers)
@@ -62,9 +62,9 @@ export class ApiClient {
   }
 
   /**
-   * Sends a request and returns its response, also one that is no success.
+   * Sends a request and returns its response, also an error.
    *
-   * @throws ApiFailure if no response came
+   * @throws ApiFailure if no response arrived
    */
   async request(
     { method, path, body, form, bytes, signal }: HttpRequest,
@@ -94,7 +94,7 @@ export async function* streamEvents({ body }: Response): AsyncGenerator<EventSou
   yield* text?.pipeThrough(new EventSourceParserStream()) ?? []
 }
 
-/** A response that is no success, with what berth says of the cause and the remedy. */
+/** An error response, with its cause and remedy. */
 export class ApiFailure extends Error {
   override readonly name = 'ApiFailure'
 

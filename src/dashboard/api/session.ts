@@ -1,10 +1,10 @@
 import type { DashboardContext } from '../../http/dashboard/page.ts'
 
-/** Where a browser goes that was signed out on this page. */
+/** The page that a browser opens after it was signed out on this one. */
 const SIGNED_OUT = '/signin?done=signed-out'
 
 /**
- * The session that the page was opened with, and what the page does when it is over. Several parts hear of its end at
+ * The session that the page was opened with. Leaves the page when it is over. Several parts notice its end at
  * nearly the same time: the page is left once, because each navigation would cancel the one before.
  */
 export class Session {
@@ -19,7 +19,7 @@ export class Session {
     else location.reload()
   }
 
-  /** Leaves the page if the session is over. A 401 alone does not tell: a fault may answer in place of the API. */
+  /** Leaves the page if the session is over. A 401 alone does not show that: a fault may respond in place of the API. */
   async leaveIfOver(): Promise<void> {
     if (this.#isLeaving) return
     const page = await fetch(location.pathname, { redirect: 'manual' }).catch(() => null)
@@ -32,7 +32,7 @@ export class Session {
    * @throws what `signOut` throws; the page stays then
    */
   async end(signOut: () => Promise<unknown>): Promise<void> {
-    // Before the call: the end may be heard of earlier than its response.
+    // Before the call: the stream may report the end before the response arrives.
     this.#isEndedHere = true
     try {
       await signOut()
@@ -44,13 +44,13 @@ export class Session {
   }
 }
 
-/** What the page brought with it. */
+/** The context that the page was served with. */
 export interface PageContext extends DashboardContext {
   /** Allows style elements of terminals and the editor (CSP, nonce-source). */
   readonly nonce: string
 }
 
-/** Reads what the page brought with it, from the element that it is drawn in. */
+/** Reads the page's context from the element that it is drawn in. */
 export const readContext = ({ dataset }: HTMLElement): PageContext => ({
   ...(JSON.parse(dataset.context ?? '{}') as DashboardContext),
   nonce: dataset.nonce ?? '',

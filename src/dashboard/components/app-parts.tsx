@@ -22,7 +22,7 @@ export function CrashNotice({ crash, remedy }: { crash: Project['crash'] | undef
   )
 }
 
-/** Says what is wrong with the pages of an app that is up; nothing if nothing is. */
+/** Lists the warnings about the pages of a running app; nothing without any. */
 export function Warnings({ warnings }: { warnings: readonly string[] }) {
   if (warnings.length === 0) return null
   return (

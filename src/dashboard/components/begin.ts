@@ -1,7 +1,7 @@
 import type { Dashboard } from '../dashboard.ts'
 import type { Task, Terminal } from '../store/store.ts'
 
-/** Gives an agent a goal on a server, and goes to the task. */
+/** Gives an agent a goal on a server, and opens the task. */
 export async function runTask(
   { api, store, router }: Dashboard,
   serverId: string,
@@ -14,7 +14,7 @@ export async function runTask(
 }
 
 /**
- * Gives an agent a goal in place of a task that is over, and goes to the new task. It says so: the screen of a task with
+ * Gives an agent a goal in place of a task that is over, and opens the new task. It says so: the screen of a task with
  * the same goal looks like that of the one before.
  */
 export async function runTaskAgain(
@@ -28,7 +28,7 @@ export async function runTaskAgain(
   dashboard.notices.done('Started again: this is the new task.', { label: 'The one before', href })
 }
 
-/** Begins a build on a server, and goes to it. */
+/** Begins a build on a server, and opens it. */
 export async function runBuild(
   { api, store, router }: Dashboard,
   serverId: string,
@@ -40,7 +40,7 @@ export async function runBuild(
   router.go(`/dashboard/builds/${buildId}`)
 }
 
-/** Starts a command that runs on by itself on a server, which wakes it, and goes to its execution. */
+/** Starts a command that runs on by itself on a server, which wakes it, and opens its execution. */
 export async function runInBackground(
   { api, commands, router, store }: Dashboard,
   serverId: string,

@@ -5,13 +5,13 @@ import { useDashboard } from '../dashboard.ts'
 import { Confirm } from './dialog.tsx'
 import { span } from './time.tsx'
 
-/** Berth's clock, and what happens next by it. */
+/** Berth's clock and its next timers. */
 export type ClockReading = ResponseOf<'control.clock.read'>
 
 /** Where the clock is moved: forward by a duration, as in `1h` and in milliseconds, or to a time. */
 type Goal = { readonly advance: string; readonly ms: number } | { readonly set: string }
 
-/** How far the clock goes without a question, in milliseconds, if the button does not say how far. */
+/** Distance in milliseconds up to which the clock moves without a question, unless the button names it. */
 export const FAR_MS = 86_400_000
 
 /** Moves the clock, with a question before if that needs one. */
@@ -60,7 +60,7 @@ interface Asked {
   readonly endsSession: boolean
 }
 
-/** Asks before the clock is moved far, and says what happens on the way. */
+/** Asks before the clock is moved far, and lists the timers on the way. */
 function MoveFar({
   at,
   state,
@@ -110,5 +110,5 @@ const WORDS: Readonly<Record<string, string>> = {
   'session.end': 'a browser is signed out',
 }
 
-/** Says what happens at a timer: in words, or by its name if it is a new one. */
+/** Describes a timer in words, or by its name if that is new. */
 export const timerWords = (name: string): string => WORDS[name] ?? name

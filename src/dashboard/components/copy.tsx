@@ -31,7 +31,7 @@ export function CopyButton({
 /**
  * An id, shortened where it is long, with a button to copy the whole.
  *
- * @param isShown whether the id stands beside it already, so that only the button is needed
+ * @param isShown whether the id is shown beside it, so that only the button is needed
  */
 export const Id = ({ id, isShown = false }: { id: string; isShown?: boolean }) => (
   <span class="id">

@@ -13,7 +13,7 @@ interface DialogProps {
   children: ComponentChildren
   /** Wide enough for code. */
   isWide?: boolean
-  /** Whether a click outside does not close it, which would lose what was typed. */
+  /** Whether a click outside leaves it open, since closing would lose the typed text. */
   isKept?: boolean
 }
 
@@ -34,8 +34,8 @@ export function Dialog({ title, onClose, children, isWide, isKept }: DialogProps
       if (before instanceof HTMLElement) before.focus()
     }
   }, [])
-  // The event of a dialog that is gone comes late: its owner may show another by now.
-  const tell = (): void => {
+  // A removed dialog sends its event late: its owner may show another one by then.
+  const notify = (): void => {
     if (!isGone.current) onClose()
   }
   return (
@@ -45,9 +45,9 @@ export function Dialog({ title, onClose, children, isWide, isKept }: DialogProps
       aria-labelledby={id}
       // Escape, before the browser closes it: a key that follows at once is meant for the page below.
       onCancel={({ target, currentTarget }) => {
-        if (target === currentTarget) tell()
+        if (target === currentTarget) notify()
       }}
-      onClose={tell}
+      onClose={notify}
       closedby={isKept ? 'closerequest' : 'any'}
     >
       <div class="dialog-head">
@@ -61,7 +61,7 @@ export function Dialog({ title, onClose, children, isWide, isKept }: DialogProps
 
 /** Properties of a dialog with a form. */
 interface FormDialogProps extends DialogProps {
-  /** What the button says: what it does. */
+  /** The text of the button: its action. */
   action: string
   /** Does it. The dialog then closes; if it fails, the dialog says why, at the field that was refused. */
   onSubmit: () => Promise<unknown>
@@ -75,7 +75,7 @@ interface FormDialogProps extends DialogProps {
 }
 
 /**
- * A dialog with a form: its fields, what it does, and the way out. Ctrl+Enter sends one that has a field of several
+ * A dialog with a form: its fields, its action, and the way out. Ctrl+Enter sends one that has a field of several
  * lines.
  */
 export function FormDialog({
@@ -173,9 +173,9 @@ interface ConfirmProps {
   title: string
   /** What is lost. */
   children: ComponentChildren
-  /** What the button says: what it does. */
+  /** The text of the button: its action. */
   action: string
-  /** A text to type first, for what cannot be brought back. */
+  /** A text to type first, before a loss that cannot be undone. */
   typed?: string | undefined
   onConfirm: () => Promise<unknown>
   onClose: () => void
@@ -214,7 +214,7 @@ export function Confirm({ children, typed, onConfirm, ...dialog }: ConfirmProps)
 /** Properties of a credential that is shown once. */
 interface ShownOnceProps {
   title: string
-  /** What it is for, and what to take care of. */
+  /** Its purpose, and how to keep it safe. */
   about: string
   /** The credential itself. */
   text: string
@@ -244,10 +244,10 @@ const isApple = (): boolean => /Mac|iPhone|iPad/.test(navigator.platform)
 export const isSubmit = ({ key, ctrlKey, metaKey }: KeyboardEvent): boolean =>
   key === 'Enter' && (ctrlKey || metaKey)
 
-/** Returns what a button's title says of the keys that do the same. */
+/** Returns the keys that send a form, for the title of its button. */
 export const submitKeysTitle = (): string => (isApple() ? 'Command+Enter' : 'Ctrl+Enter')
 
-/** The keys that send a form, in its button. Screen readers hear them by the button's title. */
+/** The keys that send a form, in its button. Screen readers read them from the button's title. */
 export const SubmitKeys = () => (
   <span class="submit-keys" aria-hidden="true">
     {isApple() ? '⌘' : 'Ctrl'} ↵

@@ -18,7 +18,7 @@ import { useDashboard } from '../dashboard.ts'
 
 /** Properties of an editor. */
 export interface EditorProps {
-  /** Decides the language. Another path begins anew. */
+  /** Decides the language. Another path opens another editor. */
   path: string
   /** The text to begin with. */
   text: string
@@ -44,7 +44,7 @@ export function Editor({
   const shown = useRef<EditorView | null>(null)
   const handlers = useRef({ onChange, onSave })
   handlers.current = { onChange, onSave }
-  // Not for another text: what is edited must not begin anew.
+  // Not for another text: that would discard what was typed.
   useEffect(() => {
     if (!place.current) return
     const language = new Compartment()
@@ -95,7 +95,7 @@ export function Editor({
   return <div class="editor" ref={place} />
 }
 
-/** Loads what colours a language, by the extension of its files. */
+/** Loads the highlighting of a language, by the extension of its files. */
 const LANGUAGES: readonly (readonly [RegExp, () => Promise<Extension>])[] = [
   [
     /\.[cm]?[jt]sx?$/,
@@ -125,7 +125,7 @@ type LegacyMode = Parameters<typeof import('@codemirror/language').StreamLanguag
 const legacy = async (mode: LegacyMode): Promise<Extension> =>
   (await import('@codemirror/language')).StreamLanguage.define(mode)
 
-/** Returns what colours a text by the name of its file; nothing if its language is not known, or it would take long. */
+/** Returns the highlighting of a text by its file name; none if its language is unknown, or if that would take long. */
 async function languageOf(path: string, text: string): Promise<Extension> {
   if (path.endsWith('.md') && hasLongParagraph(text)) return []
   const load = LANGUAGES.find(([pattern]) => pattern.test(path))?.[1]
@@ -176,7 +176,7 @@ const theme = EditorView.theme({
   '.cm-searchMatch': { backgroundColor: 'var(--color-waiting-soft)' },
 })
 
-/** Returns what gives an editor the look of the page, in both schemes. */
+/** Returns the extensions that give an editor the look of the page, in both schemes. */
 const editorLook = (nonce: string): Extension => [
   EditorView.cspNonce.of(nonce),
   theme,

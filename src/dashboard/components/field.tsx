@@ -18,7 +18,7 @@ export class FieldError extends Error {
 /** The field of the form around that was refused; null if none was. */
 export const RefusedField = createContext<FieldError | null>(null)
 
-/** What a control takes from its field: the name, and what tells screen readers that it was refused. */
+/** Properties that a control takes from its field: its name, and whether it was refused, for screen readers. */
 interface ControlProps {
   id: string
   name: string
@@ -35,7 +35,7 @@ interface FieldProps {
   hint?: ComponentChildren
 }
 
-/** A control with its label, and below it what was wrong with it. */
+/** A control with its label, and below it the error in its value. */
 export function FormField({
   name,
   label,
@@ -127,7 +127,7 @@ export const SelectField = ({
   </FormField>
 )
 
-/** Chooses one of the account's servers. `children` stands there if it has none. */
+/** Chooses one of the account's servers. Shows `children` if it has none. */
 export function ServerField({
   value,
   onValue,

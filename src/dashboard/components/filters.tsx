@@ -3,12 +3,12 @@ import { selectFirst } from './list-keys.ts'
 
 /** A choice of a filter. */
 export interface Choice {
-  /** What stands in the address; empty for the default, which does not. */
+  /** The value in the address; empty for the default, which is not in it. */
   readonly value: string
   readonly label: string
 }
 
-/** A filter with a few choices. The chosen one stands in the address. */
+/** A filter with a few choices. The chosen one is in the address. */
 export function Select({
   name,
   label,
@@ -41,7 +41,7 @@ export function Select({
   )
 }
 
-/** A filter that is on or off. It stands in the address as `1`. */
+/** A filter that is on or off. It is in the address as `1`. */
 export function Switch({ name, label }: { name: string; label: string }) {
   const { router } = useDashboard()
   return (
@@ -56,7 +56,7 @@ export function Switch({ name, label }: { name: string; label: string }) {
   )
 }
 
-/** A field that filters a list. What is sought stands in the address as `q`, so that it can be shared and kept. */
+/** A field that filters a list. The text is in the address as `q`, so that it can be shared and kept. */
 export function Search({ label }: { label: string }) {
   const { router } = useDashboard()
   return (

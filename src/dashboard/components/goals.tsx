@@ -89,7 +89,7 @@ export function GoalList({ noun, items, isOfServer = false }: GoalListProps) {
 /** Properties of the question for a goal. */
 interface GoalDialogProps {
   title: string
-  /** What stands in the empty field. */
+  /** The text in the empty field. */
   example: string
   /** The noun of the command line and of the path. */
   noun: 'tasks' | 'builds'

@@ -96,7 +96,7 @@ export function Headers({ title, headers }: { title: string; headers: Readonly<R
   )
 }
 
-/** A status of HTTP in its colour: what went well, what the client got wrong, what the server failed at. */
+/** A status of HTTP in the colour of a success, of a client's mistake or of a server's failure. */
 export const HttpStatus = ({ of: status }: { of: number | null }) => (
   <span
     class={`http-status ${status === null || status >= 500 ? 'failed' : status >= 400 ? 'refused' : 'fine'}`}

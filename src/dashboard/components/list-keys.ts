@@ -10,7 +10,7 @@ const OPENERS = ['.row-link', 'a.text', 'summary', 'a[href]']
 /** What can be done in a row. A row without is only read. */
 const ACTIONS = 'a[href], summary, button'
 
-/** What stands beside a list and may have rows of its own. */
+/** Parts beside a list, which may have rows of their own. */
 const BESIDE = '.detail, .drawer'
 
 /** The button of a menu. */
@@ -62,7 +62,7 @@ function moveBy(router: Router, step: 1 | -1): void {
     router.replace(`${opener.pathname}${opener.search}`)
 }
 
-/** Opens the menu of the selected row or of the screen. Where there is none, its first button gets the focus. */
+/** Opens the menu of the selected row or of the screen. Without a menu, its first button gets the focus. */
 function openActions(): void {
   const button = actionsButton()
   // When the menu is closed, the focus is where it was.
@@ -82,7 +82,7 @@ function actionsButton(): HTMLElement | null {
   return null
 }
 
-/** Returns the rows of the screen that can be opened, in order; of what is beside a list only if the focus is there. */
+/** Returns the rows of the screen that can be opened, in order; those beside a list only if the focus is there. */
 function rows(): HTMLElement[] {
   const place = document.activeElement?.closest(BESIDE) ?? document.getElementById('main')
   const all = [...(place?.querySelectorAll<HTMLElement>(ROWS) ?? [])]
@@ -99,7 +99,7 @@ const currentRow = (): HTMLElement | null =>
   document.activeElement?.closest<HTMLElement>(ROWS) ??
   document.querySelector<HTMLElement>('#main .row.current')
 
-/** Returns what gets the focus when a row is selected: what opens it, else the row itself. */
+/** Returns the element that gets the focus when a row is selected: its opener, else the row itself. */
 function openerOf(row: HTMLElement): HTMLElement {
   for (const selector of OPENERS) {
     const opener = row.querySelector<HTMLElement>(selector)

@@ -4,14 +4,14 @@ import { Button } from './button.tsx'
 
 /** What a live list shows, and how it is held still and set going. */
 export interface Held<Item> {
-  /** What is shown: while the list is held, what was there when it began to be. */
+  /** The shown items: while the list is held, those from the time at which that began. */
   readonly shown: readonly Item[]
   /** The number of items that came while it is held. */
   readonly fresh: number
   readonly isHeld: boolean
   hold(): void
   resume(): void
-  /** Is told whether the list is scrolled to its newest item: elsewhere it is held. */
+  /** Takes whether the list is scrolled to its newest item: if not, it is held. */
   onFollow(isAtNewest: boolean): void
 }
 
@@ -26,7 +26,7 @@ interface Snapshot<Item> {
 /**
  * Holds a live list still while a person reads: scrolled away from its newest item, or by the key `p`.
  *
- * @param scope what the list is filtered by: another filter sets it going again
+ * @param scope the filter of the list: another filter ends the hold
  * @param keyOf changes with the item if a change of it counts as new
  */
 export function useHeld<Item>(

@@ -94,7 +94,7 @@ const DROPPED_LINES = 10_000
 /** Milliseconds within which lines are added together: a program may print thousands a second. */
 const BATCH_MS = 50
 
-/** Milliseconds after which a log that has sent no line counts as empty: the lines that are there come at once. */
+/** Milliseconds after which a log that has sent no line counts as empty: existing lines arrive at once. */
 const EMPTY_MS = 1_000
 
 /** Milliseconds before a stream that has ended is opened again. */
@@ -186,7 +186,7 @@ class LogLines {
   }
 }
 
-/** Finds the lines that have a text. Of a log that grows it looks only at what is new. */
+/** Finds the lines that have a text. In a growing log it searches the new lines only. */
 class LogSearch {
   #sought = ''
   #all: readonly LogLine[] = []
@@ -199,7 +199,7 @@ class LogSearch {
     const first = all[0]?.seq ?? 0
     const last = sought === this.#sought ? (this.#all.at(-1)?.seq ?? 0) : 0
     const known = this.#found.filter(({ seq }) => seq >= first && seq <= last)
-    // Those after the last that was looked at stand at the end.
+    // The lines after the last one that was searched are at the end.
     let from = all.length
     while (from > 0 && (all[from - 1]?.seq ?? 0) > last) from -= 1
     const fresh = all.slice(from).filter(({ text }) => text.toLowerCase().includes(sought))

@@ -49,7 +49,7 @@ export function OutputView({ label, output, more }: OutputViewProps) {
   )
 }
 
-/** Returns what is shown of a command's output as a text, to be copied. */
+/** Returns the shown output of a command as a text, to be copied. */
 export const outputText = ({ shown }: PrintedOutput): string =>
   shown
     .peek()

@@ -12,7 +12,7 @@ interface PageProps {
   beside?: ComponentChildren
   /** Buttons at the end of the title's row. */
   actions?: ComponentChildren
-  /** Links to what it belongs to. */
+  /** Links to the objects it belongs to. */
   above?: ComponentChildren
   children: ComponentChildren
   /** Takes the whole height of the window, for terminals and long lists that scroll by themselves. */
@@ -27,7 +27,7 @@ export function ScreenPage({ title, beside, actions, above, children, isFull }: 
   const { router } = useDashboard()
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    // What led here is gone with its screen: the keyboard goes on from here, and screen readers tell where they are.
+    // The link that led here is gone with its screen: the keyboard continues from here, and screen readers read the title.
     if (router.hasMoved && document.activeElement === document.body)
       heading.current?.focus({ preventScroll: true })
   }, [router])
@@ -105,7 +105,7 @@ export function Tabs({ label, tabs, here }: { label: string; tabs: readonly Tab[
   )
 }
 
-/** What a place shows that has nothing yet: what would be here, and how to begin. */
+/** Shown in place of an empty list: its future content, and how to begin. */
 export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
   <div class="empty">
     <h2>{title}</h2>
@@ -134,7 +134,7 @@ export const Loading = () => (
   </p>
 )
 
-/** Says what failed, why, and offers to try again. */
+/** Shows a failure with its reason, and offers to try again. */
 export const Failure = ({ error, retry }: { error: Error; retry?: () => unknown }) => (
   <div class="notice failure" role="alert">
     <p>{error.message}</p>
@@ -154,7 +154,7 @@ interface ErrorBoundaryProps {
   readonly children: ComponentChildren
 }
 
-/** Shows what it contains or, if drawing that fails, the error in its place: all around it stays usable. */
+/** Shows its content or, if drawing that fails, the error in its place. Everything around it stays usable. */
 export class ErrorBoundary extends Component<ErrorBoundaryProps, { error: Error | null }> {
   override state = { error: null as Error | null }
 

@@ -1,9 +1,9 @@
-/** What tells a row of a list from the others, wherever it stands. */
+/** Identifies a row of a list, at whatever position it is. */
 export type RowKey = string | number
 
 /**
  * Where the rows of a list are. All have one height, but those that were measured and found to differ. Nothing is kept
- * of the others, so a list of 100,000 costs what its different rows do.
+ * of the others, so a list of 100,000 costs as much as its differing rows.
  */
 export class RowPositions {
   /** Height of a row that was not measured, in pixels. */

@@ -1,7 +1,7 @@
 import { useDashboard } from '../dashboard.ts'
 import { span } from './time.tsx'
 
-/** The look of a state: what goes well, is under way, waits for a person, rests or has failed. */
+/** The look of a state: good, under way, waiting for a person, at rest or failed. */
 type Look = 'good' | 'active' | 'waiting' | 'resting' | 'bad'
 
 const LOOKS: Readonly<Record<string, Look>> = {
@@ -87,7 +87,7 @@ export const PhaseBar = ({ label, phases }: { label: string; phases: readonly Ph
   </ol>
 )
 
-/** Says how long a phase took, takes so far, or what else is known of it. */
+/** Says how long a phase took or takes so far, or how it ended. */
 function Outcome({ phase: { state, word, begin = null, end = null } }: { phase: Phase }) {
   const { clock } = useDashboard()
   const isOpen = state === 'current' || state === 'waiting'

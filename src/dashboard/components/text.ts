@@ -5,7 +5,7 @@ const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b
 /** More marks on a character than any script has. */
 const PILED_MARKS = /(\p{M}{16})\p{M}+/gu
 
-/** Returns what a program printed as it stands on a terminal, without colours. */
+/** Returns the output of a program as a terminal shows it, without colours. */
 export const plainText = (text: string): string =>
   drawable(text.replace(ESCAPES, '').split('\n').map(lastWritten).join('\n'))
 
@@ -16,8 +16,8 @@ export const plainText = (text: string): string =>
 export const drawable = (text: string): string => text.replace(PILED_MARKS, '$1')
 
 /**
- * Returns what a line shows after a program has gone back to its beginning and written it anew, as it does with its
- * progress. Not by a pattern: those that begin anywhere take seconds for a line of 100 KB.
+ * Returns what a line shows after a program has returned to its start and overwritten it, as it does with its progress.
+ * Not by a pattern: one that may match anywhere takes seconds for a line of 100 KB.
  */
 function lastWritten(line: string): string {
   let end = line.length
@@ -31,7 +31,7 @@ const TITLE = 80
 /** Characters of a reason in a list. */
 const REASON = 300
 
-/** Returns the first line of a goal, shortened: what a task or a build is called. */
+/** Returns the first line of a goal, shortened: the title of a task or a build. */
 export function goalTitle(goal: string): string {
   const [line = ''] = goal.trim().split('\n', 1)
   return line.length > TITLE ? `${line.slice(0, TITLE)}…` : line

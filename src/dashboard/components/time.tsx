@@ -33,7 +33,7 @@ export function TimeOfDay({ at }: { at: number }) {
   )
 }
 
-/** A time by the second, in UTC: of what was kept while the clock may have been moved. */
+/** A time by the second, in UTC, for things kept while the clock may have been moved. */
 export const DateAndTime = ({ at }: { at: string }) => (
   <time dateTime={at} title={at}>
     {new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC

@@ -4,7 +4,7 @@ import { useDashboard } from '../dashboard.ts'
 import type { Server } from '../store/store.ts'
 import { bytesText } from './text.ts'
 
-/** Follows what a server uses, or what all do, while the component is shown. */
+/** Follows the usage of a server, or of all, while the component is shown. */
 export function useUsage(serverId?: string): ReadonlyMap<string, ServerUsage> {
   const { usage } = useDashboard()
   useEffect(() => usage.follow(serverId), [usage, serverId])
@@ -19,7 +19,7 @@ export const formatCredits = (credits: number): string =>
 interface UsageMetersProps {
   server: Server
   usage: ServerUsage | undefined
-  /** Whether the limits stand beside what is used, for which a list has no room. */
+  /** Whether to show the limits too, for which a list has no room. */
   hasLimits?: boolean
 }
 
@@ -73,7 +73,7 @@ interface MeterProps {
   used: number
   most: number
   text: string
-  /** Narrow: the label is for screen readers and on hover only, the bar stands below the figure. */
+  /** Narrow: the label is for screen readers and on hover only, the bar is below the figure. */
   isSmall?: boolean
   /** What a narrow one says of its limit: on hover, and beside the figure if `hasLimit`. */
   limit?: string | undefined

@@ -4,7 +4,7 @@ import { Button } from './button.tsx'
 import { Confirm } from './dialog.tsx'
 import { CommandLines } from './http.tsx'
 
-/** Whose a variable is, as the command line and the API are told. */
+/** The owner of a variable, for the command line and for the API. */
 interface VariableOwner {
   /** The option of the command line that names the owner: `--server srv_…` or `--project SLUG`. */
   option: string

@@ -70,7 +70,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
   const slots = useMemo(() => new Slots(), [])
   const slotOf = isReused ? slots.assign(keys, focusedSlot(list.current)) : null
 
-  /** Takes where the list is scrolled to, and draws anew if other rows are in view. */
+  /** Reads where the list is scrolled to, and draws it again if other rows are in view. */
   const look = (): void => {
     const element = scroller.current
     if (!element) return
@@ -112,7 +112,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
     const [element, pixel] = [scroller.current, wanted.current]
     wanted.current = null
     if (!element || pixel === null || pixel === before) return
-    // The event of that is still to come, and says so.
+    // The scroll event, which is still to come, reports it.
     const isScrolledUp = edge === 'end' && element.scrollTop < Math.min(before, pixel) - NEAR_END
     if (!isScrolledUp) element.scrollTop = isFollowing && edge === 'end' ? total : pixel
   })
@@ -165,7 +165,7 @@ function rowsAt(
   return [Math.max(0, positions.at(from) - MARGIN), Math.min(count, positions.at(from + height) + 1 + MARGIN)]
 }
 
-/** Gives the elements of rows that have left the view to those that come into it. */
+/** Reuses the elements of rows that have left the view for rows that enter it. */
 class Slots {
   #byKey = new Map<RowKey, number>()
   #count = 0
@@ -173,7 +173,7 @@ class Slots {
   /**
    * Returns the slots of rows. A row keeps its own.
    *
-   * @param focused the slot that has the focus, which must not come to another row; -1 for none
+   * @param focused the slot that has the focus, which no other row may get; -1 for none
    */
   assign(keys: readonly RowKey[], focused: number): number[] {
     const kept = new Set(keys)

@@ -20,8 +20,7 @@ interface Banner {
 }
 
 /**
- * Says of every state that is not normal, so that nobody wonders, and offers what ends it: above every screen. Many
- * take one line until they are asked for.
+ * Names every unusual state above every screen, and offers to end it. Many take one line until the person opens them.
  */
 export function Banners() {
   const dashboard = useDashboard()
@@ -163,7 +162,7 @@ function faultBanners({ api, context, notices, store }: Dashboard): Banner[] {
   if (faults.length === 0) return []
   const short = faults.length === 1 ? 'A fault is set' : `${faults.length} faults are set`
   const ofDeliveries = faults.filter(({ match }) => match.deliveries !== undefined).length
-  const struck = [
+  const targets = [
     ofDeliveries < faults.length && 'requests',
     ofDeliveries > 0 && 'deliveries of webhooks',
   ].filter(Boolean)
@@ -171,7 +170,7 @@ function faultBanners({ api, context, notices, store }: Dashboard): Banner[] {
     {
       key: 'faults',
       short,
-      text: `${short}: ${struck.join(' and ')} that match fail on purpose.`,
+      text: `${short}: ${targets.join(' and ')} that match fail on purpose.`,
       actions: (
         <>
           <a href="/dashboard/controls/faults">Show</a>

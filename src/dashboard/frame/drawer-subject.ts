@@ -15,14 +15,14 @@ export interface DrawerSubject {
   readonly serverId: string | null
   /** The object as the API gives it; undefined until it is loaded, or if there is none. */
   readonly value: unknown
-  /** Loads what it is read from. */
+  /** Loads the list that has it. */
   readonly source: Loadable<unknown>
   /** The line for a terminal that shows it. */
   readonly berth: string
   readonly path: string
 }
 
-/** Returns what an address shows: one server, project, task, build, execution or request; null if it shows none or several. */
+/** Returns the object of an address: a server, project, task, build, execution or request; null for none or several. */
 export function subjectAt({ store, router, context }: Dashboard, address: string): DrawerSubject | null {
   const url = new URL(address, location.origin)
   const { serverId, projectId, taskId, buildId, executionId } =

@@ -22,7 +22,7 @@ const LABELS: Readonly<Record<DrawerPart, string>> = {
 const STEP = 40
 
 /**
- * What lies below every screen: the last requests about what it shows, a shell on its server, and the object itself. The
+ * The part below every screen: the last requests about its object, a shell on its server, and the object itself. The
  * screen gives way to it, so that it covers nothing.
  */
 export function DrawerSheet() {
@@ -145,7 +145,7 @@ function ObjectPart({ subject }: { subject: DrawerSubject }) {
 /** Requests that are listed: the screen of requests has all. */
 const LISTED = 50
 
-/** The last requests about what is on the screen, the newest first. */
+/** The last requests about the object on the screen, the newest first. */
 function RequestsPart({ subject }: { subject: DrawerSubject | null }) {
   const { store } = useDashboard()
   const [facts] = useState(() => new RequestReader())
@@ -203,7 +203,7 @@ function RequestLine({ request }: { request: JournalRequest }) {
   )
 }
 
-/** Reports whether a request is about what is on the screen; without that, each is. */
+/** Reports whether a request is about the object on the screen; without one, each is. */
 function isAbout(
   request: JournalRequest,
   subject: DrawerSubject | null,
@@ -218,7 +218,7 @@ function isAbout(
   return named.includes(id) || made.includes(id)
 }
 
-/** The terminals of the server on the screen; of one that is chosen where there is none. */
+/** The terminals of the server on the screen; without one, of a server that the person chooses. */
 function ShellPart({ serverId }: { serverId: string | null }) {
   const { store } = useDashboard()
   const [chosen, choose] = useState('')

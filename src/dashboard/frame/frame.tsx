@@ -107,7 +107,7 @@ export function DashboardFrame() {
   )
 }
 
-/** Opens the drawer about the selected row, or what the screen shows; or closes it. */
+/** Opens the drawer about the selected row or the object on the screen, or closes it. */
 function toggle(drawer: Drawer): void {
   if (drawer.isOpen.peek()) drawer.close()
   else drawer.open(selectedAddress())
@@ -131,7 +131,7 @@ function LazyDrawer() {
 const searchField = (place: HTMLElement | null): HTMLInputElement | null =>
   place?.querySelector<HTMLInputElement>('input[type="search"]') ?? null
 
-/** Returns the button that creates one of what the screen lists; null where there is none, or it waits. */
+/** Returns the button that creates one of what the screen lists; null if there is none, or it is disabled. */
 const newButton = (): HTMLButtonElement | null =>
   document.querySelector(`#main button[aria-keyshortcuts="${NEW_KEY}"]:not(:disabled)`)
 
@@ -183,7 +183,7 @@ function Account({ onHelp }: { onHelp: () => void }) {
   )
 }
 
-/** Shows what was done or failed, in the corner. */
+/** Shows the notices of successes and failures, in the corner. */
 function NoticeList() {
   const { notices, router } = useDashboard()
   return (
@@ -218,7 +218,7 @@ interface LoadedScreen {
   readonly Screen: ComponentType<ScreenProps>
 }
 
-/** The screen of the address. While its code loads, the one before stays. The first comes with the banners above it. */
+/** The screen of the address. While its code loads, the one before stays. The first one appears together with the banners above it. */
 function Outlet() {
   const { router, context, health } = useDashboard()
   const [loaded, setLoaded] = useState<LoadedScreen | null>(null)
@@ -270,7 +270,7 @@ const GROUPS: readonly { group: ShortcutGroup; title: string }[] = [
   { group: 'go', title: 'Go to' },
 ]
 
-/** How a key is written that no letter stands for. */
+/** Symbols for keys that have no letter. */
 const WRITTEN: Readonly<Record<string, string>> = { ArrowDown: '↓', ArrowUp: '↑', Escape: 'Esc' }
 
 /** Lists the keys that work on this screen. */

@@ -85,7 +85,7 @@ function KeyCard({ apiKey }: { apiKey: ApiKey }) {
   )
 }
 
-/** Asks what a new key is for and what it reaches, creates it, and shows its text. */
+/** Asks for the purpose and the reach of a new key, creates it, and shows its text. */
 function CreateKey({ onClose }: { onClose: () => void }) {
   const { api, store } = useDashboard()
   const [label, setLabel] = useState('')

@@ -14,7 +14,7 @@ import type { ScreenProps } from '../router.ts'
 import { PrintedOutput } from '../store/printed-output.ts'
 import type { Execution } from '../store/store.ts'
 
-/** An execution: what its command prints, while it prints it, and how it ended. */
+/** An execution: the live output of its command, and how it ended. */
 export default function ExecutionScreen({ params }: ScreenProps) {
   const { store } = useDashboard()
   const { serverId = '', executionId = '' } = params
@@ -144,7 +144,7 @@ function useOutput({ id: executionId, serverId }: Execution): FollowedOutput {
       for await (const { event, data, id } of api.stream('executions.output', given)) {
         if (event === 'error') throw new Error(data.message)
         setFailure(null)
-        // What is not kept lies before what is shown.
+        // Output that is not kept lies before the shown one.
         if (event === 'stdout' || event === 'stderr') output.print(event, data)
         if (id !== '') after = id
         if (event !== 'exit') continue

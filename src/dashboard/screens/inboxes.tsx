@@ -14,7 +14,7 @@ import { useDashboard } from '../dashboard.ts'
 
 type InboxEntry = ResponseOf<'control.inbox.read'>['entries'][number]
 
-/** The inboxes of the instance, which keep what is sent to them; the one that the address names is open. */
+/** The inboxes of the instance, which keep received requests; the one that the address names is open. */
 export default function InboxesScreen() {
   const { context, router, store } = useDashboard()
   const chosen = router.query.value.get('inbox')
@@ -68,7 +68,7 @@ function Entries({ name, count }: { name: string; count: number }) {
   const [entries, setEntries] = useState<readonly InboxEntry[] | null>(null)
   const [failure, setFailure] = useState<Error | null>(null)
   useEffect(() => {
-    // The stream tells that there is more, by the count.
+    // The count, which the stream reports, shows that there is more.
     api.call('control.inbox.read', { params: { name } }).then(
       ({ entries: read }) => setEntries(read),
       (error: unknown) => setFailure(new Error(messageOf(error))),
@@ -109,7 +109,7 @@ const EntryView = ({ entry }: { entry: InboxEntry }) => (
           {entry.status}, <Time at={entry.received_at} />
         </span>
       </summary>
-      {!entry.verified && <p class={entry.verified === false ? 'struck' : 'quiet'}>{entry.reason}</p>}
+      {!entry.verified && <p class={entry.verified === false ? 'problem' : 'quiet'}>{entry.reason}</p>}
       <Headers title="Headers" headers={entry.headers} />
       <h3>Body</h3>
       {entry.json === undefined ? <pre>{drawable(entry.body)}</pre> : <JsonView value={entry.json} />}

@@ -135,10 +135,10 @@ function ProjectRow({ project, isOfServer }: { project: Project; isOfServer: boo
 
 type Template = ResponseOf<'templates.list'>['templates'][number]
 
-/** Where a new project's code comes from. */
+/** The source of a new project's code. */
 type Origin = 'template' | 'git' | 'blank'
 
-/** Asks for the server, the code and the name of a project, creates it and goes to its log. */
+/** Asks for the server, the code and the name of a project, creates it and opens its log. */
 export function CreateProject({ onClose, serverId }: { onClose: () => void; serverId?: string }) {
   const dashboard = useDashboard()
   const { api, store, router, notices } = dashboard

@@ -109,7 +109,7 @@ function ServerRow({ server, usage }: { server: Server; usage: ServerUsage | und
 /** The sizes of servers. */
 const TIERS = ['small', 'medium', 'large'] as const
 
-/** Asks for the label and the size of a server, creates it and goes to its terminal. */
+/** Asks for the label and the size of a server, creates it and opens its terminal. */
 function CreateServer({ onClose }: { onClose: () => void }) {
   const dashboard = useDashboard()
   const [task, setTask] = useState('')
@@ -145,7 +145,7 @@ function CreateServer({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** Creates a server, opens a terminal on it and goes there. */
+/** Creates a server, and opens a terminal on it. */
 async function createServer(
   dashboard: ReturnType<typeof useDashboard>,
   body: { task?: string; tier?: (typeof TIERS)[number] },

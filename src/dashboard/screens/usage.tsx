@@ -126,7 +126,7 @@ function daysBefore(days: AccountUsage['days']): string[] {
 
 type ServerUsage = AccountUsage['days'][number]['servers'][number]
 
-/** Adds up what each server was charged, the most first. */
+/** Adds up the charges of each server, the highest first. */
 function byServer(days: AccountUsage['days']): ServerUsage[] {
   const sums = new Map<string, ServerUsage>()
   for (const one of days.flatMap(({ servers }) => servers)) {

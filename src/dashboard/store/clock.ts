@@ -37,7 +37,7 @@ export class PageClock {
     return this.#steering
   }
 
-  /** Returns the time as it is now, in milliseconds since 1970. */
+  /** Returns the current time, in milliseconds since 1970. */
   read(): number {
     return this.#steering.peek().isFrozen ? this.#at : this.#at + Date.now() - this.#read
   }
@@ -49,7 +49,7 @@ export class PageClock {
     setInterval(() => this.#tick(), TICK_MS)
   }
 
-  /** Sets it to what berth says. */
+  /** Sets it by berth's response. */
   set({ now, frozen, offset_ms: offsetMs }: { now: string; frozen: boolean; offset_ms: number }): void {
     this.#at = Date.parse(now)
     this.#read = Date.now()

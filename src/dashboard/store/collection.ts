@@ -30,7 +30,7 @@ export class Collection<Value> implements Loadable<Value> {
   readonly #changes: ChangeStream
   readonly #byId = signal<ReadonlyMap<string, Value>>(new Map())
   readonly #state = signal<LoadState>('idle')
-  /** Changes that were heard while a load was under way, which its response may not have. */
+  /** Changes that arrived during a load, which its response may not have. */
   #heard: LiveChange[] | null = null
 
   /** All objects, in order. Does not load them: see `open`. */
@@ -63,7 +63,7 @@ export class Collection<Value> implements Loadable<Value> {
   /** Loads it if nothing has yet. Components call it before they read. */
   open(): this {
     if (this.#state.peek() !== 'idle') return this
-    // The first connection loads it: what was loaded before it would have to be loaded again.
+    // The first connection loads it: an earlier load would have to be repeated.
     if (this.#options.type !== undefined && this.#changes.isConnecting(this.#options.type))
       this.#state.value = 'loading'
     else void this.load()
@@ -76,8 +76,8 @@ export class Collection<Value> implements Loadable<Value> {
   }
 
   /**
-   * Adds an object that a response gave, so that it is there at once. One that is known stays as it is: what the live
-   * stream says of it may be newer than the response.
+   * Adds an object that a response gave, so that it is there at once. A known one stays unchanged: what the live
+   * stream reported may be newer than the response.
    */
   add(value: Value): void {
     const id = this.#options.idOf(value)

@@ -4,7 +4,7 @@ import { messageOf } from '../../runtime/error-info.ts'
 import type { ApiClient } from '../api/client.ts'
 import { PrintedOutput } from './printed-output.ts'
 
-/** Most commands of a server whose output is kept, and whose lines are. */
+/** Limits for a server: commands whose output is kept, and lines for the history. */
 const MOST_RUNS = 20
 const MOST_LINES = 200
 

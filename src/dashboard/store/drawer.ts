@@ -39,12 +39,12 @@ export class Drawer {
     return this.#height
   }
 
-  /** The address of what it is about: a row that was selected when it was opened. Null for what the screen shows. */
+  /** The address of its object: that of the row that was selected when it was opened; null for the object of the screen. */
   get about(): ReadonlySignal<string | null> {
     return this.#about
   }
 
-  /** Opens it. @param about the address of what it is to show; null for what the screen shows */
+  /** Opens it. @param about the address of its object; null for the object of the screen */
   open(about: string | null): void {
     this.#before = document.activeElement
     this.#about.value = about
@@ -58,7 +58,7 @@ export class Drawer {
     this.#before = null
   }
 
-  /** Shows what the screen shows, from now on. */
+  /** Follows the screen from now on. */
   followScreen(): void {
     this.#about.value = null
   }
@@ -79,7 +79,7 @@ export class Drawer {
     try {
       localStorage.setItem(KEPT_AS, JSON.stringify({ part: this.#part.peek(), height: this.#height.peek() }))
     } catch {
-      // A browser that keeps nothing shows it as it is at first.
+      // A browser that keeps nothing shows it as at first.
     }
   }
 }

@@ -4,7 +4,7 @@ import type { ChangeStream } from '../api/changes.ts'
 import type { ApiClient } from '../api/client.ts'
 import type { PageClock } from './clock.ts'
 
-/** What runs, and what holds on its machine. */
+/** The version, limits and isolation of the instance. */
 type InstanceHealth = ResponseOf<'control.health'>
 
 /**
@@ -35,16 +35,16 @@ export class Health {
       try {
         const health = await api.call('control.health')
         if (number === reads) this.#value.value = health
-        // What was heard of the clock meanwhile is newer.
+        // A change of the clock that arrived meanwhile is newer.
         if (clock.steering.peek() === steering) clock.set(health.clock)
       } catch {
-        // The page that cannot read it shows what else it knows.
+        // Without it the page shows everything else.
       }
       this.#isRead.value = true
     }
     void read()
     changes.onGap(() => void read())
-    // The journal begins anew where all requests are gone.
+    // The journal was emptied if all requests are gone.
     changes.subscribe('request', ({ id }) => id === '*' && void read())
   }
 }

@@ -6,7 +6,7 @@ import type { Loadable, LoadState } from './collection.ts'
 interface HistoryOptions<Value> {
   /** Type of its messages on the live stream. */
   type: string
-  /** Loads at most `limit` of what is kept, the newest first. */
+  /** Loads at most `limit` values, the newest first. */
   load: (limit: number) => Promise<readonly Value[]>
   idOf: (value: Value) => string
   /** Most values that are kept; the oldest are dropped. */
@@ -16,10 +16,10 @@ interface HistoryOptions<Value> {
 /** Values that are loaded at first, so that a page is there at once: a person asks for older ones. */
 const FIRST = 100
 
-/** Milliseconds in which messages are gathered before the list changes: thousands may come in a second. */
+/** Milliseconds in which messages are gathered before the list changes: thousands may arrive in a second. */
 const GATHER_MS = 100
 
-/** The newest of what goes by: requests, events, deliveries. Loaded when first shown, then fed by the live stream. */
+/** The newest requests, events or deliveries. Loaded when first shown, then fed by the live stream. */
 export class History<Value> implements Loadable<Value> {
   readonly #options: HistoryOptions<Value>
   readonly #changes: ChangeStream
@@ -63,7 +63,7 @@ export class History<Value> implements Loadable<Value> {
     return this.#hasOlder
   }
 
-  /** Loads all that is kept, up to what the page keeps. */
+  /** Loads all values that berth keeps, up to as many as the page keeps. */
   loadOlder(): Promise<void> {
     this.#limit = this.#options.most
     return this.load()
@@ -72,7 +72,7 @@ export class History<Value> implements Loadable<Value> {
   /** Loads it if nothing has yet. Components call it before they read. */
   open(): this {
     if (this.#state.peek() !== 'idle') return this
-    // The first connection loads it: what was loaded before it would have to be loaded again.
+    // The first connection loads it: an earlier load would have to be repeated.
     if (this.#changes.isConnecting(this.#options.type)) this.#state.value = 'loading'
     else void this.load()
     return this

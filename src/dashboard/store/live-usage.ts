@@ -6,11 +6,11 @@ import type { PageContext } from '../api/session.ts'
 /** Milliseconds before a connection that was lost is made again. */
 const RETRY_MS = 2_000
 
-/** Milliseconds in which measurements are gathered before they are shown: those of many servers come at once. */
+/** Milliseconds in which measurements are gathered before they are shown: those of many servers arrive together. */
 const GATHER_MS = 100
 
 /**
- * What servers use, measured by berth while a screen shows it and the page is visible. A WebSocket does not count among
+ * The usage of servers, which berth measures while a screen shows it and the page is visible. A WebSocket does not count among
  * the six connections that a browser has to a host.
  */
 export class UsageStream {
@@ -34,7 +34,7 @@ export class UsageStream {
   }
 
   /**
-   * Follows what a server uses, or without its id what all do.
+   * Follows the usage of a server, or without an id of all.
    *
    * @returns a function that ends it
    */
@@ -88,7 +88,7 @@ export class UsageStream {
     }
   }
 
-  /** Loads what the stream does not send: servers that do not run. What it has sent since is newer. */
+  /** Loads the servers that the stream does not send since they do not run. Its messages since then are newer. */
   async #load(serverId: string): Promise<void> {
     const load = async (): Promise<readonly ServerUsage[]> =>
       serverId === ''

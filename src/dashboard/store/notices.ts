@@ -25,13 +25,13 @@ export class Notices {
     return this.#all
   }
 
-  /** Shows what was done. */
+  /** Shows a success. */
   done(text: string, action?: Notice['action']): void {
     const id = this.#add({ text, isFailure: false, ...(action && { action }) })
     setTimeout(() => this.dismiss(id), SHOWN_MS)
   }
 
-  /** Shows what failed. */
+  /** Shows a failure. */
   failed(error: unknown): void {
     this.#add({ text: messageOf(error), isFailure: true })
   }

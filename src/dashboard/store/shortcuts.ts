@@ -8,7 +8,7 @@ export interface Shortcut {
   readonly group?: ShortcutGroup
   /** Reports whether it does something now: without a list there is no next row. */
   readonly isUsable?: (key: string) => boolean
-  /** Does it. Left out of what the browser does itself, and which is only to be listed. */
+  /** Does it. Left out for an action of the browser itself, which is only listed. */
   readonly run?: () => void
 }
 
@@ -66,7 +66,7 @@ export class Shortcuts {
 
 const isUsable = (shortcut: Shortcut, key = shortcut.keys): boolean => shortcut.isUsable?.(key) ?? true
 
-/** Reports whether a key goes to a field, a terminal, an editor, a dialog or a menu. */
+/** Reports whether a field, a terminal, an editor, a dialog or a menu receives a key. */
 function isTyping({ target }: KeyboardEvent): boolean {
   if (document.querySelector('dialog[open], .menu:popover-open')) return true
   return (

@@ -11,7 +11,7 @@ export type FollowedType = (typeof FOLLOWED)[number]
 /** Types whose end is a step of its own. */
 const LASTING: readonly FollowedType[] = ['server', 'project', 'deployment']
 
-/** A state that an object came into while the page was open. */
+/** A state that an object entered while the page was open. */
 export interface ObjectStep {
   readonly type: FollowedType
   /** The id of the object. */
@@ -27,7 +27,7 @@ export interface ObjectStep {
 /** Most steps that are kept; the oldest are dropped. */
 const MOST = 2_000
 
-/** Notes each state that servers, projects, tasks, builds, executions, terminals and deployments come into. */
+/** Records each state that servers, projects, tasks, builds, executions, terminals and deployments enter. */
 export class Steps {
   readonly #list = signal<readonly ObjectStep[]>([])
   readonly #states = new Map<string, string>()
@@ -51,7 +51,7 @@ export class Steps {
         const state = stateOf(type, change.value)
         const last = this.#states.get(key) ?? (known === undefined ? undefined : stateOf(type, known))
         this.#states.set(key, state)
-        // What lies on a server or belongs to a task goes with it.
+        // Objects on a server, or of a task, are deleted with it.
         const isGone = change.value === null
         if (state === last || (isGone && !LASTING.includes(type))) return
         const serverId = type === 'server' || type === 'deployment' ? change.id : (change.server_id ?? null)

@@ -8,17 +8,17 @@ export interface Live<Value> {
   readonly value: Value | Error | null
   /** Loads it again. */
   readonly load: () => void
-  /** Shows what the response to a change gave. Responses to earlier loads are dropped. */
+  /** Shows the value of a response to a change. Responses to earlier loads are dropped. */
   readonly show: (value: Value) => void
 }
 
 /**
- * Loads something that is no list of objects now, when a change is about it, and after a gap. Responses may come in another
- * order than their requests: one that is older than what is shown is dropped.
+ * Loads a value that is not a list of objects: at once, when a change is about it, and after a gap. Responses may arrive in
+ * another order than their requests: one that is older than what is shown is dropped.
  *
  * @param type the type of the changes
  * @param isAbout whether a change of the type is about it
- * @param dependencies what `load` and `isAbout` depend on: with others it begins anew
+ * @param dependencies the values that `load` and `isAbout` use: it starts again when they change
  */
 export function useLive<Value>(
   load: () => Promise<Value>,

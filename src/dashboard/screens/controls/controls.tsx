@@ -70,7 +70,7 @@ const STEPS = [
   ['30d', 30 * 86_400_000],
 ] as const
 
-/** Berth's clock: what time it is, what happens next, and the means to get there. */
+/** Berth's clock: the time, the next timers, and the buttons that move it to them. */
 function ClockControl() {
   const { api, changes, clock: time, context } = useDashboard()
   const { move, question } = useClockMover()
@@ -97,7 +97,7 @@ function ClockControl() {
     void load()
     const ends = [
       changes.subscribe('clock', ({ value }) => show(value as ClockReading)),
-      // Timers come and go with them. After a reset or a restore all are others.
+      // Their timers begin and end with them. A reset or a restore replaces all timers.
       changes.subscribe('server', () => void load()),
       changes.subscribe('execution', () => void load()),
       changes.subscribe('terminal', () => void load()),
@@ -109,7 +109,7 @@ function ClockControl() {
   }, [api, changes])
   if (failure) return <Failure error={failure} retry={load} />
   if (!clock) return <Loading />
-  // A millisecond may come from the machine's calendar.
+  // The machine's calendar may add a millisecond.
   const isAhead = Math.abs(clock.offset_ms) >= 1_000
   const next = clock.next.find(({ id }) => id !== context.session_id)
   const own = clock.next.find(({ id }) => id === context.session_id)
@@ -242,7 +242,7 @@ function Accounts() {
   )
 }
 
-/** Asks what an account is called, and creates it. */
+/** Asks for the name of an account, and creates it. */
 function CreateAccount({ onCreated, onClose }: { onCreated: (key: string) => void; onClose: () => void }) {
   const { api, store } = useDashboard()
   const [label, setLabel] = useState('')

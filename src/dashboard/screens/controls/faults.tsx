@@ -34,7 +34,7 @@ const TEMPLATES = [
   { name: 'Lost response', index: effectAt('lose_response') },
 ] as const
 
-/** The faults that are set, with how often each has struck. */
+/** The faults that are set, with how often each has applied. */
 export function FaultControls() {
   const { api, store } = useDashboard()
   const [begun, setBegun] = useState<number | null>(null)
@@ -84,7 +84,7 @@ export function FaultControls() {
   )
 }
 
-/** Faults of requests, with how often each has struck: those that still may, then those that are spent. */
+/** Faults of requests, with how often each has applied: those that still may apply first, then the spent ones. */
 export function FaultList({ faults }: { faults: readonly Fault[] }) {
   const { api, router, store } = useDashboard()
   const chosen = router.query.value.get('fault')
@@ -131,13 +131,13 @@ export function FaultList({ faults }: { faults: readonly Fault[] }) {
   )
 }
 
-/** How often a fault has struck, with the way to what it struck as far as that is still known. */
+/** How often a fault has applied, with a link to its requests as far as they are still known. */
 function Hits({ of: { id, hits, times, match } }: { of: Fault }) {
   const { store } = useDashboard()
   const most = times === null ? '' : ` of at most ${times}`
   if (hits === 0)
-    return <>Has not struck yet{times !== null && `, at most ${times === 1 ? 'once' : `${times} times`}`}</>
-  const text = `${hits === 1 ? 'Struck once' : `Struck ${hits} times`}${most}`
+    return <>Has not applied yet{times !== null && `, at most ${times === 1 ? 'once' : `${times} times`}`}</>
+  const text = `${hits === 1 ? 'Applied once' : `Applied ${hits} times`}${most}`
   if (match.deliveries) return <a href="/dashboard/webhooks">{text}</a>
   const { state, list, hasOlder } = store.requests.open()
   // The journal is shorter than the life of a fault: a restart, a reset and a restore empty it.

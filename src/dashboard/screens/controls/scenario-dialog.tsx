@@ -35,7 +35,7 @@ interface ScenarioDialogProps {
   onClose: () => void
 }
 
-/** Edits a scenario as JSON, tries it before it is saved, and says at its line what is wrong with it. */
+/** Edits a scenario as JSON, tries it before it is saved, and shows each mistake at its line. */
 export function ScenarioDialog({ title, scenario, index, scenarios, notes, onClose }: ScenarioDialogProps) {
   const { notices } = useDashboard()
   const [initial] = useState(() => `${JSON.stringify(scenario, null, 2)}\n`)
@@ -46,7 +46,7 @@ export function ScenarioDialog({ title, scenario, index, scenarios, notes, onClo
     const edited = parseText(text.current) as ScenarioText
     return index === null ? [edited, ...set] : set.with(scenarioPosition(scenario, index, set), edited)
   }
-  /** Does something with the text; what is wrong with that is shown at its place. */
+  /** Does something with the text; its mistakes are shown at their places. */
   const attempt = async (work: () => Promise<void>): Promise<boolean> => {
     setMistakes(null)
     try {
@@ -139,7 +139,7 @@ function parseText(text: string): unknown {
   }
 }
 
-/** Mistakes of a body, as the API tells them: the path, how the sentence goes on, and the reason. */
+/** Mistakes of a body, as the API reports them: the path, the rest of the sentence, and the reason. */
 const MISTAKE =
   /"([^"]+)" in the body( is missing: expected |: | is not a known field)(.*?)(?= "[^"]+" in the body[: ]|$)/gs
 
@@ -150,7 +150,7 @@ const KINDS: Readonly<Record<string, MistakeKind>> = {
 }
 
 /**
- * Returns the mistakes that a failed call tells of a value, at their places in the text that the value was written as.
+ * Returns the mistakes in a value that a failed call reports, at their places in the text of the value.
  *
  * @param above the path of the value in the body
  */

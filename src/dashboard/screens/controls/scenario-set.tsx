@@ -34,7 +34,7 @@ export const writtenSteps = ({ steps }: ScenarioText): PlannedStep[] =>
     return { kind: kind as PlannedStep['kind'], text }
   })
 
-/** A scenario, and where it comes from. */
+/** A scenario and its source. */
 export type ListedScenario = ResponseOf<'control.scenarios.list'>['scenarios'][number]
 
 /** The source of scenarios that the control API has set; others have the path of their file. */
@@ -55,12 +55,12 @@ export function scenarioPosition(chosen: ScenarioText, index: number, set: reado
   )
 }
 
-/** The scenarios that hold, and what changes those that the control API has set. */
+/** The current scenarios, and the function that changes those of the control API. */
 export interface ScenarioSet {
   /** In the order in which they are tried; null until they are known. */
   readonly all: readonly ListedScenario[] | Error | null
   /**
-   * Sets scenarios in place of those that `all` has: what `change` makes of them.
+   * Replaces the scenarios of the control API in `all` by the result of `change`.
    *
    * @throws ApiFailure without a change, also if another client has set others since `all` was read
    */

@@ -24,7 +24,7 @@ const EXAMPLE: ScenarioText = {
 /** What is asked for: a scenario to edit, at its position if it is there, or one to delete. */
 type Asked = { edit: ScenarioText; index: number | null } | { remove: ListedScenario; index: number }
 
-/** The scenarios of the scripted agent, in the order in which they are tried, and what they would do about a goal. */
+/** The scenarios of the scripted agent, in the order in which they are tried, and a dry run of a goal. */
 export function ScenarioControls() {
   const scenarios = useScenarios()
   const { all, replace } = scenarios

@@ -8,40 +8,32 @@ import { CommandLines, shellQuoted } from '../../components/http.tsx'
 import { Failure, Loaded, Section } from '../../components/page.tsx'
 import { bytesText } from '../../components/text.ts'
 import { DateAndTime } from '../../components/time.tsx'
-import { useDashboard } from '../../dashboard.ts'
+import { type Dashboard, useDashboard } from '../../dashboard.ts'
+import type { Snapshot } from '../../store/store.ts'
 
-type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
-
-/** What a reset and a restore lose for good: the journal is in memory, and in no snapshot. */
+/** The loss by a reset or a restore that no undo brings back: the journal is in memory, and in no snapshot. */
 const JOURNAL_IS_LOST = 'The journal of requests is emptied, and an undo does not bring it back.'
 
 /** How both can be undone. */
-const IS_SAVED = `The state of now is saved as a snapshot first, so this can be undone; the last ${KEPT_UNDOS} such are kept.`
+const IS_SAVED = `The current state is saved as a snapshot first, so this can be undone; the last ${KEPT_UNDOS} of these are kept.`
 
 /** Reports whether the dashboard saved a snapshot by itself. */
 const isForUndo = ({ name }: Snapshot): boolean => isUndoName(name)
 
-/** The whole state of the instance: save it, come back to it, begin anew. */
+/** Saves, restores and resets the whole state of the instance. */
 export function StateControls() {
   const { api, notices, store } = useDashboard()
   const [name, setName] = useState('')
-  const [asked, setAsked] = useState<{ action: 'reset' } | { action: 'restore'; name: string } | null>(null)
+  const [isResetting, setResetting] = useState(false)
   const { snapshots } = store
-  const save = async (given: string): Promise<void> => {
-    snapshots.add(await api.call('control.snapshots.create', { body: { name: given } }))
+  const save = async (): Promise<void> => {
+    snapshots.add(await api.call('control.snapshots.create', { body: { name } }))
   }
-  const restore = async (given: string): Promise<void> => {
-    await api.call('control.snapshots.restore', { params: { name: given } })
-    notices.done(`The state is that of the snapshot “${given}”.`)
-  }
-  /** Returns the action that goes back to the state that was saved before it was replaced. */
-  const undoing = (name: string | undefined): { label: string; run: () => void } | undefined =>
-    name === undefined ? undefined : { label: 'Undo', run: () => void notices.attempt(() => restore(name)) }
   return (
     <Section
       title="State"
       actions={
-        <Button look="danger" onClick={() => setAsked({ action: 'reset' })}>
+        <Button look="danger" onClick={() => setResetting(true)}>
           Reset the state
         </Button>
       }
@@ -50,7 +42,7 @@ export function StateControls() {
         class="actions"
         onSubmit={(event) => {
           event.preventDefault()
-          void notices.attempt(() => save(name)).then((ok) => ok && setName(''))
+          void notices.attempt(save).then((ok) => ok && setName(''))
         }}
       >
         <input
@@ -70,11 +62,7 @@ export function StateControls() {
           ) : (
             <ul class="cards">
               {[...all.filter((one) => !isForUndo(one)), ...all.filter(isForUndo)].map((snapshot) => (
-                <SnapshotCard
-                  key={snapshot.name}
-                  snapshot={snapshot}
-                  onRestore={() => setAsked({ action: 'restore', name: snapshot.name })}
-                />
+                <SnapshotCard key={snapshot.name} snapshot={snapshot} />
               ))}
             </ul>
           )
@@ -86,44 +74,68 @@ export function StateControls() {
         path="/_berth/snapshots"
         body={{ name }}
       />
-      {asked?.action === 'reset' && (
-        <Confirm
-          title="Reset the instance?"
-          action="Reset"
-          onClose={() => setAsked(null)}
-          onConfirm={async () => {
-            const { undo } = await api.call('control.reset', { body: { undo: true } })
-            notices.done('The instance was reset.', undoing(undo))
-          }}
-        >
-          <p>
-            All servers, projects and tasks are gone, and all keys but the first. {IS_SAVED} {JOURNAL_IS_LOST}
-          </p>
-        </Confirm>
-      )}
-      {asked?.action === 'restore' && (
-        <Confirm
-          title={`Restore the snapshot “${asked.name}”?`}
-          action="Restore"
-          onClose={() => setAsked(null)}
-          onConfirm={async () => {
-            const params = { name: asked.name }
-            const restored = await api.call('control.snapshots.restore', { params, body: { undo: true } })
-            notices.done(`The state is that of the snapshot “${asked.name}”.`, undoing(restored.undo))
-          }}
-        >
-          <p>
-            This snapshot takes the place of the state. {IS_SAVED} {JOURNAL_IS_LOST}
-          </p>
-        </Confirm>
-      )}
+      {isResetting && <ResetDialog onClose={() => setResetting(false)} />}
     </Section>
   )
 }
 
-function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: () => void }) {
+/** Reports that the state was replaced, and offers to restore the snapshot that was saved before, if there is one. */
+function reportReplaced({ api, notices }: Dashboard, text: string, undo: string | undefined): void {
+  if (undo === undefined) {
+    notices.done(text)
+    return
+  }
+  const restore = async (): Promise<void> => {
+    await api.call('control.snapshots.restore', { params: { name: undo } })
+    notices.done(`The state is that of the snapshot “${undo}”.`)
+  }
+  notices.done(text, { label: 'Undo', run: () => void notices.attempt(restore) })
+}
+
+/** Asks before the instance is reset. */
+function ResetDialog({ onClose }: { onClose: () => void }) {
+  const dashboard = useDashboard()
+  return (
+    <Confirm
+      title="Reset the instance?"
+      action="Reset"
+      onClose={onClose}
+      onConfirm={async () => {
+        const { undo } = await dashboard.api.call('control.reset', { body: { undo: true } })
+        reportReplaced(dashboard, 'The instance was reset.', undo)
+      }}
+    >
+      <p>
+        All servers, projects and tasks are gone, and all keys but the first. {IS_SAVED} {JOURNAL_IS_LOST}
+      </p>
+    </Confirm>
+  )
+}
+
+/** Asks before a snapshot is restored. */
+function RestoreDialog({ name, onClose }: { name: string; onClose: () => void }) {
+  const dashboard = useDashboard()
+  return (
+    <Confirm
+      title={`Restore the snapshot “${name}”?`}
+      action="Restore"
+      onClose={onClose}
+      onConfirm={async () => {
+        const given = { params: { name }, body: { undo: true } }
+        const { undo } = await dashboard.api.call('control.snapshots.restore', given)
+        reportReplaced(dashboard, `The state is that of the snapshot “${name}”.`, undo)
+      }}
+    >
+      <p>
+        This snapshot takes the place of the state. {IS_SAVED} {JOURNAL_IS_LOST}
+      </p>
+    </Confirm>
+  )
+}
+
+function SnapshotCard({ snapshot }: { snapshot: Snapshot }) {
   const { api, store } = useDashboard()
-  const [asked, setAsked] = useState<'diff' | 'fork' | 'delete' | null>(null)
+  const [asked, setAsked] = useState<'diff' | 'fork' | 'restore' | 'delete' | null>(null)
   const { name, bytes, created_at: createdAt } = snapshot
   return (
     <li class="card">
@@ -140,7 +152,7 @@ function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: 
       </div>
       <Button onClick={() => setAsked('diff')}>Compare with the current state</Button>
       <Button onClick={() => setAsked('fork')}>Fork</Button>
-      <Button onClick={onRestore}>Restore</Button>
+      <Button onClick={() => setAsked('restore')}>Restore</Button>
       <Button
         look="quiet"
         icon="trash"
@@ -157,10 +169,11 @@ function SnapshotCard({ snapshot, onRestore }: { snapshot: Snapshot; onRestore: 
             store.snapshots.remove(name)
           }}
         >
-          <p>It cannot be brought back. The state itself stays as it is.</p>
+          <p>It cannot be brought back. The state itself does not change.</p>
         </Confirm>
       )}
       {asked === 'diff' && <SnapshotDiff name={name} onClose={() => setAsked(null)} />}
+      {asked === 'restore' && <RestoreDialog name={name} onClose={() => setAsked(null)} />}
       {asked === 'fork' && <Fork name={name} onClose={() => setAsked(null)} />}
     </li>
   )
@@ -194,7 +207,7 @@ function SnapshotDiff({ name, onClose }: { name: string; onClose: () => void }) 
       <label class="field">
         <span>Compare with</span>
         <select value={to} onChange={({ currentTarget }) => setTo(currentTarget.value)}>
-          <option value="">the state of now</option>
+          <option value="">the current state</option>
           {others.map((snapshot) => (
             <option key={snapshot.name} value={snapshot.name}>
               {snapshot.name}
@@ -302,7 +315,7 @@ function Fork({ name, onClose }: { name: string; onClose: () => void }) {
       </div>
       <p class="quiet below">
         It ends with Ctrl-C, and its copy with it. To keep the copy, write <code>--data DIR</code> in place of{' '}
-        <code>--ephemeral</code>. While both run, public projects of the second answer at{' '}
+        <code>--ephemeral</code>. While both run, public projects of the second respond at{' '}
         <code>SLUG.localhost</code> only: the ports of their own are taken.
       </p>
     </Dialog>

@@ -8,7 +8,7 @@ import { hrefWith } from '../requests/filters.tsx'
 import { ToolForm } from './tool-view.tsx'
 import { listTools, MCP_PATH, type Tool } from './tools.ts'
 
-/** The tools that hosts of the Model Context Protocol have: what each takes and gives, and a form to try it. */
+/** The tools that hosts of the Model Context Protocol have: their arguments and results, and a form to try each. */
 export default function McpTools() {
   const { api, context, router, shortcuts } = useDashboard()
   const [tools, setTools] = useState<readonly Tool[] | Error | null>(null)

@@ -26,7 +26,7 @@ import {
 /** Properties of a tool beside the list. */
 interface ToolViewProps {
   name: string
-  /** Undefined if there is none of the name. */
+  /** Undefined if no tool has the name. */
   tool: Tool | undefined
   /** The ids that were chosen last, by the name of their argument. */
   ids: Readonly<Record<string, string>>
@@ -34,7 +34,7 @@ interface ToolViewProps {
   onClose: () => void
 }
 
-/** A tool: what it is for, a form that calls it, what it responded, and its schemas. */
+/** A tool: its purpose, a form that calls it, its response, and its schemas. */
 export const ToolForm = ({ name, tool, onClose, ...ids }: ToolViewProps) => (
   <aside class="detail" aria-label="The tool">
     <div class="detail-head">
@@ -86,7 +86,7 @@ const Schema = ({ title, schema, name }: { title: string; schema: unknown; name:
 /** A call that responded, or was refused. */
 type Outcome = (ToolCallResult & { readonly ms: number }) | Error
 
-/** Takes the arguments, by fields or as JSON, calls the tool and shows what it responds. */
+/** Takes the arguments, by fields or as JSON, calls the tool and shows its response. */
 function Trial({ tool, ids, onId }: { tool: Tool } & Pick<ToolViewProps, 'ids' | 'onId'>) {
   const { api } = useDashboard()
   const fields = useMemo(() => toolFields(tool), [tool])
@@ -222,7 +222,7 @@ const Reply = ({ outcome }: { outcome: Outcome }) =>
     </section>
   )
 
-/** A field for an argument of a tool: the ids of what there is are offered to choose from. */
+/** A field for an argument of a tool, which offers the ids of existing objects. */
 function ArgumentField({
   field: { name, kind, isRequired, description, choices },
   value,

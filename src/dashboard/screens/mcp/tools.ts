@@ -132,9 +132,9 @@ function typingOf(name: string, schema: FieldSchema): Pick<ToolField, 'kind' | '
 }
 
 /**
- * Returns the arguments of a call from what was typed, by their names. What is empty is left out.
+ * Returns the arguments of a call from the typed values, by their names. Empty ones are left out.
  *
- * @throws FieldError if a number or JSON is none
+ * @throws FieldError if a number or JSON is invalid
  */
 export function argumentsOf(
   fields: readonly ToolField[],

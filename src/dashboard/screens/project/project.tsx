@@ -84,8 +84,8 @@ export default function ProjectScreen({ params }: ScreenProps) {
       }
     >
       <Phases project={project} />
-      <CrashNotice crash={project.crash} remedy="mend it, then restart it" />
-      {/* A bring-up that failed later is told above. */}
+      <CrashNotice crash={project.crash} remedy="fix it, then restart it" />
+      {/* A later bring-up that failed is reported above. */}
       {project.failed_change && project.init_phase !== 'failed' && (
         <p class="notice" role="status">
           The last change did not come up: {project.failed_change.reason} The version before runs.

@@ -8,7 +8,7 @@ import { useDashboard } from '../../dashboard.ts'
 import type { Project } from '../../store/store.ts'
 import { useLive } from '../../store/use-live.ts'
 
-/** The variables of a project: their names, and what its code says of them. Values are written, and never read. */
+/** The variables of a project: their names, and how its code uses them. Values are written, and never read. */
 export function VariablesTab({ project }: { project: Project }) {
   const { api } = useDashboard()
   const known = useVariables(project)
@@ -77,7 +77,7 @@ export function VariablesTab({ project }: { project: Project }) {
   )
 }
 
-/** A variable in the table: whether it has a value, and what the code says of it. */
+/** A variable in the table: whether it has a value, and how the code uses it. */
 function Row({
   name,
   variable,
@@ -113,7 +113,7 @@ function Row({
   )
 }
 
-/** Says what an app gets of a variable that its project does not set. */
+/** Says which value an app gets for a variable that its project does not set. */
 function shownValue(variable: AppVariable | undefined) {
   if (variable?.set_for === 'server') return 'set for the server, not shown'
   if (variable?.missing) return <span class="state waiting">missing</span>
@@ -203,7 +203,7 @@ export function MissingVariables({ project }: { project: Project }) {
   )
 }
 
-/** The input for a variable, with what the code says of it. */
+/** The input for a variable, with its use in the code. */
 function VariableInput({
   variable: { name, description, default: preset, missing },
   value,

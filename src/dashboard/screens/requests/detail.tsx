@@ -16,7 +16,7 @@ import { useTree } from '../timeline/use-tree.ts'
 import { errorCodeOf, isRead, RequestReader, Who } from './facts.tsx'
 import { effectWords, MakeFault, type NewFaultEffect } from './fault-dialog.tsx'
 
-/** A request: who sent it, both bodies, what struck it, what it caused, and what can be done with it. */
+/** A request: its sender, both bodies, the faults that applied to it, what it caused, and the actions on it. */
 export function Detail({ id }: { id: string }) {
   const { api, router } = useDashboard()
   // Only its end changes a request, such as that of a stream.
@@ -164,7 +164,7 @@ function Facts({ request }: { request: JournalRequest }) {
       {faults.map(({ fault_id: id, effect }) => (
         <Fragment key={id}>
           <dt>Fault</dt>
-          <dd class="struck">
+          <dd class="problem">
             {store.faults.open().get(id) ? (
               <a href={`/dashboard/controls/faults?fault=${id}`}>
                 <code>{id}</code>
@@ -174,7 +174,7 @@ function Facts({ request }: { request: JournalRequest }) {
                 <code>{id}</code>, removed since,
               </>
             )}{' '}
-            {struckText(effect)}
+            {effectOnRequest(effect)}
           </dd>
         </Fragment>
       ))}
@@ -188,7 +188,7 @@ function hasSentBody({ request_headers: headers }: JournalRequest): boolean {
 }
 
 /** What a fault did to a request. */
-function struckText(effect: NewFaultEffect): string {
+function effectOnRequest(effect: NewFaultEffect): string {
   if ('error' in effect || 'respond' in effect) return 'gave this response. The API did nothing.'
   if ('delay_ms' in effect) return `held it up for ${span(effect.delay_ms)}.`
   if ('lose_response' in effect) return 'lost the response. All was done, but the client has none of it.'
@@ -196,7 +196,7 @@ function struckText(effect: NewFaultEffect): string {
     return `cut the response off: the client has ${effect.truncate.bytes} bytes of its body.`
   if ('disconnect' in effect)
     return 'cut the connection. The API did nothing, and the client has no response.'
-  return `struck it: ${effectWords(effect)}.`
+  return `applied to it: ${effectWords(effect)}.`
 }
 
 /** What a request caused: objects, events, their deliveries and the receivers' responses. */
@@ -254,7 +254,7 @@ function Body({ title, part, none }: { title: string; part: WholeRequest['reques
   )
 }
 
-/** Sends a request again with the session of the browser, and goes to the new one. */
+/** Sends a request again with the session of the browser, and opens the new one. */
 async function sendAgain(
   { api, router, notices }: Dashboard,
   { method, path, request, response_type: type }: WholeRequest,
@@ -263,7 +263,7 @@ async function sendAgain(
     { method, path, body: request?.body, form: undefined, bytes: undefined, signal: undefined },
     {
       ...(type?.startsWith('text/event-stream') && { accept: 'text/event-stream' }),
-      // Faults leave the dashboard's own requests alone, but this one stands for a client's.
+      // Faults skip the dashboard's own requests, but this one is sent in place of a client's.
       'x-berth-client': 'person',
     },
   )
@@ -342,7 +342,7 @@ function testCode(entry: WholeRequest): string {
 }
 
 /**
- * Returns what a response has to match: of a failure the code, else the type of each field, since ids and times are others
+ * Returns the expectation for a response: of a failure the code, else the type of each field, since ids and times are others
  * each time.
  */
 function matcherOf(body: unknown, isFailure: boolean): string | null {

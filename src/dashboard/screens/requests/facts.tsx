@@ -54,7 +54,7 @@ interface Found {
   readonly serverId: string | null
 }
 
-/** Finds out what requests are about, each once: lists of thousands ask for it at each change. */
+/** Finds the objects that requests are about, once for each: lists of thousands ask at each change. */
 export class RequestReader {
   readonly #found = new WeakMap<JournalRequest, Found>()
   readonly #sought = new WeakMap<JournalRequest, string>()
@@ -76,7 +76,7 @@ export class RequestReader {
     return projects.find(({ id }) => id === project)?.server_id ?? null
   }
 
-  /** Returns the text that a search looks through: what lists show, the ids, and what berth said of a failure. */
+  /** Returns the text that a search looks through: its columns, the ids, and the message of a failure. */
   sought(request: JournalRequest): string {
     const known = this.#sought.get(request)
     if (known !== undefined) return known
@@ -104,7 +104,7 @@ function findIn(request: JournalRequest): Found {
   }
 }
 
-/** Marks a request in a list: that something of it was not read, and that a fault struck it. */
+/** Marks a request in a list: that part of it was ignored, and that a fault applied to it. */
 export const RequestMarks = ({ request: { near_misses: misses, faults } }: { request: JournalRequest }) => (
   <>
     {misses.length > 0 && (
@@ -121,8 +121,8 @@ export const RequestMarks = ({ request: { near_misses: misses, faults } }: { req
   </>
 )
 
-/** Says whether the response of a request that faults struck is theirs. */
+/** Says whether the response of a request to which faults applied is theirs. */
 const faultTitle = (faults: JournalRequest['faults']): string =>
   faults.some(({ effect }) => 'error' in effect || 'respond' in effect)
     ? 'A fault gave this response.'
-    : 'A fault struck this request.'
+    : 'A fault applied to this request.'

@@ -163,7 +163,7 @@ export function MakeFault({ request, onClose }: { request: WholeRequest; onClose
   )
 }
 
-/** Returns the effect that gives what a request was given; none where the journal has not all of its body. */
+/** Returns the effect that gives the response of a request; none if the journal lacks a part of its body. */
 function sameResponse(request: WholeRequest): OfferedEffect[] {
   const { status, response, response_type: type, response_headers: headers } = request
   const isWhole = response === null ? type === null : response.body !== null && !response.truncated
@@ -180,7 +180,7 @@ function sameResponse(request: WholeRequest): OfferedEffect[] {
   return [{ label: `The same response: ${status}`, effect: { respond } }]
 }
 
-/** Returns the place of the effect that is the nearest to what became of a request. */
+/** Returns the place of the effect that is the nearest to the outcome of a request. */
 function initialOf({ status, aborted }: WholeRequest, effects: readonly OfferedEffect[]): number {
   const place = (isNear: (effect: OfferedEffect['effect']) => boolean): number =>
     effects.findIndex(({ effect }) => isNear(effect))
@@ -201,7 +201,7 @@ export type FaultCreate = PartsOf<'control.faults.add'>['body']
 /** What a fault does to a request. */
 export type NewFaultEffect = FaultCreate['effect']
 
-/** The page that proxies such as nginx give if what is behind them does not respond. */
+/** The page of proxies such as nginx for a server behind them that does not respond. */
 const GATEWAY_PAGE =
   '<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>'
 
@@ -223,7 +223,7 @@ export const EFFECTS: readonly OfferedEffect[] = [
   { label: '503 unavailable', effect: { error: { status: 503 } } },
   { label: 'Slow: 5 s later', effect: { delay_ms: 5_000 } },
   { label: 'Cut off in the body', effect: { truncate: { bytes: 10 } } },
-  { label: 'Lost response: all is done, none comes', effect: { lose_response: true } },
+  { label: 'Lost response: all is done, none arrives', effect: { lose_response: true } },
   { label: 'No response: nothing is done', effect: { disconnect: true } },
   { label: 'Compute fails', effect: { backend: 'fail' } },
 ]
@@ -231,7 +231,7 @@ export const EFFECTS: readonly OfferedEffect[] = [
 /** Reports whether a delivery to a webhook can meet an effect, as a request to the API can. */
 const isForDeliveries = (effect: NewFaultEffect): boolean => !('truncate' in effect || 'backend' in effect)
 
-/** Returns what an effect is, in words: `429 too_many_requests`, `5000 ms later`. */
+/** Describes an effect in words: `429 too_many_requests`, `5000 ms later`. */
 export function effectWords(effect: NewFaultEffect): string {
   if ('error' in effect) return `${effect.error.status} ${effect.error.code ?? ''}`.trim()
   if ('delay_ms' in effect) return `${effect.delay_ms} ms later`

@@ -53,7 +53,7 @@ export function Filters({ isOfServer = false, isGrouped = false }: FiltersProps)
           label="Fault"
           choices={[
             { value: '', label: 'With any fault or none' },
-            { value: fault, label: `struck by ${shortId(fault)}` },
+            { value: fault, label: `fault ${shortId(fault)}` },
           ]}
         />
       )}
@@ -102,7 +102,7 @@ export function hrefWith(
   return `${path}${changed.size === 0 ? '' : `?${changed}`}`
 }
 
-/** What is filtered, and what filters look at. */
+/** The parts of a request that filters look at. */
 interface FilteredRequests {
   readonly requests: readonly JournalRequest[]
   readonly projects: readonly Project[]

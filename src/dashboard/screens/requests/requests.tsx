@@ -14,7 +14,7 @@ import { Detail } from './detail.tsx'
 import { isFailed, RequestMarks, RequestReader, shortPath, Who } from './facts.tsx'
 import { Filters, filterRequests, hrefWith, isFiltered, scopeOf } from './filters.tsx'
 
-/** Requests to the API as they come, the newest at the top; one of them beside the list. */
+/** Requests to the API, live, the newest at the top; one of them beside the list. */
 export default function RequestsScreen() {
   const { store, router, api, notices } = useDashboard()
   const query = router.query.value
@@ -211,7 +211,7 @@ function ErrorGroups() {
   const [account, operation, status] = ['account', 'operation', 'status'].map((name) => query.get(name) ?? '')
   const showsOwn = query.get('own') === '1'
   const requests = store.requests.open().list.value
-  // The stream tells that another has failed, or that all were forgotten.
+  // The stream reports that another has failed, or that all were forgotten.
   const latest = requests.find(isFailed)?.id
   useEffect(() => {
     let isWanted = true
@@ -236,7 +236,7 @@ function ErrorGroups() {
   if (groups.length === 0)
     return (
       <Empty title="No errors">
-        <p>Requests that failed stand here by operation and code, the latest first.</p>
+        <p>Failed requests are listed here by operation and code, the latest first.</p>
       </Empty>
     )
   return (

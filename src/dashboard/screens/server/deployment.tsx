@@ -29,7 +29,7 @@ export function DeploymentTab({ server }: { server: Server }) {
     }
     setPublishing(false)
   }
-  /** Says why it failed. @param hasLog whether the log stands below, so that its end is not shown twice */
+  /** Says why it failed. @param hasLog whether the log is shown below, so that its end is not shown twice */
   const failed = (hasLog: boolean) =>
     failure !== null && (
       <div class="notice failure" role="alert">
@@ -48,7 +48,7 @@ export function DeploymentTab({ server }: { server: Server }) {
               isPublishing={isPublishing}
             />
             {failed(true)}
-            <CrashNotice crash={deployment.crash} remedy="mend it, then publish it again" />
+            <CrashNotice crash={deployment.crash} remedy="fix it, then publish it again" />
             {deployment.port_taken && (
               <p class="notice failure" role="alert">
                 Another program has the port of this address, so it leads there. End that program, and what is
@@ -97,7 +97,7 @@ export function DeploymentTab({ server }: { server: Server }) {
 
 const path = (serverId: string): string => `/servers/${serverId}/deployments`
 
-/** Properties of what is published. */
+/** Properties of the deployment. */
 interface PublishedProps {
   server: Server
   deployment: Deployment
@@ -105,7 +105,7 @@ interface PublishedProps {
   isPublishing: boolean
 }
 
-/** The address of what is published and its state, with what can be done. */
+/** The address and the state of the deployment, with the actions on it. */
 function Published({ server, deployment, publish, isPublishing }: PublishedProps) {
   const { api, store, notices } = useDashboard()
   const [isRemoving, setRemoving] = useState(false)

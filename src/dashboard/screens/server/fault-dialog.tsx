@@ -66,7 +66,7 @@ const DURATIONS = [
   { value: '300000', label: 'for 5 min' },
 ]
 
-/** Asks what is to go wrong inside a server, and makes it so. */
+/** Asks for a fault inside a server, and sets it. */
 export function ServerFaultDialog({ server, onClose }: { server: Server; onClose: () => void }) {
   const { api, notices } = useDashboard()
   const [kind, setKind] = useState<Kind>('slow_exec')

@@ -10,7 +10,7 @@ import { FaultList } from '../controls/faults.tsx'
 import { FaultDialog, type NewFaultMatch } from '../requests/fault-dialog.tsx'
 import { SERVER_FAULTS, ServerFaultDialog } from './fault-dialog.tsx'
 
-/** What goes wrong on purpose: inside the server, and with the requests about it. */
+/** The faults inside the server, and those of requests about it. */
 export const FaultsTab = ({ server }: { server: Server }) => (
   <div class="server-faults">
     <Inside server={server} />
@@ -18,7 +18,7 @@ export const FaultsTab = ({ server }: { server: Server }) => (
   </div>
 )
 
-/** Says on every part of a server's screen what goes wrong inside it on purpose, and ends it. */
+/** Shows the faults inside a server on every part of its screen, and removes them. */
 export function ServerFaultNotices({ server: { id } }: { server: Server }) {
   const { api, store } = useDashboard()
   const faults = store
@@ -110,7 +110,7 @@ function Inside({ server }: { server: Server }) {
   )
 }
 
-/** The faults of requests that may strike one about the server. */
+/** The faults of requests that may apply to one about the server. */
 function OfRequests({ server }: { server: Server }) {
   const { store, context } = useDashboard()
   const [isMaking, setMaking] = useState(false)
@@ -140,7 +140,7 @@ function OfRequests({ server }: { server: Server }) {
 
 type ServerFault = ServerFaults['faults'][number]
 
-/** Returns what a fault does beyond its kind. */
+/** Returns the details of a fault beyond its kind. */
 function detailOf(fault: ServerFault): string {
   const { delay_ms: delay, latency_ms: latency, jitter_ms: jitter, loss, hosts } = fault
   return [
@@ -165,7 +165,7 @@ function lastingOf({ times, times_left: left, for_ms: duration }: ServerFault): 
   return limits.length === 0 ? 'Lasts until it is lifted, or the server stops' : `Lasts ${limits.join(', ')}`
 }
 
-/** Reports whether a fault may strike a request about a server. */
+/** Reports whether a fault may apply to a request about a server. */
 function mayStrike({ match }: Fault, serverId: string, accountId: string): boolean {
   const { operation, path, account_id: account, deliveries } = match
   const served = operation && API_OPERATIONS[operation as keyof typeof API_OPERATIONS]

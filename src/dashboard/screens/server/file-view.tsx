@@ -23,7 +23,7 @@ export function FileView({ serverId, path, onDeleted }: FileViewProps) {
   const [draft, setDraft] = useState(fileWork.draft(serverId, path))
   const [asked, setAsked] = useState<'delete' | 'discard' | null>(null)
   const [isSaved, setSaved] = useState(false)
-  /** Counts the drafts that were discarded: the editor begins anew with each. */
+  /** Counts the drafts that were discarded: each opens another editor. */
   const [discarded, setDiscarded] = useState(0)
   useEffect(() => {
     readFile(api, serverId, path).then(setContent, (error) => setFailure(new Error(messageOf(error))))
@@ -169,7 +169,7 @@ function Content({ path, content, draft, onChange, onSave }: ContentProps) {
   return <LazyEditor path={path} text={draft ?? content.text} onChange={onChange} onSave={onSave} />
 }
 
-/** A file as it is read: a text, or bytes that are none. */
+/** The content of a file: a text, or bytes that are not text. */
 type FileContent =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer> }

@@ -44,7 +44,7 @@ export function FilesView({ server, root = '' }: FilesProps) {
   }
   useEffect(() => void load(), [serverId, root])
   useEffect(() => {
-    // Back from another tab: what was open then is open again.
+    // Back from another tab: opens the same file again.
     if (before && selected === '' && !router.query.peek().has('folder')) router.setQuery('file', before.file)
   }, [serverId, root])
   useEffect(
@@ -209,12 +209,12 @@ interface TreeRow {
   /** Relative to the workspace. */
   readonly path: string
   readonly name: string
-  /** 0 for what lies in the workspace itself. */
+  /** 0 for entries of the workspace itself. */
   readonly depth: number
   readonly isDirectory: boolean
 }
 
-/** A directory and what lies in it. */
+/** A directory and its entries. */
 interface Directory {
   readonly directories: Map<string, Directory>
   readonly files: string[]
@@ -224,7 +224,7 @@ interface Directory {
  * Returns the rows of a tree in order, directories first: those of the directories that are open.
  *
  * @param paths paths of files, relative to the workspace
- * @param isOpen tells whether a directory, given by its path, is open
+ * @param isOpen reports whether a directory, given by its path, is open
  */
 function treeRows(paths: readonly string[], isOpen: (path: string) => boolean): TreeRow[] {
   const root: Directory = { directories: new Map(), files: [] }

@@ -55,7 +55,7 @@ const PARTS: readonly Part[] = [
   { tab: 'requests', label: 'Requests', isAdmin: true, Content: ServerRequests },
 ]
 
-/** What the server uses now, what it has cost, when it was used, and how old it is. */
+/** The current usage of the server, its cost, the time of its last use, and its age. */
 function ServerUsage({ server }: { server: Server }) {
   const usage = useUsage(server.id).get(server.id)
   return (
@@ -167,7 +167,7 @@ function ServerProjects({ server }: { server: Server }) {
   )
 }
 
-/** The requests about a server as they come, the newest at the top. */
+/** The requests about a server, live, the newest at the top. */
 function ServerRequests({ server }: { server: Server }) {
   const requests = useRequests(server.id)
   return (
@@ -262,7 +262,7 @@ function Goals({
   )
 }
 
-/** The executions of a server: commands that run on without whoever started them, the newest first. */
+/** The executions of a server: commands that run on without the client that started them, the newest first. */
 function Executions({ server }: { server: Server }) {
   const { store } = useDashboard()
   const commands = `/dashboard/servers/${server.id}/commands`

@@ -7,7 +7,7 @@ import { BoundedEmulator } from '../../../runtime/bounded-emulator.ts'
 import { useDashboard } from '../../dashboard.ts'
 import type { Terminal } from '../../store/store.ts'
 
-/** Milliseconds for which a size has to stay before the terminal takes it: each one makes its program draw anew. */
+/** Milliseconds for which a size has to stay before the terminal takes it: each one makes its program draw again. */
 const SETTLE_MS = 80
 
 /** Characters that the emulator keeps for screen readers to say, about as many as a screen has. */
@@ -170,11 +170,11 @@ function themeOf(element: Element | null): ITheme {
 /** Milliseconds before the attempt to attach again. */
 const RETRY_MS = 1_000
 
-/** Bytes after which it is counted what is drawn. */
+/** Bytes after which the drawn bytes are counted. */
 const PIECE_BYTES = 8 * 1024
 
-/** Drawn bytes after which berth is told of them, if more are waiting. */
-const TELL_BYTES = 64 * 1024
+/** Drawn bytes after which they are reported to berth, if more are waiting. */
+const REPORT_BYTES = 64 * 1024
 
 /** Connects an emulator to a terminal of berth (docs/terminals.md, "Attach"): a viewer of it. */
 class Viewer {
@@ -184,7 +184,7 @@ class Viewer {
   #drawn: Promise<void> = Promise.resolve()
   readonly #onEnd: (text: string | null) => void
   #socket: WebSocket | null = null
-  /** Bytes that wait to be drawn, and drawn bytes that berth was not told of. */
+  /** Bytes that wait to be drawn, and drawn bytes that were not reported to berth. */
   #undrawn = 0
   #untold = 0
   /** The size that berth knows, as a message that sets it. */
@@ -245,7 +245,7 @@ class Viewer {
     }
   }
 
-  /** Draws bytes, and tells berth when it is done: what comes faster than that is skipped. */
+  /** Draws bytes, and reports to berth when they are drawn: berth skips output that arrives faster. */
   #draw(socket: WebSocket, data: Uint8Array, isFirst: boolean): void {
     this.#undrawn += data.length
     this.#drawn = this.#drawn.then(async () => {
@@ -256,14 +256,14 @@ class Viewer {
         this.#undrawn -= piece.length
         if (socket !== this.#socket) continue
         this.#untold += piece.length
-        if (this.#undrawn > 0 && this.#untold < TELL_BYTES) continue
+        if (this.#undrawn > 0 && this.#untold < REPORT_BYTES) continue
         this.#send(JSON.stringify({ drawn: this.#untold }))
         this.#untold = 0
       }
     })
   }
 
-  /** Draws bytes. If the emulator fails, it begins anew after the piece at which it has failed. */
+  /** Draws bytes. If the emulator fails, it starts again after the piece at which it has failed. */
   async #drawPiece(piece: Uint8Array): Promise<void> {
     let rest = piece
     for (;;) {
@@ -294,7 +294,7 @@ class Viewer {
 
 /**
  * Gives every style element that is made from now on the nonce that the page's policy asks for (CSP, nonce-source). The
- * terminal's emulator makes some, and can be told of no nonce.
+ * terminal's emulator makes some, and takes no nonce.
  */
 function allowStyles(nonce: string): void {
   const create = Document.prototype.createElement

@@ -69,7 +69,7 @@ export function TerminalsView({ server, shown: given }: { server: Server; shown?
   )
 }
 
-/** Offers a terminal where there is none. */
+/** Offers to open the first terminal. */
 const NoTerminal = ({ server, open }: { server: Server; open: () => Promise<void> }) => (
   <Empty title="No terminal is open">
     <p>

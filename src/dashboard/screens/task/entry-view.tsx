@@ -6,7 +6,7 @@ import { refusedOf, type Said, type ToolUse, type TranscriptEntry } from './tran
 export const EntryView = ({ entry }: { entry: TranscriptEntry }) =>
   entry.kind === 'tool' ? <ToolView use={entry} /> : <SaidView said={entry} />
 
-/** Who says what. */
+/** The speakers of entries. */
 export const SPEAKERS: Readonly<Record<Said['kind'], string>> = {
   message: 'Agent',
   question: 'Agent asks',
@@ -19,7 +19,7 @@ export const SPEAKERS: Readonly<Record<Said['kind'], string>> = {
 const SaidView = ({ said }: { said: Said }) =>
   said.isFailure ? <FailedView text={drawable(said.text)} /> : <SpokenView said={said} />
 
-/** Why a task failed: a sentence, and what was printed as small as in the log. */
+/** Why a task failed: a sentence, and the output as small as in the log. */
 function FailedView({ text }: { text: string }) {
   const [sentence = '', ...printed] = text.trim().split('\n')
   return (
@@ -118,7 +118,7 @@ function linesOf(text: string): string[] {
   const isSameEnd = all.filter(isAboutEnd).length > 1
   return all
     .filter((line) => !(isSameEnd && isAboutEnd(line)))
-    .filter((line) => !/^(?:---|\+\+\+|={3})/.test(line)) // The two names of the file, which stand above it.
+    .filter((line) => !/^(?:---|\+\+\+|={3})/.test(line)) // The two names of the file, which are shown above it.
 }
 
 /** Reports whether a line says that a version ends without a line break. */

@@ -18,10 +18,10 @@ import { useScenarios } from '../controls/scenario-set.tsx'
 import { EntryView } from './entry-view.tsx'
 import { readTranscript, TaskTranscript } from './transcript.ts'
 
-/** A scenario that repeats a task, and what it cannot repeat. */
+/** A scenario that repeats a task, and the parts that it cannot repeat. */
 type RecordedScenario = ResponseOf<'control.tasks.scenario'>
 
-/** A task: what the agent does as a conversation, and what it asks. */
+/** A task: the agent's work and its questions, as a conversation. */
 export default function TaskScreen({ params }: ScreenProps) {
   const { store } = useDashboard()
   const { taskId = '' } = params
@@ -55,7 +55,7 @@ function Conversation({ task }: { task: Task }) {
   const isAsking = status === 'awaiting_input'
   useEffect(() => {
     if (!isAsking) return
-    // The place for the response is gone when it was sent: the keyboard goes on at what the agent does with it.
+    // The field for the reply is removed once it was sent: the keyboard continues at the agent's next step.
     return () => {
       if (document.activeElement === document.body) conversation.current?.focus({ preventScroll: true })
     }
@@ -150,7 +150,7 @@ function Conversation({ task }: { task: Task }) {
   )
 }
 
-/** Shows what a task would be as a scenario, to be edited, tried and saved before the others. */
+/** Shows a task as a scenario, to be edited, tried and saved before the others. */
 function SaveScenario({ recorded, onClose }: { recorded: RecordedScenario; onClose: () => void }) {
   const scenarios = useScenarios()
   return (
@@ -215,6 +215,6 @@ function Reply({ task, question }: { task: Task; question: string }) {
   )
 }
 
-/** Reports whether the element with the focus is one that text goes into, or is in a dialog. */
+/** Reports whether the element with the focus takes text, or is in a dialog. */
 const isTyping = (focused: Element | null): boolean =>
   focused?.matches('input, textarea, select, [contenteditable="true"], dialog *') ?? false

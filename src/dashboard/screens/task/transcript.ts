@@ -3,10 +3,10 @@ import type { StreamEventOf } from '../../../route-client/client.ts'
 import { type ApiClient, followUntilEnd } from '../../api/client.ts'
 import type { Task } from '../../store/store.ts'
 
-/** An event of a task's stream: one that is kept, or a piece of output as it comes. */
+/** An event of a task's stream: a kept one, or a piece of live output. */
 export type TranscriptMessage = StreamEventOf<'tasks.events'>['data']
 
-/** A use of a tool, with its output as far as it has come. */
+/** A use of a tool, with its output so far. */
 export interface ToolUse {
   readonly kind: 'tool'
   readonly key: string
@@ -41,7 +41,7 @@ export interface ModelUsage {
   readonly cost?: number | undefined
 }
 
-/** The key of a message that has only come in pieces. */
+/** The key of a message of which only pieces have arrived. */
 const DRAFT = 'draft'
 
 /** Returns what a command printed, standard output first. */
@@ -110,7 +110,7 @@ export class TaskTranscript {
         this.usage.value = item
         break
       case 'status':
-        // The others stand at the top of the page.
+        // The others are shown at the top of the page.
         if (item.result !== undefined && item.status === 'failed') this.#sayFailure(item, item.result)
         else if (item.result !== undefined) this.#say('status', { ...item, text: item.result })
         break
@@ -126,7 +126,7 @@ export class TaskTranscript {
     }
   }
 
-  /** Adds why it failed, without what stands at a command already: its output, and connections that were refused. */
+  /** Adds why it failed, without what its command shows: its output, and refused connections. */
   #sayFailure({ seq, at }: { seq: number; at: string }, result: string): void {
     const uses = this.entries.peek().filter((entry) => entry.kind === 'tool')
     const refused = new Set(uses.flatMap(refusedOf))

@@ -43,13 +43,13 @@ interface EntryRowProps {
   entry: TreeEntry
   level: number
   isOld?: boolean
-  /** Whether what the agent did is shown below a task; undefined if that cannot be shown here. */
+  /** Whether the agent's steps are shown below a task; undefined if they cannot be shown here. */
   isOpen?: boolean | undefined
-  /** Shows or hides what the agent did for a task. */
+  /** Shows or hides the agent's steps of a task. */
   onToggle?: ((taskId: string, serverId: string) => void) | undefined
 }
 
-/** An entry in a line: when, what, and what came of it. It leads to its own page. */
+/** An entry in a line: its time, its subject and its outcome, with a link to its own page. */
 export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProps) {
   const { router, store } = useDashboard()
   const { subject, at, serverId } = entry
@@ -57,7 +57,7 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
   const server = serverId === null ? undefined : store.servers.get(serverId)
   const label = serverId === null ? '' : serverLabel(serverId, server?.task)
   const look = `entry level-${Math.min(level, LEVELS)} ${entry.isError ? 'bad' : ''} ${isOld ? 'old' : ''}`
-  // Not by the class of the row: Chromium was seen to keep the style of what is in an element whose class changes.
+  // Not by the class of the row: Chromium was seen to keep the style inside an element whose class changes.
   const style = {
     '--level': Math.min(level, LEVELS),
     '--icon-color': entry.isError ? 'var(--color-failed)' : 'var(--color-muted)',
@@ -115,7 +115,7 @@ export function EntryRow({ entry, level, isOld, isOpen, onToggle }: EntryRowProp
   )
 }
 
-/** Says what an entry is. */
+/** Describes the subject of an entry. */
 function Words({ subject }: { subject: EntrySubject }) {
   if (isThing(subject)) {
     const { type, name, reason } = subject.value
@@ -172,7 +172,7 @@ function Words({ subject }: { subject: EntrySubject }) {
   }
 }
 
-/** Says what came of an entry. */
+/** Describes the outcome of an entry. */
 function Outcome({ subject }: { subject: EntrySubject }) {
   if (isThing(subject)) {
     const { state, steps } = subject.value
@@ -207,7 +207,7 @@ function Outcome({ subject }: { subject: EntrySubject }) {
   }
 }
 
-/** Returns what a receiver said, or why it was not reached. */
+/** Returns the response of a receiver, or why it was not reached. */
 const saidBy = ({ error, response }: Delivery['attempts'][number]): string =>
   error ?? (response === null ? 'no response' : response.body.slice(0, 200))
 

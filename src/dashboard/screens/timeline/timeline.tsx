@@ -15,12 +15,12 @@ import { save, toHar, toJsonLines, type WholeRequests } from './export.ts'
 import { isThing, some, type TreeEntry } from './tree.ts'
 import { TaskSteps, useTree } from './use-tree.ts'
 
-/** A row of the list: an entry, or the line between what was before the mark and since. */
+/** A row of the list: an entry, or the line of the mark. */
 type Row =
   | { readonly entry: TreeEntry; readonly level: number; readonly isOld: boolean }
   | { readonly mark: number }
 
-/** What the instance does, and what each thing caused: the newest at the top. */
+/** Everything that happens on the instance, below its cause, the newest at the top. */
 export default function TimelineScreen() {
   const { api, store, router, context } = useDashboard()
   const query = router.query.value
@@ -94,7 +94,7 @@ export default function TimelineScreen() {
 /** Most requests whose bodies are exported. */
 const MOST_EXPORTED = 10_000
 
-/** Reports whether what the agent did is shown below an entry. */
+/** Reports whether the agent's steps are shown below an entry. */
 const isOpenIn = (openTasks: ReadonlySet<string>, { subject }: TreeEntry): boolean =>
   subject.kind === 'task' && openTasks.has(subject.value.id)
 
@@ -214,7 +214,7 @@ function textOf({ subject }: TreeEntry, facts: RequestReader): string {
 
 const NO_FILTER = new URLSearchParams()
 
-/** Returns the rows of entries, with what each caused below it, and the line of the mark. */
+/** Returns the rows of entries, each with its effects below it, and the line of the mark. */
 function rowsOf(entries: readonly TreeEntry[], mark: number): Row[] {
   const rows: Row[] = []
   let isMarked = Number.isNaN(mark)
@@ -236,7 +236,7 @@ function rowsOf(entries: readonly TreeEntry[], mark: number): Row[] {
 const sinceMark = (entries: readonly TreeEntry[], mark: number): readonly TreeEntry[] =>
   Number.isNaN(mark) ? entries : entries.filter(({ last }) => last >= mark)
 
-// Rows that cross the mark are drawn anew: Chromium was seen to keep the colour of text whose row had lost its class.
+// Rows that cross the mark are drawn again: Chromium was seen to keep the colour of text whose row had lost its class.
 const keyOf = (row: Row): string =>
   'mark' in row ? 'mark' : `${row.entry.key}${row.isOld ? ' before the mark' : ''}`
 const versionOf = (row: Row): string =>

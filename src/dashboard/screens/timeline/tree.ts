@@ -35,7 +35,7 @@ export type EntrySubject =
   | { readonly kind: FollowedType; readonly value: Thing }
   | { readonly kind: 'step'; readonly value: TranscriptEntry }
 
-/** An entry of the timeline with what it caused. */
+/** An entry of the timeline with its effects. */
 export interface TreeEntry {
   readonly key: string
   /** When it began, in milliseconds since 1970. */
@@ -44,7 +44,7 @@ export interface TreeEntry {
   readonly isError: boolean
   readonly serverId: string | null
   readonly accountId: string | null
-  /** When something last happened with it or with what it caused. */
+  /** When something last happened with it or with one of its effects. */
   last: number
   /** What it caused, the oldest first. */
   readonly children: TreeEntry[]
@@ -70,7 +70,7 @@ interface TreeInput {
 /** States that are failures. */
 const BAD = /^(?:failed|crashed|exited with [1-9])/
 
-/** Puts everything below what caused it, as far as ids tell; what happened last comes first. */
+/** Puts each entry below its cause, as far as ids show it; the latest first. */
 export function growTree(input: TreeInput): TreeEntry[] {
   const { requests, events, deliveries, projects, facts } = input
   const roots: TreeEntry[] = []
@@ -152,12 +152,12 @@ function deliveryEntry(delivery: Delivery, serverId: string | null): TreeEntry {
     { kind: 'delivery', value: delivery },
     { ...facts, isError: status === 'failed' || attempts.at(-1)?.error != null },
   )
-  // Its attempts are told in its line: a receiver that is not there has many.
+  // Its line counts its attempts: a missing receiver has many.
   entry.last = Date.parse(attempts.at(-1)?.at ?? createdAt)
   return entry
 }
 
-/** Returns the entries of what an agent did for a task. */
+/** Returns the entries of an agent's steps of a task. */
 const stepEntries = (task: TreeEntry, transcript: readonly TranscriptEntry[]): TreeEntry[] =>
   transcript.map((step) =>
     entryOf(
@@ -173,7 +173,7 @@ const stepEntries = (task: TreeEntry, transcript: readonly TranscriptEntry[]): T
     ),
   )
 
-/** Finds what caused an event: the task or project that it is about, else the request that berth says it came of. */
+/** Finds the cause of an event: the task or project that it is about, else the request that berth names. */
 function causeOf(
   { data, request_id: requestId }: EmittedEvent,
   {
@@ -185,7 +185,7 @@ function causeOf(
   const request = requestId === null ? undefined : byRequest.get(requestId)
   const { task_id: taskId, project_id: projectId } = data
   if (typeof taskId === 'string') return things.get(taskId) ?? makers.get(taskId) ?? request
-  // Of a project's creation the project itself, which stands below it; of a later bring-up what has begun that.
+  // For a project's creation the project itself, which is below it; for a later bring-up its cause.
   if (typeof projectId === 'string' && (request === undefined || request === makers.get(projectId)))
     return things.get(projectId) ?? request
   return request
@@ -218,7 +218,7 @@ function thingsOf(input: TreeInput): { id: string; entry: TreeEntry }[] {
   for (const project of input.projects) add('project', project.id, project.server_id, project)
   for (const task of input.tasks) add('task', task.id, task.serverId, task)
   for (const build of input.builds) add('build', build.id, build.serverId, build)
-  // Those that no list has: executions, terminals, deployments, and what was deleted.
+  // Those that no list has: executions, terminals, deployments, and deleted objects.
   for (const taken of steps.values()) {
     const last = taken.at(-1)
     if (last && last.value !== null && !found.has(`${last.type} ${last.id}`))
@@ -251,7 +251,7 @@ function createdAtOf(value: unknown): number | undefined {
   return at === undefined ? undefined : Date.parse(at)
 }
 
-/** Puts what an entry caused in order, and finds out when something last happened. */
+/** Sorts the effects of an entry, and finds out when something last happened. */
 function orderChildren(entry: TreeEntry): void {
   for (const child of entry.children) {
     orderChildren(child)

@@ -120,11 +120,11 @@ const Attempt = ({ attempt }: { attempt: Delivery['attempts'][number] }) => (
           {attempt.ms} ms, <Time at={attempt.at} />
         </span>
       </summary>
-      {attempt.error !== null && attempt.status !== null && <p class="struck">{attempt.error}</p>}
+      {attempt.error !== null && attempt.status !== null && <p class="problem">{attempt.error}</p>}
       <Headers title="Headers of the request" headers={attempt.request.headers} />
       <BodyText title="Request" text={attempt.request.body} />
       {attempt.response === null ? (
-        <p class="struck">{attempt.error ?? 'No response came.'}</p>
+        <p class="problem">{attempt.error ?? 'No response arrived.'}</p>
       ) : (
         <>
           <Headers title="Headers of the response" headers={attempt.response.headers} />
@@ -160,7 +160,7 @@ function BodyText({ title, text }: { title: string; text: string }) {
 }
 
 /**
- * Parses JSON. Returns undefined for a text that is none, or is nested so deeply that the page could not draw it: a
+ * Parses JSON. Returns undefined for a text that is not JSON, or is nested so deeply that the page could not draw it: a
  * receiver responds with whatever it likes.
  */
 function jsonOf(text: string): unknown {

@@ -90,7 +90,7 @@ function EventForm({ document, onClose }: { document: EventsDocument; onClose: (
   )
 }
 
-/** Returns the data as the lines for a terminal show it: a number that is none yet stays as it is typed. */
+/** Returns the data as the lines for a terminal show it: an incomplete number stays as it is typed. */
 function shownData(...parts: Parameters<typeof dataOf>): Record<string, unknown> {
   try {
     return dataOf(...parts)
@@ -144,7 +144,7 @@ interface EventField {
   readonly kind: FieldKind
   readonly description: string
   readonly isRequired: boolean
-  /** Whether an empty text stands for null. */
+  /** Whether an empty text means null. */
   readonly isNullable: boolean
   /** The example of the document, as it is typed. */
   readonly example: string
@@ -178,10 +178,10 @@ function typed(value: unknown): string {
 }
 
 /**
- * Returns the data of an event from what was typed, by the names of its fields. An empty field that may be missing is
+ * Returns the data of an event from the typed values, by the names of its fields. An empty field that may be missing is
  * left out.
  *
- * @throws FieldError if a number is none
+ * @throws FieldError if a number is invalid
  */
 function dataOf(
   fields: readonly EventField[],

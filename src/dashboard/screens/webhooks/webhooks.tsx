@@ -17,7 +17,7 @@ import { Trigger } from './trigger.tsx'
 
 type Summary = ResponseOf<'control.deliveries.summary'>['webhooks'][number]
 
-/** The webhooks of the account, and for the instance's owner what was delivered to them. */
+/** The webhooks of the account, and for the instance's owner their deliveries. */
 export default function WebhooksScreen() {
   const { context, store } = useDashboard()
   const [asked, setAsked] = useState<'create' | 'trigger' | null>(null)
@@ -92,7 +92,7 @@ function WebhookCard({ webhook, summary }: { webhook: Webhook; summary: Summary 
           {summary && <Success of={summary} />}
         </p>
         {disabledAt !== null && (
-          <p class="struck">
+          <p class="problem">
             Switched off <Time at={disabledAt} />: the receiver answered with 410, so no events are sent.
           </p>
         )}
@@ -153,7 +153,7 @@ function useSummaries(): ReadonlyMap<string, Summary> {
   useEffect(() => {
     const state = asking.current
     state.isOutdated = deliveries !== null
-    // One call at a time: deliveries may come faster than they are counted.
+    // One call at a time: deliveries may arrive faster than they are counted.
     if (state.isUnderWay || !state.isOutdated) return
     state.isUnderWay = true
     void notices
@@ -183,7 +183,7 @@ function Success({
       {' · '}
       <a href={`/dashboard/webhooks?webhook=${id}`}>
         {rate !== null && (
-          <span class={failed === 0 ? '' : 'struck'}>
+          <span class={failed === 0 ? '' : 'problem'}>
             {Math.floor(rate * 1000) / 10} % of {delivered + failed} delivered
           </span>
         )}
