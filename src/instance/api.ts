@@ -89,7 +89,7 @@ export function createApi(
     const kept = isKept ? capture : null
     if (kept) root.use(kept.plugin())
     const page = groups.includes('signIn')
-      ? (await import('../signin/failure-response.ts')).signInFailureResponse
+      ? (await import('../signin/pages/failure.ts')).signInFailureResponse
       : undefined
     root
       .use(
@@ -125,7 +125,7 @@ export function createApi(
   const appOf = (group: AppGroup): App | Promise<App> =>
     faults.any && group !== CONTROL_SEGMENT ? faultyAppOf(group) : apps.get(group)
   const identify = async (request: Request): Promise<void> => {
-    const { sessionIdentity } = await import('../signin/session/session-identity.ts')
+    const { sessionIdentity } = await import('../signin/session/sent-sessions.ts')
     const { signIn, senderOf } = services
     const options = { host, sessions: signIn.sessions, senderOf, logger }
     await callers.identifyBy(request, () => sessionIdentity(request, options))

@@ -34,7 +34,7 @@ export const GROUPS = {
       import('../contract/openapi/routes.ts'),
       import('../resources/openapi.ts'),
       import('../contract/reference/routes.ts'),
-      import('../signin/pages/viewer.ts'),
+      import('../signin/session/browser-requests.ts'),
       import('../http/docs/guide/routes.ts'),
       import('../http/pages/routes.ts'),
     ])

@@ -82,6 +82,6 @@ type ControlRoutes = RoutesOf<typeof instanceRoutes> &
  * itself is put together at run time, group by group (instance/api.ts); this chains the types of the same factories,
  * and loads nothing.
  */
-export interface App {
+export interface ServedRoutes {
   '~Routes': ApiRoutes & ControlRoutes & RoutesOf<typeof commandLineRoutes>
 }

@@ -5,7 +5,7 @@ import type { PositionedDelta } from '../resources/tasks/transcript.ts'
 import type { TranscriptEvent } from '../resources/tasks/transcript-event.ts'
 import type { UsageMessage } from '../resources/usage/model.ts'
 import type { ControlChangeMessage } from '../testing/api/changes.ts'
-import type { App } from './app.ts'
+import type { ServedRoutes } from './app.ts'
 
 /** All that a client can call, as `METHOD /path/{parameter}` by id. */
 const CALLS = {
@@ -34,8 +34,8 @@ type NodeAt<Tree, Path> = Path extends `/${infer Segment}/${infer Rest}`
 
 /** The route at a method and path of the app; `never` where it has none, so that its id does not compile. */
 type RouteAt<Call> = Call extends `${infer Method} ${infer Path}`
-  ? Lowercase<Method> extends keyof NodeAt<App['~Routes'], Path>
-    ? NodeAt<App['~Routes'], Path>[Lowercase<Method>]
+  ? Lowercase<Method> extends keyof NodeAt<ServedRoutes['~Routes'], Path>
+    ? NodeAt<ServedRoutes['~Routes'], Path>[Lowercase<Method>]
     : never
   : never
 

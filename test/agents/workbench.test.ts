@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Agent } from '../../src/agents/agent.ts'
-import { ToolError } from '../../src/agents/workbench/errors.ts'
+import { ToolError } from '../../src/agents/workbench/search.ts'
 import type { Workbench } from '../../src/agents/workbench/workbench.ts'
 import { AgentServer } from '../support/agents.ts'
 

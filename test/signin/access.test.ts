@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { browserName, destinationsOf } from '../../src/signin/access/words.ts'
+import { browserName, destinationsOf } from '../../src/signin/access/views.ts'
 import { type TestBerth, testBerth } from '../support/berth.ts'
 import { accessToken, registerClient } from '../support/oauth.ts'
 import { Visitor } from '../support/visitor.ts'

@@ -1,13 +1,13 @@
 import type { AgentLimits } from '../../config/agents.ts'
 import type { AgentEvent } from '../events.ts'
 import { TimeBudget } from '../time-budget.ts'
-import type { Tokens } from './response.ts'
+import type { TokenCount } from './response.ts'
 
 /**
  * What one piece of work may use, and has used. Its time is the system's, not berth's clock: with a stopped clock,
  * work would never end. Dispose of it.
  */
-export class Budget implements Disposable {
+export class ModelBudget implements Disposable {
   readonly #limits: AgentLimits
   readonly #timeUp = new AbortController()
   readonly #time: TimeBudget
@@ -32,7 +32,7 @@ export class Budget implements Disposable {
   }
 
   /** Counts one response and its tokens. */
-  spend({ input, output }: Tokens): void {
+  spend({ input, output }: TokenCount): void {
     this.#answers += 1
     this.#input += input
     this.#output += output

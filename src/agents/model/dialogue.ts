@@ -3,11 +3,11 @@ import type { AgentLimits } from '../../config/agents.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import { AgentError } from '../agent.ts'
 import type { AgentEvent } from '../events.ts'
-import { Budget } from './budget.ts'
+import { ModelBudget } from './budget.ts'
 import { Conversation } from './conversation.ts'
 import type { Endpoint } from './endpoint.ts'
 import { EndpointFailure } from './failures.ts'
-import type { ModelResponse, Tokens } from './response.ts'
+import type { ModelResponse, TokenCount } from './response.ts'
 
 /** Characters per token, to estimate usage that an endpoint does not report. */
 const CHARACTERS_PER_TOKEN = 4
@@ -29,7 +29,7 @@ interface DialogueOptions {
 
 /** The exchange with a model for one purpose, within its budget. Reports all of it. Dispose of it. */
 export class Dialogue implements Disposable {
-  readonly budget: Budget
+  readonly budget: ModelBudget
   readonly #options: DialogueOptions
   readonly #conversation: Conversation
   #lastText = ''
@@ -37,7 +37,7 @@ export class Dialogue implements Disposable {
 
   constructor(parts: DialogueOptions) {
     this.#options = parts
-    this.budget = new Budget(parts.limits)
+    this.budget = new ModelBudget(parts.limits)
     this.#conversation = new Conversation(parts.system, parts.goal, parts.limits.context)
   }
 
@@ -117,7 +117,7 @@ export class Dialogue implements Disposable {
   }
 }
 
-const estimate = (read: number, written: number): Tokens => ({
+const estimate = (read: number, written: number): TokenCount => ({
   input: Math.ceil(read / CHARACTERS_PER_TOKEN),
   output: Math.ceil(written / CHARACTERS_PER_TOKEN),
 })

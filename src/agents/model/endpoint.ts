@@ -5,10 +5,10 @@ import type {
 } from '@ai-sdk/provider'
 import { orAborted } from '../../runtime/abort.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { EndpointFailure, explainFailure, type Recovery } from './failures.ts'
-import type { Provider } from './providers.ts'
-import { type ModelResponse, readResponse, readStream } from './response.ts'
-import { NotStreamed, Transport } from './transport.ts'
+import { EndpointFailure, explainEndpointFailure, type Recovery } from './failures.ts'
+import type { ModelProvider } from './providers.ts'
+import { type ModelResponse, readModelResponse, readStream } from './response.ts'
+import { ModelTransport, NotStreamed } from './transport.ts'
 
 /** Milliseconds that an endpoint may be silent: a model of one's own reads a long request for minutes. */
 const SILENCE_MS = 10 * 60_000
@@ -36,14 +36,14 @@ export interface ModelRequest {
 
 /** A model behind an endpoint. Retries failed requests if that may help. */
 export class Endpoint {
-  readonly #provider: Provider
+  readonly #provider: ModelProvider
   readonly #clock: Clock
   readonly #silenceMs: number
   /** Whether it streams responses; true until it refuses. */
   #streams = true
 
   /** @param silenceMs milliseconds that the endpoint may send nothing */
-  constructor(provider: Provider, clock: Clock, silenceMs: number = SILENCE_MS) {
+  constructor(provider: ModelProvider, clock: Clock, silenceMs: number = SILENCE_MS) {
     this.#provider = provider
     this.#clock = clock
     this.#silenceMs = silenceMs
@@ -96,7 +96,7 @@ export class Endpoint {
 
   async #request({ prompt, tools, signal, onText }: ModelRequest, streams: boolean): Promise<ModelResponse> {
     const provider = this.#provider
-    using transport = new Transport({ provider, streams, silenceMs: this.#silenceMs, signal })
+    using transport = new ModelTransport({ provider, streams, silenceMs: this.#silenceMs, signal })
     const model = await provider.connect(transport.send)
     const call: LanguageModelV4CallOptions = {
       prompt: withCachePoints(prompt),
@@ -105,18 +105,18 @@ export class Endpoint {
       ...provider.settings,
     }
     try {
-      if (!streams) return readResponse(await model.doGenerate(call))
+      if (!streams) return readModelResponse(await model.doGenerate(call))
       try {
         const { stream } = await model.doStream(call)
         return await readStream(stream, onText)
       } catch (error) {
         if (!(error instanceof NotStreamed)) throw error
-        const response = readResponse(await model.doGenerate(call))
+        const response = readModelResponse(await model.doGenerate(call))
         this.#streams = false
         return response
       }
     } catch (error) {
-      throw transport.silence ?? explainFailure(provider, error)
+      throw transport.silence ?? explainEndpointFailure(provider, error)
     }
   }
 

@@ -1,6 +1,6 @@
 import { fieldsOf, isObject } from '../../runtime/is-object.ts'
 import { MASK } from '../../runtime/masks.ts'
-import type { Provider } from './providers.ts'
+import type { ModelProvider } from './providers.ts'
 
 /**
  * What may help after a failed request: `nothing`; `again`, to retry; `patience`, to retry after longer waits,
@@ -48,7 +48,7 @@ const TOO_LONG =
   /context.{0,20}(?:length|size|window|overflow)|too (?:long|large)|too many tokens|token limit|maximum.{0,40}tokens/i
 
 /** Explains an error response: its cause, and what a person or a retry can do about it. */
-export function explainErrorResponse(provider: Provider, response: ErrorResponse): EndpointFailure {
+export function explainErrorResponse(provider: ModelProvider, response: ErrorResponse): EndpointFailure {
   const { status, message, retryAfterMs } = response
   const { model } = provider
   const endpoint = `The model's endpoint ${provider.baseUrl}`
@@ -101,7 +101,7 @@ export function explainErrorResponse(provider: Provider, response: ErrorResponse
  *
  * @param error what fetch, or reading the response, threw
  */
-export function explainFailure(provider: Provider, error: unknown): EndpointFailure {
+export function explainEndpointFailure(provider: ModelProvider, error: unknown): EndpointFailure {
   const endpoint = `The model's endpoint ${provider.baseUrl}`
   const root = rootOf(error)
   if (root instanceof EndpointFailure) return root
@@ -133,13 +133,13 @@ export function explainFailure(provider: Provider, error: unknown): EndpointFail
 }
 
 /** Returns a text of the endpoint's without the key and without a full stop at the end. */
-export function withoutKey({ key }: Provider, text: string): string {
+export function withoutKey({ key }: ModelProvider, text: string): string {
   const shown = key === null ? text : text.replaceAll(key, MASK)
   return shown.trim().replace(/\.$/, '').slice(0, MAX_MESSAGE)
 }
 
 /** Returns an option, as a person finds it. */
-export function setting(provider: Provider, name: 'base-url' | 'api-key' | 'model'): string {
+export function setting(provider: ModelProvider, name: 'base-url' | 'api-key' | 'model'): string {
   const option = `${provider.options}-${name}`
   return `BERTH_${option.toUpperCase().replaceAll('-', '_')} (--${option})`
 }

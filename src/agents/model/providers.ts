@@ -5,7 +5,7 @@ import type { AgentConfig } from '../../config/agents.ts'
 export type Send = (url: string | URL | Request, init?: RequestInit) => Promise<Response>
 
 /** An endpoint that speaks one of the two protocols, and the model to ask for there. */
-export interface Provider {
+export interface ModelProvider {
   /** Without a slash at the end. */
   readonly baseUrl: string
   readonly key: string | null
@@ -22,7 +22,7 @@ export interface Provider {
 const MAX_OUTPUT_TOKENS = 32_000
 
 /** OpenAI's chat completions, which self-hosted model servers speak too. */
-export function openaiProvider(config: AgentConfig): Provider {
+export function openaiProvider(config: AgentConfig): ModelProvider {
   const { openaiBaseUrl: baseUrl, openaiApiKey: key } = config
   const model = config.openaiModel ?? ''
   return {
@@ -45,7 +45,7 @@ export function openaiProvider(config: AgentConfig): Provider {
 }
 
 /** Anthropic's messages. */
-export function anthropicProvider(config: AgentConfig): Provider {
+export function anthropicProvider(config: AgentConfig): ModelProvider {
   const { anthropicBaseUrl: baseUrl, anthropicApiKey: key } = config
   const model = config.anthropicModel ?? ''
   return {

@@ -16,11 +16,11 @@ export interface ModelResponse {
   /** Why it stopped: it was done, reached its longest length, or declined. */
   readonly stop: 'end' | 'length' | 'refusal'
   /** Tokens, if the endpoint reports them. */
-  readonly usage: Tokens | null
+  readonly usage: TokenCount | null
 }
 
 /** Tokens that were read and written. */
-export interface Tokens {
+export interface TokenCount {
   readonly input: number
   readonly output: number
 }
@@ -36,7 +36,11 @@ export interface Reasoning {
  *
  * @throws Error if it is incomplete
  */
-export function readResponse({ content, finishReason, usage }: LanguageModelV4GenerateResult): ModelResponse {
+export function readModelResponse({
+  content,
+  finishReason,
+  usage,
+}: LanguageModelV4GenerateResult): ModelResponse {
   const builder = new ResponseBuilder()
   for (const part of content) {
     if (part.type === 'text') builder.text += part.text

@@ -3,8 +3,7 @@ import type { ToolExchange } from './conversation.ts'
 import type { Dialogue } from './dialogue.ts'
 import { CUT_OFF, FINISHED_EARLY, NUDGE } from './prompts.ts'
 import type { ModelResponse } from './response.ts'
-import { MalformedCall } from './tool-input.ts'
-import { offeredTools, type ToolResult, useTool } from './tools.ts'
+import { MalformedCall, offeredTools, type ToolOutcome, useTool } from './tools.ts'
 
 /** Unusable responses in a row after which the work is given up. */
 const MAX_UNUSABLE = 5
@@ -108,7 +107,7 @@ export class ToolLoop {
     return null
   }
 
-  async #useTool(tool: string, input: string): Promise<ToolResult> {
+  async #useTool(tool: string, input: string): Promise<ToolOutcome> {
     this.#assignment.signal.throwIfAborted()
     const result = await useTool(tool, input, { assignment: this.#assignment, budget: this.#dialogue.budget })
     this.#hasUsedTools = true

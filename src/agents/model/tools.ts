@@ -1,25 +1,25 @@
-import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
+import type { JSONSchema7, LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import { beginningOf, endOf } from '../../runtime/characters.ts'
 import type { Assignment, Outcome } from '../agent.ts'
-import { ToolError } from '../workbench/errors.ts'
-import type { Budget } from './budget.ts'
-import { functionTool, MalformedCall, readInput } from './tool-input.ts'
+import { ToolError } from '../workbench/search.ts'
+import type { ModelBudget } from './budget.ts'
 
 /** The result of a call: a text for the model, or the end of the task. */
-export type ToolResult = { readonly text: string; readonly ok: boolean } | { readonly finished: Outcome }
+export type ToolOutcome = { readonly text: string; readonly ok: boolean } | { readonly finished: Outcome }
 
 /** What tools work with. */
 interface ToolContext {
   assignment: Assignment
-  budget: Budget
+  budget: ModelBudget
 }
 
 /** One tool: its description for the model, its input schema and its implementation. */
 interface Tool<Input extends TObject = TObject> {
   readonly description: string
   readonly input: Input
-  use(input: Static<Input>, parts: ToolContext): Promise<ToolResult>
+  use(input: Static<Input>, parts: ToolContext): Promise<ToolOutcome>
 }
 
 /** Declares a tool. `useTool` checks the input by the tool's own schema, which the common type does not show. */
@@ -135,7 +135,7 @@ export const offeredTools = ({ ask }: Assignment): LanguageModelV4FunctionTool[]
  * @param input the arguments as JSON, as the model wrote them
  * @throws MalformedCall, the workbench's errors except ToolError, the reason of the assignment's signal
  */
-export async function useTool(name: string, input: string, parts: ToolContext): Promise<ToolResult> {
+export async function useTool(name: string, input: string, parts: ToolContext): Promise<ToolOutcome> {
   const one = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined
   if (!one) {
     const names = offeredTools(parts.assignment).map((offered) => offered.name)
@@ -143,7 +143,7 @@ export async function useTool(name: string, input: string, parts: ToolContext): 
       `There is no tool ${JSON.stringify(name.slice(0, 64))}; there are ${names.join(', ')}.`,
     )
   }
-  const given = readInput(one.input, input)
+  const given = readToolInput(one.input, input)
   try {
     return await one.use(given as never, parts)
   } catch (error) {
@@ -188,3 +188,51 @@ function selectLines(content: string, first: number, last: number | undefined, i
   if (given.length === lines.length && !isCut) return content
   return `${given.join('\n')}\n(lines ${first} to ${first - 1 + given.length} of ${total})`
 }
+
+/** A tool call with invalid arguments. The message is for the model. */
+export class MalformedCall extends Error {
+  override readonly name = 'MalformedCall'
+}
+
+/** Returns a tool in the form of the library. */
+export const functionTool = (
+  name: string,
+  description: string,
+  input: TObject,
+): LanguageModelV4FunctionTool => ({
+  type: 'function',
+  name,
+  description,
+  // A TypeBox schema is a JSON schema; its type has symbols besides.
+  inputSchema: { ...input, additionalProperties: false } as unknown as JSONSchema7,
+})
+
+/**
+ * Parses the arguments of a tool call by its schema. Empty text is no arguments; numbers given as text are converted;
+ * nulls and unknown fields are dropped.
+ *
+ * @throws MalformedCall if they are not JSON or do not fit the schema
+ */
+export function readToolInput<Input extends TObject>(schema: Input, input: string): Static<Input> {
+  let read: unknown
+  try {
+    read = input.trim() === '' ? {} : JSON.parse(input)
+  } catch (error) {
+    throw new MalformedCall(`The arguments are no JSON: ${error instanceof Error ? error.message : error}.`)
+  }
+  const given = Value.Clean(schema, Value.Convert(schema, withoutNulls(read)))
+  const [problem] = Value.Errors(schema, given)
+  if (problem) {
+    const name = problem.path.slice(1)
+    throw new MalformedCall(
+      name === '' ? 'The arguments must be an object.' : `"${name}": ${problem.message}.`,
+    )
+  }
+  return given as Static<Input>
+}
+
+/** Arguments that are left out are null in the calls of some models. */
+const withoutNulls = (value: unknown): unknown =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null))
+    : value

@@ -1,6 +1,6 @@
 import { machineNow } from '../../runtime/clock.ts'
 import { EndpointFailure, errorMessageIn, explainErrorResponse, setting, withoutKey } from './failures.ts'
-import type { Provider, Send } from './providers.ts'
+import type { ModelProvider, Send } from './providers.ts'
 
 /** Bytes of a refusal that are read. */
 const MAX_ERROR_BYTES = 64 * 1024
@@ -13,9 +13,9 @@ export class NotStreamed extends Error {
   override readonly name = 'AnsweredWhole'
 }
 
-/** The options of a `Transport`. */
+/** The options of a `ModelTransport`. */
 interface TransportOptions {
-  provider: Provider
+  provider: ModelProvider
   /** Whether to ask for a streamed response. */
   streams: boolean
   /** Milliseconds for which the endpoint may send nothing at all. */
@@ -28,7 +28,7 @@ interface TransportOptions {
  * Sends the requests of one call to the endpoint and nowhere else: follows no redirect, and uses no proxy for
  * loopback. Disposing of it ends the request.
  */
-export class Transport implements Disposable {
+export class ModelTransport implements Disposable {
   readonly #options: TransportOptions
   readonly #quiet = new AbortController()
   readonly #over = new AbortController()

@@ -4,7 +4,7 @@ import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import { AgentError } from '../agent.ts'
 import { readSteps } from './read.ts'
 import { firstLine } from './result.ts'
-import type { Step } from './scenario.ts'
+import type { ScenarioStep } from './scenario.ts'
 
 /** The names of directives. */
 const NAMES = ['run', 'write', 'ask', 'wait', 'complete', 'fail']
@@ -31,7 +31,7 @@ interface Directive {
  *
  * @throws AgentError that names the invalid line
  */
-export function parseDirectives(goal: string): Step[] {
+export function parseDirectives(goal: string): ScenarioStep[] {
   const lines = goal.split(/\r?\n/)
   const found = lines.flatMap((line, index): Directive[] => {
     const [, name, text = ''] = DIRECTIVE.exec(line) ?? []

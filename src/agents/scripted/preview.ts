@@ -1,13 +1,13 @@
 import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { AgentError } from '../agent.ts'
 import { parseDirectives } from './directives.ts'
-import type { Step } from './scenario.ts'
+import type { ScenarioStep } from './scenario.ts'
 import type { ScenarioStore } from './store.ts'
 import { fillCommand, fillTemplate } from './template.ts'
 
 /** A step as the agent would take it. */
 export interface PlannedStep {
-  readonly kind: Step['kind']
+  readonly kind: ScenarioStep['kind']
   /** The command, content, question, message or result with its values; empty if the kind has none. */
   readonly text: string
   /** Of `write` and `read`. */
@@ -64,13 +64,13 @@ export async function previewGoal(
   }
 }
 
-function planSteps(steps: readonly Step[], given: ReadonlyMap<string, string>): PlannedStep[] {
+function planSteps(steps: readonly ScenarioStep[], given: ReadonlyMap<string, string>): PlannedStep[] {
   const later = steps.flatMap((step) => ('as' in step && step.as !== null ? [step.as] : []))
   const values = new Map([...later.map((name) => [name, `{{${name}}}`] as const), ...given])
   return steps.map((step) => planStep(step, values))
 }
 
-function planStep(step: Step, values: ReadonlyMap<string, string>): PlannedStep {
+function planStep(step: ScenarioStep, values: ReadonlyMap<string, string>): PlannedStep {
   const { kind } = step
   const as = 'as' in step && step.as !== null ? { as: step.as } : {}
   switch (step.kind) {

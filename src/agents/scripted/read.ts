@@ -5,7 +5,7 @@ import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { Validator } from '../../runtime/validation/validate.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
 import { type ScenarioText, STEP_KINDS, type StepKind, StepText } from './model.ts'
-import type { Matcher, Scenario, Step } from './scenario.ts'
+import type { GoalMatcher, Scenario, ScenarioStep } from './scenario.ts'
 import { type KnownValues, parseCommand, parseTemplate, type Template } from './template.ts'
 
 /** Longest wait, milliseconds: a year. */
@@ -40,12 +40,12 @@ export function readScenario(reader: JsonReader): Scenario {
 const stepValidator = new Validator(StepText)
 
 /** Reads steps in order. Each may use the values of earlier ones. @throws ValidationError */
-export function readSteps(reader: readonly JsonReader[], known: KnownValues): Step[] {
+export function readSteps(reader: readonly JsonReader[], known: KnownValues): ScenarioStep[] {
   for (const { value, path } of reader) stepValidator.parse(value, path)
   return readStepsInOrder(reader, known)
 }
 
-function readStepsInOrder(reader: readonly JsonReader[], known: KnownValues): Step[] {
+function readStepsInOrder(reader: readonly JsonReader[], known: KnownValues): ScenarioStep[] {
   const names = new Set(known.names)
   let end: string | undefined
   return reader.map((entry) => {
@@ -58,13 +58,13 @@ function readStepsInOrder(reader: readonly JsonReader[], known: KnownValues): St
   })
 }
 
-function readStep(reader: JsonReader, values: KnownValues): Step {
+function readStep(reader: JsonReader, values: KnownValues): ScenarioStep {
   const kind = STEP_KINDS.find((name) => reader.field(name)) as StepKind
   return READERS[kind](reader.required(kind), values)
 }
 
 /** Functions that read each kind of step from the value of its field. */
-const READERS: Record<StepKind, (reader: JsonReader, values: KnownValues) => Step> = {
+const READERS: Record<StepKind, (reader: JsonReader, values: KnownValues) => ScenarioStep> = {
   run: (reader, values) => {
     const command = mainField(reader, 'command')
     const timeout = reader.field('timeout')
@@ -147,7 +147,7 @@ const RESERVED_NAMES = ['goal']
  *
  * @throws ValidationError
  */
-function readMatcher(reader: JsonReader): Matcher {
+function readMatcher(reader: JsonReader): GoalMatcher {
   if (!reader.isObject) return { ...exactMatcher(reader.text().trim()), accountId: null }
   const accountId = reader.field('account_id')?.text() ?? null
   const [glob, regex] = [reader.field('glob'), reader.field('regex')]
@@ -158,11 +158,11 @@ function readMatcher(reader: JsonReader): Matcher {
 }
 
 /** The part of a matcher that looks at goals. */
-type GoalMatcher = Omit<Matcher, 'accountId'>
+type GoalTest = Omit<GoalMatcher, 'accountId'>
 
 const NO_VALUES: ReadonlyMap<string, string> = new Map()
 
-const exactMatcher = (text: string): GoalMatcher => ({
+const exactMatcher = (text: string): GoalTest => ({
   names: [],
   match: (goal) => (goal.trim() === text ? NO_VALUES : null),
 })
@@ -171,7 +171,7 @@ const exactMatcher = (text: string): GoalMatcher => ({
  * Returns a matcher for a regular expression, which may match anywhere in the goal. Callers choose the goal, so the
  * engine is RE2, whose time is linear in its length. It has neither backreferences nor lookaround.
  */
-function regexMatcher(reader: JsonReader, source: string, flags: number): GoalMatcher {
+function regexMatcher(reader: JsonReader, source: string, flags: number): GoalTest {
   const pattern = compile(reader, source, flags)
   const names = Object.keys(pattern.namedGroups())
   const reserved = names.find((name) => RESERVED_NAMES.includes(name))

@@ -4,13 +4,13 @@ import type { Template } from './template.ts'
 export interface Scenario {
   /** Its name in a transcript. */
   readonly title: string
-  readonly matcher: Matcher
+  readonly matcher: GoalMatcher
   /** At least one. Only the last may end the work. */
-  readonly steps: readonly Step[]
+  readonly steps: readonly ScenarioStep[]
 }
 
 /** Decides whether a goal matches. */
-export interface Matcher {
+export interface GoalMatcher {
   /** The values that steps may use besides those of earlier steps. */
   readonly names: readonly string[]
   /** The only account whose goals match; null for all. */
@@ -20,7 +20,7 @@ export interface Matcher {
 }
 
 /** A step of a scenario. */
-export type Step =
+export type ScenarioStep =
   | {
       readonly kind: 'run'
       readonly command: Template

@@ -1,5 +1,5 @@
 import { AgentError } from '../agent.ts'
-import { ToolError } from '../workbench/errors.ts'
+import { ToolError } from '../workbench/search.ts'
 
 /** A text, or a shell command, with placeholders for values. */
 export type Template = readonly (string | Placeholder)[]

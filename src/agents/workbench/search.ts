@@ -1,7 +1,6 @@
 import { ComputeError } from '../../compute/compute-error.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import { onAbort } from '../../runtime/abort.ts'
-import { ToolError } from './errors.ts'
 
 /** Most matches of a search. */
 const MAX_MATCHES = 200
@@ -88,3 +87,8 @@ function parseMatch(line: string): Match[] {
 }
 
 const decode = (chunks: Uint8Array[]): string => new TextDecoder().decode(Buffer.concat(chunks))
+
+/** A tool could not do its work; the message is for its user. */
+export class ToolError extends Error {
+  override readonly name = 'ToolError'
+}

@@ -8,9 +8,8 @@ import { messageOf } from '../../runtime/error-info.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import type { PrintedFields } from '../../runtime/printed.ts'
 import type { AgentEvent, OutputDelta, ToolData } from '../events.ts'
-import { ToolError } from './errors.ts'
 import { CommandOutput } from './output.ts'
-import { type Match, searchFiles } from './search.ts'
+import { type Match, searchFiles, ToolError } from './search.ts'
 
 /** Default milliseconds that a command may take. */
 const COMMAND_TIMEOUT_MS = 10 * 60_000

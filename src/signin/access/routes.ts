@@ -11,19 +11,20 @@ import { isSameText } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
 import { listAccountResources, type ReachableSources } from '../account-resources.ts'
 import type { Grants } from '../oauth/grants.ts'
-import { quotedName } from '../pages/names.ts'
-import type { BrowserRequests, SignedInRequest } from '../session/browser-requests.ts'
-import { expiredCookie } from '../session/cookie.ts'
-import { PAGE, pageRoute } from '../session/page-route.ts'
+import { quotedName } from '../pages/parts.ts'
+import { type BrowserRequests, PAGE, pageRoute, type SignedInRequest } from '../session/browser-requests.ts'
+import { expiredCookie } from '../session/sent-sessions.ts'
 import type { BrowserSessions } from '../session/sessions.ts'
 import {
   type CredentialScope,
   credentialScope,
+  deletePage,
   isWholeAccount,
+  overviewPage,
   type ResourceNames,
   resourceNames,
-} from './credential-scope.ts'
-import { deletePage, overviewPage, revealPage } from './pages.ts'
+  revealPage,
+} from './pages.ts'
 
 /** Dependencies of the access pages. */
 interface AccessRoutesOptions extends ReachableSources {

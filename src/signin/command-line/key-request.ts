@@ -1,7 +1,9 @@
 import { html } from '../../http/pages/html.ts'
 import { isChallenge } from '../../runtime/pkce.ts'
+import type { Queries } from '../../storage/database.ts'
+import { appAtPort } from '../account-resources.ts'
 import { PageFailure } from '../pages/failure.ts'
-import { plainName } from '../pages/names.ts'
+import { plainName } from '../pages/parts.ts'
 
 /** A terminal's request for a key, as the browser carries it. */
 export interface KeyRequest {
@@ -44,7 +46,12 @@ export function readKeyRequest(given: URLSearchParams): KeyRequest {
 }
 
 /** Returns a terminal's request as form fields. */
-export const fieldsOf = ({ challenge, callback, host, label }: KeyRequest): Record<string, string> => ({
+export const keyRequestFields = ({
+  challenge,
+  callback,
+  host,
+  label,
+}: KeyRequest): Record<string, string> => ({
   challenge,
   ...(callback ? { redirect_port: String(callback.port), state: callback.state } : {}),
   host,
@@ -76,3 +83,20 @@ const malformed = (field: string): PageFailure =>
     html`<p>The address of this page is incomplete or was changed: its <code>${field}</code> is not as berth makes it.</p>
 <p>Run <code>berth login</code> in a terminal, and use the address that it prints, whole.</p>`,
   )
+
+/**
+ * Refuses a request whose code would go to an app of this instance. No terminal listens at its port, but an app can lead a
+ * browser here, and name the person's own machine as the one that asks.
+ *
+ * @throws PageFailure 400
+ */
+export function refuseAppPort(queries: Queries, { callback }: KeyRequest): void {
+  const app = callback && appAtPort(queries, callback.port)
+  if (callback === null || app === null) return
+  throw new PageFailure(
+    400,
+    'An app asks for this key, and no terminal',
+    html`<p class="notice failure">The key would go to the app at port ${String(callback.port)} of this machine, which is that of ${app}. It gets none.</p>
+<p>If you have run <code>berth login</code>, run it once more.</p>`,
+  )
+}

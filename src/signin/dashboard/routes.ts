@@ -7,8 +7,7 @@ import { accountLabel } from '../../resources/accounts/label.ts'
 import type { KeysService } from '../../resources/keys/service.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { BrowserRequests } from '../session/browser-requests.ts'
-import { PAGE, pageRoute } from '../session/page-route.ts'
+import { type BrowserRequests, PAGE, pageRoute } from '../session/browser-requests.ts'
 
 /** Dependencies of the dashboard's page. */
 interface DashboardRoutesOptions {

@@ -1,13 +1,16 @@
 import { badRequest } from '../../errors.ts'
 import { html } from '../../http/pages/html.ts'
 import { redirectResponse } from '../../http/pages/page.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { systemRandom } from '../../runtime/random.ts'
+import { newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { ReachableSources } from '../account-resources.ts'
-import { appAtPort } from '../app-at-port.ts'
+import { appAtPort, type ReachableSources } from '../account-resources.ts'
+import { OneTimeSecrets } from '../one-time-secrets.ts'
 import { PageFailure } from '../pages/failure.ts'
 import type { BrowserRequests } from '../session/browser-requests.ts'
-import { expiredCookie } from '../session/cookie.ts'
-import type { BrowserSessions } from '../session/sessions.ts'
+import { expiredCookie } from '../session/sent-sessions.ts'
+import type { BrowserSession, BrowserSessions } from '../session/sessions.ts'
 import {
   type AuthorizationRequest,
   isSilent,
@@ -15,14 +18,12 @@ import {
   readAuthorization,
   readReturnAddress,
 } from './authorization-request.ts'
-import { listScopeChoices, readChosen } from './choices.ts'
 import { type OAuthClients, UNREGISTERED } from './clients.ts'
 import type { Codes } from './codes.ts'
-import type { Consents } from './consents.ts'
-import { consentPage, returnPage } from './pages.ts'
+import { consentPage, listScopeChoices, readChosen, returnPage } from './pages.ts'
 import { Parameters } from './parameters.ts'
 import { OAuthProblem, problemResponse } from './problem.ts'
-import { destinationOf, withParameters } from './redirect-uri.ts'
+import { redirectDestination, withParameters } from './redirect-uri.ts'
 import { originOfResource } from './resource.ts'
 
 /** Largest number of characters in a query that survives the sign-in (`returnPath`). */
@@ -131,7 +132,7 @@ export async function decideConsent(request: Request, dependencies: AuthorizeOpt
 /** Returns the id of the project or deployment whose app gets the answer; null for programs outside of the servers. */
 function appOf({ redirectUri }: AuthorizationRequest, { queries }: AuthorizeOptions): string | null {
   const { port } = new URL(redirectUri)
-  return destinationOf(redirectUri).kind === 'machine' ? appAtPort(queries, Number(port || 80)) : null
+  return redirectDestination(redirectUri).kind === 'machine' ? appAtPort(queries, Number(port || 80)) : null
 }
 
 /** Parameters of a response to a client. */
@@ -165,7 +166,8 @@ function reportToClient(
   { code, message, description }: OAuthProblem,
 ): Response {
   const params = { error: code, error_description: description }
-  if (destinationOf(address.redirectUri).kind === 'machine') return redirectToClient(address, origin, params)
+  if (redirectDestination(address.redirectUri).kind === 'machine')
+    return redirectToClient(address, origin, params)
   return returnPage(address, message, responseUri(address, origin, params))
 }
 
@@ -183,3 +185,53 @@ const closedPage = (): PageFailure =>
     html`<p class="notice failure">This click granted nothing. What was answered before, as by a click twice, holds.</p>
 <p>Go back to the program that sent you here. If it has no access, let it ask again.</p>`,
   )
+
+/** Milliseconds that a consent page stays open. */
+const CONSENT_MS = 10 * 60_000
+
+interface PendingConsent {
+  sessionId: string
+  request: AuthorizationRequest
+}
+
+/**
+ * The requests on open consent pages. The form of a page contains a handle that is valid once, for the session that
+ * was shown the page. So a person grants exactly the request on the page.
+ */
+export class Consents {
+  readonly #pending: OneTimeSecrets<PendingConsent>
+
+  constructor(clock: Clock) {
+    this.#pending = new OneTimeSecrets(clock)
+  }
+
+  /**
+   * Stores the request that a page shows.
+   *
+   * @returns the handle for its form
+   */
+  open({ id, accountId }: Pick<BrowserSession, 'id' | 'accountId'>, request: AuthorizationRequest): string {
+    const handle = newSecret(systemRandom)
+    this.#pending.keep(handle, { sessionId: id, request }, accountId, CONSENT_MS)
+    return handle
+  }
+
+  /**
+   * Returns the request that a page showed to the session; null if there is none, or the page was used or has
+   * expired.
+   */
+  find(handle: string, sessionId: string): AuthorizationRequest | null {
+    const pending = this.#pending.find(handle)
+    return pending?.sessionId === sessionId ? pending.request : null
+  }
+
+  /** Closes a page whose decision was received. */
+  close(handle: string): void {
+    this.#pending.take(handle)
+  }
+
+  /** Returns the ids of clients on open pages. */
+  pendingClients(): ReadonlySet<string> {
+    return new Set(this.#pending.values().map(({ request }) => request.client.id))
+  }
+}

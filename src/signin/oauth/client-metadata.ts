@@ -1,4 +1,4 @@
-import { plainName } from '../pages/names.ts'
+import { plainName } from '../pages/parts.ts'
 import { OAuthProblem } from './problem.ts'
 import { redirectFault } from './redirect-uri.ts'
 

@@ -5,11 +5,10 @@ import type { Ids } from '../../runtime/ids.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { ClientCredentials } from './client-credentials.ts'
 import type { ClientMetadata } from './client-metadata.ts'
-import { lastExpiry, NEW_CLIENT_MS, removeExpired, UNUSED_CLIENT_MS } from './expiry.ts'
+import type { ClientCredentials } from './parameters.ts'
 import { OAuthProblem } from './problem.ts'
-import { oauthClients } from './table.ts'
+import { lastExpiry, NEW_CLIENT_MS, oauthClients, removeExpired, UNUSED_CLIENT_MS } from './table.ts'
 
 /** Largest number of registered clients. */
 const MAX_CLIENTS = 1_000

@@ -8,12 +8,11 @@ import type { Queries } from '../../storage/database.ts'
 import type { BrowserSession } from '../session/sessions.ts'
 import type { AuthorizationRequest } from './authorization-request.ts'
 import type { OAuthClient } from './clients.ts'
-import { removeExpired } from './expiry.ts'
 import type { Grants } from './grants.ts'
 import { OAuthProblem } from './problem.ts'
 import { checkResources, originOfResource } from './resource.ts'
-import { oauthClients, oauthCodes, oauthGrants } from './table.ts'
-import { type IssuedTokens, isParallel, type Tokens } from './tokens.ts'
+import { oauthClients, oauthCodes, oauthGrants, removeExpired } from './table.ts'
+import { type IssuedTokens, isParallel, type OAuthTokens } from './tokens.ts'
 
 /** Milliseconds that a code is valid (RFC 6749, 4.1.2). */
 const CODE_MS = 5 * 60_000
@@ -43,7 +42,7 @@ interface CodesDependencies {
   clock: Clock
   ids: Ids
   grants: Grants
-  tokens: Tokens
+  tokens: OAuthTokens
 }
 
 /** Authorization codes: issued when a person consents and exchanged for tokens once. Only their hashes are stored. */
@@ -52,7 +51,7 @@ export class Codes {
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #grants: Grants
-  readonly #tokens: Tokens
+  readonly #tokens: OAuthTokens
 
   constructor({ queries, clock, ids, grants, tokens }: CodesDependencies) {
     this.#queries = queries

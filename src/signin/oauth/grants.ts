@@ -10,9 +10,8 @@ import { once } from '../../runtime/once.ts'
 import { hashOf } from '../../runtime/secret.ts'
 import type { Database, Queries } from '../../storage/database.ts'
 import { ReadCache } from '../../storage/read-cache.ts'
-import { removeExpired } from './expiry.ts'
 import { originOfResource } from './resource.ts'
-import { clientName, oauthClients, oauthGrants, oauthTokens } from './table.ts'
+import { clientName, oauthClients, oauthGrants, oauthTokens, removeExpired } from './table.ts'
 
 /** The prefix of access tokens. No API key has it. */
 export const ACCESS_TOKEN_PREFIX = 'berth_at_'

@@ -88,7 +88,7 @@ export function policySource(uri: string): string {
 }
 
 /** Returns the destination of a redirect URI, for people. */
-export function destinationOf(uri: string): { kind: 'web' | 'machine' | 'app'; name: string } {
+export function redirectDestination(uri: string): { kind: 'web' | 'machine' | 'app'; name: string } {
   const { protocol, host } = new URL(uri)
   if (protocol === 'https:') return { kind: 'web', name: host }
   return protocol === 'http:' ? { kind: 'machine', name: host } : { kind: 'app', name: protocol }

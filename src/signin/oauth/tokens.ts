@@ -4,11 +4,10 @@ import { systemRandom } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { OAuthClient } from './clients.ts'
-import { removeExpired } from './expiry.ts'
 import { ACCESS_TOKEN_PREFIX, type Grants } from './grants.ts'
 import { OAuthProblem } from './problem.ts'
 import { checkResources, originOfResource } from './resource.ts'
-import { oauthGrants, oauthTokens } from './table.ts'
+import { oauthGrants, oauthTokens, removeExpired } from './table.ts'
 
 /** Milliseconds that an access token is valid. */
 const ACCESS_MS = 3_600_000
@@ -56,7 +55,7 @@ interface TokensDependencies {
 }
 
 /** Issues, rotates and revokes access and refresh tokens. Only their hashes are stored. */
-export class Tokens {
+export class OAuthTokens {
   readonly #queries: Queries
   readonly #clock: Clock
   readonly #grants: Grants

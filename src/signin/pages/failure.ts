@@ -2,6 +2,7 @@ import { BerthError } from '../../errors.ts'
 import { type Html, html } from '../../http/pages/html.ts'
 import { pageResponse } from '../../http/pages/page.ts'
 import { unknownPathPage } from '../../http/pages/unknown-path.ts'
+import { OAuthProblem, problemResponse } from '../oauth/problem.ts'
 
 /** A request for a page that fails, with an explanation and a remedy for the person. */
 export class PageFailure extends Error {
@@ -45,7 +46,7 @@ const FOR_PROGRAMS = /^\/(?:\.well-known\/|oauth\/(?!authorize)|cli\/token)/
 /**
  * Returns the page for any other failure if a browser asked for one; null for programs, which get the API's error.
  */
-export function pageForBrowsers(
+function pageForBrowsers(
   { code, status, message }: BerthError,
   request: Request,
   path: string,
@@ -63,3 +64,16 @@ const pageOf = (status: number, title: string, message: string): Response =>
 <p><a href="/">Go to the start page</a></p>`,
     isNarrow: true,
   })
+
+/** Paths that only OAuth clients call. */
+const OAUTH_ENDPOINT = /^\/oauth\/(?:token|register|revoke)$/
+
+/**
+ * Converts a failure at an address of signing in: to an OAuth error for OAuth clients (RFC 6749, 5.2), and to a page
+ * for browsers. Returns null if the plain API error fits.
+ */
+export function signInFailureResponse(failure: BerthError, request: Request, path: string): Response | null {
+  if (!OAUTH_ENDPOINT.test(path) || failure.status < 500) return pageForBrowsers(failure, request, path)
+  const code = failure.status === 503 ? 'temporarily_unavailable' : 'server_error'
+  return problemResponse(new OAuthProblem(code, failure.message, failure.status))
+}

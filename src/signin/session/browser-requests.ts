@@ -1,13 +1,14 @@
+import type { Viewer } from '../../contract/reference/page.ts'
 import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'
 import { mayBeProjects, ownHost } from '../../http/host.ts'
 import { isFromOwnPage, originOf } from '../../http/origin.ts'
 import { html } from '../../http/pages/html.ts'
-import { describeFormFault, findFormFault } from '../../http/request-checks.ts'
+import { redirectResponse } from '../../http/pages/page.ts'
+import { checkQuery, describeFormFault, findFormFault } from '../../http/request-checks.ts'
 import { isSameText } from '../../runtime/secret.ts'
-import { PageFailure } from '../pages/failure.ts'
-import { CSRF_FIELD, csrfToken } from '../pages/header.ts'
-import { SignInNeeded } from './page-route.ts'
+import { failurePage, PageFailure } from '../pages/failure.ts'
+import { CSRF_FIELD, csrfToken, signedInHeader } from '../pages/parts.ts'
 import {
   areOfSeveralAccounts,
   isStolen,
@@ -168,3 +169,68 @@ const ambiguous = (): PageFailure =>
     html`<p class="notice failure">It brings sessions of two accounts, and one of them may be laid there by another page of this host. Nothing was changed.</p>
 <p>Remove the cookies of this address in the browser's settings, then sign in again by <code>berth open</code>.</p>`,
   )
+
+/** The options of a page's route. It reads its own body, and the OpenAPI document leaves it out. */
+export const PAGE = { parse: 'none', detail: { hide: true } } as const
+
+/** Thrown if a page needs a session and the browser is not signed in. */
+class SignInNeeded extends Error {}
+
+/** Handles a request for a page. It may throw a `PageFailure`, a `BerthError` or a `SignInNeeded`. */
+type PageHandler = (
+  request: Request,
+  params: Readonly<Record<string, string>>,
+) => Response | Promise<Response>
+
+/**
+ * Wraps a page's handler. Refuses a query that would be read otherwise than it was sent (`checkQuery`); an error that the
+ * handler throws becomes a page too.
+ *
+ * @param checksOwnQuery whether the handler checks the query itself
+ */
+export const pageRoute =
+  (handle: PageHandler, { checksOwnQuery = false } = {}) =>
+  async ({ request, params }: { request: Request; params: Readonly<Record<string, string>> }) => {
+    try {
+      if (!checksOwnQuery) checkQuery(request.url)
+      return await handle(request, params)
+    } catch (error) {
+      if (error instanceof SignInNeeded) return signInFirst(request)
+      const page = failurePage(error)
+      if (page) return page
+      throw error
+    }
+  }
+
+/** Redirects to the sign-in, which returns to the page. A form is not sent again; its page is shown instead. */
+function signInFirst(request: Request): Response {
+  const { pathname, search } = new URL(request.url)
+  const query =
+    request.method === 'GET' || request.method === 'HEAD'
+      ? // Browsers leave a backslash in a query unescaped, and `returnPath` refuses one.
+        `?${new URLSearchParams({ return_to: `${pathname}${search.replaceAll('\\', '%5C')}` })}`
+      : ''
+  return redirectResponse(`/signin${query}`)
+}
+
+/**
+ * Returns a function that finds who is signed in with the browser that asks for a page that everybody may read. It
+ * returns null for nobody, and for a session that is not to be trusted.
+ *
+ * @param path the path of the page, or of the one that it is below
+ * @param needsAdmin whether the API takes only sessions that have the instance's rights
+ */
+export function pageViewer(
+  options: SentSessionsOptions,
+  path: string,
+  needsAdmin: boolean,
+): (request: Request) => Promise<Viewer | null> {
+  const browserRequests = new BrowserRequests(options)
+  return async (request) => {
+    if (!request.headers.has('cookie')) return null
+    const browser = await browserRequests.identify(request).catch(() => null)
+    if (!browser?.session) return null
+    const { session, csrf } = browser
+    return { header: signedInHeader(csrf, path), csrf: needsAdmin && !session.isAdmin ? null : csrf }
+  }
+}

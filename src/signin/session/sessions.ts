@@ -142,7 +142,7 @@ export class BrowserSessions {
   endsAt(id: string): number | null {
     const session = this.#read(eq(sessions.id, id))
     if (session === null || !this.#isLive(session)) return null
-    return endOf(session)
+    return sessionEnd(session)
   }
 
   /** Calls `ended` when a session has ended by its age, unless the returned function is called before. */
@@ -245,12 +245,12 @@ export class BrowserSessions {
   }
 
   #isLive(session: BrowserSession): boolean {
-    return this.#clock.now() < endOf(session) && this.#isOwnerValid(session.accountId, session.keyId)
+    return this.#clock.now() < sessionEnd(session) && this.#isOwnerValid(session.accountId, session.keyId)
   }
 }
 
 /** Returns when a session ends if it is not used again, in milliseconds since 1970. */
-export const endOf = ({ createdAt, seenAt }: Pick<BrowserSession, 'createdAt' | 'seenAt'>): number =>
+export const sessionEnd = ({ createdAt, seenAt }: Pick<BrowserSession, 'createdAt' | 'seenAt'>): number =>
   Math.min(createdAt + SESSION_MS, seenAt + IDLE_MS)
 
 /** What identifies a session and its account. */

@@ -84,7 +84,7 @@ export const CONTROL_GROUPS = {
   documents: async ({ services, host, commands, whole }: ControlRouteDependencies) => {
     const [{ documentRoutes }, { pageViewer }] = await Promise.all([
       import('./openapi.ts'),
-      import('../../signin/pages/viewer.ts'),
+      import('../../signin/session/browser-requests.ts'),
     ])
     return documentRoutes(whole, {
       commands,

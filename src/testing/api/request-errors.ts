@@ -5,7 +5,7 @@ import { integer, oneOf, worded } from '../../contract/schema.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { Pace } from '../../runtime/pace.ts'
-import { addressOf, type JournalEntry, jsonOf, textOf } from '../journal/entry.ts'
+import { addressOf, bodyText, type JournalEntry, jsonOf } from '../journal/entry.ts'
 import type { RequestJournal } from '../journal/journal.ts'
 
 /** Schema of a filter by status. */
@@ -97,7 +97,7 @@ export async function groupErrors(
 /** Returns the `error` of a response, if it has one that is a word. */
 function codeOf({ response }: JournalEntry): string | null {
   if (response === null || response.isCut) return null
-  const body = jsonOf(textOf(response.content))
+  const body = jsonOf(bodyText(response.content))
   const { error } = fieldsOf(body)
   // Faults respond with any text, which may hold a secret.
   return typeof error === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(error) ? error : null

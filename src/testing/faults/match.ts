@@ -2,10 +2,17 @@ import type { FaultMatch, FaultText, RequestFacts } from './fault.ts'
 import { globMatcher, isLiteral } from './glob.ts'
 
 /** Reports whether a fault matches a request. */
-export type Matcher = (request: RequestFacts) => boolean
+export type FaultMatcher = (request: RequestFacts) => boolean
 
 /** Returns the matcher of a fault. */
-export function matcherOf({ operation, method, path, account_id, client, deliveries }: FaultMatch): Matcher {
+export function matcherOf({
+  operation,
+  method,
+  path,
+  account_id,
+  client,
+  deliveries,
+}: FaultMatch): FaultMatcher {
   const isPath = path === undefined ? () => true : pathMatcher(path)
   const writtenOut = path !== undefined && isLiteral(path)
   return (request) =>

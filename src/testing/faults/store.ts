@@ -6,7 +6,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { FaultEffect, FaultText, RequestFacts } from './fault.ts'
-import { type Matcher, matcherOf, strikes } from './match.ts'
+import { type FaultMatcher, matcherOf, strikes } from './match.ts'
 import { type FaultRow, faults } from './table.ts'
 
 /** Options of a `FaultStore`. */
@@ -38,7 +38,7 @@ export interface Strike {
 /** A fault with its matcher. */
 interface Rule {
   row: FaultRow
-  matches: Matcher
+  matches: FaultMatcher
 }
 
 /**

@@ -30,7 +30,7 @@ interface InboxDependencies {
 }
 
 /** A page of a list. */
-export interface Page {
+export interface EntryPage {
   /** Only entries after this position. */
   after?: number | undefined
   limit: number
@@ -92,7 +92,7 @@ export class InboxStore {
   }
 
   /** Returns the entries of an inbox, newest first. */
-  entries(name: string, { after, limit }: Page): InboxRow[] {
+  entries(name: string, { after, limit }: EntryPage): InboxRow[] {
     const found = this.#queries.select().from(inbox).where(ofInbox(name, after))
     return found.orderBy(desc(inbox.seq)).limit(limit).all()
   }

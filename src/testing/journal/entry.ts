@@ -69,7 +69,7 @@ export function keptBody(content: Uint8Array | string, type: string): KeptBody {
 }
 
 /** Returns a kept body as text. Invalid UTF-8, such as a character that was cut, becomes `�`. */
-export const textOf = (content: Uint8Array | string): string =>
+export const bodyText = (content: Uint8Array | string): string =>
   typeof content === 'string' ? content : new TextDecoder().decode(content)
 
 /** Parses JSON. Returns undefined for a text that is invalid or nested deeper than a body may be. */
@@ -104,7 +104,7 @@ export const serialized = (entry: JournalEntry): JournalEntry =>
       }
 
 /** Estimates the memory of an entry in bytes. What is not serialized counts as nothing. */
-export const sizeOf = ({ url, request, response, requestHeaders, responseHeaders }: JournalEntry): number =>
+export const bodySize = ({ url, request, response, requestHeaders, responseHeaders }: JournalEntry): number =>
   ENTRY_BYTES +
   url.length +
   lengthOf(request) +

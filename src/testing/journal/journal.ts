@@ -1,4 +1,4 @@
-import { type JournalEntry, serialized, sizeOf } from './entry.ts'
+import { bodySize, type JournalEntry, serialized } from './entry.ts'
 
 /** Limits of a journal. */
 interface JournalOptions {
@@ -90,7 +90,7 @@ export class RequestJournal {
     if (this.#next - this.#first === this.#capacity) this.#drop()
     this.#ring[this.#next % this.#capacity] = entry
     this.#next += 1
-    this.#bytes += sizeOf(entry)
+    this.#bytes += bodySize(entry)
     this.#serializeSoon(entry.began - SERIALIZE_AFTER_MS)
     if (this.#bytes > this.#mostBytes) this.#shrink()
     if (this.#listeners.size > 0) for (const listener of this.#listeners) listener()
@@ -177,7 +177,7 @@ export class RequestJournal {
       if (entry === undefined || entry.began >= moment) return
       const whole = serialized(entry)
       this.#ring[this.#firstLive % this.#capacity] = whole
-      this.#bytes += sizeOf(whole) - sizeOf(entry)
+      this.#bytes += bodySize(whole) - bodySize(entry)
       this.#firstLive += 1
     }
   }
@@ -191,6 +191,6 @@ export class RequestJournal {
     this.#ring[this.#first % this.#capacity] = undefined
     this.#first += 1
     if (this.#firstLive < this.#first) this.#firstLive = this.#first
-    if (oldest) this.#bytes -= sizeOf(oldest)
+    if (oldest) this.#bytes -= bodySize(oldest)
   }
 }

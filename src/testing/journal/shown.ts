@@ -5,7 +5,7 @@ import { toIso } from '../../runtime/clock.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import type { FaultEffect } from '../faults/fault.ts'
 import { BodySchema } from './body-schema.ts'
-import { addressOf, type JournalEntry, jsonOf, type KeptBody, textOf } from './entry.ts'
+import { addressOf, bodyText, type JournalEntry, jsonOf, type KeptBody } from './entry.ts'
 import { type HeaderField, headerFields } from './headers.ts'
 import { Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
@@ -74,13 +74,13 @@ export function shownEntry(entry: JournalEntry, { operations, known, bodies }: E
   // The operation of a HEAD is that of GET.
   const operation = operations.match(entry.method === 'HEAD' ? 'GET' : entry.method, path)
   const sent = entry.request
-  const body = sent === null || sent.isCut ? undefined : jsonOf(textOf(sent.content))
+  const body = sent === null || sent.isCut ? undefined : jsonOf(bodyText(sent.content))
   const masking = new Masking(known)
   const bodyOf = (kept: KeptBody | null, shape: BodySchema | null): ShownBodyPart | null =>
     kept === null
       ? null
       : {
-          body: masking.body({ text: textOf(kept.content), isCut: kept.isCut, shape }),
+          body: masking.body({ text: bodyText(kept.content), isCut: kept.isCut, shape }),
           truncated: kept.isCut,
         }
   const { method, status, caller } = entry

@@ -6,7 +6,7 @@ import { FIRST_ACCOUNT } from '../references.ts'
 import type { ProjectFixture, ServerFixture } from '../resolve.ts'
 import type { ApplyContext } from './context.ts'
 import { sourceOf } from './projects.ts'
-import { destinationOf } from './webhooks.ts'
+import { localReceiver } from './webhooks.ts'
 
 /**
  * Checks for what the API would refuse before anything is changed: plans, budgets, and existing resources that cannot
@@ -178,7 +178,7 @@ async function checkWebhooks({ fixtures, services, baseUrl }: ApplyContext): Pro
   const webhooks = await services.webhooks()
   for (const one of fixtures.webhooks) {
     const field = one.value.url === undefined ? 'inbox' : 'url'
-    await one.run(() => webhooks.check(destinationOf(one.value, baseUrl)), field)
+    await one.run(() => webhooks.check(localReceiver(one.value, baseUrl)), field)
   }
 }
 

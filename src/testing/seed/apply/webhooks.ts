@@ -7,7 +7,7 @@ import type { ApplyContext } from './context.ts'
  *
  * @param baseUrl of this instance, without a slash at the end
  */
-export const destinationOf = ({ url, inbox }: WebhookFixture, baseUrl: string): string =>
+export const localReceiver = ({ url, inbox }: WebhookFixture, baseUrl: string): string =>
   url ?? `${baseUrl}/_berth/inbox/${inbox}`
 
 /** Creates or updates the webhooks. */
@@ -16,7 +16,7 @@ export async function applyWebhooks(context: ApplyContext): Promise<void> {
   const webhooks = await context.services.webhooks()
   for (const one of context.fixtures.webhooks) {
     const { account, events = [], secret } = one.value
-    const url = destinationOf(one.value, context.baseUrl)
+    const url = localReceiver(one.value, context.baseUrl)
     const caller = accountCaller(context.accountId(account) ?? '')
     const known = context.records.find('webhook', one.name)?.id
     const id = webhooks.list(caller).find((present) => present.id === known)?.id
