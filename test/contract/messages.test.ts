@@ -21,11 +21,18 @@ const golden: Record<string, Record<string, string>> = !updating && existsSync(G
 
 let berth: TestBerth
 let server: string
+let key: string
+let before: unknown
 const directory = mkdtempSync(join(tmpdir(), 'berth-messages-'))
 
 beforeAll(async () => {
   berth = await testBerth()
   server = await berth.server()
+  key = (await berth.call('POST', '/keys', { label: 'kept' })).body.id
+  await berth.call('PUT', '/secrets', { server_id: server, secrets: { KEPT: 'x' } })
+  await berth.control('POST', '/scenarios', { match: 'kept', steps: [{ say: 'x' }] })
+  await berth.control('POST', '/clock', { set: '2030-01-01T00:00:00Z', freeze: true })
+  before = await state()
 })
 afterAll(async () => {
   if (updating) writeFileSync(GOLDEN, `${JSON.stringify(golden, null, 2)}\n`)
@@ -33,9 +40,32 @@ afterAll(async () => {
   await berth[Symbol.asyncDispose]()
 })
 
+/** Lists of what requests make, change and remove. */
+const LISTS = [
+  ...['/servers', '/servers/SERVER/files', '/servers/SERVER/tasks', '/servers/SERVER/builds', '/projects'],
+  ...['/keys', '/webhooks', '/_berth/accounts', '/_berth/clock', '/_berth/faults', '/_berth/scenarios'],
+  ...['/_berth/servers/SERVER/fault', '/_berth/events', '/_berth/inbox', '/_berth/snapshots'],
+]
+
+/** Returns the responses of the lists and the names of the secrets. */
+async function state(): Promise<unknown> {
+  const { body: secrets } = await berth.call('PUT', '/secrets', { server_id: server, secrets: {} })
+  const lists = LISTS.map(async (path) => {
+    const send = path.startsWith('/_berth/') ? berth.control : berth.call
+    const { status, body } = await send('GET', path.replace('SERVER', server).replace('/_berth', ''))
+    // How far a stopped clock is ahead changes with the time that passes.
+    const { offset_ms: _, ...listed } = body
+    return { path, status, listed }
+  })
+  return { secrets, lists: await Promise.all(lists) }
+}
+
+/** Puts the ids of this run into a request or its body. */
+const withIds = (text: string): string => text.replaceAll('SERVER', server).replaceAll('KEY', key)
+
 /** Holds a message against the golden one, or keeps it. */
 function hold(area: string, name: string, message: string): void {
-  const said = message.replaceAll(server, 'SERVER').replaceAll(directory, 'DIRECTORY')
+  const said = message.replaceAll(server, 'SERVER').replaceAll(key, 'KEY').replaceAll(directory, 'DIRECTORY')
   if (updating) {
     golden[area] = { ...golden[area], [name]: said }
     return
@@ -58,8 +88,8 @@ describe('the API', () => {
     const name = body === undefined ? request : `${request} ${JSON.stringify(body)}`
     test(name, async () => {
       const [method = '', path = ''] = request.split(' ')
-      const sent = body === undefined ? undefined : JSON.parse(JSON.stringify(body).replace('SERVER', server))
-      const answer = await berth.call(method, path.replace('SERVER', server), sent)
+      const sent = body === undefined ? undefined : JSON.parse(withIds(JSON.stringify(body)))
+      const answer = await berth.call(method, withIds(path), sent)
       hold('api', name, `${answer.status} ${answer.body.message ?? 'ACCEPTED'}`)
     })
   }
@@ -70,12 +100,14 @@ describe('the control API', () => {
     const name = body === undefined ? request : `${request} ${JSON.stringify(body)}`
     test(name, async () => {
       const [method = '', path = ''] = request.split(' ')
-      const answer = await berth.call(method, `/_berth${path.replace('SERVER', server)}`, body, {
-        authorization: `Bearer ${berth.info.admin_token}`,
-      })
+      const answer = await berth.control(method, withIds(path), body)
       hold('control', name, `${answer.status} ${answer.body.message ?? 'ACCEPTED'}`)
     })
   }
+})
+
+test('no refused request changes anything', async () => {
+  expect(await state()).toEqual(before)
 })
 
 describe('fixtures files', () => {

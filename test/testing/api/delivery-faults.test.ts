@@ -74,15 +74,3 @@ test('requests and deliveries meet no fault of each other', async () => {
   await berth.control('POST', '/faults', { match: {}, effect: { error: { status: 503 } } })
   expect((await emitted()).first.status).toBe('delivered')
 })
-
-test.each([
-  [{ deliveries: {}, operation: 'exec.run' }, { disconnect: true }, 'operation'],
-  [{ deliveries: {} }, { truncate: { bytes: 1 } }, 'truncate'],
-  [{ deliveries: {} }, { backend: 'fail' }, 'backend'],
-  [{ deliveries: { webhook_id: 'wh_none' } }, { disconnect: true }, 'wh_none'],
-  [{ deliveries: { event: 'task.exploded' } }, { disconnect: true }, 'event'],
-])('%p with %p is refused for "%s"', async (match, effect, word) => {
-  const { status, body } = await berth.control('POST', '/faults', { match, effect })
-  expect(status).toBe(400)
-  expect(body.message).toContain(word)
-})

@@ -179,25 +179,14 @@ describe('a fault inside a server', () => {
   })
   afterAll(() => berth[Symbol.asyncDispose]())
 
-  test.each([
-    [{}, '"kind" in the body is missing: expected one of crash, oom, disk_full, hang, slow_exec, network.'],
-    [
-      { kind: 'fire' },
-      '"kind" in the body: expected one of crash, oom, disk_full, hang, slow_exec, network, got "fire".',
-    ],
-    [{ kind: 'crash', times: 2 }, '"times" in the body is not a known field; known are kind.'],
-    [{ kind: 'slow_exec' }, '"delay_ms" in the body is missing'],
-    [{ kind: 'hang', for_ms: 0 }, '"for_ms" in the body: expected a whole number from 1'],
-    // The machine has not so much memory: what is asked for would be a danger to it.
-    [{ kind: 'oom' }, 'Use a smaller tier, or a plan with less memory.'],
-  ])('%j is refused with the reason', async (body, sentence) => {
-    const answer = await berth.control('POST', `/servers/${server}/fault`, body)
+  test('that would use up the memory of this machine is refused', async () => {
+    const answer = await berth.control('POST', `/servers/${server}/fault`, { kind: 'oom' })
     expect([answer.status, answer.body.error]).toEqual([400, 'bad_request'])
-    expect(answer.body.message).toContain(sentence)
+    expect(answer.body.message).toContain('Use a smaller tier, or a plan with less memory.')
     expect((await berth.control('GET', `/servers/${server}/fault`)).body).toEqual({ faults: [] })
   })
 
-  test('is for a server that there is, and lifted by a kind that there is', async () => {
+  test('is 404 for an unknown server, and so is the end of an unknown kind', async () => {
     expect((await berth.control('POST', '/servers/srv_none/fault', { kind: 'crash' })).status).toBe(404)
     expect((await berth.control('DELETE', `/servers/${server}/fault/fire`)).status).toBe(404)
     expect((await berth.control('DELETE', `/servers/${server}/fault/hang`)).body.lifted).toEqual([])
