@@ -93,7 +93,7 @@ describe('the lines of a terminal', () => {
     expect(told).toEqual(['é你'])
   })
 
-  test('above a status line that is kept at the bottom by a scroll region are told', async () => {
+  test('above a status line that a scroll region keeps at the bottom are reported', async () => {
     const lines = Array.from({ length: 20 }, (_, n) => `step ${n}`)
     const drawn = lines.map((line) => `${line}\r\n${ESC}7${CSI}5;1H[${line}]${ESC}8`).join('')
     const told = await linesOf(`${CSI}1;4r${CSI}1;1H${drawn}`)
@@ -141,7 +141,7 @@ describe('the lines of a terminal', () => {
 })
 
 describe('what stands still', () => {
-  test('is told while the program goes on, also a line without an end, and once', async () => {
+  test('is reported once while the program goes on, also as a line without an end', async () => {
     const { lines, told } = terminal()
     await lines.write(new TextEncoder().encode('first\r\nName? '))
     await standStill()

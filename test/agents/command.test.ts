@@ -235,7 +235,7 @@ describe('a question', () => {
     expect(asked).toEqual(['Go on (y/n)'])
   })
 
-  test('is the whole line where the expression has no group; what does not match is none', async () => {
+  test('is the whole line where the expression has no group; a line that does not match is not a question', async () => {
     const { asked, ask } = answering('no')
     const command = `echo 'Is this one?'; sleep 0.4; printf 'Overwrite? [y/N] '; read -r a; echo "answer $a" #`
     const { outcome } = await worked(command, 'x', { agentQuestion: /\[y\/N\]/g }, { ask })
@@ -243,7 +243,7 @@ describe('a question', () => {
     expect(outcome.result).toEndWith('answer no')
   })
 
-  test('is no line of thousands of characters, which an expression could take for ever to look through', async () => {
+  test('is not a line of thousands of characters, which an expression could search without end', async () => {
     const { outcome, shown } = await worked(`head -c 16000 /dev/zero | tr '\\0' a; echo; echo done`, '', {
       agentQuestion: /(a*)*b/u,
     })
@@ -325,7 +325,7 @@ describe('what is printed', () => {
     expect(await server.bench.commands()).toEqual([])
   })
 
-  test('in one line without end is no more than a line', async () => {
+  test('in one line without end counts as a line', async () => {
     const { events } = await worked('head -c 5000000 /dev/zero | tr "\\0" x #')
     expect(JSON.stringify(events).length).toBeLessThan(100_000)
   })

@@ -42,7 +42,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
     expect(model.requests.length).toBe(1)
   })
 
-  test('is told by the date of a wait, by its own calendar', async () => {
+  test('that names the date of a wait is waited for by its own calendar', async () => {
     const dates = { date: 'Mon, 01 Jan 2024 00:00:00 GMT', 'retry-after': 'Mon, 01 Jan 2024 00:00:30 GMT' }
     using model = modelServer(protocol, [refusal(429, 'Wait.', dates), planned])
     const { plan, notice, clock } = makePlan(model.flags)
@@ -61,7 +61,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
     expect(await failure(makePlan(model.flags).plan)).toContain('has no credit left for this key (429)')
   })
 
-  test('that refuses the key is told of with the setting and without the key', async () => {
+  test('that refuses the key is reported with the setting and without the key', async () => {
     using model = modelServer(protocol, [planned], { key: KEY })
     const wrong = await failure(makePlan({ ...model.flags, [`${protocol}-api-key`]: `${KEY}-wrong` }).plan)
     expect(wrong).toContain('refused the key (401)')
@@ -93,7 +93,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
     expect(await plan).toEqual(PLAN)
   })
 
-  test('that does not know the model is told of with both settings', async () => {
+  test('that does not know the model is reported with both settings', async () => {
     using model = modelServer(protocol, [refusal(404, 'model "test-model" not found')])
     const told = await failure(makePlan(model.flags).plan)
     expect(told).toContain('has no model "test-model"')
@@ -211,7 +211,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
     expect(model.requests.length).toBe(1)
   })
 
-  test('that answers with an error in place of an answer is told of with its words', async () => {
+  test('that responds with an error event is reported with its words', async () => {
     using model = modelServer(protocol, [Response.json({ error: 'Unexpected endpoint or method.' }), planned])
     const { plan, notice, clock } = makePlan(model.flags)
     expect(await notice(1)).toContain('did not respond completely: Unexpected endpoint or method.')
@@ -219,7 +219,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
     expect(await plan).toEqual(PLAN)
   })
 
-  test('that answers with a web page is told of', async () => {
+  test('that responds with a web page is reported', async () => {
     using model = modelServer(protocol, [
       new Response('<html>Hello</html>', { headers: { 'content-type': 'text/html' } }),
     ])

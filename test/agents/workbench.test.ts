@@ -96,7 +96,7 @@ test('a cut of a long output never splits a character', async () => {
   expect(end.output).not.toHaveProperty('stdoutBase64')
 })
 
-test('a search finds lines with their numbers, and a bad expression is told', async () => {
+test('a search finds lines with their numbers, and reports a bad expression', async () => {
   const found = await using(async (workbench) => {
     await workbench.write('src/a.txt', 'one\ntwo words\nthree')
     await workbench.write('node_modules/b.txt', 'two words')

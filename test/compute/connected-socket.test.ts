@@ -62,7 +62,7 @@ describe.skipIf(!shown).each(['127.0.0.1', '::1'])('a connection to %s', (addres
     expect([new Set(cookies).size, cookies[2]]).toEqual([2, cookies[0]])
   })
 
-  test('a listener is no end, and neither is a connection that looks alike', () => {
+  test('neither a listener nor a connection that looks alike is an end of it', () => {
     const elsewhere = address === '::1' ? '::2' : '127.0.0.2'
     expect(find({ ...end, port: end.peerPort, peerPort: end.port + 1 })).toBeNull()
     expect(find({ ...end, address: elsewhere })).toBeNull()

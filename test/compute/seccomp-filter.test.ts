@@ -108,7 +108,7 @@ describe.each([...ARCHITECTURES])('the filter of system calls for %s', (arch) =>
     }
   })
 
-  test('lets no file be reserved, whoever would wait for it, and every other operation on a descriptor', () => {
+  test('refuses to reserve a file, whichever process would wait for it, and lets every other operation on a descriptor', () => {
     const [setLease, setDelegation] = [1024n, 1040n]
     for (const command of [setLease, setDelegation, setLease + 2n ** 32n])
       expect(answer('fcntl', 3n, command, 1n)).toBe(EPERM)

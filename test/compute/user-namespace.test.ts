@@ -25,7 +25,7 @@ setInterval(() => {}, 1_000)
 
 const MODULE = join(import.meta.dir, '../../src/compute/bubblewrap/kernel-calls.ts')
 
-test.skipIf(!isRoot)('whoever makes user namespaces collects the processes for it', async () => {
+test.skipIf(!isRoot)('the process that makes user namespaces collects the processes for it', async () => {
   await using maker = Bun.spawn([process.execPath, '-e', MAKER_OF_SOME, MODULE], { stderr: 'inherit' })
   const { value } = await maker.stdout.getReader().read()
   expect(new TextDecoder().decode(value)).toBe('made\n')
@@ -39,7 +39,7 @@ test.skipIf(!isRoot)('whoever makes user namespaces collects the processes for i
 
 // Such a process would keep berth's port, and the lock of its data directory.
 test.skipIf(!isRoot)(
-  'whoever is killed while it makes a user namespace leaves no process behind',
+  'a process that is killed while it makes a user namespace leaves no process behind',
   async () => {
     const mark = `user-namespace-${crypto.randomUUID()}`
     for (let round = 0; round < 12; round += 1) {

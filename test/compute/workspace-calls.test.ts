@@ -77,7 +77,7 @@ describe.each(CARRIERS)('over %s', (carrier) => {
     expect(far.server.peakMemory - before).toBeLessThan(64 * MiB)
   }, 120_000)
 
-  test('a cut in the middle of a write is told, the old file stays, and nothing else is left', async () => {
+  test('a cut in the middle of a write is reported, the old file stays, and nothing else is left', async () => {
     await using far = await remote({ carrier })
     await far.workspace.write('f', new TextEncoder().encode('old'))
     const cut = (): void => {

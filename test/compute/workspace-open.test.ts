@@ -67,7 +67,7 @@ for (const kind of KINDS) {
       await expectFault(box.workspace.entries('none'), 'missing')
     })
 
-    test('nothing outside is opened or listed, and what is no file is not opened', async () => {
+    test('nothing outside is opened or listed, and only files are opened', async () => {
       await using box = await Box.open(kind)
       mkdirSync(box.at('a'))
       symlinkSync(box.outside, box.at('link'))

@@ -91,7 +91,7 @@ describe.each(KINDS)('%s', (kind) => {
     box.expectOutsideUntouched()
   })
 
-  test('an archive that breaks off is told, and a reader that goes away stops the packing', async () => {
+  test('an archive that breaks off is reported, and a reader that goes away stops the packing', async () => {
     await using box = await Box.open(kind)
     await box.workspace.write('large', new Uint8Array(5_000_000))
     const archive = await bytesOf(box.workspace.pack())

@@ -158,7 +158,7 @@ test.each(REFUSED)('a bad --%s is refused, and the sentence names where it stand
   )
 })
 
-test('a plan that is none stops the start with a sentence', () => {
+test('an invalid plan stops the start with a sentence', () => {
   const { plan } = load({ file: { plan: { credits_per_hour: { small: -1 } } } })
   expect(() => configuredPlan(plan)).toThrow(StartupError)
   expect(() => configuredPlan(plan)).toThrow(
@@ -244,7 +244,7 @@ test('an unknown key of the file is refused with the known ones', () => {
   )
 })
 
-test('all mistakes of the file are told, each with its line', () => {
+test('all mistakes of the file are reported, each with its line', () => {
   const file = '{\n  "port": 70000,\n  "agentLimits": {"steps": 0, "tokenz": 1},\n  "log-level": "wran"\n}'
   expect(() => load({ file })).toThrow(
     /line 2, column 11: "port": .* 65535, got 70000\. Line 3, column 28: "agentLimits\.steps": .* Line 3, column 31: "agentLimits\.tokenz" is not a known field.* Did you mean tokens\? Line 4, column 16: "log-level": .* Did you mean warn\? Correct it/,
@@ -257,7 +257,7 @@ test('a key that comes twice is refused with the line of the second', () => {
   )
 })
 
-test('a file that is no JSON object is refused', () => {
+test('a file that is not a JSON object is refused', () => {
   expect(() => load({ file: '{' })).toThrow(
     /berth\.config\.json, line 1, column 2: expected a name in double quotes/,
   )
@@ -288,7 +288,7 @@ test.each([
   ['host', '0.0.0.0', 'localhost'],
   ['openai-base-url', 'https://models.example/v1', 'http://127.0.0.1:11434/v1'],
   ['anthropic-base-url', 'https://models.example', 'http://[::1]:8080'],
-])('a file that was just found is told of where it lets others in: %s', (name, opening, other) => {
+])('a file that was just found is reported where it lets others in: %s', (name, opening, other) => {
   const setting = CASES[name]?.setting ?? 'host'
   const found = load({ file: { [name]: opening } })
   expect(found[setting]).toEqual(opening as never)

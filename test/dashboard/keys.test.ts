@@ -95,7 +95,7 @@ describe.skipIf(browserPath === null)('the keys of the dashboard (needs Chromium
     await page.waitForURL((url) => url.pathname === '/docs')
   })
 
-  test('search, and lead from the search into the list; what is typed there is no shortcut', async () => {
+  test('search, and lead from the search into the list; text that is typed there is not a shortcut', async () => {
     await tests.berth.server({ task: 'jig' })
     await using watched = await tests.open('/dashboard/servers')
     const { page } = watched

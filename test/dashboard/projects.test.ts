@@ -11,7 +11,7 @@ if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get
 describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium)', () => {
   const tests = dashboardTests()
 
-  test('an app from a template is brought up, broken in the editor, understood by its log, and mended', async () => {
+  test('an app from a template is brought up, broken in the editor, understood by its log, and fixed', async () => {
     await using watched = await tests.open('/dashboard/projects', {
       permissions: ['clipboard-read', 'clipboard-write'],
     })

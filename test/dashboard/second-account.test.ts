@@ -57,7 +57,7 @@ describe.skipIf(browserPath === null)('another account on the dashboard (needs C
     expect(problems.filter((problem) => !problem.includes('403'))).toEqual([])
   })
 
-  test('the first account signed in by its key is told what needs the rights of the instance', async () => {
+  test('the first account signed in by its key sees what needs the rights of the instance', async () => {
     const { info } = tests.berth
     await using watched = await tests.newPage()
     const { page } = watched

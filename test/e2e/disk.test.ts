@@ -21,7 +21,7 @@ afterAll(() => {
 })
 
 test.skipIf(!mounted)(
-  `a full disk is told, changes nothing, is over when there is room, and does not disturb the stop${reason}`,
+  `a full disk is reported, changes nothing, is over when there is room, and does not disturb the stop${reason}`,
   async () => {
     const { child, ready } = serve(['--port', '0', '--data', join(folder, 'data'), '--spare-servers', '0'])
     try {

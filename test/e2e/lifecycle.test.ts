@@ -133,7 +133,7 @@ test('an id that a seed repeats is not given to a server that an old key would r
   expect(next.id).not.toBe(gone.id)
 })
 
-test('a Host header that is none is refused in the usual words at every level of the log', async () => {
+test('an invalid Host header is refused in the usual words at every level of the log', async () => {
   const info = await start(['--log-level', 'debug']).ready
   for (const host of ['localhost:99999', 'localhost/x', '::1', 'local host']) {
     const answer = await rawRequest(
@@ -361,7 +361,7 @@ describe('a start that cannot be', () => {
     expect((await call(info, 'GET', '/servers')).status).toBe(200)
   })
 
-  test('config file that is no JSON: 1; a bad flag: 2', async () => {
+  test('config file that is not JSON: 1; a bad flag: 2', async () => {
     const config = join(folder, 'bad.json')
     await Bun.write(config, '{port: }')
     const unreadable = serve(['--config', config])

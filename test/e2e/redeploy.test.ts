@@ -56,7 +56,7 @@ async function begin(info: Info) {
   return { server, id: id as string, url: url as string }
 }
 
-test('an app that does not come up after kill -9 is paused, and runs when its variables are mended', async () => {
+test('an app that does not come up after kill -9 is paused, and runs when its variables are fixed', async () => {
   const first = await start()
   const { server, id, url } = await begin(first)
   await write(first, server, 'projects/kept/strict')

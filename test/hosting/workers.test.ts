@@ -56,7 +56,7 @@ test('a worker that ends with exit code 0, soon or later, is not started again',
   expect(await world.bench.commands()).toEqual([])
 })
 
-test('those that are no more in a version end before its own start', async () => {
+test('those that a version has no more end before its own start', async () => {
   await using world = await World.open()
   const { workers, run } = await workersIn(world)
   await run({ a: 'sleep 301', b: 'sleep 302' })

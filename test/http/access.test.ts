@@ -204,7 +204,7 @@ for (const operation of operations) {
   })
 }
 
-test('the admin token used as a key is told what it is for', async () => {
+test('the admin token used as a key is refused with what it is for', async () => {
   const authorization = `Bearer ${berth.info.admin_token}`
   const { status, body } = await berth.call('GET', '/servers', undefined, { authorization })
   expect(status).toBe(401)

@@ -286,7 +286,7 @@ describe('a mismatch in one of several shapes', () => {
     ['{}', '"source.type" in the body is missing: expected one of blank, git.'],
     ['5', '"source" in the body: expected an object whose type is blank or git, got 5.'],
     ['[]', '"source" in the body: expected an object whose type is blank or git, got [].'],
-  ])('%s is told by its field', async (source, message) => {
+  ])('%s is refused by its field', async (source, message) => {
     const answer = await post(`{"source":${source}}`, { type: 'application/json' })
     expect(answer).toMatchObject({ status: 400, body: { error: 'bad_request', message } })
   })

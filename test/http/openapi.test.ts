@@ -297,7 +297,7 @@ describe('GET /openapi.json', () => {
     expect((await response.json()) as OpenApiDocument).toEqual(document)
   })
 
-  test('is not sent again to whoever has it', async () => {
+  test('is not sent again to a client that has it', async () => {
     const etag = (await fetch(`${berth.info.base_url}/openapi.json`)).headers.get('etag') ?? ''
     const again = await fetch(`${berth.info.base_url}/openapi.json`, { headers: { 'if-none-match': etag } })
     expect(again.status).toBe(304)

@@ -8,7 +8,7 @@ import { errorAnswers } from '../../src/contract/error-response.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 
-test('a request that a reset overtakes is told to come again, a fault before is a fault', async () => {
+test('a request that a reset overtakes is asked to come again, a fault before is a fault', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'berth-replaced-'))
   try {
     const database = openDatabase(join(dir, 'berth.db'))

@@ -165,7 +165,7 @@ describe('paths and methods', () => {
     expect(headers.get('allow')).toBe(allow)
   })
 
-  test('two slashes at the beginning are no path of an operation', async () => {
+  test('two slashes at the beginning are not the path of an operation', async () => {
     // Over a socket: clients take one of them away.
     const { host } = new URL(berth.info.base_url)
     const answer = await raw(
@@ -188,7 +188,7 @@ describe('paths and methods', () => {
     expect(await response.text()).toBe('')
   })
 
-  test('an id that is no valid percent-encoding names nothing', async () => {
+  test('an id with invalid percent-encoding names nothing', async () => {
     expect((await berth.call('GET', '/servers/%ff')).status).toBe(404)
   })
 

@@ -131,7 +131,7 @@ describe('a credential that ends while a body is on its way opens nothing', () =
   })
 })
 
-test('a credential that stays is let in, however long its body takes and whoever else goes', async () => {
+test('a credential that stays is let in, however long its body takes and whichever others end', async () => {
   const [staying, going] = [await newKey(), await newKey()]
   const slow = await begin(staying.key, '/keys', { label: 'made' })
   await berth.call('DELETE', `/keys/${going.id}`)

@@ -123,7 +123,7 @@ describe('what ends builds from outside', () => {
   )
 
   test.each(Object.keys(HELD))(
-    'a stop in %s leaves nothing that runs, and what was made is told',
+    'a stop in %s leaves nothing that runs, and reports what was made',
     async (phase) => {
       const serverId = await berth.server()
       const goal = `A landing page\nrun: rm robots.txt; echo > new.txt\n${HELD[phase]}`

@@ -236,7 +236,7 @@ describe('a build that fails', () => {
     expect(await statusOf(serverId)).toBe('running')
   })
 
-  test('leaves what was published before, and the next one mends it', async () => {
+  test('leaves what was published before, and the next one fixes it', async () => {
     const serverId = await berth.server()
     const first = await built(berth, serverId, 'A landing page\nwrite: index.html <<< first')
     const broken = await built(berth, serverId, `Go on\n${manifest({ start: 'exit 5' })}`)

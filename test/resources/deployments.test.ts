@@ -172,7 +172,7 @@ test('it is not live while the server sleeps, and answers again when it runs', a
   await until(async () => (await list(serverId))[0].live, 'the deployment to be live again')
 })
 
-test('it goes with its server, which is told', async () => {
+test('it ends with its server, which is reported', async () => {
   const serverId = await berth.server()
   await write(serverId, 'index.html', 'x')
   const { url } = (await publish(serverId)).body
@@ -182,7 +182,7 @@ test('it goes with its server, which is told', async () => {
   await expect(fetch(url)).rejects.toThrow()
 })
 
-test('it goes with a server that sleeps too, which is told', async () => {
+test('it ends with a server that sleeps, too, which is reported', async () => {
   const serverId = await berth.server()
   await write(serverId, 'index.html', 'x')
   const { url } = (await publish(serverId)).body

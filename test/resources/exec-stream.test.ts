@@ -126,7 +126,7 @@ describe('POST /servers/{serverId}/exec/stream', () => {
     expect(await read('part')).toBe('begun\n')
   })
 
-  test('refuses what is no command, and a key for repeating', async () => {
+  test('refuses an invalid command, and a key for repeating', async () => {
     const noCommand = await berth.fetch(`/servers/${server}/exec/stream`, { method: 'POST', body: 'x' })
     expect(noCommand.status).toBe(400)
     expect((await stream('true', 'x', {}, { cwd: '..' })).status).toBe(400)

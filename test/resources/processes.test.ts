@@ -88,7 +88,7 @@ test('a sleeping server has no processes and is not woken; looking does not keep
   expect((await berth.call('GET', `/servers/${server}`)).body.server.status).toBe('sleeping')
 })
 
-test('a process ends by TERM, or by the signal of the query; what is no process of the server is not found', async () => {
+test('a process ends by TERM, or by the signal of the query; a process of another server is not found', async () => {
   await using berth = await testBerth()
   const server = await berth.server()
   await berth.exec(server, `sleep 1245 & sh -c 'trap "" HUP; sleep 1246' &`)

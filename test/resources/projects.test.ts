@@ -250,7 +250,7 @@ describe('bring-up', () => {
     expect(await settled(berth, id)).toMatchObject({ init_phase: 'ready' })
   })
 
-  test('a step that fails ends it: the phase and the end of its log are told', async () => {
+  test('a step that fails ends it: the phase and the end of its log are reported', async () => {
     const source = await archiveOf({
       'berth.json': JSON.stringify({ install: 'echo no luck; exit 7', start: 'true' }),
     })

@@ -89,7 +89,7 @@ test('a state is left once: what comes later writes and tells nothing', () => {
   expect(told.map(({ event }) => event)).toEqual(['task.created', 'task.completed'])
 })
 
-test('who follows one that has just ended is told all and sent away', async () => {
+test('a follower of one that has just ended receives all and is closed', async () => {
   transcript.report(message('one'))
   transcript.end()
   const sent: string[] = []
@@ -99,7 +99,7 @@ test('who follows one that has just ended is told all and sent away', async () =
   expect(sent).toEqual(['status', 'message'])
 })
 
-test('a state of which the transcript cannot tell is not entered, and webhooks are told nothing', () => {
+test('a state that the transcript cannot record is not entered, and webhooks are not notified', () => {
   const change = { status: 'failed', result: 'x' } as const
   const tell = () => {
     throw new Error('no space is left')

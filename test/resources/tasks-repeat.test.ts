@@ -39,7 +39,7 @@ async function told(): Promise<string> {
   return [JSON.stringify(bodies), ...texts].join('\n')
 }
 
-test('with a seed and a clock that stands, the same tasks are told of in the same bytes', async () => {
+test('with a seed and a stopped clock, the same tasks have the same bytes', async () => {
   const [first, second] = [await told(), await told()]
   expect(second).toBe(first)
   for (const said of ['shipped: yes', '"stdout":"1\\n2\\n3\\n', 'exit code 3', '"status":"cancelled"'])

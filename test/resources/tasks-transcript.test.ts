@@ -79,7 +79,7 @@ describe('as a stream', () => {
     expect((await response.text()).replaceAll(': \n\n', '')).toBe(expected.join(''))
   })
 
-  test('whoever was cut off goes on behind what it has seen, also where its URL says less', async () => {
+  test('a client that was cut off goes on behind what it has seen, also where its URL says less', async () => {
     const { id } = await tasks.run('run: echo x')
     const seqs = async (query: string, lastEventId?: string) => {
       const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
@@ -119,7 +119,7 @@ describe('as a stream', () => {
     expect(all[result]?.data.output).toMatchObject({ stdout: 'first\nthird\n', stderr: 'second\n' })
   })
 
-  test('whoever joins late is shown the output under way, and nothing twice', async () => {
+  test('a client that joins late sees the output under way, and nothing twice', async () => {
     const id = await tasks.begin(inTwo('go2'))
     const early = await tasks.follow(id)
     await early.until(({ event }) => event === 'output')
@@ -176,7 +176,7 @@ describe('as a stream', () => {
     expect(next).toBeLessThan(48_000_000)
   }, 120_000)
 
-  test('the end is the last that a slow reader is told, also in the middle of output', async () => {
+  test('the end is the last event that a slow reader receives, also in the middle of output', async () => {
     const id = await tasks.begin(
       'run: yes 0123456789abcdef0123456789abcdef | head -c 48000000; touch full6; sleep 600',
     )

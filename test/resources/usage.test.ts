@@ -88,7 +88,7 @@ test('all servers are measured in one call, each by itself, and only those that 
   expect(other.status).toBe(404)
 })
 
-test('a server says when it was used last: now while it is in use, also after a restart; looking is no use', async () => {
+test('a server says when it was used last: now while it is in use, also after a restart; looking does not count', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'berth-test-'))
   try {
     const lastUse = async (berth: TestBerth, server: string) => (await usageOf(berth, server)).last_used_at

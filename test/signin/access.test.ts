@@ -81,7 +81,7 @@ describe('/access', () => {
     expect(answer.text).not.toContain(key.key)
   })
 
-  test('says of a key without a copy that there is none', async () => {
+  test('says of a key without a copy that it has none', async () => {
     const { body: key } = await berth.call('POST', '/keys', { label: 'old' })
     using database = new Database(join(berth.dataDir, 'berth.db'))
     database.run('UPDATE api_keys SET cipher = NULL WHERE id = ?', [key.id])
@@ -228,7 +228,7 @@ describe('/access', () => {
     }
   })
 
-  test('an address that is none is a page to a browser, and to a program an error as any other', async () => {
+  test('an unknown address is a page to a browser, and an error as any other to a program', async () => {
     const one = await Visitor.of(berth)
     const page = await one.get('/access/none', { accept: 'text/html,application/xhtml+xml' })
     expect([page.status, page.headers.get('x-request-id')]).toEqual([404, expect.stringMatching(/^req_/)])

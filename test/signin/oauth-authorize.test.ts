@@ -40,7 +40,7 @@ const grants = () => dumpTables(berth.dataDir).oauth_grants?.length ?? 0
 const parameters = (given: Record<string, string | null>) => authorizePath(client, { parameters: given })
 
 describe('consent', () => {
-  test('of an app of a project says so: it is no program of the person’s machine', async () => {
+  test('of an app of a project says so: it is not a program of the person’s machine', async () => {
     const source = await archiveOf({ 'index.html': 'an app' })
     const project = await ready(berth, await berth.server(), { name: 'asks', visibility: 'public', source })
     const redirectUri = `${project.url}callback`
@@ -158,7 +158,7 @@ describe('consent', () => {
     expect(await policyOf('http://[::1]:33418/callback')).toBe("'self' http: https:")
   })
 
-  test('the code goes to the client with its state and from whom; without a state there is none', async () => {
+  test('the code goes to the client with its state and issuer; without a state in the request it has none', async () => {
     expect(Object.fromEntries((await consent(browser, authorizePath(client))).searchParams)).toEqual({
       code: expect.stringMatching(/^berth_ac_/),
       state: 'a state',
@@ -198,7 +198,7 @@ describe('consent', () => {
     expect(grants()).toBe(before)
   })
 
-  test('whoever chooses nothing, both, or what is not there is asked again, and may still answer', async () => {
+  test('a choice of nothing, of both, or of a missing server is asked again, and may still be answered', async () => {
     const serverId = await berth.server()
     const before = grants()
     const hidden = hiddenFields(await (await browser.send(authorizePath(client))).text())

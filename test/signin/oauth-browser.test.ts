@@ -93,7 +93,7 @@ describe.skipIf(browserPath === null)('the consent page in a browser', () => {
     await watched[Symbol.asyncDispose]()
   })
 
-  test('what was ticked is out of sight beside the whole account, and whoever chose both is asked anew', async () => {
+  test('what was ticked is out of sight beside the whole account, and a choice of both is asked anew', async () => {
     const { watched, page } = await opened()
     const box = page.getByLabel('web shop').first()
     await page.getByLabel('Only what I tick').check()
@@ -107,7 +107,7 @@ describe.skipIf(browserPath === null)('the consent page in a browser', () => {
     await watched[Symbol.asyncDispose]()
   })
 
-  test('a client of elsewhere that asked in a wrong way is told by a click', async () => {
+  test('a client of elsewhere that asked in a wrong way is notified by a click', async () => {
     const client = await registerClient(berth.info.base_url, { redirect_uris: ['https://app.example/back'] })
     for (const colorScheme of ['light', 'dark'] as const) {
       await using watched = await watchedPage(browser, { viewport: { width: 320, height: 800 }, colorScheme })

@@ -130,7 +130,7 @@ describe('an exchange of a code', () => {
     expect(await said(await exchangeCode(await authorizationCode(berth), { code_verifier }))).toBe(words)
   })
 
-  test('a form that is too large is told the limit', async () => {
+  test('a form that is too large is refused with the limit', async () => {
     const answer = await askTokens(origin, { code: 'x'.repeat(20_000) })
     expect(answer.status).toBe(413)
     expect(await answer.json()).toEqual({
@@ -231,7 +231,7 @@ describe('a client that has a secret', () => {
     },
   )
 
-  test('that it does not have is told to leave it out', async () => {
+  test('that it does not have is refused with the remedy to leave it out', async () => {
     const { client_id } = await registerClient(origin)
     const form = { grant_type: 'refresh_token', refresh_token: 'x', client_id, client_secret: 'x' }
     expect(await said(await askTokens(origin, form))).toBe(
@@ -403,7 +403,7 @@ describe('what a token is for', () => {
     expect((await askTokens(origin, fields)).status).toBe(200)
   })
 
-  test('a token of one name of the instance is none under another', async () => {
+  test('a token of one name of the instance is invalid under another', async () => {
     const { tokens } = await grantedTokens(berth, { origin: localhost() })
     expect(await reach(tokens.access_token, localhost())).toBe(200)
     expect(await reach(tokens.access_token)).toBe(401)

@@ -47,7 +47,7 @@ describe('at a name that a project may have,', () => {
     expect((await fetch(link, { redirect: 'manual' })).status).toBe(303)
   })
 
-  test('a session is none, for pages and for the API', async () => {
+  test('a session is invalid, for pages and for the API', async () => {
     const visitor = await Visitor.of(berth)
     const csrf = await visitor.csrf()
     const statuses = async (host: string): Promise<(number | string | null)[]> => {

@@ -76,7 +76,7 @@ describe('a query that is malformed or has a parameter twice', () => {
     }
   })
 
-  test('is no other query: what is well formed leads on as before', async () => {
+  test('changes nothing about others: a well-formed query leads on as before', async () => {
     const page = await new Visitor(berth.info.base_url).get('/access?done=a%20b&x=%C3%BC&y=100%25')
     const returnTo = '/access?done=a%20b&x=%C3%BC&y=100%25'
     expect(page.location).toBe(`/signin?${new URLSearchParams({ return_to: returnTo })}`)

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => berth[Symbol.asyncDispose]())
 
-describe('a path whose escapes are no text', () => {
+describe('a path whose escapes are not text', () => {
   test.each([
     '/signin/link/%ff',
     '/signin/link/%zz',
@@ -95,7 +95,7 @@ describe('a path that leads to nothing', () => {
   })
 })
 
-test('another scheme than Bearer is told which one is wanted, and not that it is wrong', async () => {
+test('another scheme than Bearer is refused with the expected one, and not as a wrong key', async () => {
   for (const path of ['/mcp', '/servers']) {
     const answerTo = (authorization: string) =>
       fetch(`${origin}${path}`, { method: path === '/mcp' ? 'POST' : 'GET', headers: { authorization } })

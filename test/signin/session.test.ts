@@ -69,7 +69,7 @@ describe('a session', () => {
     expect(await isSignedIn(one)).toBe(false)
   })
 
-  test('opens pages alone: to the API the cookie is no credential', async () => {
+  test('opens pages alone: to the API the cookie is not a credential', async () => {
     const one = await Visitor.of(berth)
     expect((await one.get('/servers')).status).toBe(401)
     expect((await one.get('/_berth/accounts')).status).toBe(401)

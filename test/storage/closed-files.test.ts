@@ -9,7 +9,7 @@ const noUser = whyNoOrdinaryUser()
 if (noUser !== null) console.error(`SKIP what may not be read: ${noUser}`)
 
 test.skipIf(noUser !== null)(
-  'an ordinary user: what may not be read is kept with its modes, and is no obstacle to what is removed',
+  'an ordinary user: unreadable files are kept with their modes, and do not prevent a removal',
   async () => {
     const child = Bun.spawn(asUser([process.execPath, SCRIPT]), {
       stdout: 'pipe',
@@ -23,7 +23,7 @@ test.skipIf(noUser !== null)(
 )
 
 test.skipIf(noUser !== null)(
-  'an ordinary user: what goes away while closed files are opened for a copy is no obstacle',
+  'an ordinary user: files that go away while closed files are opened for a copy do not prevent it',
   async () => {
     const script = join(import.meta.dir, 'changing-copy.ts')
     const child = Bun.spawn(asUser([process.execPath, script]), {

@@ -107,14 +107,14 @@ describe('openDatabase', () => {
     expect(readFileSync(path).equals(before)).toBe(true)
   })
 
-  test('refuses a file that is no database', () => {
+  test('refuses a file that is not a database', () => {
     using folder = temporary()
     const path = join(folder.path, 'berth.db')
     writeFileSync(path, 'this is not a database, and long enough to be taken for one'.repeat(20))
     expect(() => openDatabase(path)).toThrow(StartupError)
   })
 
-  test('a file that another program keeps is told as that', () => {
+  test('a file that another program keeps is reported as such', () => {
     using folder = temporary()
     const path = join(folder.path, 'berth.db')
     openDatabase(path).close()
@@ -193,7 +193,7 @@ describe('takeDataFolder', () => {
     taken.release()
   })
 
-  test('is held by one: a second one is told where the first runs', () => {
+  test('is held by one: a second one reports where the first runs', () => {
     using folder = temporary()
     const first = takeDataDirectory(folder.path)
     first.writeInstance({ pid: 1, base_url: 'http://127.0.0.1:1', version: '0', isolation: 'none' })

@@ -25,7 +25,7 @@ export function longTests(name: Subject): void {
       expect(await execution.exit).toMatchObject({ exitCode: 143, timedOut: false })
     })
 
-    test('that prints for ever holds no more memory the longer it does', async () => {
+    test('that prints without end holds no more memory the longer it does', async () => {
       await using bench = new Bench(name)
       let received = 0
       const { exit, cancel } = (await bench.start()).exec({

@@ -22,7 +22,7 @@ export function outputTests(name: Subject): void {
       expect(performance.now() - began).toBeLessThan(15_000)
     })
 
-    test('does not wait for a background child that prints for ever', async () => {
+    test('does not wait for a background child that prints without end', async () => {
       await using bench = new Bench(name)
       const sandbox = await bench.start()
       const result = await run(sandbox, 'yes & echo hi')

@@ -112,7 +112,7 @@ describe.skipIf(reason !== null)('a program on a server with its own network', (
     await berth.call('DELETE', `/projects/${hidden.id}`)
   })
 
-  test('is told by HTTP that no project answers at a port, and reset if it speaks anything else', async () => {
+  test('receives a 404 by HTTP if no project answers at a port, and a reset by any other protocol', async () => {
     const url = `http://127.0.0.1:${LAST}/`
     expect(await run(`curl -sS -m 5 -o /dev/null -w '%{http_code}' ${url}`)).toBe('404')
     expect(await run(`head -c 300000 /dev/zero | curl -sS -m 5 --data-binary @- ${url}`)).toBe(

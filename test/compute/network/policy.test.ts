@@ -140,7 +140,7 @@ describe('outbound policy', () => {
   })
 })
 
-test('a host pattern has one meaning, and what is none is refused', () => {
+test('a host pattern has one meaning, and an invalid one is refused', () => {
   const all = [
     'example.com',
     'EXAMPLE.com.:443',
@@ -176,7 +176,7 @@ test('a host pattern has one meaning, and what is none is refused', () => {
   expect(none.filter((text) => parseHostPattern(text) !== null)).toEqual([])
 })
 
-test('a refusal quotes no name in a command that is none of a host', () => {
+test('a refusal suggests no command for a name that no host can have', () => {
   const list = policy('list')
   expect(list.judgeName('example.com')?.remedy).toContain('--add-host example.com"')
   for (const name of ['$(id).com', 'a;id;b.com', '`id`.com', 'a"b.com', 'a\nb.com']) {

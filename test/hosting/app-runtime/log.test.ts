@@ -221,7 +221,7 @@ describe('lines', () => {
     expect(cleanLine(line)).toBe(clean)
   })
 
-  test('of characters in pieces are whole, and what is no UTF-8 is replaced', async () => {
+  test('of characters in pieces are whole, and bytes that are not UTF-8 are replaced', async () => {
     await using place = new Place()
     const log = await place.open()
     const output = log.output('app')
@@ -322,7 +322,7 @@ describe('a reader that follows', () => {
     expect(new Set(reader.seen).size).toBe(reader.seen.length)
   })
 
-  test('and is slow holds nobody up, and is told what it missed', async () => {
+  test('and is slow holds nobody up, and receives a count of what it missed', async () => {
     await using place = new Place()
     const log = await place.open()
     const gate = Promise.withResolvers<void>()

@@ -64,7 +64,7 @@ describe('patterns', () => {
     expect(patterns.find('A LINE WITHOUT ANY OF THEM')).toEqual([])
   })
 
-  test('of fewer than four characters are none, and none find nothing', () => {
+  test('of fewer than four characters are ignored, and an empty list finds nothing', () => {
     const none = new Patterns(['', 'a', 'abc'])
     expect([...none]).toEqual([])
     expect(none.find('abcabc')).toEqual([])

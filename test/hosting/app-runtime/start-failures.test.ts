@@ -121,7 +121,7 @@ describe('an app with a port of its own', () => {
   test.each([
     ['ends', (port: number) => `bun own.js ${port}`],
     ['stays', (port: number) => loop(String(port))],
-  ])('that another app has is told who has it, if its supervisor %s', async (_, command) => {
+  ])('that another app has is reported with that app, if its supervisor %s', async (_, command) => {
     await using world = await World.open()
     const port = await freePort()
     await world.write('first', { 'own.js': OWN_PORT })
@@ -135,7 +135,7 @@ describe('an app with a port of its own', () => {
     expect(await first.get()).toBe('one')
   })
 
-  test('that a command of its server has is told so', async () => {
+  test('that a command of its server has is reported as such', async () => {
     await using world = await World.open()
     const port = await freePort()
     await world.write('app', { 'own.js': OWN_PORT })

@@ -146,7 +146,7 @@ describe('an app', () => {
     expect(await world.bench.commands()).toEqual([])
   })
 
-  test('whose health page alone answers with 500 is told from one that always does', async () => {
+  test('whose health page alone responds with 500 is distinguished from one that always does', async () => {
     await using world = await World.open()
     const app = await world.supervise('', { limitMs: 1_000 })
     const command = `bun -e 'Bun.serve({ port: process.env.PORT, fetch: ({ url }) => {
@@ -211,7 +211,7 @@ Bun.serve({ port: Number(process.env.PORT), fetch: () => new Response('up') })`,
     expect(new Set(await app.lines('app'))).toEqual(new Set(['asked']))
   })
 
-  test('whose command is not there is told so', async () => {
+  test('whose command does not exist says so', async () => {
     await using world = await World.open()
     const app = await world.supervise('')
     expect(app.supervisor.start(planOf('no-such-thing'), {})).rejects.toThrow('its command was not found')
@@ -351,7 +351,7 @@ describe('another version', () => {
     expect(lines).not.toContain(line)
   })
 
-  test('does not wait for callers for ever', async () => {
+  test('does not wait for callers without end', async () => {
     await using world = await World.open()
     await world.write('app', { 'server.js': SERVER })
     const app = await world.supervise('app', { drainMs: 100 })
@@ -506,7 +506,7 @@ describe('the end', () => {
     expect(await world.bench.commands()).toEqual([])
   })
 
-  test('of the server is no crash: nothing is started again', async () => {
+  test('of the server is not a crash: nothing is started again', async () => {
     await using world = await World.open()
     const app = await serverIn(world)
     await app.supervisor.start(planOf(RUN), {})
@@ -581,7 +581,7 @@ describe('the ports of a server with its own network', () => {
     expect(new Set(given.slice(2).map(({ port }) => port))).toEqual(new Set([3001, 3003]))
   })
 
-  test('are its own whoever listens on this machine, and refused if a program of the server does', async () => {
+  test('are its own whichever program listens on this machine, and refused if a program of the server does', async () => {
     using listener = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
     const port = Number(listener.port)
     const ports = new AppPorts()

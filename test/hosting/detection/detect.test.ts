@@ -368,7 +368,7 @@ describe('a broken file of the app', () => {
     )
   })
 
-  test('that is none of a JSON object is refused', async () => {
+  test('that is not a JSON object is refused', async () => {
     using folder = new Folder({ 'package.json': '"x"' })
     expect(folder.plan()).rejects.toThrow('package.json: expected an object.')
   })
@@ -440,7 +440,7 @@ describe('a broken file of the app', () => {
     expect((await folder.plan()).env).toEqual({})
   })
 
-  test('a link out of the workspace is no file of the app', async () => {
+  test('a link out of the workspace is not a file of the app', async () => {
     using folder = new Folder({ 'index.html': '' })
     Bun.spawnSync(['ln', '-s', '/etc/passwd', join(folder.path, 'app/package.json')])
     expect((await folder.plan()).kind).toBe('static files')
@@ -767,7 +767,7 @@ describe('code in Java', () => {
     })
   })
 
-  test('in an example is no part of an app in another language', async () => {
+  test('in an example is not part of an app in another language', async () => {
     const server = 'require("http").createServer().listen(process.env.PORT)'
     using folder = new Folder({
       ...{ 'package.json': '{"scripts":{"start":"node server.js"}}', 'server.js': server },

@@ -406,7 +406,7 @@ describe('beside another language', () => {
     expect(found.build).toContain('bun run build')
   })
 
-  test('a script file of its pages is no app', async () => {
+  test('a script file of its pages is not an app', async () => {
     const found = await detect({
       'requirements.txt': 'flask\n',
       'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
@@ -416,7 +416,7 @@ describe('beside another language', () => {
   })
 })
 
-describe('what is no server is refused with what it is:', () => {
+describe('a package that is not a server is refused with what it is:', () => {
   test.each([
     [
       { main: 'main.js', scripts: { start: 'electron .' }, devDependencies: { electron: '30' } },

@@ -155,7 +155,7 @@ describe('Ruby', () => {
     expect(app.env.SECRET_KEY_BASE).toMatchObject({ required: true, generated: 'hex' })
   })
 
-  test('a gem of the group for development is none of the app', async () => {
+  test('a gem of the group for development is not one of the app', async () => {
     const Gemfile = "group :development, :test do\n  gem 'puma'\nend\ngem 'thin'\n"
     expect(commandOf(await found({ Gemfile, 'config.ru': 'run App' }))).toContain(
       'thin start -a $HOST -p $PORT',
@@ -209,12 +209,12 @@ describe('pages of a generator', () => {
     expect(app.build).toBeString()
   })
 
-  test('are no part of an app beside them, nor before it', async () => {
+  test('are not part of an app beside them, nor before it', async () => {
     const app = await found({ 'mkdocs.yml': 'site_name: x', 'index.php': '<?php', 'public/index.html': '' })
     expect(app).toMatchObject({ kind: 'PHP', build: null })
   })
 
-  test('files of other programs with their names are none', async () => {
+  test('files of other programs with their names are not taken for them', async () => {
     expect((await found({ 'config.toml': 'port = 1', 'server.php': '' })).kind).toBeNull()
     expect((await found({ 'config.yaml': 'a: 1', 'content/a.md': '' })).kind).toBeNull()
   })

@@ -261,7 +261,7 @@ test.each<[name: string, response: string]>([
   await new Promise((resolve) => server.close(resolve))
 })
 
-test('what is no HTTP gives no warning, and a page of any size is read in part', async () => {
+test('a response that is not HTTP gives no warning, and a page of any size is read in part', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', () => socket.end('+OK\r\n\r\nhello'))

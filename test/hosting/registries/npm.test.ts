@@ -149,7 +149,7 @@ describe('the mirror refuses', () => {
     '%',
     `${'a'.repeat(215)}`,
     'tiny/1.0.0/more',
-  ])('a path that is none of a package: %s', async (path) => {
+  ])('a path that is not one of a package: %s', async (path) => {
     await using world = new World(TINY)
     const answer = await world.ask(path)
     expect(answer.status).toBe(404)
@@ -324,7 +324,7 @@ describe('a document', () => {
     expect((await json(missing)).error).toMatch(/could not be reached at http.*--npm-registry/)
   })
 
-  test('that the registry has no more is no more given', async () => {
+  test('that the registry has no more is not given any more', async () => {
     await using world = new World(TINY)
     await world.ask('tiny')
     world.ahead = 6 * MINUTES
@@ -437,7 +437,7 @@ test('nothing lies on disk and nothing listens until an install asks', async () 
   expect(statSync(world.cache).mode & 0o777).toBe(0o700)
 })
 
-test('a server is told what it was refused, once', async () => {
+test('a server gets the reason of a refusal in its log, once', async () => {
   await using world = new World(TINY)
   await world.ask('nothing', { serverId: 'srv_a' })
   await world.ask('nothing', { serverId: 'srv_a' })

@@ -259,7 +259,7 @@ describe('what servers are given', () => {
     expect(place.world.packages.tokenOf('srv_b')).not.toBe(place.world.packages.tokenOf('srv_a'))
   })
 
-  test('a credential in an address is no one else’s, and dies with its server', async () => {
+  test('a credential in an address is valid for its server only, and ends with it', async () => {
     place.files['/simple/tiny/'] = '{"files":[]}'
     const token = place.world.packages.tokenOf('srv_a')
     const { url } = await place.ask('pypi/simple/tiny/')

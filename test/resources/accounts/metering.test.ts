@@ -291,7 +291,7 @@ describe('the budget', () => {
     expect(it.metering.budget('a')).toEqual({ month: '2030-02', used: 0, cap: 1 })
   })
 
-  test('of one account is none of another', async () => {
+  test('of one account is not that of another', async () => {
     using it = world(0.1)
     it.account('b', 10)
     it.server('other', 'b', 'small')

@@ -31,7 +31,7 @@ describe('the words of a goal', () => {
     expect(idOf('For the team, by Friday:\nchat rooms, please')).toBe('websocket-chat')
   })
 
-  test('are told, as they were written, with what speaks for others', () => {
+  test('are named as they were written, with what speaks for others', () => {
     expect(chosen('Landing pages with a chat').reason).toBe(
       '“Landing”, “pages” in the goal speak for it. Less was said for websocket-chat (“chat”).',
     )

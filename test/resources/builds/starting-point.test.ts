@@ -110,7 +110,7 @@ describe('an agent that plans', () => {
       'The model does not answer.',
     ],
     ['that names none of the templates', async () => ({ template: 'rails', steps: '' }), '"rails"'],
-  ])('%s leaves it to the words of the goal, and that is told', async (_, plan, why) => {
+  ])('%s leaves it to the words of the goal, and the log says so', async (_, plan, why) => {
     const startingPoint = await decide('A landing page', planner(plan))
     expect(startingPoint).toMatchObject({
       kind: 'template',

@@ -25,7 +25,7 @@ afterEach(async () => {
 
 const lines = async () => (await log.tail(100)).map(({ source, text }) => `${source}: ${text}`)
 
-test('what an agent says and does is told in lines', async () => {
+test('what an agent says and does becomes lines', async () => {
   transcript.report({ type: 'message', text: 'First I look around.\nThen I write.' })
   transcript.report({ type: 'toolCall', call: 'a', tool: 'list', input: { path: '' } })
   transcript.report({ type: 'toolResult', call: 'a', tool: 'list', ok: true, output: { files: 3 } })
@@ -68,7 +68,7 @@ test('output that nobody was shown comes with the result; pieces of a message do
   expect(await lines()).toEqual(['implement: all of it', 'implement: and this'])
 })
 
-test('what was used of a model is told once, in all; secrets never', async () => {
+test('the use of a model is reported once, in all; secrets never', async () => {
   transcript.report({ type: 'usage', inputTokens: 10, outputTokens: 1 })
   transcript.report({ type: 'usage', inputTokens: 30, outputTokens: 5, cost: 0.0123 })
   transcript.report({ type: 'message', text: 'The password is hunter2.' })

@@ -44,7 +44,7 @@ test("a browser follows by its session, from this instance's pages alone, until 
   expect((await changes.closed).code).toBe(4001)
 })
 
-test('a request that is neither a handshake nor takes events is told what to send', async () => {
+test('a request that is neither a handshake nor takes events is refused with what to send', async () => {
   const { status, body } = await berth.call('GET', '/changes')
   expect(status).toBe(426)
   expect(body.message).toBe(

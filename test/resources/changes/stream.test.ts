@@ -88,7 +88,7 @@ test('a slow reader is sent the newest state of each object once it reads, and n
   expect(stream.reads).toBe(101)
 })
 
-test('a reader for which more than 10,000 objects wait is told of a gap, and then of what changes later', async () => {
+test('a reader for which more than 10,000 objects wait receives a gap, and then what changes later', async () => {
   await using stream = opened()
   await until(() => stream.sent.length === 1, 'the first message')
   stream.stall()

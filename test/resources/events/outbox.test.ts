@@ -10,7 +10,7 @@ function eventsIn(dataDir: string): { event: string; data: Record<string, unknow
   return rows.map(({ event, data }) => ({ event, data: JSON.parse(data) }))
 }
 
-test('a server’s life is told: created once, stopped for each stop that changes something, deleted', async () => {
+test('events of a server: created once, stopped for each stop that changes something, deleted', async () => {
   await using berth = await testBerth()
   const id = await berth.server({ tier: 'medium', region: 'eu-west' })
   const act = (action: string) => berth.call('POST', `/servers/${id}/actions`, { action })

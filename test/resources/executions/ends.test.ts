@@ -190,7 +190,7 @@ test('an execution keeps its server awake by output and input, not by running', 
   expect((await ended(berth, execution)).status).toBe('ended')
 })
 
-test('a follower whose key ends is told so, and output without end keeps berth responsive', async () => {
+test('a follower whose key ends is notified, and output without end keeps berth responsive', async () => {
   await using berth = await testBerth()
   const server = await berth.server()
   const execution = await detach(berth, server, 'yes')

@@ -158,7 +158,7 @@ test('follow waits for more output, and responds at the end of the command', asy
   expect((await end).body).toMatchObject({ output: [], execution: { status: 'exited', exitCode: 0 } })
 })
 
-test('bytes that are no UTF-8 are exact as base64, and a character that comes in two pieces is one', async () => {
+test('bytes that are not UTF-8 are exact as base64, and a character that comes in two pieces is one', async () => {
   const execution = await run("printf 'a\\303'; sleep 0.2; printf '\\251b\\n'; sleep 0.1; printf '\\377' >&2")
   const all = await collected(execution)
   const text = all.flatMap(({ event, data }) => (event === 'stdout' ? [data.data] : []))
@@ -230,7 +230,7 @@ test('detach is refused with a streaming Accept and at exec/stream, and openStdi
   expect((await exec({ command: 'true', detach: false })).status).toBe(200)
 })
 
-test('an id that is none is 404, and so is one of another server; a position that is none is 400', async () => {
+test('an unknown id is 404, and so is one of another server; an invalid position is 400', async () => {
   const execution = await run('true')
   await ended(berth, execution)
   const other = await berth.server()

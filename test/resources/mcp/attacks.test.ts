@@ -266,7 +266,7 @@ describe('what is sent', () => {
     }
   })
 
-  test('DELETE without a session is told what is missing', async () => {
+  test('DELETE without a session is refused with what is missing', async () => {
     const answer = await berth.fetch('/mcp', { method: 'DELETE' })
     expect(answer.status).toBe(400)
     expect(await answer.json()).toMatchObject({ message: expect.stringContaining('Mcp-Session-Id') })

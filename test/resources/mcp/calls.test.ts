@@ -49,7 +49,7 @@ describe('progress', () => {
     expect(of(result)).toEqual(of(plain))
   })
 
-  test('a flood of output is told in few notices of bounded length', async () => {
+  test('a flood of output is sent in few notices of bounded length', async () => {
     const command = 'head -c 20000000 /dev/zero | tr "\\0" x'
     const { messages } = await told('exec_run', { serverId: server, command })
     expect(messages.length).toBeGreaterThan(0)
@@ -223,7 +223,7 @@ describe('a call is a request to the API', () => {
     await berth.control('DELETE', '/faults')
   })
 
-  test('a response that is no JSON is an error of the tool, and one that breaks off an error of the protocol', async () => {
+  test('a response that is not JSON is an error of the tool, and one that breaks off an error of the protocol', async () => {
     const set = (effect: object) =>
       berth.control('POST', '/faults', { match: { operation: 'servers.get' }, effect, times: 1 })
     await set({ respond: { status: 502, content_type: 'text/html', body: '<h1>502 Bad Gateway</h1>' } })
@@ -320,7 +320,7 @@ describe('how an answer comes', () => {
     expect((await messageOf(answer)).result.structuredContent.stdout).toBe('slow\n')
   })
 
-  test('as a stream, where progress is told', async () => {
+  test('as a stream with progress', async () => {
     const answer = await call('echo one; sleep 0.2', { _meta: { progressToken: 'p' } })
     expect(answer.headers.get('content-type')).toBe('text/event-stream')
     const text = await answer.text()

@@ -159,7 +159,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_, kind) => {
     expect(error.message).toContain(uri)
   })
 
-  test('finds prompts, fills them in, and is told of what is missing', async () => {
+  test('finds prompts, fills them in, and gets an error for a missing argument', async () => {
     const { prompts } = await mcp.client.listPrompts()
     expect(prompts.map(({ name }: { name: string }) => name)).toEqual([
       'deploy_app',

@@ -98,7 +98,7 @@ test.concurrent('a project is followed to ready, and no longer than 45 s', async
   expect((await call('projects_get', { projectId: blank.id, follow: true })).body.init_phase).toBe('ready')
 })
 
-test.concurrent('a task that takes long is told as far as it has come', async () => {
+test.concurrent('a task that takes long is returned as far as it has come', async () => {
   const serverId = await berth.server()
   const { task_id: taskId } = (await call('tasks_create', { serverId, goal: 'run: echo begun\nwait: 300s' }))
     .body

@@ -132,7 +132,7 @@ describe('a large result', () => {
     expect(length).toBeLessThanOrEqual(5_000)
   })
 
-  test('a command whose result is whole is no execution', async () => {
+  test('a command whose result is whole leaves no execution', async () => {
     const server = await berth.server()
     await call('exec_run', { serverId: server, command: 'echo x' })
     expect((await call('executions_list', { serverId: server })).body).toEqual({ executions: [] })
@@ -142,7 +142,7 @@ describe('a large result', () => {
   })
 })
 
-test('bytes that are not UTF-8 are told in one sentence, and are exact in the structured content', async () => {
+test('bytes that are not UTF-8 are described in one sentence, and are exact in the structured content', async () => {
   const { result, about } = await run("printf 'a\\377b'; printf '\\376' >&2")
   expect(result.structuredContent).toMatchObject({
     stdout: 'a\ufffdb',

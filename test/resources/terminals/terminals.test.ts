@@ -240,7 +240,7 @@ describe('viewers', () => {
     await remove(terminal)
   })
 
-  test('are closed at a text frame that is no size, each with a reason', async () => {
+  test('are closed at a text frame that is not a size, each with a reason', async () => {
     const terminal = await open({ command: 'sleep 300' })
     for (const frame of [
       'x',
@@ -257,7 +257,7 @@ describe('viewers', () => {
     await remove(terminal)
   })
 
-  test('are told when the terminal is deleted', async () => {
+  test('are notified when the terminal is deleted', async () => {
     const terminal = await open()
     const viewer = await attach(terminal)
     await remove(terminal)
@@ -274,7 +274,7 @@ describe('viewers', () => {
   })
 })
 
-test('a request that is no handshake is told to be one', async () => {
+test('a request that is not a handshake is refused with how to send one', async () => {
   const terminal = await open({ command: 'sleep 300' })
   const response = await berth.fetch(`${pathOf(terminal)}/attach`)
   expect([response.status, response.headers.get('upgrade')]).toEqual([426, 'websocket'])

@@ -208,14 +208,14 @@ describe('a receiver that', () => {
     expect(target.state.written).toBeLessThan(20 << 20)
   })
 
-  test('talks no HTTP is told apart', async () => {
+  test('does not speak HTTP is distinguished', async () => {
     await using target = await rawReceiver((socket) => void socket.end('SSH-2.0-OpenSSH\r\n'))
     await using berth = await berthWith({})
     const { delivery } = await deliver(berth, target.url)
     expect(delivery.attempts[0].error).toContain('not reached')
   })
 
-  test('is not there is told apart', async () => {
+  test('is not there is distinguished', async () => {
     await using berth = await berthWith({})
     const { delivery } = await deliver(berth, `http://127.0.0.1:${freePort()}/hook`)
     expect(delivery.attempts[0].error).toContain('ECONNREFUSED')

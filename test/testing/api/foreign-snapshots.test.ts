@@ -139,7 +139,7 @@ test('a snapshot with a FIFO in place of the database is refused', async () => {
   expect([compared.status, compared.body.message]).toEqual([400, told])
 })
 
-test('what is no state is not taken from a snapshot, and links of servers are', async () => {
+test('files that are not state are not taken from a snapshot, and links of servers are', async () => {
   expect((await berth.control('POST', '/snapshots', { name: 'more' })).status).toBe(201)
   const elsewhere = mkdtempSync(join(tmpdir(), 'berth-elsewhere-'))
   try {

@@ -23,7 +23,7 @@ test.each([
   '/_berth/constructor',
   '/_berth/servers',
   '/_berth/clock/x',
-])('%s is no path of any group', async (path) => {
+])('%s is not a path of any group', async (path) => {
   const { routes } = await describedControl([controlGroupOf(`http://127.0.0.1:4747${path}`)])
   expect(routes.map((route) => route.path)).not.toContain(path)
 })

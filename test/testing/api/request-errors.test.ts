@@ -39,7 +39,7 @@ test('failures are grouped by operation, status and code, the latest first, each
   expect(await errors(`?account_id=${accounts[0].id}`)).toEqual([all[1], all[2], all[3]])
 })
 
-test('what a fault responded is no code unless it is a word', async () => {
+test('the response of a fault is a code only if it is a word', async () => {
   await using berth = await testBerth()
   const secret = 'sk_live_Secret of somebody'
   const fault = { match: { operation: 'servers.list' }, effect: { error: { status: 502, code: secret } } }

@@ -430,7 +430,7 @@ describe('a secret comes out nowhere', () => {
     await berth.call('PUT', '/secrets', { server_id: server, secrets: { TOKEN: null } })
   })
 
-  test('and what is none stays readable', async () => {
+  test('and a value that is not a secret stays readable', async () => {
     const env = { A: secret }
     await post(`/servers/${server}/projects`, {
       source: { type: 'git', url: 'x', ref: 'main' },

@@ -67,7 +67,7 @@ describe('the network of a server', () => {
     expect((await fault({ offline: true, hosts: ['a b'] })).body.message).toContain('"a b" is no host')
   })
 
-  test('refuses what is no mode and no host, and a server that there is not', async () => {
+  test('refuses an invalid mode or host, and an unknown server', async () => {
     expect((await network('PATCH', { outbound: 'some' })).status).toBe(400)
     const wrong = await network('PATCH', { hosts: ['example.com', 'http://x'] })
     expect(wrong.status).toBe(400)

@@ -169,7 +169,7 @@ async function shown(berth: TestBerth) {
   }
 }
 
-test('further starts make nothing twice, mend what differs, make again what is gone, and leave the rest', async () => {
+test('further starts make nothing twice, fix what differs, make again what is gone, and leave the rest', async () => {
   const dataDir = mkdtempSync(join(folder, 'data-'))
   const start = (word: string) => testBerth({ dataDir, flags: { fixtures: fixtures(declared(word)) } })
 
