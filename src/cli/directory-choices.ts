@@ -93,7 +93,7 @@ class DirectoryChoices {
       writePrivate(path, `${JSON.stringify(changed, null, 2)}\n`)
     } catch (error) {
       const cause = error instanceof Error ? error.message : String(error)
-      throw new CommandError(`${path} cannot be written: ${cause}. Mend its permissions.`)
+      throw new CommandError(`${path} cannot be written: ${cause}. Fix its permissions.`)
     }
     return before
   }

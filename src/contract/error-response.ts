@@ -142,7 +142,7 @@ function toBerthError(error: unknown, stateReplaced: boolean): BerthError {
   if (temporary !== null) return new BerthError('service_unavailable', temporary, { cause: error })
   const message = isDiskFull(error)
     ? `The disk that holds berth's data directory is full. ${MAKE_ROOM} Then try again.`
-    : 'An unforeseen fault; the log tells more under this x-request-id.'
+    : "An internal error; berth's log says more under this x-request-id."
   return new BerthError('internal_error', message, { cause: error })
 }
 

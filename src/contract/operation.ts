@@ -52,8 +52,8 @@ export const ERROR_MEANINGS = {
   403: 'The key does not allow the operation, or the plan refuses it.',
   404: 'No such resource.',
   413: 'The body is over the limit.',
-  415: 'The body has a content coding, such as gzip; send it as it is.',
-  426: 'The operation is a WebSocket; the request is no handshake of one.',
+  415: 'The body has a content coding, such as gzip; send it uncompressed.',
+  426: 'The operation is a WebSocket; the request is not a handshake.',
   502: 'The compute backend failed.',
   503: 'berth is stopping or beginning anew.',
 } as const

@@ -102,13 +102,13 @@ function nextSteps({ slug, serverId, isAsleep, crashText }: PageApp, isStarting:
   else {
     steps.push([logCommand({ slug, serverId }), 'shows its whole log'])
     if (!isStarting && slug !== null)
-      steps.push([`berth projects push --project ${slug}`, 'sends the code again once it is mended'])
+      steps.push([`berth projects push --project ${slug}`, 'sends the code again once it is fixed'])
     if (!isStarting && slug !== null) {
       const again = crashText === null ? 'init' : 'restart'
       steps.push([`berth projects ${again} ${slug}`, 'tries again as it is'])
     }
     if (!isStarting && slug === null)
-      steps.push([`berth deploy --server ${serverId}`, 'publishes it again once it is mended'])
+      steps.push([`berth deploy --server ${serverId}`, 'publishes it again once it is fixed'])
   }
   return html`<h2>Next</h2>
 <ul>

@@ -248,7 +248,7 @@ function notWritable(path: string, error: unknown): StartupError {
     return new StartupError(`${path} is a file, not a directory. Choose a directory with --data.`)
   const cause = messageOf(error)
   return new StartupError(
-    `The data directory ${path} cannot be written: ${cause}. Mend its permissions or free its disk, or choose another with --data.`,
+    `The data directory ${path} cannot be written: ${cause}. Fix its permissions or free its disk, or choose another with --data.`,
     { cause: error },
   )
 }

@@ -52,7 +52,7 @@ test('one that fails exits with 1, says where and why, and prints nothing on std
   expect([exitCode, stdout]).toEqual([1, ''])
   expect(stderr).toContain('The oven is cold.')
   expect(stderr).toEndWith(
-    `berth: ${idIn(stderr)} ended in the phase implement without a URL; the log above says why. Mend that, and build again: files that are there stay.\n`,
+    `berth: ${idIn(stderr)} ended in the phase implement without a URL; the log above says why. Fix that, and build again: files that are there stay.\n`,
   )
 })
 

@@ -155,29 +155,29 @@ test('without a source it is blank, and what to do next is said', async () => {
   expect(init.stderr).toMatch(/^berth: .*no code.* \(bad_request\)\n$/)
 })
 
-test('one that fails exits with 1, shows the log and the remedy; mended, init brings it up', async () => {
+test('one that fails exits with 1, shows the log and the remedy; fixed, init brings it up', async () => {
   write('broken', { 'index.ts': 'console.error("no luck today"); process.exit(3)' })
   const outcome = await projects('create', 'broken', '--public')
   expect(outcome.exitCode).toBe(1)
   const { id } = told(outcome)
   expect(outcome.stderr).toMatch(/^app {6}no luck today$/m)
   expect(outcome.stderr).toEndWith(
-    `berth: broken could not be brought up; the log above says why. Mend it, then run: berth projects push broken\nThe whole log: berth projects logs broken\n`,
+    `berth: broken could not be brought up; the log above says why. Fix it, then run: berth projects push broken\nThe whole log: berth projects logs broken\n`,
   )
   const again = await projects('init', id, '--json')
   expect(again.exitCode).toBe(1)
   expect(JSON.parse(again.stdout)).toMatchObject({ id, init_phase: 'failed' })
   expect(again.stderr).toContain('no luck today')
   expect(again.stderr).toContain(
-    `berth: broken could not be brought up; the log above says why. Mend it, then run: berth projects init ${id}\n`,
+    `berth: broken could not be brought up; the log above says why. Fix it, then run: berth projects init ${id}\n`,
   )
   await berth.run(['files', 'write', server, 'projects/broken/index.ts'], {
     stdin: new TextEncoder().encode(APP),
   })
-  const mended = await projects('init', id)
-  expect(mended.exitCode).toBe(0)
-  expect(mended.stdout).toMatch(/^broken is ready at http:\S+ and http:\S+\n$/)
-  expect(mended.stderr).not.toContain('no luck today')
+  const fixed = await projects('init', id)
+  expect(fixed.exitCode).toBe(0)
+  expect(fixed.stdout).toMatch(/^broken is ready at http:\S+ and http:\S+\n$/)
+  expect(fixed.stderr).not.toContain('no luck today')
 })
 
 test('one that waits for variables exits with 3 and says what to type; that goes on', async () => {

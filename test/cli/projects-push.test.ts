@@ -112,7 +112,7 @@ test('a name that another project has is not taken by accident, and a project th
   expect(told(outcome).url).not.toBe('')
 })
 
-test('an app that breaks says why and how to go on; the old one answers; the next push mends it', async () => {
+test('an app that breaks says why and how to go on; the old one answers; the next push fixes it', async () => {
   write('fragile', { 'index.ts': app('one') })
   const { url } = told(await projects('push', 'fragile'))
   write('fragile', { 'index.ts': 'throw new Error("broken on purpose")' })
@@ -124,9 +124,9 @@ test('an app that breaks says why and how to go on; the old one answers; the nex
   )
   expect(await text(url)).toBe('one')
   expect((await projects('list')).stdout).toMatch(/ fragile +fragile +running, update failed /)
-  write('fragile', { 'index.ts': app('mended') })
+  write('fragile', { 'index.ts': app('fixed') })
   expect((await projects('push', 'fragile')).exitCode).toBe(0)
-  expect(await text(url)).toBe('mended')
+  expect(await text(url)).toBe('fixed')
 })
 
 test('an app whose process is killed is listed as crashed, with its exit code and what follows', async () => {
@@ -164,7 +164,7 @@ test('a project whose port another program has is listed so, and "open" does not
   }
 })
 
-test('a new project that does not come up is told with what to run once it is mended', async () => {
+test('a new project that does not come up is told with what to run once it is fixed', async () => {
   write('never', { 'index.ts': 'process.exit(3)' })
   const { exitCode, stderr } = await projects('push', 'never')
   expect(exitCode).toBe(1)

@@ -98,7 +98,7 @@ test('with --watch a version that fails is not told to be live, and push in the 
   expect(terminal.output()).not.toContain('Live after')
   one.put('app/server.js', APP['app/server.js'])
   await terminal.shows('Back at the version that runs.')
-  one.put('app/server.js', `${APP['app/server.js']}\n// mended`)
+  one.put('app/server.js', `${APP['app/server.js']}\n// fixed`)
   await terminal.shows(/Live after [\d.]+ m?s/)
   const pushed = await run(['projects', 'push'], { cwd: join(one.cwd, 'app'), env: one.env })
   expect(pushed).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('Nothing has changed') })

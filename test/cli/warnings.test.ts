@@ -41,8 +41,8 @@ test('--strict of create and push fails after the warning, and the project stays
 
   // berth serves the files, so that none is brought up.
   write('shop', WHOLE)
-  const mended = await projects('push', 'shop', '--strict')
-  expect([mended.exitCode, mended.stderr]).toEqual([0, expect.not.stringContaining('Warning')])
+  const fixed = await projects('push', 'shop', '--strict')
+  expect([fixed.exitCode, fixed.stderr]).toEqual([0, expect.not.stringContaining('Warning')])
   expect((await projects('get', 'shop')).stdout).not.toContain('Warning')
   write('shop', BROKEN)
   const broken = await projects('push', 'shop', '--strict')
@@ -59,8 +59,8 @@ test('--strict of deploy does so, with and without a directory', async () => {
   expect([again.exitCode, again.stderr]).toEqual([1, expect.stringMatching(WARNING)])
   expect((await berth.run(['deploy'])).exitCode).toBe(0)
   write('site', WHOLE)
-  const mended = await berth.run(['deploy', 'site', '--strict'])
-  expect([mended.exitCode, mended.stderr]).toEqual([0, expect.not.stringContaining('Warning')])
+  const fixed = await berth.run(['deploy', 'site', '--strict'])
+  expect([fixed.exitCode, fixed.stderr]).toEqual([0, expect.not.stringContaining('Warning')])
 })
 
 test('--strict of up does so, and what it has brought up stays', async () => {

@@ -153,7 +153,7 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     await notice.getByText(/^Warning: The page \/ asks for .*none.*\(status 404\)/).waitFor()
     expect(await notice.locator('b').count()).toBe(0)
     expect(await faultsInAnyLook(page)).toEqual([])
-    await write('<h1>mended</h1>')
+    await write('<h1>fixed</h1>')
     await page.getByRole('button', { name: 'Restart' }).first().click()
     await notice.waitFor({ state: 'detached' })
     expect(problems).toEqual([])
@@ -162,7 +162,7 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
   test('a bring-up that fails marks the phase that failed, and is begun again', async () => {
     const { berth } = tests
     const serverId = await berth.server()
-    const manifest = { build: 'test -e mended', start: 'bun index.ts' }
+    const manifest = { build: 'test -e fixed', start: 'bun index.ts' }
     const { body: project } = await berth.call('POST', `/servers/${serverId}/projects`, {
       name: 'Failing',
       source: {
@@ -178,7 +178,7 @@ describe.skipIf(browserPath === null)('projects on the dashboard (needs Chromium
     await page.getByText('The build failed: the log says why.').waitFor()
     expect(await page.locator('.phases .failed').textContent()).toMatch(/^build failed after /)
     expect(await page.locator('.phases .done').count()).toBe(2)
-    await berth.exec(serverId, 'touch projects/failing/mended')
+    await berth.exec(serverId, 'touch projects/failing/fixed')
     await page.getByRole('button', { name: 'Bring up again' }).click()
     await page.locator('.state').getByText('running').waitFor()
     expect(await page.locator('.phases .failed').count()).toBe(0)

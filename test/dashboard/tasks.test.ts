@@ -51,7 +51,7 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
   })
 
   test('a task that failed by its goal is run again with another one', async () => {
-    const serverId = await tests.berth.server({ task: 'mended' })
+    const serverId = await tests.berth.server({ task: 'fixed' })
     const { body } = await tests.berth.call('POST', `/servers/${serverId}/tasks`, {
       goal: 'write: a.txt blue',
     })

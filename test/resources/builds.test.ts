@@ -242,9 +242,9 @@ describe('a build that fails', () => {
     const broken = await built(berth, serverId, `Go on\n${manifest({ start: 'exit 5' })}`)
     expect(broken.url).toBeNull()
     expect(await textOf(first)).toBe('first')
-    const mended = await built(berth, serverId, 'Go on\nrun: rm berth.json\nwrite: index.html <<< second')
-    expect(mended.url).toBe(first.url)
-    expect(await textOf(mended)).toBe('second')
+    const fixed = await built(berth, serverId, 'Go on\nrun: rm berth.json\nwrite: index.html <<< second')
+    expect(fixed.url).toBe(first.url)
+    expect(await textOf(fixed)).toBe('second')
   })
 
   test.each(['runs', 'sleeps'])(

@@ -76,6 +76,6 @@ async function watch(
 function failure({ id, steps }: Build): CommandError {
   const at = steps.find(({ status }) => status !== 'done')?.key
   return new CommandError(
-    `${id} ended${at ? ` in the phase ${at}` : ''} without a URL; the log above says why. Mend that, and build again: files that are there stay.`,
+    `${id} ended${at ? ` in the phase ${at}` : ''} without a URL; the log above says why. Fix that, and build again: files that are there stay.`,
   )
 }

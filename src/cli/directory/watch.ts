@@ -28,7 +28,7 @@ interface WatchedDirectory {
   readonly reconnect: () => Promise<Client>
   /** Sends what has changed, and prints what that led to. */
   readonly send: (client: Client, signal: AbortSignal, isFirst: boolean) => Promise<void>
-  /** Whether a failure of the first sending ends the command, since no change here can mend it. */
+  /** Whether a failure of the first sending ends the command, since no change here can fix it. */
   readonly mustBegin?: true
 }
 

@@ -48,7 +48,7 @@ function entryFiles(env: ProcessContext['env']): string[] {
     const code = codeOf(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return []
     throw new CommandError(
-      `The list of instances cannot be read: ${messageOf(error)}. Mend the directory's permissions, or name another with XDG_STATE_HOME.`,
+      `The list of instances cannot be read: ${messageOf(error)}. Fix the directory's permissions, or name another with XDG_STATE_HOME.`,
     )
   }
 }

@@ -100,7 +100,7 @@ export async function updateLogins(
     if (error instanceof CommandError) throw error
     const cause = error instanceof Error ? error.message : String(error)
     throw new CommandError(
-      `${path} cannot be written: ${cause}. Mend the directory's permissions, or name another with XDG_CONFIG_HOME.`,
+      `${path} cannot be written: ${cause}. Fix the directory's permissions, or name another with XDG_CONFIG_HOME.`,
     )
   } finally {
     lock?.close()

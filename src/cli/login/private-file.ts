@@ -30,7 +30,7 @@ export function readPrivateFile(path: string): string | null {
   } catch (error) {
     const code = codeOf(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return null
-    throw new CommandError(`${path} cannot be read: ${messageOf(error)}. Mend its permissions.`)
+    throw new CommandError(`${path} cannot be read: ${messageOf(error)}. Fix its permissions.`)
   }
   try {
     return ifPresent(() => {

@@ -51,7 +51,7 @@ function crashFacts({ crash, slug }: Project): [string, string][] {
   return [
     ['Crashed', `${timeAgo(crash.since, machineNow())}: ${crash.reason}`],
     ['Starts again', nextStart(crash)],
-    ['Next', `berth projects logs ${slug} says why; berth projects push sends it mended`],
+    ['Next', `berth projects logs ${slug} says why; berth projects push sends it fixed`],
   ]
 }
 

@@ -27,7 +27,7 @@ export interface FollowOptions {
   json?: boolean | undefined
   /** ISO 8601. Earlier lines of the log belong to earlier runs. */
   since: string
-  /** The command to run once the code is mended; by default `berth projects init`. */
+  /** The command to run once the code is fixed; by default `berth projects init`. */
   remedy?: string
   /** Fails if berth warns of the app's pages. */
   strict?: true | undefined
@@ -150,7 +150,7 @@ async function printOutcome(
     return AWAITS_SECRETS
   }
   if (phase !== 'failed') return reportWarnings(stderr, project.warnings, { isShown: !json, strict })
-  const next = `Mend it, then run: ${remedy}\n`
+  const next = `Fix it, then run: ${remedy}\n`
   throw await bringUpError(stderr, client, project, { next, isLogShown: !json })
 }
 

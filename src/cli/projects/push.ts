@@ -59,7 +59,7 @@ export async function pushProject(
       since: created.created_at,
       remedy: pushCommand(args[0]),
     }).catch((error: unknown) => {
-      // The watch tells that it failed, and waits for the change that mends it.
+      // The watch tells that it failed, and waits for the change that fixes it.
       if (!options.watch || !(error instanceof CommandError) || error.code !== undefined) throw error
       return error.exitCode
     })
@@ -175,7 +175,7 @@ async function report(
   }
   if (phase === 'failed') {
     const goesOn = project.runtime_status === 'running' ? 'The version before goes on, with its files. ' : ''
-    const next = `${goesOn}Mend it and push again. `
+    const next = `${goesOn}Fix it and push again. `
     throw await bringUpError(stderr, client, project, { next, isLogShown: !json })
   }
   if (phase === 'awaiting_secrets') {

@@ -8,7 +8,7 @@ import { DEFAULT_PLAN, withOverrides } from './plan.ts'
  * Returns the plan of an instance: the default with the configured fields replaced. Without a configured plan, the
  * start loads none of this.
  *
- * @throws StartupError if the configured value is no plan
+ * @throws StartupError if the configured value is not a plan
  */
 export function configuredPlan(configured: unknown): AccountPlan {
   try {
@@ -16,7 +16,7 @@ export function configuredPlan(configured: unknown): AccountPlan {
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error
     throw new StartupError(
-      `The configured plan is none. ${error.describe('plan')} Correct --plan, BERTH_PLAN or "plan" in the config file.`,
+      `The configured plan is invalid. ${error.describe('plan')} Correct --plan, BERTH_PLAN or "plan" in the config file.`,
     )
   }
 }

@@ -245,9 +245,9 @@ export class BuildPipeline {
     const key = this.#step
     const message = failureMessage(error)
     if (message === null) {
-      this.#dependencies.logger.error('a build failed of an unforeseen fault', { buildId: row.id, error })
+      this.#dependencies.logger.error('a build failed of an internal error', { buildId: row.id, error })
     }
-    const reason = message ?? 'An unforeseen fault of berth itself; its own log says more.'
+    const reason = message ?? "An internal error of berth; berth's log says more."
     log.append('berth', `The build failed in the phase ${key}: ${reason}`)
     try {
       if (this.#planContent !== null) await this.#updatePlan({ failure: { key, reason } })

@@ -120,8 +120,8 @@ export async function restorePublication(
   try {
     if (!(await change?.putBack())) {
       return app.isUp
-        ? 'The version before goes on, but the workspace has the new files: those before are more than 128 MiB. Mend them before it is restarted.'
-        : 'The workspace has the new files. Mend them and deploy again.'
+        ? 'The version before goes on, but the workspace has the new files: those before are more than 128 MiB. Fix them before it is restarted.'
+        : 'The workspace has the new files. Fix them and deploy again.'
     }
     app.log.append('berth', 'The files of the version before are back in place.')
     if (change?.isBuiltOver) await build(preparation, { app, location, environment }, plan)

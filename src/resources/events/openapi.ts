@@ -5,7 +5,10 @@ import { EVENT_NAMES, type EventName } from './names.ts'
 
 /** The headers of every delivery (Standard Webhooks, "Webhook headers"). */
 const HEADERS: readonly Parameter[] = [
-  header('webhook-id', 'Id of the event, the same at every attempt: whoever has seen it may pass it over.'),
+  header(
+    'webhook-id',
+    'Id of the event, the same at every attempt: a receiver that has seen it may ignore the request.',
+  ),
   header('webhook-timestamp', 'When the attempt was made, in seconds since 1970.'),
   header('webhook-signature', '`v1,` and base64 of HMAC-SHA256 by the secret over `ID.TIMESTAMP.BODY`.'),
 ]

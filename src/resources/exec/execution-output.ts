@@ -122,7 +122,7 @@ function shownEntry({ position, stream, offset, bytes }: OutputEntry): Execution
 export const lastPosition = (id: string | null): PerStream | null | undefined =>
   id === null || id === '' ? undefined : (positionOf(id) ?? null)
 
-/** Returns a position by its id: the bytes of both streams before it. Null if it is no position. */
+/** Returns a position by its id: the bytes of both streams before it. Null if it is not a position. */
 function positionOf(id: string | undefined): PerStream | null {
   const [, stdout, stderr] = /^(\d{1,15})-(\d{1,15})$/.exec(id ?? '') ?? []
   return stdout === undefined || stderr === undefined

@@ -76,7 +76,7 @@ export const ExecStreamQuery = t.Object(
   { additionalProperties: true },
 )
 
-/** The end of a command and its output. A command that fails is no failure of the request. */
+/** The end of a command and its output. The failure of a command is not a failure of the request. */
 export const ExecResult = t.Object(
   {
     stdout: t.String({ description: 'Text, with U+FFFD for bytes that are not UTF-8.' }),

@@ -46,7 +46,7 @@ export class FrameOutput implements ExecOutput {
   }
 }
 
-/** Sends standard output alone, as it is. A response to a command that failed breaks off. */
+/** Sends standard output alone, unchanged. A response to a command that failed breaks off. */
 export class PlainOutput implements ExecOutput {
   readonly #send: SendBytes
 

@@ -19,7 +19,7 @@ const BYTES_TYPE = 'application/octet-stream'
 const EVENTS =
   'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated", "refused"}` as in the result, or `error` with the body of a failure.'
 
-const OTHER_FORMS = `With \`Accept: ${BYTES_TYPE}\` the response is standard output as it is, and breaks off if the command fails; with \`${FRAMES_TYPE}\` it is frames: a byte for the kind (1 stdout, 2 stderr, 3 exit, 4 error), four for the length (big-endian), and as many bytes, which are JSON for exit and error.`
+const OTHER_FORMS = `With \`Accept: ${BYTES_TYPE}\` the response is standard output unchanged, and breaks off if the command fails; with \`${FRAMES_TYPE}\` it is frames: a byte for the kind (1 stdout, 2 stderr, 3 exit, 4 error), four for the length (big-endian), and as many bytes, which are JSON for exit and error.`
 
 /** Calls its argument if the caller's credential changes or ends, until the returned function is called. */
 type WhileValid = (ended: () => void) => () => void

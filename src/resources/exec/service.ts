@@ -27,7 +27,7 @@ export type ExecWish =
       readonly stdin?: ReadableStream<Uint8Array> | Uint8Array
     })
 
-/** What the processes of a command belong to that is no execution. */
+/** The owner of the processes of a command that is not an execution. */
 const OWNER: CommandOwner = { kind: 'exec', id: null }
 
 /** How a command is run: the receiver of its output, and what it is run for. */

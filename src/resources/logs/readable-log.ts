@@ -48,7 +48,7 @@ interface LogRequest {
  * Responds with lines of a log as JSON, or as events and then new lines if the caller accepts an event stream.
  *
  * @param finding the log, or why the caller may not read it
- * @throws BerthError 400 for a query that is no selection
+ * @throws BerthError 400 for a query that is not a selection
  */
 export function respondWithLog(
   { query, request, stream }: LogRequest,

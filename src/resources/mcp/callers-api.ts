@@ -134,7 +134,7 @@ export async function readResponse(response: Response): Promise<ApiResponse> {
  * Fills in the parameters of a path. Each value stays one segment, with any content.
  *
  * @param pattern such as `/servers/{serverId}/exec`
- * @throws BerthError 400 if a value is missing, is no text, or would change the path
+ * @throws BerthError 400 if a value is missing, is not text, or would change the path
  */
 export function pathOf(pattern: string, values: Readonly<Record<string, unknown>>): string {
   return pattern.replaceAll(/\{([^}]+)\}/g, (_, name: string) => segmentOf(name, values[name]))

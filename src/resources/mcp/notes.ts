@@ -101,7 +101,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'projectSecrets.set':
     "Environment variables of a project's app; null removes one. It continues a bring-up that waited for them, else restarts the app.",
   'keys.create': 'The response holds the key itself: give it to the person, and to nobody else.',
-  'keys.delete': 'Whoever uses it is refused from then on.',
+  'keys.delete': 'Programs that use it are refused from then on.',
   'programs.delete':
     'Its tokens end at once. Ask the person first: it may be the program that you speak through.',
   'browsers.delete': 'A person may be using it: ask first.',

@@ -85,7 +85,7 @@ const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 const COMMON = fields({ _meta: optional(fields({ progressToken: optional(token) })) })
 
 /**
- * Returns what is wrong with the parameters of a request, as a sentence; null if nothing is, or it is no request of a
+ * Returns what is wrong with the parameters of a request, as a sentence; null if nothing is, or it is not a request of a
  * method that berth has. The SDK reports it as an internal error, with its own data structure as the message.
  */
 export function paramsFault(message: unknown): string | null {

@@ -27,7 +27,7 @@ const PROMPTS: readonly BerthPrompt[] = [
           ? `The app comes from ${JSON.stringify(source)}: call projects_create with it, as a source of type "git" where it is a repository, else as "template", with "visibility": "public". Then call projects_get with "follow": true until init_phase is ready, failed or awaiting_secrets.`
           : "The app lies in the server's workspace: look at it with files_read, then call deployments_create.",
         'Where variables are missing, ask me for them and set them with projectSecrets_set; make none up.',
-        'Where it fails, read the log (projects_logs, or the message of the error), say what is wrong, and mend it where that is clear.',
+        'Where it fails, read the log (projects_logs, or the message of the error), say what is wrong, and fix it where that is clear.',
         'In the end tell me the URL, and what answers there.',
       ].join('\n'),
   },
@@ -55,7 +55,7 @@ const PROMPTS: readonly BerthPrompt[] = [
             ? `${buildId ? `Look at the build ${buildId}` : 'Look with builds_list for the newest build whose url is null'} on the server ${serverId}: builds_get says which step was not done, builds_logs with "tail": 500 why.`
             : 'Look with projects_listAll for a project whose init_phase is failed, and with builds_list for a completed build whose url is null, and ask me which is meant where there are several.',
         'Quote the lines that show the cause. Look at the files concerned with files_read where that helps.',
-        'Say what is wrong and what would mend it. Change nothing before I agree.',
+        'Say what is wrong and what would fix it. Change nothing before I agree.',
       ].join('\n'),
   },
   {

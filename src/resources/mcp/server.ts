@@ -137,9 +137,9 @@ export function serverFor(parts: McpServerOptions): Server {
         })
       }
       if (error instanceof ConnectionCut) throw new ProtocolError(INTERNAL_ERROR, error.message)
-      // A caller that disconnects aborts the work; that is no fault.
+      // A caller that disconnects aborts the work; that is not an error.
       if (!signal.aborted) logger.error('an MCP request failed', { what, error })
-      throw new ProtocolError(INTERNAL_ERROR, 'An unforeseen fault; the log tells more.')
+      throw new ProtocolError(INTERNAL_ERROR, "An internal error; berth's log says more.")
     }
   }
 }

@@ -6,7 +6,7 @@ import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerProcess, SignalResult } from './model.ts'
 
-/** Shows and ends what runs on servers. Looking is no use of a server: it neither wakes it nor keeps it awake. */
+/** Shows and ends what runs on servers. Looking does not count as a use of a server: it neither wakes it nor keeps it awake. */
 export class ProcessesService {
   readonly #servers: ServersService
   readonly #clock: Clock

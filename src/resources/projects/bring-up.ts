@@ -179,7 +179,7 @@ export class BringUp {
         : failureMessage(error)
       if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
       if (!isToldByApp(error, signal, records.find(id)?.initPhase))
-        app.log.append('berth', reason ?? 'An unforeseen fault of berth itself; its own log says more.')
+        app.log.append('berth', reason ?? "An internal error of berth; berth's log says more.")
       const { initPhase, plan = null } = records.find(id) ?? {}
       await this.#restore(row, work)
       // The app that ran before may be down: berth was killed, or the server was stopped.

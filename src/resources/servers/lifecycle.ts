@@ -268,7 +268,7 @@ export class ServerLifecycle {
     return done
   }
 
-  /** Records a use. What ends because berth stops is none. */
+  /** Records a use. A command that ends because berth stops does not count. */
   #noteUse(serverId: string): void {
     if (!this.#stopping) this.#lastUse.note(serverId, null)
   }

@@ -178,7 +178,7 @@ export class TaskRunner {
     if ([AgentError, BerthError, ComputeError].some((kind) => error instanceof kind)) {
       return run.mask(messageOf(error))
     }
-    this.#dependencies.logger.error('a task failed of an unforeseen fault', { taskId: row.id, error })
-    return 'An unforeseen fault of berth itself ended the task; its log says more.'
+    this.#dependencies.logger.error('a task failed of an internal error', { taskId: row.id, error })
+    return "An internal error of berth ended the task; berth's log says more."
   }
 }

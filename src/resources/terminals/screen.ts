@@ -195,7 +195,7 @@ export class KeptScreen {
 
   /** Keeps only the last screen: the program has ended. */
   async finish(): Promise<void> {
-    // What is short needs no emulator, whoever has seen it.
+    // Short output needs no emulator, whether or not a viewer has had it.
     this.#isUnseen ||= this.#emulator === null && !this.#isDrawing && !this.#pending.hasMarks
     this.#final = this.snapshot()
     await this.#final

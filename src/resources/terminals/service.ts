@@ -149,7 +149,7 @@ export class TerminalsService implements ServerLifecycleListener {
   /**
    * Makes a request the socket of a viewer.
    *
-   * @throws BerthError 404; 403 if the terminal has the most viewers; 426 if it is no handshake
+   * @throws BerthError 404; 403 if the terminal has the most viewers; 426 if it is not a handshake
    */
   attach(caller: Caller, serverId: string, id: string, attachment: Attachment): void {
     const { request, query, headers, whileValid } = attachment

@@ -342,7 +342,7 @@ export class LiveTerminal implements ViewedTerminal {
       this.#hasEnded = true
       for (const observer of this.#observers) observer.exited()
     })
-    // A viewer that waits for its screen is told after it.
+    // A viewer that waits for its screen is notified after it.
     // The program has not ended by itself, if its server has.
     if (this.#sandbox.ending) this.closeViewers(SOCKET_ENDS.serverStopped)
     for (const viewer of [...this.#viewers]) {

@@ -31,7 +31,7 @@ interface Measured {
 const NOTHING: Measured = { cpuMs: 0, inMs: 0, memoryBytes: 0, processes: 0 }
 
 /**
- * Measures what servers use, when somebody asks. Asking is no use of a server: it neither wakes it nor keeps it awake.
+ * Measures what servers use, when somebody asks. Asking does not count as a use of a server: it neither wakes it nor keeps it awake.
  */
 export class UsageService {
   readonly #dependencies: AccountUsageDependencies

@@ -133,7 +133,7 @@ class TimedOut extends Error {
   }
 }
 
-/** Returns why a status is no success; null for 2xx. */
+/** Returns why a status is a failure; null for 2xx. */
 function statusError({ status }: WebhookResponse): string | null {
   if (status >= 200 && status < 300) return null
   const hint = status >= 300 && status < 400 ? ' Redirects are not followed.' : ''

@@ -53,7 +53,8 @@ export async function checkDestination(text: string, rules: DestinationRules): P
     .toLowerCase()
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')
-  if (!/^[a-z0-9._:-]+$/.test(name) || name.includes('..')) throw refused(`"${url.hostname}" is no host name`)
+  if (!/^[a-z0-9._:-]+$/.test(name) || name.includes('..'))
+    throw refused(`"${url.hostname}" is not a host name`)
   const { allowLocal } = rules
   const secure = url.protocol === 'https:'
   if (!secure && !(allowLocal && url.protocol === 'http:')) {
@@ -75,7 +76,7 @@ export async function checkDestination(text: string, rules: DestinationRules): P
     const what = literal ? address : `"${name}" resolves to ${address}, which`
     throw refused(
       kind === 'public'
-        ? `http is for loopback addresses only, and ${what} is none`
+        ? `http is for loopback addresses only, and ${what} is not one`
         : `${what} is not a public address (${kind})${kind === 'loopback' ? localHint(allowLocal) : ''}`,
     )
   }

@@ -61,7 +61,7 @@ export const fixturesRoutes = (
         'control.fixtures.apply',
         {
           access: 'admin',
-          summary: 'Make and mend what a fixtures document declares, beside what is there',
+          summary: 'Make and fix what a fixtures document declares, beside what is there',
           description:
             'Bring-ups of projects are begun and not waited for, and servers that sleep are started. Values stand in the request: it reads no file and no variable of the machine. The response lists all that such documents and files have made.',
           secret: true,

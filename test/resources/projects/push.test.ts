@@ -174,14 +174,14 @@ describe('POST /projects/{projectId}/push', () => {
     await settled(berth, id)
   }, 300_000)
 
-  test('an app that was broken is mended by the next push, and the old one answers meanwhile', async () => {
+  test('an app that was broken is fixed by the next push, and the old one answers meanwhile', async () => {
     const { id, url } = await ready(berth, serverId, { visibility: 'public', source: await archiveOf(APP) })
     await push(id, { ...APP, 'src/index.ts': 'throw new Error("broken on purpose")' })
     expect((await berth.call('GET', `/projects/${id}`)).body.init_phase).toBe('failed')
     expect(await logged(berth, id)).toContain('broken on purpose')
     expect(await text(url)).toBe('one')
-    expect(await push(id, { ...APP, 'src/index.ts': server('mended') })).toMatchObject({ began: 'start' })
-    expect(await text(url)).toBe('mended')
+    expect(await push(id, { ...APP, 'src/index.ts': server('fixed') })).toMatchObject({ began: 'start' })
+    expect(await text(url)).toBe('fixed')
   })
 
   test('the version before is ready again when a push describes it, without another start', async () => {

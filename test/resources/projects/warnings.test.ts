@@ -52,7 +52,7 @@ describe('the warnings of a project', () => {
     expect(await logged(berth, app.id)).toContain(`Warning: ${WARNING}\n→ ready`)
     const { body } = await berth.call('GET', '/projects')
     expect(body.projects.find(({ id }: ShownProject) => id === app.id).warnings).toEqual([WARNING])
-    await write(`projects/${app.slug}/reply.json`, reply(200, '<h1>mended</h1>'))
+    await write(`projects/${app.slug}/reply.json`, reply(200, '<h1>fixed</h1>'))
     expect((await shown(berth, app.id)).warnings).toEqual([WARNING])
     await berth.call('POST', `/projects/${app.id}/restart`)
     expect((await settled(berth, app.id)).warnings).toEqual([])

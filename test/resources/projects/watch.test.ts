@@ -37,7 +37,7 @@ test('an app with "watch" is started again when its files change, and not for wh
   await until(async () => (await textOf(url)) === 'three', 'the app to be changed by a command')
 })
 
-test('one that does not start any more leaves the last that did, until it is mended', async () => {
+test('one that does not start any more leaves the last that did, until it is fixed', async () => {
   const source = await archiveOf({
     'berth.json': JSON.stringify({ watch: true, start: 'bun app.ts' }),
     'app.ts': app('good'),
@@ -56,8 +56,8 @@ test('one that does not start any more leaves the last that did, until it is men
     init_phase: 'ready',
     failed_change: { reason: expect.stringContaining('exit code') },
   })
-  await write(slug, 'app.ts', app('mended'))
-  await until(async () => (await textOf(url)) === 'mended', 'the mended app to answer')
+  await write(slug, 'app.ts', app('fixed'))
+  await until(async () => (await textOf(url)) === 'fixed', 'the fixed app to answer')
   await until(async () => (await project()).failed_change === undefined, 'the project to say so')
 
   // A bring-up that failed is over, too, when a later change comes up.

@@ -146,7 +146,7 @@ describe('an entry', () => {
   })
 })
 
-/** Sends a request as it stands, without what a client would mend in it. */
+/** Sends a request as it stands, without what a client would fix in it. */
 async function sendRaw(request: string): Promise<string> {
   const { hostname, port } = new URL(berth.info.base_url)
   let answer = ''

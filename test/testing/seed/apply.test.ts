@@ -121,7 +121,7 @@ function app(version: string): string {
   return 'app'
 }
 
-/** Everything that can be mended, one way or another. */
+/** Everything that can be fixed, one way or another. */
 const declared = (word: string) => ({
   accounts: { other: { label: word, key: `sk_live_other_${word}`, budget_cap: word.length } },
   servers: {
@@ -197,8 +197,8 @@ test('further starts make nothing twice, fix what differs, make again what is go
   }
   {
     await using berth = await start('second')
-    const mended = await shown(berth)
-    expect(mended).toMatchObject({
+    const fixed = await shown(berth)
+    expect(fixed).toMatchObject({
       notes: 'second',
       says: 'second second',
       name: 'App second',
@@ -206,13 +206,13 @@ test('further starts make nothing twice, fix what differs, make again what is go
       server: { task: 'second', region: 'eu-west' },
       webhooks: [{ url: 'https://second.example/', events: ['server.created'] }],
     })
-    expect(mended.files).toContain('beside.txt')
+    expect(fixed.files).toContain('beside.txt')
     const same = ['account other', 'server api', 'project app', 'key ci'] as const
-    for (const name of same) expect([name, mended.all[name]?.id]).toEqual([name, before.all[name]?.id])
+    for (const name of same) expect([name, fixed.all[name]?.id]).toEqual([name, before.all[name]?.id])
     for (const name of ['server gone', 'webhook hook'])
-      expect([name, mended.all[name]?.id]).not.toEqual([name, before.all[name]?.id])
-    expect(mended.keys.map(({ label }: { label: string }) => label).sort()).toEqual(['First key', 'second'])
-    expect(mended.accounts[0]).toMatchObject({ label: 'second', budget_cap: 6 })
+      expect([name, fixed.all[name]?.id]).not.toEqual([name, before.all[name]?.id])
+    expect(fixed.keys.map(({ label }: { label: string }) => label).sort()).toEqual(['First key', 'second'])
+    expect(fixed.accounts[0]).toMatchObject({ label: 'second', budget_cap: 6 })
     const status = async (key: string) => (await berth.call('GET', '/servers', undefined, bearer(key))).status
     expect([await status('sk_live_ci_first_key'), await status('sk_live_ci_second_key')]).toEqual([401, 200])
     expect([await status('sk_live_other_first'), await status('sk_live_other_second')]).toEqual([401, 200])

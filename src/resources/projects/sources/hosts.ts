@@ -58,8 +58,8 @@ function checkAddress(address: string, what: string, allowLocal: boolean): void 
   if (kind === 'public' || (allowLocal && LOCAL_KINDS.has(kind))) return
   throw new SourceError(
     allowLocal
-      ? `Code is fetched from public, loopback and private addresses only, and ${what} is none (${kind}).`
-      : `Code is fetched from public addresses only, and ${what} is none (${kind}).`,
+      ? `Code is fetched from public, loopback and private addresses only, and ${what} is not one (${kind}).`
+      : `Code is fetched from public addresses only, and ${what} is not one (${kind}).`,
   )
 }
 

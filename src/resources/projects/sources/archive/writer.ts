@@ -113,7 +113,7 @@ export class TreeWriter {
     const from = parseName(target)?.join('/')
     if (from === undefined || this.#kinds.get(from) !== 'file') {
       throw new SourceError(
-        `Its entry ${quoted(name)} is a hard link to ${quoted(target)}, which is no file before it.`,
+        `Its entry ${quoted(name)} is a hard link to ${quoted(target)}, which is not a file before it.`,
       )
     }
     const path = this.#claim(name, names, 'file')

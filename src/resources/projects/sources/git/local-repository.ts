@@ -135,7 +135,7 @@ function textOf(path: string, roots: readonly string[]): string | undefined {
   const stats = real === null ? undefined : statSync(real, { throwIfNoEntry: false })
   if (real === null || stats === undefined) return undefined
   if (!isBelow(real, roots) || !stats.isFile() || stats.size > MAX_TEXT_BYTES) {
-    throw new SourceError(`The repository’s ${quoted(relativeName(path))} is none that can be taken.`)
+    throw new SourceError(`The repository’s ${quoted(relativeName(path))} cannot be used.`)
   }
   return readFileSync(real, 'utf8')
 }

@@ -52,7 +52,7 @@ function https(url: URL): GitLocation {
   if (url.port === '0') throw refused('port 0 cannot be connected to')
   // git is given the host as it is checked: curl takes `host.` for another one than `host`, and would look it up again.
   const host = url.hostname.replace(/\.$/, '')
-  if (host === '' || host.endsWith('.') || host.includes('..')) throw refused('its host is no host name')
+  if (host === '' || host.endsWith('.') || host.includes('..')) throw refused('its host is not a host name')
   const credentials =
     url.username === '' && url.password === ''
       ? null
@@ -70,8 +70,8 @@ function ssh(url: URL): GitLocation {
   if (url.password !== '')
     throw refused('ssh takes no password; berth uses the ssh agent that it was started with')
   if (url.search !== '' || url.hash !== '') throw refused('it has a "?" or "#"')
-  if (url.username !== '' && !USER.test(url.username)) throw refused('its user is none that ssh is given')
-  if (!HOST.test(url.hostname)) throw refused('its host is no host name')
+  if (url.username !== '' && !USER.test(url.username)) throw refused('its user is not one that ssh accepts')
+  if (!HOST.test(url.hostname)) throw refused('its host is not a host name')
   if (!/^\/[^-/]/.test(url.pathname)) throw refused('its path is missing or begins with a dash')
   const user = url.username === '' ? '' : `${url.username}@`
   return {
@@ -90,8 +90,8 @@ function short(text: string): GitLocation {
       /^[a-z][a-z0-9+.-]*::/i.test(text) ? EXPECTED : `it is a relative path or no URL; ${EXPECTED}`,
     )
   }
-  if (!USER.test(user)) throw refused('its user is none that ssh is given')
-  if (!HOST.test(host)) throw refused('its host is no host name')
+  if (!USER.test(user)) throw refused('its user is not one that ssh accepts')
+  if (!HOST.test(host)) throw refused('its host is not a host name')
   if (path.startsWith('-')) throw refused('its path begins with a dash')
   return { scheme: 'ssh', url: text, host, port: SSH_PORT }
 }
@@ -110,7 +110,7 @@ function folder(path: string): GitLocation {
 function parse(text: string): URL {
   const url = URL.parse(text)
   if (url) return url
-  throw refused(`it is no valid URL; ${EXPECTED}`)
+  throw refused(`it is not a valid URL; ${EXPECTED}`)
 }
 
 function decoded(text: string): string {
