@@ -1,3 +1,4 @@
+import { shellQuote } from '../../runtime/shell-quote.ts'
 import type { Evidence, GeneratedSecret, LeftOut, StartPlan } from '../app-runtime/plan.ts'
 import type { Machine } from './machine.ts'
 import type { SourceDirectory } from './source.ts'
@@ -20,13 +21,13 @@ export interface Candidate {
   /** For people: `Node.js (npm)`, `Python (Flask)`, … */
   readonly kind: string
   readonly strength: Strength
-  /** Shell commands, run in the candidate's directory; null if there is nothing to do. */
-  readonly install: string | null
-  readonly build: string | null
+  /** Shell commands, run in the candidate's directory; null, the default, if there is nothing to do. */
+  readonly install?: string | null
+  readonly build?: string | null
   /** Installs what any start may need, where `install` leaves some out. */
   readonly fullInstall?: string | null
-  /** How it starts; null if that is not known. */
-  readonly start: StartPlan | null
+  /** How it starts; null, the default, if that is not known. */
+  readonly start?: StartPlan | null
   /** Why it has no start: one sentence that names files and what they lack. */
   readonly obstacle?: string
   /** Whether weak candidates of its directory are parts of it, so that none of them is the app. */
@@ -40,7 +41,7 @@ export interface Candidate {
   /** Variables that only have to be secret: berth makes them once for a project, and keeps them. */
   readonly secrets?: Readonly<Record<string, GeneratedSecret>>
   /** The tools that it needs, and the versions that its files ask for. */
-  readonly tools: readonly ToolNeed[]
+  readonly tools?: readonly ToolNeed[]
   readonly evidence: readonly Evidence[]
   /** Directories, relative to the source, whose candidate is built first since this one's build takes in its output. */
   readonly embeds?: readonly string[]
@@ -80,3 +81,7 @@ export const startFiles = (folder: string, fallback: boolean): StartPlan => ({
   folder,
   fallback,
 })
+
+/** Returns a command that runs in another directory, relative to the app's. */
+export const inDirectory = (directory: string, command: string): string =>
+  directory === '' ? command : `(cd -- ${shellQuote([directory])} && ${command})`

@@ -10,16 +10,23 @@ import {
   type OtherApp,
   type StartPlan,
 } from '../app-runtime/plan.ts'
-import type { Candidate } from './candidate.ts'
+import { type Candidate, inDirectory, type Provider } from './candidate.ts'
 import { findVariables } from './env-files.ts'
 import { type Foreign, readForeign } from './foreign-files.ts'
 import type { Machine } from './machine.ts'
-import { type Procfile, readProcfile } from './procfile.ts'
-import { PROVIDERS } from './providers/providers.ts'
+import { deno } from './providers/deno.ts'
+import { go } from './providers/go.ts'
+import { java } from './providers/java.ts'
+import { node } from './providers/node.ts'
+import { php } from './providers/php.ts'
+import { python } from './providers/python.ts'
+import { ruby } from './providers/ruby.ts'
+import { rust } from './providers/rust.ts'
+import { staticFiles } from './providers/static.ts'
 import { type Placed, type Ranking, rank } from './rank.ts'
 import { Source, type SourceDirectory } from './source.ts'
 import { type ChosenTools, chooseTools } from './versions.ts'
-import { planWorkers, workersJson } from './workers.ts'
+import { type Procfile, planWorkers, readProcfile, workersJson } from './workers.ts'
 
 /** Where to look for an app, and with what. */
 export interface DetectionOptions {
@@ -43,6 +50,9 @@ export interface Detection extends Omit<AppPlan, 'kind' | 'start'> {
   /** A `berth.json` that says the same, or a proposal where nothing says how the app starts; null without one. */
   readonly berthJson: Readonly<Record<string, unknown>> | null
 }
+
+/** All languages. Their order decides between candidates of the same strength. */
+export const PROVIDERS: readonly Provider[] = [deno, node, python, go, rust, java, php, ruby, staticFiles]
 
 /** What an app is called of which no language is known, by how it starts. */
 const KINDS = { command: 'command', files: 'static files', workers: 'worker' } as const
@@ -104,7 +114,7 @@ async function detectIn(
   const { start, workers } = started
   const isStated = stated !== null || start?.kind === 'workers'
   const chosen = await chooseNeeded(ranking, { manifest, isStated }, machine)
-  const evidence = await evidenceOf(directory, { manifest, procfile, ranking, foreign })
+  const evidence = await evidenceOf(directory, procfile, ranking, foreign)
   const commands = commandsOf(ranking, manifest, isStated)
   const plan = {
     kind: app?.kind ?? (start && KINDS[start.kind]),
@@ -132,7 +142,7 @@ async function detectIn(
   }
   const problem =
     start === null
-      ? noAppFound(directory, { ranking, procfile, foreign })
+      ? new NoAppFound(whyNoApp(directory, procfile, ranking, foreign))
       : chosen.problem === null
         ? null
         : new AppError(chosen.problem)
@@ -190,7 +200,7 @@ async function embeddedOutside(
   candidates: readonly Placed[],
   machine: Machine,
 ): Promise<Placed[]> {
-  const own = candidates.filter(({ directory }) => directory === '').flatMap(({ embeds }) => embeds ?? [])
+  const own = candidates.filter(({ directory }) => directory === '').flatMap(({ embeds }) => embeds)
   const found: Placed[] = []
   for (const directory of new Set(own.filter((path) => path.startsWith('..')))) {
     const at = source.at(posix.join(top.path, directory))
@@ -203,6 +213,7 @@ async function embeddedOutside(
 }
 
 const placedAt = (top: SourceDirectory, directory: string, candidate: Candidate): Placed => ({
+  ...{ install: null, build: null, start: null, tools: [] },
   ...candidate,
   directory,
   embeds: (candidate.embeds ?? []).map((path) => posix.relative(`/${top.path}`, `/${path}`)),
@@ -243,21 +254,12 @@ function commandsOf(
     { directory: app?.directory ?? '', install, build: app?.build ?? null },
   ]
   const joined = (name: 'install' | 'build'): string | null => {
-    const commands = all.flatMap(({ directory, ...one }) => {
-      const command = one[name]
+    const commands = all.flatMap(({ directory, [name]: command }) => {
       if (command === null) return []
-      return [
-        {
-          command,
-          text:
-            directory === (app?.directory ?? '')
-              ? command
-              : `(cd -- ${shellQuote([directory])} && ${command})`,
-        },
-      ]
+      return directory === (app?.directory ?? '') ? [command] : [inDirectory(directory, command)]
     })
-    if (commands.length < 2) return commands[0]?.text ?? null
-    return commands.map(({ text }) => (text.startsWith('(') ? text : `{ ${text}; }`)).join(' && ')
+    if (commands.length < 2) return commands[0] ?? null
+    return commands.map((one) => (one.startsWith('(') ? one : `{ ${one}; }`)).join(' && ')
   }
   return {
     install: manifest.install === undefined ? joined('install') : manifest.install,
@@ -285,26 +287,15 @@ const othersOf = ({ others }: Ranking, top: SourceDirectory): OtherApp[] =>
       directory !== '' || start?.kind !== 'command' ? null : { install, build, start: start.command },
   }))
 
-/** What evidence is taken from. */
-interface Findings {
-  manifest?: Manifest
-  procfile: Procfile
-  ranking: Ranking
-  foreign: Foreign
-}
-
 async function evidenceOf(
   directory: SourceDirectory,
-  { manifest, procfile, ranking: { app, parts }, foreign }: Findings,
+  procfile: Procfile,
+  { app, parts }: Ranking,
+  foreign: Foreign,
 ): Promise<Evidence[]> {
-  const own = [
-    ...(manifest && directory.has(MANIFEST_FILE)
-      ? [await directory.evidence(MANIFEST_FILE, /"(?:start|static)"/)]
-      : []),
-    ...(procfile.size > 0 ? [await directory.evidence('Procfile', /^\s*web\s*:/)] : []),
-  ]
   const found = [
-    ...own,
+    ...(directory.has(MANIFEST_FILE) ? [await directory.evidence(MANIFEST_FILE, /"(?:start|static)"/)] : []),
+    ...(procfile.size > 0 ? [await directory.evidence('Procfile', /^\s*web\s*:/)] : []),
     ...(app?.evidence ?? []),
     ...parts.flatMap(({ evidence }) => evidence),
     ...foreign.evidence,
@@ -315,40 +306,35 @@ async function evidenceOf(
     .slice(0, MAX_EVIDENCE)
 }
 
-/** Most files that are named where nothing says how an app starts. */
+/** Most files and apps that are named where nothing says how an app starts. */
 const MAX_NAMED = 8
 
-function noAppFound(directory: SourceDirectory, { ranking, procfile, foreign }: Findings): NoAppFound {
-  const remedy = `Add a ${MANIFEST_FILE} with a "start" command that listens on $PORT, for example ${JSON.stringify(
-    foreign.berthJson ?? { start: './my-server --port $PORT' },
-  )}.`
+/** Returns why there is no app, with the remedy. */
+function whyNoApp(
+  directory: SourceDirectory,
+  procfile: Procfile,
+  ranking: Ranking,
+  foreign: Foreign,
+): string {
+  const example = JSON.stringify(foreign.berthJson ?? { start: './my-server --port $PORT' })
+  const remedy = `Add a ${MANIFEST_FILE} with a "start" command that listens on $PORT, for example ${example}.`
   const [other] = ranking.others
   const apps = ranking.others.slice(0, MAX_NAMED).map((one) => `${one.kind} in ${one.directory}`)
   const { obstacle = null } = ranking.app ?? {}
-  if (obstacle !== null && other !== undefined) {
-    return new NoAppFound(
-      `${obstacle} There is ${apps.join(', ')}: name its directory (--directory ${shellQuote([other.directory])}), or say in ${MANIFEST_FILE} what to start.`,
-    )
-  }
+  if (obstacle !== null && other !== undefined)
+    return `${obstacle} There is ${apps.join(', ')}: name its directory (--directory ${shellQuote([other.directory])}), or say in ${MANIFEST_FILE} what to start.`
   // A provider may know what to write.
-  if (obstacle?.includes(MANIFEST_FILE)) return new NoAppFound(obstacle)
+  if (obstacle?.includes(MANIFEST_FILE)) return obstacle
   const said = [obstacle, foreign.says].filter((sentence) => sentence !== null)
-  if (said.length > 0) return new NoAppFound(`${said.join(' ')} ${remedy}`)
+  if (said.length > 0) return `${said.join(' ')} ${remedy}`
   if (procfile.size > 0) {
     const names = [...procfile.keys()].map((name) => `"${name}"`).join(', ')
-    return new NoAppFound(
-      `The Procfile has ${names} but no "web", the process that answers requests. Add a line "web: COMMAND" whose command listens on $PORT, or call a process that answers none "worker".`,
-    )
+    return `The Procfile has ${names} but no "web", the process that answers requests. Add a line "web: COMMAND" whose command listens on $PORT, or call a process that answers none "worker".`
   }
-  if (other !== undefined) {
-    return new NoAppFound(
-      `Nothing here says how the app starts, but there is ${apps.join(', ')}. Name its directory: --directory ${shellQuote([other.directory])}`,
-    )
-  }
-  const files = directory.files
-  const named =
-    files.slice(0, MAX_NAMED).join(', ') +
-    (files.length > MAX_NAMED ? ` and ${files.length - MAX_NAMED} more` : '')
-  const what = files.length === 0 ? 'it has no files' : `it has ${named}`
-  return new NoAppFound(`Nothing here says how the app starts: ${what}. ${remedy}`)
+  if (other !== undefined)
+    return `Nothing here says how the app starts, but there is ${apps.join(', ')}. Name its directory: --directory ${shellQuote([other.directory])}`
+  const { files } = directory
+  const more = files.length > MAX_NAMED ? ` and ${files.length - MAX_NAMED} more` : ''
+  const what = files.length === 0 ? 'no files' : `${files.slice(0, MAX_NAMED).join(', ')}${more}`
+  return `Nothing here says how the app starts: it has ${what}. ${remedy}`
 }

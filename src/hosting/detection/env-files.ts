@@ -1,5 +1,4 @@
 import { fieldsOf, isObject } from '../../runtime/is-object.ts'
-import { readJson } from '../app-runtime/manifest.ts'
 import type { EnvRequirement, GeneratedSecret } from '../app-runtime/plan.ts'
 import type { SourceDirectory } from './source.ts'
 
@@ -40,7 +39,7 @@ export async function findVariables(
   secrets: Readonly<Record<string, GeneratedSecret>>,
   commands: readonly string[],
 ): Promise<Record<string, EnvRequirement>> {
-  const example = parseExample(await app.textOf(EXAMPLES))
+  const example = parseExample(await app.textOf(...EXAMPLES))
   const asked = Object.entries(example).filter(([, { required }]) => required)
   const given = asked.length === 0 ? new Set() : await namesWithDefault(app)
   for (const [name, known] of asked) if (given.has(name)) example[name] = { ...known, required: false }
@@ -51,7 +50,7 @@ export async function findVariables(
   }
   for (const file of [...READ, ...(await namedFiles(app, commands))]) {
     // The app reads it itself. The plan leaves its values unset, as they would be hidden by variables of the process.
-    const own = parseExample((await app.text(file)) ?? '')
+    const own = parseExample(await app.textOf(file))
     for (const [name, { default: value }] of Object.entries(own)) {
       const known = all[name]
       if (known !== undefined && value !== null) all[name] = { ...known, required: false, default: null }
@@ -77,14 +76,14 @@ async function namesWithDefault(app: SourceDirectory): Promise<Set<string>> {
   const files = app.files.filter((path) => /\.(?:py|rb|php|[cm]?[jt]sx?)$/.test(path)).slice(0, MAX_CODE)
   const names = new Set<string>()
   for (const file of files)
-    for (const [, ...found] of ((await app.code(file)) ?? '').matchAll(WITH_DEFAULT))
+    for (const [, ...found] of (await app.code(file)).matchAll(WITH_DEFAULT))
       names.add(found.find((name) => name !== undefined) ?? '')
   return names
 }
 
 /** Returns the files of variables that commands, and scripts of package.json, name. */
 async function namedFiles(app: SourceDirectory, commands: readonly string[]): Promise<string[]> {
-  const { scripts } = fieldsOf(parsed('package.json', (await app.text('package.json')) ?? 'null'))
+  const { scripts } = fieldsOf(await app.tables('package.json'))
   const text = [...commands, ...Object.values(fieldsOf(scripts))].join('\n')
   const named = [...text.matchAll(NAMED)].map(([, option, name]) => option ?? name ?? '')
   const modes = [...text.matchAll(MODE)].flatMap(([, mode]) => [`.env.${mode}`, `.env.${mode}.local`])
@@ -152,8 +151,7 @@ const noteOf = (text: string): string | null =>
 
 /** Returns the variables of a Heroku app.json. Ignores files of this name of other programs. */
 async function appJson(app: SourceDirectory): Promise<Record<string, EnvRequirement>> {
-  const text = await app.text('app.json')
-  const { env } = fieldsOf(text === null ? null : parsed('app.json', text))
+  const { env } = fieldsOf(await app.tables('app.json'))
   return Object.fromEntries(
     Object.entries(fieldsOf(env)).flatMap(([name, entry]): Array<[string, EnvRequirement]> => {
       if (!NAME.test(name)) return []
@@ -174,12 +172,4 @@ async function appJson(app: SourceDirectory): Promise<Record<string, EnvRequirem
       ]
     }),
   )
-}
-
-function parsed(file: string, text: string): unknown {
-  try {
-    return readJson(file, text).value
-  } catch {
-    return null
-  }
 }

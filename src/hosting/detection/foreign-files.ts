@@ -121,40 +121,32 @@ const number = (value: unknown): number | undefined => {
 const commandOf = (value: unknown): string | undefined =>
   Array.isArray(value) ? text(value.filter((one) => typeof one === 'string').join(' ')) : text(value)
 
-const lineOf = (value: string): RegExp =>
-  new RegExp(value.slice(0, 80).replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-
-/** Returns the lines that have these texts. */
+/** Returns the lines that have the beginnings of these texts. */
 const linesOf = (...values: readonly (string | undefined)[]): RegExp[] =>
-  values.flatMap((value) => (value === undefined ? [] : [lineOf(value.split('\n')[0] ?? '')]))
+  values.flatMap((value) =>
+    value === undefined ? [] : [new RegExp(RegExp.escape(value.split('\n')[0]?.slice(0, 80) ?? ''))],
+  )
 
-/** Reads a file of tables, in JSON with comments, TOML or YAML by its ending; null if it is none or not valid. */
-async function tables(directory: SourceDirectory, file: string): Promise<Record<string, unknown> | null> {
-  const content = await directory.text(file)
-  if (content === null) return null
-  if (/\.ya?ml$/.test(file)) return fieldsOf(await directory.yaml(file))
-  try {
-    return fieldsOf(file.endsWith('.toml') ? await directory.toml(file) : Bun.JSONC.parse(content))
-  } catch {
-    return null
-  }
-}
-
-/** Describes a platform's file of tables: what berth does not do with it, and where its fields are. */
+/** Describes a platform's file of tables: where its fields are, and what berth does not do with it. */
 const platform =
-  (file: string, but: string, read: (fields: Record<string, unknown>) => Partial<Reading>): Reader =>
+  (
+    file: string,
+    read: (fields: Record<string, unknown>) => Partial<Reading>,
+    but = 'which berth does not run',
+  ): Reader =>
   async (directory) => {
-    const fields = await tables(directory, file)
+    const fields = await directory.tables(file)
     if (fields === null) return null
-    const { start, build, publish, ...rest } = read(fields)
-    const known = linesOf(build, start, publish)
-    return { file, but, start, build, publish, ...rest, lines: [...known, ...(rest.lines ?? [])] }
+    const { lines = [], ...found } = read(fields)
+    return { file, but, ...found, lines: [...linesOf(found.build, found.start, found.publish), ...lines] }
   }
+
+const NO_CONTAINERS = 'but berth runs no containers'
 
 const dockerfile: Reader = async (directory) => {
   const file = directory.first(['Dockerfile', 'Containerfile', 'dockerfile', 'docker/Dockerfile'])
   if (file === null) return null
-  const code = ((await directory.text(file)) ?? '').replace(/\\\r?\n/g, ' ')
+  const code = (await directory.textOf(file)).replace(/\\\r?\n/g, ' ')
   // The last stage is the one that runs.
   const stage = code.slice(Math.max(0, code.search(/^\s*FROM\b(?![\s\S]*^\s*FROM\b)/im)))
   const wordsOf = (instruction: string): string | undefined => {
@@ -168,7 +160,7 @@ const dockerfile: Reader = async (directory) => {
   const start = commandOf([wordsOf('ENTRYPOINT'), wordsOf('CMD')])
   const port = number(/^\s*EXPOSE\s+(\d+)/im.exec(stage)?.[1])
   return {
-    ...{ file, but: 'but berth runs no containers', start, port },
+    ...{ file, but: NO_CONTAINERS, start, port },
     lines: [
       ...(start === undefined ? [] : [/^\s*(?:CMD|ENTRYPOINT)\b/i]),
       ...(port === undefined ? [] : [/^\s*EXPOSE\b/i]),
@@ -179,7 +171,7 @@ const dockerfile: Reader = async (directory) => {
 const compose: Reader = async (directory) => {
   const file = directory.first(['compose.yaml', 'compose.yml', 'docker-compose.yml', 'docker-compose.yaml'])
   if (file === null) return null
-  const services = Object.entries(fieldsOf(fieldsOf(await directory.yaml(file)).services))
+  const services = Object.entries(fieldsOf((await directory.tables(file))?.services))
   const built: string[] = []
   const images: string[] = []
   const warnings: string[] = []
@@ -194,7 +186,7 @@ const compose: Reader = async (directory) => {
     }
   }
   return {
-    ...{ file, but: 'but berth runs no containers', services: images, warnings },
+    ...{ file, but: NO_CONTAINERS, services: images, warnings },
     has:
       built.length === 0
         ? []
@@ -223,7 +215,7 @@ const targets =
   async (directory) => {
     const file = directory.first(files)
     if (file === null) return null
-    const code = (await directory.text(file)) ?? ''
+    const code = await directory.textOf(file)
     const target = TARGETS.find((name) => new RegExp(lineFor(name), 'm').test(code))
     const but = 'whose targets berth does not run by itself'
     return target === undefined
@@ -231,29 +223,25 @@ const targets =
       : { file, but, start: `${tool} ${target}`, lines: [lineFor(target)] }
   }
 
-const flake: Reader = async (directory) =>
-  directory.has('flake.nix') ? { file: 'flake.nix', but: 'but berth does not use Nix' } : null
-
-const procfileOf = (fields: Record<string, unknown>, name: string): string | undefined =>
-  commandOf(fieldsOf(fields[name]).command ?? fields[name])
+const firstOf = (value: unknown): unknown => [value].flat()[0]
 
 /** All readers: those whose files name a start most exactly come first. */
 const READERS: readonly Reader[] = [
   ...['railway.json', 'railway.toml'].map((file) =>
-    platform(file, 'which berth does not run', ({ build, deploy }) => ({
+    platform(file, ({ build, deploy }) => ({
       start: text(fieldsOf(deploy).startCommand),
       build: commandOf(fieldsOf(build).buildCommand),
     })),
   ),
-  platform('railpack.json', 'which berth does not run', ({ steps, deploy }) => ({
+  platform('railpack.json', ({ steps, deploy }) => ({
     start: text(fieldsOf(deploy).startCommand),
     build: commandOf([fieldsOf(fieldsOf(steps).build).commands].flat()),
   })),
-  platform('nixpacks.toml', 'which berth does not run', ({ phases, start }) => ({
+  platform('nixpacks.toml', ({ phases, start }) => ({
     start: text(fieldsOf(start).cmd),
     build: text([fieldsOf(fieldsOf(phases).build).cmds].flat().filter(text).join(' && ')),
   })),
-  platform('render.yaml', 'which berth does not run', ({ services, databases }) => {
+  platform('render.yaml', ({ services, databases }) => {
     const all = Array.isArray(services) ? services.map(fieldsOf) : []
     const web = all.find(({ type }) => type === 'web') ?? {}
     return {
@@ -261,15 +249,16 @@ const READERS: readonly Reader[] = [
       build: text(web.buildCommand),
       publish: text(web.staticPublishPath),
       services: [
-        ...(Array.isArray(databases) && databases.length > 0 ? ['postgres'] : []),
+        ...(firstOf(databases) === undefined ? [] : ['postgres']),
         ...all.flatMap(({ type }) => text(type) ?? []),
       ],
     }
   }),
-  platform('heroku.yml', 'which berth does not run', ({ run }) => ({
-    start: procfileOf(fieldsOf(run), 'web'),
-  })),
-  platform('fly.toml', 'which berth does not run', ({ processes, http_service: http }) => {
+  platform('heroku.yml', ({ run }) => {
+    const { web } = fieldsOf(run)
+    return { start: commandOf(fieldsOf(web).command ?? web) }
+  }),
+  platform('fly.toml', ({ processes, http_service: http }) => {
     const port = number(fieldsOf(http).internal_port)
     return {
       start: text(fieldsOf(processes).app ?? fieldsOf(processes).web),
@@ -277,16 +266,14 @@ const READERS: readonly Reader[] = [
       lines: port === undefined ? [] : [/internal_port/],
     }
   }),
-  platform('app.json', 'which berth does not run', ({ addons }) => ({
-    services: (Array.isArray(addons) ? addons : []).flatMap(
-      (addon) => text(addon) ?? text(fieldsOf(addon).plan) ?? [],
-    ),
+  platform('app.json', ({ addons }) => ({
+    services: [addons].flat().flatMap((addon) => text(addon) ?? text(fieldsOf(addon).plan) ?? []),
   })),
-  platform('netlify.toml', 'which berth does not run', ({ build }) => ({
+  platform('netlify.toml', ({ build }) => ({
     build: text(fieldsOf(build).command),
     publish: text(fieldsOf(build).publish),
   })),
-  platform('vercel.json', 'which berth does not run', ({ buildCommand, outputDirectory }) => ({
+  platform('vercel.json', ({ buildCommand, outputDirectory }) => ({
     build: text(buildCommand),
     publish: text(outputDirectory),
   })),
@@ -301,12 +288,13 @@ const READERS: readonly Reader[] = [
   compose,
   platform(
     '.devcontainer/devcontainer.json',
-    'but berth runs no containers',
     ({ postStartCommand, postCreateCommand, forwardPorts }) => ({
       start: commandOf(postStartCommand),
       build: commandOf(postCreateCommand),
-      port: number([forwardPorts].flat()[0]),
+      port: number(firstOf(forwardPorts)),
     }),
+    NO_CONTAINERS,
   ),
-  flake,
+  async (directory) =>
+    directory.has('flake.nix') ? { file: 'flake.nix', but: 'but berth does not use Nix' } : null,
 ]

@@ -1,11 +1,17 @@
+import type { StartPlan } from '../app-runtime/plan.ts'
 import { type Candidate, reaches, STRENGTHS } from './candidate.ts'
+import type { ToolNeed } from './versions.ts'
 
 /** A candidate, and the directory that it is of. */
 export interface Placed extends Candidate {
+  readonly install: string | null
+  readonly build: string | null
+  readonly start: StartPlan | null
+  readonly tools: readonly ToolNeed[]
   /** Relative to the source; empty for the source itself. */
   readonly directory: string
   /** Relative to where `directory` is. */
-  readonly embeds?: readonly string[]
+  readonly embeds: readonly string[]
   /** Whether it is looked at only as a part, since its directory is not below the one that was named. */
   readonly isOutside?: boolean
 }
@@ -85,7 +91,7 @@ function orderOf(candidate: Placed, command: string | null): number {
 /** Reports whether a candidate's build belongs to an app's. */
 function isPartOf(candidate: Placed, app: Placed): boolean {
   if (candidate.build === null || candidate.standsAlone || app.isBuilt) return false
-  if (app.embeds?.includes(candidate.directory) && candidate.directory !== app.directory) return true
+  if (app.embeds.includes(candidate.directory) && candidate.directory !== app.directory) return true
   const isWeaker = !reaches(candidate.strength, app.strength) || candidate.start === null
   return candidate.directory === app.directory && isWeaker && candidate.kind !== app.kind
 }

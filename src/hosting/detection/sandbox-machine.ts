@@ -4,18 +4,15 @@ import type { Sandbox } from '../../compute/sandbox.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { checkOf, type Machine, type ProgramResult, type ToolCheck } from './machine.ts'
 
-/** All tools that detection asks for. One command looks for all of them. */
-const ASKED = ['npm', 'pnpm', 'yarn', 'python3', 'uv', 'poetry', 'pipenv', 'go', 'cargo', 'deno', 'node']
-
 /** Time limit of a query in a sandbox, in milliseconds. */
 const TIMEOUT_MS = 10_000
 
 /** The tools of a sandbox, each asked for once. */
 export class SandboxMachine implements Machine {
   readonly #sandbox: Sandbox
+  readonly #paths = new Map<string, Promise<string>>()
   readonly #versions = new Map<string, Promise<readonly Toolchain[]>>()
   readonly #checks = new Map<string, Promise<ToolCheck>>()
-  #found: Promise<ReadonlySet<string>> | null = null
 
   constructor(sandbox: Sandbox) {
     this.#sandbox = sandbox
@@ -27,9 +24,7 @@ export class SandboxMachine implements Machine {
    * @throws ComputeError if the sandbox is gone
    */
   async has(name: string): Promise<boolean> {
-    if (!ASKED.includes(name)) return (await this.#query([name])).has(name)
-    this.#found ??= this.#query(ASKED)
-    return (await this.#found).has(name)
+    return (await this.#find(name)) !== ''
   }
 
   /**
@@ -38,11 +33,7 @@ export class SandboxMachine implements Machine {
    * @throws ComputeError if the sandbox is gone
    */
   toolchains(tool: string): Promise<readonly Toolchain[]> {
-    const known = this.#versions.get(tool)
-    if (known !== undefined) return known
-    const versions = this.#ask(tool)
-    this.#versions.set(tool, versions)
-    return versions
+    return once(this.#versions, tool, () => this.#ask(tool))
   }
 
   /**
@@ -52,11 +43,7 @@ export class SandboxMachine implements Machine {
    */
   check(program: string, options = versionArguments(program)): Promise<ToolCheck> {
     const command = shellQuote([program, ...options])
-    const known = this.#checks.get(command)
-    if (known !== undefined) return known
-    const check = this.#run(command).then(checkOf)
-    this.#checks.set(command, check)
-    return check
+    return once(this.#checks, command, async () => checkOf(await this.#run(command)))
   }
 
   get memoryBytes(): number {
@@ -66,17 +53,16 @@ export class SandboxMachine implements Machine {
   async #ask(tool: string): Promise<readonly Toolchain[]> {
     const found = isToolName(tool) ? await this.#sandbox.toolchains(tool) : null
     if (found !== null && found.length > 0) return found
-    const { stdout } = await this.#run(`command -v ${shellQuote([commandOf(tool)])}`)
-    const path = stdout.trim()
+    const path = await this.#find(commandOf(tool))
     const check = path.startsWith('/') ? await this.check(path) : null
     if (check === null || !check.works || check.version === null) return []
     return [{ tool, version: check.version, path, bin: dirname(path), isDefault: true, source: 'PATH' }]
   }
 
-  async #query(names: readonly string[]): Promise<ReadonlySet<string>> {
-    const command = `for name in "$@"; do command -v "$name" >/dev/null 2>&1 && echo "$name"; done; true`
-    const { stdout } = await this.#run(`set -- ${shellQuote(names)}; ${command}`)
-    return new Set(stdout.split('\n').filter(Boolean))
+  /** Returns the path of a program; empty if it is not on the PATH. */
+  #find(name: string): Promise<string> {
+    const command = `command -v ${shellQuote([name])}`
+    return once(this.#paths, name, async () => (await this.#run(command)).stdout.trim())
   }
 
   /** Runs a command to its end. */
@@ -94,4 +80,11 @@ export class SandboxMachine implements Machine {
     const { exitCode } = await exit
     return { exitCode, ...output }
   }
+}
+
+/** Returns the value of a key, which is made the first time. */
+function once<Value>(known: Map<string, Value>, key: string, make: () => Value): Value {
+  const value = known.get(key) ?? make()
+  known.set(key, value)
+  return value
 }

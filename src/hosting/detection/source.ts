@@ -1,5 +1,7 @@
+import { posix } from 'node:path'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { messageOf } from '../../runtime/error-info.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { parseToml, TomlSizeError } from '../../runtime/toml.ts'
 import { readJson } from '../app-runtime/manifest.ts'
 import { AppError, type Evidence } from '../app-runtime/plan.ts'
@@ -103,9 +105,9 @@ export class Source {
     return text
   }
 
-  /** Returns the beginning of a file of code, or all of a small one, and keeps none of it; null if there is none. */
-  code(path: string): Promise<string | null> {
-    return this.#files.has(path) ? this.#read(path, MAX_BYTES, false) : Promise.resolve(null)
+  /** Returns the beginning of a file of code, or all of a small one, and keeps none of it; empty if there is none. */
+  async code(path: string): Promise<string> {
+    return (this.#files.has(path) ? await this.#read(path, MAX_BYTES, false) : null) ?? ''
   }
 
   async #read(path: string, most: number, isWhole = true): Promise<string | null> {
@@ -185,10 +187,15 @@ export class SourceDirectory {
     return new SourceDirectory(this.source, this.#at(directory))
   }
 
-  /** The directory above it; null for the source itself. */
-  get parent(): SourceDirectory | null {
-    if (this.path === '') return null
-    return new SourceDirectory(this.source, this.path.split('/').slice(0, -1).join('/'))
+  /** The directories above it up to the source itself, nearest first. */
+  get above(): SourceDirectory[] {
+    const names = this.path === '' ? [] : this.path.split('/')
+    return names.map((_, index) => this.source.at(names.slice(0, names.length - 1 - index).join('/')))
+  }
+
+  /** Returns the path of one of its files, relative to the source. */
+  pathOf(file: string): string {
+    return posix.join(this.path, file)
   }
 
   /** All files in it and below, sorted. */
@@ -220,13 +227,13 @@ export class SourceDirectory {
     return this.source.text(this.#at(path))
   }
 
-  /** Returns the beginning of a file of code, or all of a small one, and keeps none of it; null if there is none. */
-  code(path: string): Promise<string | null> {
+  /** Returns the beginning of a file of code, or all of a small one, and keeps none of it; empty if there is none. */
+  code(path: string): Promise<string> {
     return this.source.code(this.#at(path))
   }
 
   /** Returns the text of the first of these files that exists; empty if none does. */
-  async textOf(paths: readonly string[]): Promise<string> {
+  async textOf(...paths: readonly string[]): Promise<string> {
     const path = this.first(paths)
     return path === null ? '' : ((await this.text(path)) ?? '')
   }
@@ -265,11 +272,17 @@ export class SourceDirectory {
     }
   }
 
-  /** Returns a YAML file's value; null if there is no such file or it is not valid. */
-  async yaml(path: string): Promise<unknown> {
+  /** Returns the tables of a file in TOML, YAML or JSON by its ending; null if there is no such file or it is not valid. */
+  async tables(path: string): Promise<Record<string, unknown> | null> {
     const text = await this.text(path)
+    if (text === null) return null
+    const parse = path.endsWith('.toml')
+      ? parseToml
+      : /\.ya?ml$/.test(path)
+        ? Bun.YAML.parse
+        : Bun.JSONC.parse
     try {
-      return text === null ? null : Bun.YAML.parse(text)
+      return fieldsOf(parse(text))
     } catch {
       return null
     }
@@ -282,7 +295,7 @@ export class SourceDirectory {
    */
   async evidence(path: string, pattern: RegExp | null = null): Promise<Evidence> {
     const file = this.#at(path)
-    const lines = pattern === null ? [] : ((await this.code(path)) ?? '').split(/\r?\n/)
+    const lines = pattern === null ? [] : (await this.code(path)).split(/\r?\n/)
     const index = lines.findIndex((line) => pattern?.test(line))
     if (index === -1) return { file, line: null, says: 'exists' }
     return { file, line: index + 1, says: (lines[index] ?? '').trim().slice(0, MAX_SAYS) }

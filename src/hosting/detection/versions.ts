@@ -32,21 +32,15 @@ export interface ChosenTools {
 }
 
 /** Returns a need of any version of a tool. */
-export const anyVersion = (name: string): ToolNeed => ({
-  name,
-  wanted: null,
-  wantedBy: null,
-  isStrict: false,
+export const anyVersion = (name: string, wantedBy: string | null = null): ToolNeed => ({
+  ...{ name, wanted: null, wantedBy, isStrict: false },
   fits: () => true,
 })
 
 /** Returns a need of a version that begins with `wanted`: `3`, `3.12` or `3.12.4`. */
 export const pinned = (name: string, wanted: string, wantedBy: string): ToolNeed => ({
-  name,
-  wanted,
-  wantedBy,
-  isStrict: false,
-  fits: (version) => `${version}.`.startsWith(`${numbersOf(wanted).join('.')}.`),
+  ...{ name, wanted, wantedBy, isStrict: false },
+  fits: (version) => startsWith(version, numbersOf(wanted)),
 })
 
 /** Returns a need of a version that is not older. */
@@ -57,10 +51,7 @@ export const atLeast = (name: string, wanted: string, wantedBy: string, isStrict
 
 /** Returns a need of a version in a range of npm, such as `>=18 <21`. */
 export const inRange = (name: string, wanted: string, wantedBy: string, isStrict: boolean): ToolNeed => ({
-  name,
-  wanted,
-  wantedBy,
-  isStrict,
+  ...{ name, wanted, wantedBy, isStrict },
   fits: (version) => Bun.semver.satisfies(threeNumbers(version), wanted),
 })
 
@@ -68,12 +59,15 @@ export const inRange = (name: string, wanted: string, wantedBy: string, isStrict
 export const bySpecifiers = (name: string, wanted: string, wantedBy: string): ToolNeed => {
   const alternatives = wanted.split('||').map((all) => all.split(',').map((one) => one.trim()))
   return {
-    name,
-    wanted,
-    wantedBy,
-    isStrict: true,
+    ...{ name, wanted, wantedBy, isStrict: true },
     fits: (version) => alternatives.some((all) => all.every((one) => matchesSpecifier(version, one))),
   }
+}
+
+/** Returns the needs of a tool that files state; any version of it if none does. */
+export function needsOf(name: string, stated: readonly (ToolNeed | null)[]): ToolNeed[] {
+  const needs = stated.filter((need) => need !== null)
+  return needs.length === 0 ? [anyVersion(name)] : needs
 }
 
 /** Where a language's versions are pinned. */
@@ -84,6 +78,17 @@ interface PinFiles {
   readonly names: readonly string[]
 }
 
+const PINS = {
+  cargo: { files: [], names: ['rust'] },
+  deno: { files: ['.deno-version', '.dvmrc'], names: ['deno'] },
+  go: { files: ['.go-version'], names: ['go', 'golang'] },
+  java: { files: ['.java-version'], names: ['java'] },
+  node: { files: ['.nvmrc', '.node-version'], names: ['node', 'nodejs'] },
+  php: { files: ['.php-version'], names: ['php'] },
+  python: { files: ['.python-version', 'runtime.txt'], names: ['python'] },
+  ruby: { files: ['.ruby-version'], names: ['ruby'] },
+} satisfies Record<string, PinFiles>
+
 /**
  * Returns the version of a tool that a file in a directory, or in one above it, pins; null if none does. The nearest file
  * decides, and in one directory the language's own.
@@ -92,10 +97,10 @@ interface PinFiles {
  */
 export async function readPin(
   directory: SourceDirectory,
-  tool: string,
-  { files, names }: PinFiles,
-): Promise<ToolNeed | null> {
-  for (let at: SourceDirectory | null = directory; at !== null; at = at.parent) {
+  tool: keyof typeof PINS,
+): Promise<(ToolNeed & { wanted: string; wantedBy: string }) | null> {
+  const { files, names }: PinFiles = PINS[tool]
+  for (const at of [directory, ...directory.above]) {
     for (const file of [...files, '.tool-versions', 'mise.toml', '.mise.toml']) {
       const text = await at.text(file)
       if (text === null) continue
@@ -105,8 +110,9 @@ export async function readPin(
           ? names.map((name) => new RegExp(`^${name}[ \\t]+(\\S+)`, 'm').exec(text)?.[1]).find(Boolean)
           : text.split(/\r?\n/).find((line) => /^[^#\s]/.test(line))
       // `lts/*`, `system` and the like name no version.
-      const version = /(?:^|[-_a-z])(\d+(?:\.\d+){0,3})/i.exec(stated ?? '')?.[1]
-      if (version !== undefined) return pinned(tool, version, [at.path, file].filter(Boolean).join('/'))
+      const wanted = /(?:^|[-_a-z])(\d+(?:\.\d+){0,3})/i.exec(stated ?? '')?.[1]
+      const wantedBy = at.pathOf(file)
+      if (wanted !== undefined) return { ...pinned(tool, wanted, wantedBy), wanted, wantedBy }
     }
   }
   return null
@@ -206,61 +212,59 @@ function problemOf(name: string, wishes: readonly ToolNeed[], available: readonl
 }
 
 /** What people call a tool, and how it is installed. */
-const TOOLS: Readonly<Record<string, readonly [title: string, remedy: string]>> = {
-  python: [
-    'Python',
-    'Install it with your package manager (Debian and Ubuntu: apt install python3 python3-venv)',
-  ],
-  go: [
-    'Go',
-    'Install it from https://go.dev/dl or with your package manager (Debian and Ubuntu: apt install golang-go)',
-  ],
-  cargo: [
-    'Rust',
-    'Install it by https://rustup.rs or with your package manager (Debian and Ubuntu: apt install cargo)',
-  ],
-  deno: ['Deno', 'Install it from https://deno.com'],
-  node: ['Node.js', 'Install it from https://nodejs.org or with your package manager'],
-  java: ['Java', 'Install a JDK with your package manager (Debian and Ubuntu: apt install default-jdk)'],
-  mvn: ['Maven', 'Install it with your package manager (Debian and Ubuntu: apt install maven)'],
-  gradle: ['Gradle', 'Install it from https://gradle.org, or add its wrapper to the app'],
-  php: ['PHP', 'Install it with your package manager (Debian and Ubuntu: apt install php-cli)'],
-  composer: ['Composer', 'Install it with your package manager (Debian and Ubuntu: apt install composer)'],
-  ruby: ['Ruby', 'Install it with your package manager (Debian and Ubuntu: apt install ruby-full)'],
-  bundle: ['Bundler', 'Install it with your package manager (Debian and Ubuntu: apt install ruby-bundler)'],
-  zola: ['Zola', 'Install it from https://www.getzola.org'],
-  mdbook: ['mdBook', 'Install it by "cargo install mdbook", or from https://rust-lang.github.io/mdBook'],
-  jekyll: [
-    'Jekyll',
-    'Install it with your package manager (Debian and Ubuntu: apt install jekyll), or add a Gemfile',
-  ],
-  rackup: [
-    'Rackup',
-    'Install it with your package manager (Debian and Ubuntu: apt install ruby-rack), or add a Gemfile',
-  ],
-  hugo: [
-    'Hugo',
-    'Install it from https://gohugo.io or with your package manager (Debian and Ubuntu: apt install hugo)',
-  ],
+interface Tool {
+  readonly title: string
+  /** What is installed, if it is not called so. */
+  readonly what?: string
+  /** Its package of Debian and Ubuntu; missing if they have none. */
+  readonly debian?: string
+  /** How it is installed but by the machine's package manager. */
+  readonly by?: string
+  /** What else helps. */
+  readonly or?: string
+}
+
+const TOOLS: Readonly<Record<string, Tool>> = {
+  python: { title: 'Python', debian: 'python3 python3-venv' },
+  go: { title: 'Go', by: 'from https://go.dev/dl', debian: 'golang-go' },
+  cargo: { title: 'Rust', by: 'by https://rustup.rs', debian: 'cargo' },
+  deno: { title: 'Deno', by: 'from https://deno.com' },
+  node: { title: 'Node.js', by: 'from https://nodejs.org or with your package manager' },
+  java: { title: 'Java', what: 'a JDK', debian: 'default-jdk' },
+  mvn: { title: 'Maven', debian: 'maven' },
+  gradle: { title: 'Gradle', by: 'from https://gradle.org', or: 'add its wrapper to the app' },
+  php: { title: 'PHP', debian: 'php-cli' },
+  composer: { title: 'Composer', debian: 'composer' },
+  ruby: { title: 'Ruby', debian: 'ruby-full' },
+  bundle: { title: 'Bundler', debian: 'ruby-bundler' },
+  zola: { title: 'Zola', by: 'from https://www.getzola.org' },
+  mdbook: { title: 'mdBook', by: 'by "cargo install mdbook", or from https://rust-lang.github.io/mdBook' },
+  jekyll: { title: 'Jekyll', debian: 'jekyll', or: 'add a Gemfile' },
+  rackup: { title: 'Rackup', debian: 'ruby-rack', or: 'add a Gemfile' },
+  hugo: { title: 'Hugo', by: 'from https://gohugo.io', debian: 'hugo' },
+}
+
+/** Returns what people call a tool, and how it is installed. The need of an extension of PHP is called `php-EXTENSION`. */
+function toolOf(name: string): Tool {
+  const extension = /^php-(.+)$/.exec(name)?.[1]
+  if (extension === undefined) return TOOLS[name] ?? { title: name }
+  return {
+    title: `the PHP extension ${extension}`,
+    debian: `php-${DEBIAN_EXTENSIONS[extension] ?? extension}`,
+  }
 }
 
 /** Returns what people call a tool. */
-export const titleOf = (name: string): string => {
-  const extension = PHP_EXTENSION.exec(name)?.[1]
-  return TOOLS[name]?.[0] ?? (extension === undefined ? name : `the PHP extension ${extension}`)
-}
+export const titleOf = (name: string): string => toolOf(name).title
 
 function remedyOf(name: string): string {
-  const extension = PHP_EXTENSION.exec(name)?.[1]
-  if (extension !== undefined) {
-    const debian = DEBIAN_EXTENSIONS[extension] ?? extension
-    return `Install it with your package manager (Debian and Ubuntu: apt install php-${debian})`
-  }
-  return TOOLS[name]?.[1] ?? 'Install it'
+  const { what = 'it', by, debian, or } = toolOf(name)
+  const ways = [
+    ...(by === undefined ? [] : [by]),
+    ...(debian === undefined ? [] : [`with your package manager (Debian and Ubuntu: apt install ${debian})`]),
+  ]
+  return `${[`Install ${what}`, ways.join(' or ')].filter(Boolean).join(' ')}${or === undefined ? '' : `, or ${or}`}`
 }
-
-/** Matches the name of the need of an extension of PHP. */
-const PHP_EXTENSION = /^php-(.+)$/
 
 /** The packages of Debian that have extensions of other names. */
 const DEBIAN_EXTENSIONS: Readonly<Record<string, string>> = {
@@ -278,9 +282,9 @@ const DEBIAN_EXTENSIONS: Readonly<Record<string, string>> = {
 function matchesSpecifier(version: string, specifier: string): boolean {
   const [, operator = '', stated = ''] = /^(===|[<>=!~]=|[<>^~])?\s*v?(\S*)$/.exec(specifier) ?? []
   if (stated === '' || stated === '*') return true
-  const wanted = numbersOf(stated).join('.')
-  const starts = `${version}.`.startsWith(`${wanted}.`)
-  const compared = byVersion(version, wanted)
+  const wanted = numbersOf(stated)
+  const starts = startsWith(version, wanted)
+  const compared = byVersion(version, wanted.join('.'))
   switch (operator) {
     case '>=':
       return compared >= 0
@@ -293,15 +297,19 @@ function matchesSpecifier(version: string, specifier: string): boolean {
     case '!=':
       return stated.endsWith('*') ? !starts : compared !== 0
     case '~=':
-      return compared >= 0 && `${version}.`.startsWith(`${numbersOf(stated).slice(0, -1).join('.')}.`)
+      return compared >= 0 && startsWith(version, wanted.slice(0, -1))
     case '^':
-      return compared >= 0 && numbersOf(version)[0] === numbersOf(stated)[0]
+      return compared >= 0 && startsWith(version, wanted.slice(0, 1))
     case '~':
-      return compared >= 0 && `${version}.`.startsWith(`${numbersOf(stated).slice(0, 2).join('.')}.`)
+      return compared >= 0 && startsWith(version, wanted.slice(0, 2))
     default:
       return starts
   }
 }
+
+/** Reports whether a version begins with these numbers. */
+const startsWith = (version: string, numbers: readonly number[]): boolean =>
+  `${version}.`.startsWith(numbers.map((number) => `${number}.`).join(''))
 
 const numbersOf = (version: string): number[] =>
   (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? '').split('.').filter(Boolean).map(Number)

@@ -1,6 +1,19 @@
 import { MANIFEST_FILE, type Manifest } from '../app-runtime/manifest.ts'
 import { AppError, type AppPlan, type LeftOut, type StartPlan } from '../app-runtime/plan.ts'
-import type { Procfile } from './procfile.ts'
+import type { SourceDirectory } from './source.ts'
+
+/** The commands of a Procfile by process type, in its order. */
+export type Procfile = ReadonlyMap<string, string>
+
+/** Reads a directory's Procfile. Skips invalid lines; of two lines of a name the first counts. */
+export async function readProcfile(directory: SourceDirectory): Promise<Procfile> {
+  const found = new Map<string, string>()
+  for (const line of (await directory.textOf('Procfile')).split(/\r?\n/)) {
+    const [, name, command] = /^([A-Za-z0-9_-]+)\s*:\s*(\S.*)$/.exec(line.trim()) ?? []
+    if (name !== undefined && command !== undefined && !found.has(name)) found.set(name, command)
+  }
+  return found
+}
 
 /** Matches the process types of a Procfile that are workers, as other platforms name them. */
 const WORKER = /^(?:clock|scheduler|beat|cron|queue)$|worker$/i

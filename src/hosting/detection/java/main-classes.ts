@@ -1,3 +1,4 @@
+import type { Evidence } from '../../app-runtime/plan.ts'
 import type { SourceDirectory } from '../source.ts'
 
 /** A class with a `main`. */
@@ -10,7 +11,7 @@ export interface MainClass {
 }
 
 /** Matches code that listens. */
-export const LISTENS =
+const LISTENS =
   /\bSpringApplication(?:Builder)?\b|@SpringBootApplication|\brunApplication<|\bHttpServer\.create|\bHttpsServer\.create|\bJavalin\.(?:create|start)|\bstatic spark\.Spark\b|\bSpark\.(?:port|get|init)\(|\bMicronaut\.(?:run|build)\(|\bQuarkus\.run\(|\bVertx\.(?:vertx|clusteredVertx)\(|\bembeddedServer\(|\bEngineMain\b|\bUndertow\.builder\(|\bnew Server\(|\bServerSocket(?:Channel)?\(|\bServerSocketChannel\.open|\bWebServer\.(?:builder|create)\(|\bnew Tomcat\(|\bServerBootstrap\(|\bextends Application<|\bHttpServerFactory\b|\bServer\.builder\(|\bServerBuilder\b|\brunApp\(|\.asServer\(/
 
 /** Most files that are read, likeliest first. */
@@ -30,7 +31,7 @@ export async function findMainClasses(
   const found: { name: string; file: string; listens: boolean }[] = []
   let elsewhere: string | null = null
   for (const path of paths) {
-    const text = ((await directory.code(path)) ?? '').replace(/^[ \t]*(?:\/\/|\*).*$/gm, '')
+    const text = (await directory.code(path)).replace(/^[ \t]*(?:\/\/|\*).*$/gm, '')
     const listens = LISTENS.test(text)
     const name = mainClassOf(path, text)
     if (name !== null) found.push({ name, file: path, listens })
@@ -60,3 +61,16 @@ function mainClassOf(path: string, text: string): string | null {
   const namespace = /^\s*package\s+([\w.]+)/m.exec(text)?.[1]
   return namespace === undefined ? name : `${namespace}.${name}`
 }
+
+/** Returns where a main class listens, or is. */
+export const evidenceOf = async (
+  main: MainClass | undefined,
+  directory: SourceDirectory,
+): Promise<Evidence[]> =>
+  main === undefined
+    ? []
+    : [
+        await (main.listening === null
+          ? directory.evidence(main.file, /\bmain\s*\(/)
+          : directory.evidence(main.listening, LISTENS)),
+      ]

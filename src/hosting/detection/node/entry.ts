@@ -1,7 +1,6 @@
 import { shellQuote } from '../../../runtime/shell-quote.ts'
 import type { Evidence } from '../../app-runtime/plan.ts'
 import type { SourceDirectory } from '../source.ts'
-import { usesBun } from './bun-use.ts'
 import { dependsOn, type PackageJson, resolveScript } from './package-json.ts'
 
 /** Programs that run a file, in scripts. */
@@ -49,23 +48,20 @@ export async function findEntry(app: SourceDirectory, pkg: PackageJson): Promise
   }
   const ofDev = await entryOfScript(app, pkg, 'dev')
   if (ofDev !== null) return ofDev
-  const pages = (await app.first(['index.html', 'public/index.html', 'src/index.html'])) !== null
-  for (const path of commonEntries(COMMON_NAMES)) {
-    const text = await app.code(path)
-    // If there are pages, it may be code for browsers.
-    if (text !== null && (!pages || SERVES.test(text) || dependsOnServer(pkg))) return path
-  }
+  // If there are pages, it may be code for browsers.
+  const pages = app.first(['index.html', 'public/index.html', 'src/index.html']) !== null
+  const paths = commonEntries(COMMON_NAMES).filter((path) => app.has(path))
+  for (const path of paths)
+    if (!pages || dependsOnServer(pkg) || SERVES.test(await app.code(path))) return path
   return null
 }
 
 /** Returns a server's file in a directory without a package.json, or null. Ignores scripts of a page. */
 export async function findLooseEntry(app: SourceDirectory): Promise<string | null> {
-  const page = await app.has('index.html')
-  for (const path of commonEntries(['main', 'index', 'server', 'app'])) {
-    const text = await app.code(path)
-    if (text === null) continue
-    if (!page || path.startsWith('server.') || SERVES.test(text)) return path
-  }
+  const page = app.has('index.html')
+  const paths = commonEntries(['main', 'index', 'server', 'app']).filter((path) => app.has(path))
+  for (const path of paths)
+    if (!page || path.startsWith('server.') || SERVES.test(await app.code(path))) return path
   return null
 }
 
@@ -74,7 +70,7 @@ export async function findLooseEntry(app: SourceDirectory): Promise<string | nul
  * Node.js.
  */
 export async function runFile(app: SourceDirectory, path: string, preferBun: boolean): Promise<string> {
-  const text = (await app.code(path)) ?? ''
+  const text = await app.code(path)
   const exported = /\bexport default\b/.test(text) && !/\.listen\(|\bserve\(/.test(text)
   const forBun = preferBun || /\.[cm]?tsx?$/.test(path) || usesBun(text) || exported
   return `${forBun ? 'bun' : 'node'} ${shellQuote([path])}`
@@ -121,3 +117,34 @@ function resolveFile(app: SourceDirectory, path: string): string | null {
 
 const commonEntries = (names: readonly string[]): string[] =>
   names.flatMap((name) => ENDINGS.map((ending) => `${name}.${ending}`))
+
+/** Largest JavaScript that is parsed, in characters: a hostile one of this size takes Bun's parser less than 0.2 s. */
+const MAX_PARSED = 128 * 1024
+
+/** Matches text that may use Bun, also in strings and comments. */
+const MAYBE = /\bBun\b|['"`]bun[:'"`]/
+
+/** Takes the place of the global `Bun` where it is used. No code has it. */
+const MARK = '__berth_global_bun__'
+
+/** Matches calls that import Bun's modules, in code without comments. */
+const REQUIRES = /\brequire\(\s*['"]bun[:'"]|\bglobalThis\.Bun\b/
+
+/**
+ * Reports whether JavaScript needs Bun: whether it imports `bun` or `bun:…`, or uses the global `Bun`. What strings and comments
+ * say does not count. Text that is no JavaScript, or too long to be parsed, is only searched.
+ */
+function usesBun(code: string): boolean {
+  if (!MAYBE.test(code)) return false
+  if (code.length > MAX_PARSED) return true
+  try {
+    // As JavaScript: with the types of TypeScript some texts of a few KiB take the parser seconds.
+    const transpiler = new Bun.Transpiler({ loader: 'jsx', define: { Bun: MARK } })
+    const { imports } = transpiler.scan(code)
+    if (imports.some(({ path }) => path === 'bun' || path.startsWith('bun:'))) return true
+    const plain = transpiler.transformSync(code)
+    return plain.includes(MARK) || REQUIRES.test(plain)
+  } catch {
+    return true
+  }
+}

@@ -1,11 +1,11 @@
 import { posix } from 'node:path'
-import { isObject } from '../../../runtime/is-object.ts'
+import { fieldsOf } from '../../../runtime/is-object.ts'
 import type { Evidence } from '../../app-runtime/plan.ts'
 import type { Machine } from '../machine.ts'
 import type { SourceDirectory } from '../source.ts'
-import { anyVersion, chooseTools, inRange, pinned, readPin, type ToolNeed } from '../versions.ts'
+import { chooseTools, inRange, needsOf, pinned, readPin, type ToolNeed } from '../versions.ts'
 import { fieldOf, majorOf, type PackageJson } from './package-json.ts'
-import type { PackageRoot } from './workspace.ts'
+import type { PackageRoot } from './package-manager.ts'
 
 /** The Node.js that an app needs. */
 export interface NodeVersions {
@@ -28,13 +28,13 @@ export async function readNodeVersions(
   root: PackageRoot,
   machine: Machine,
 ): Promise<NodeVersions> {
-  const at = [app.path, 'package.json'].filter(Boolean).join('/')
+  const at = app.pathOf('package.json')
   const range = pkg.engines.node ?? root.pkg.engines.node ?? null
   const volta = pkg.volta.node ?? root.pkg.volta.node ?? null
   const isStrict = /^\s*engine-strict\s*=\s*true/m.test(
     `${await app.text('.npmrc')}\n${await root.directory.text('.npmrc')}`,
   )
-  const pin = await readPin(app, 'node', { files: ['.nvmrc', '.node-version'], names: ['node', 'nodejs'] })
+  const pin = await readPin(app, 'node')
   const versions = (await machine.toolchains('node')).map(({ version }) => version)
   const own = range === null || range.length > MAX_RANGE_LENGTH ? [] : [range]
   const [lock, ofDependencies] = await rangesOfDependencies(root)
@@ -49,18 +49,16 @@ export async function readNodeVersions(
   const [needed] = late.filter((one) => !own.includes(one))
   const needs = [
     ...own.map((one) => inRange('node', one, at, isStrict)),
-    ...(pin === null ? [] : [pin]),
-    ...(volta === null || pin !== null ? [] : [pinned('node', volta, at)]),
-    ...(needed === undefined
-      ? []
-      : [
-          {
-            ...inRange('node', needed, lock, false),
-            fits: (version: string) => late.every((one) => !isBelow(version, one)),
-          },
-        ]),
+    pin ?? (volta === null ? null : pinned('node', volta, at)),
+    needed === undefined
+      ? null
+      : {
+          ...inRange('node', needed, lock, false),
+          fits: (version: string) => late.every((one) => !isBelow(version, one)),
+        },
   ]
-  return { needs: needs.length > 0 ? needs : versions.length > 0 ? [anyVersion('node')] : [], isTooOld }
+  const isAsked = versions.length > 0 || needs.some((need) => need !== null)
+  return { needs: isAsked ? needsOf('node', needs) : [], isTooOld }
 }
 
 function isBelow(version: string, range: string): boolean {
@@ -74,14 +72,12 @@ function isBelow(version: string, range: string): boolean {
 /** Returns npm's lock file, and the ranges of Node.js in it for the root's packages. Other lock files have none. */
 async function rangesOfDependencies({ directory, pkg }: PackageRoot): Promise<[lock: string, string[]]> {
   const file = 'package-lock.json'
-  const lock = await directory.json(file).catch(() => null)
-  const packages = isObject(lock) && isObject(lock.packages) ? lock.packages : {}
+  const packages = fieldsOf(fieldsOf(await directory.json(file).catch(() => null)).packages)
   const ranges = Object.keys({ ...pkg.dependencies, ...pkg.devDependencies }).flatMap((name) => {
-    const entry = packages[`node_modules/${name}`]
-    const engines = isObject(entry) && isObject(entry.engines) ? entry.engines : {}
-    return typeof engines.node === 'string' ? [engines.node] : []
+    const { node } = fieldsOf(fieldsOf(packages[`node_modules/${name}`]).engines)
+    return typeof node === 'string' ? [node] : []
   })
-  return [[directory.path, file].filter(Boolean).join('/'), ranges]
+  return [directory.pathOf(file), ranges]
 }
 
 /**

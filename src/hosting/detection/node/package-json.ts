@@ -55,8 +55,8 @@ export async function readPackageJson(app: SourceDirectory): Promise<PackageJson
     },
     workspaces: [
       ...patterns(value.workspaces),
-      ...patterns(await app.yaml('pnpm-workspace.yaml')),
-      ...patterns(await app.json('lerna.json').catch(() => null)),
+      ...patterns(await app.tables('pnpm-workspace.yaml')),
+      ...patterns(await app.tables('lerna.json')),
     ],
   }
 }

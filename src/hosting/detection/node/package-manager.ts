@@ -1,8 +1,8 @@
-import { shellQuote } from '../../../runtime/shell-quote.ts'
+import { posix } from 'node:path'
 import type { Evidence } from '../../app-runtime/plan.ts'
 import type { Machine } from '../machine.ts'
 import type { SourceDirectory } from '../source.ts'
-import { fieldOf, type PackageJson } from './package-json.ts'
+import { fieldOf, type PackageJson, readPackageJson } from './package-json.ts'
 
 /** A program that installs a package's dependencies. */
 export interface PackageManager {
@@ -29,8 +29,7 @@ const LOCK_FILES = [
 ] as const
 
 /** Reports whether a directory has a lock file of any manager. */
-export const hasLock = (directory: SourceDirectory): boolean =>
-  LOCK_FILES.some(([, file]) => directory.has(file))
+const hasLock = (directory: SourceDirectory): boolean => LOCK_FILES.some(([, file]) => directory.has(file))
 
 /** Matches commands of a package manager in a script, but for the plain ones that Bun understands. */
 export const CALLS =
@@ -66,9 +65,7 @@ export async function choosePackageManager(
   }
   const modern =
     wanted === 'yarn' &&
-    (Number(major ?? 1) > 1 ||
-      app.has('.yarnrc.yml') ||
-      /^__metadata:/m.test((await app.code('yarn.lock')) ?? ''))
+    (Number(major ?? 1) > 1 || app.has('.yarnrc.yml') || /^__metadata:/m.test(await app.code('yarn.lock')))
   const evidence = [
     ...(named === undefined ? [] : [await fieldOf(app, 'packageManager')]),
     ...(lock === undefined ? [] : [await app.evidence(lock)]),
@@ -122,6 +119,71 @@ export function byManager(
   )
 }
 
-/** Returns a command that runs in another directory, relative to the app's. */
-export const inDirectory = (directory: string, command: string): string =>
-  directory === '' ? command : `(cd -- ${shellQuote([directory])} && ${command})`
+/** The packages that are installed together with one. */
+export interface PackageRoot {
+  /** Where the install runs: the package's own directory, or one above. */
+  readonly directory: SourceDirectory
+  readonly pkg: PackageJson
+  /** Its path from the package; empty for the package itself. */
+  readonly way: string
+}
+
+/** Returns the nearest directory above a package whose workspace has it; the package's own if there is none. */
+export async function findRoot(app: SourceDirectory, pkg: PackageJson): Promise<PackageRoot> {
+  const own = { directory: app, pkg, way: '' }
+  if (hasLock(app)) return own
+  for (const above of app.above) {
+    const root = await readPackageJson(above).catch(() => null)
+    if (root !== null && includes(root, from(above, app)))
+      return { directory: above, pkg: root, way: from(app, above) }
+  }
+  return own
+}
+
+/** Reports whether a workspace has a package. */
+function includes({ workspaces }: PackageJson, path: string): boolean {
+  const matches = (pattern: string): boolean =>
+    new Bun.Glob(pattern.replace(/^\.\//, '').replace(/\/$/, '')).match(path)
+  return (
+    workspaces.some((pattern) => !pattern.startsWith('!') && matches(pattern)) &&
+    !workspaces.some((pattern) => pattern.startsWith('!') && matches(pattern.slice(1)))
+  )
+}
+
+/** Most packages of a workspace that are read. */
+const MAX_MEMBERS = 200
+
+/**
+ * Returns the directories, relative to a package, of those of its workspace that it depends on and that have a build, in
+ * the order in which they are built.
+ */
+export async function findBuiltFirst(
+  app: SourceDirectory,
+  pkg: PackageJson,
+  root: PackageRoot,
+): Promise<string[]> {
+  if (root.way === '') return []
+  const members = new Map<string, { path: string; pkg: PackageJson }>()
+  const files = root.directory.files.filter((file) => file.endsWith('/package.json'))
+  for (const file of files.slice(0, MAX_MEMBERS)) {
+    const path = file.slice(0, -'/package.json'.length)
+    if (!includes(root.pkg, path)) continue
+    const member = await readPackageJson(root.directory.at(path)).catch(() => null)
+    if (member?.name) members.set(member.name, { path, pkg: member })
+  }
+  const found: string[] = []
+  const seen = new Set([pkg.name])
+  const visit = (one: PackageJson): void => {
+    for (const name of Object.keys({ ...one.dependencies, ...one.devDependencies })) {
+      const member = members.get(name)
+      if (member === undefined || seen.has(name)) continue
+      seen.add(name)
+      visit(member.pkg)
+      if (member.pkg.scripts.build !== undefined) found.push(from(app, root.directory.at(member.path)))
+    }
+  }
+  visit(pkg)
+  return found
+}
+
+const from = (a: SourceDirectory, b: SourceDirectory): string => posix.relative(`/${a.path}`, `/${b.path}`)

@@ -30,7 +30,7 @@ export async function readComposer(directory: SourceDirectory, machine: Machine)
   const names = Object.keys(requires)
   // Names without a slash are those of PHP itself.
   const installs = autoload !== undefined || names.some((name) => name.includes('/'))
-  const file = [directory.path, 'composer.json'].filter(Boolean).join('/')
+  const file = directory.pathOf('composer.json')
   const extensions = names.flatMap((name) => /^ext-(.+)$/.exec(name)?.[1] ?? [])
   return {
     requires: names,
@@ -78,7 +78,7 @@ export async function missingExtensions(
   const loaded = new Set(listed.output.split('\n').map((line) => plain(line)))
   return extensions
     .filter((name) => !loaded.has(plain(name)))
-    .map((name) => ({ ...anyVersion(`php-${plain(name)}`), wantedBy: file }))
+    .map((name) => anyVersion(`php-${plain(name)}`, file))
 }
 
 /** Returns a name as both lists can be compared: `Zend OPcache` is `ext-zend-opcache`. */

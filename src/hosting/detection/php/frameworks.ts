@@ -85,7 +85,7 @@ async function symfony(
     ...(has('symfonycasts/tailwind-bundle') ? ['tailwind:build'] : []),
     ...(has('symfony/asset-mapper') ? ['asset-map:compile'] : []),
   ]
-  const isSqlite = /^DATABASE_URL=["']?sqlite:/m.test((await directory.text('.env')) ?? '')
+  const isSqlite = /^DATABASE_URL=["']?sqlite:/m.test(await directory.textOf('.env'))
   const migrates = isSqlite && has('doctrine/doctrine-migrations-bundle')
   return {
     ...framework,
@@ -107,7 +107,7 @@ export async function databaseWarnings(
     return [`WordPress needs MySQL or MariaDB, and ${remedy} wp-config.php can read them with getenv().`]
   }
   for (const file of ['.env', '.env.example', '.env.dist']) {
-    const text = (await directory.text(file)) ?? ''
+    const text = await directory.textOf(file)
     const [, asked] =
       /^(?:DB_CONNECTION|DATABASE_URL|DB_DRIVER)\s*=\s*["']?(mysql|mariadb|pgsql|postgres(?:ql)?|sqlsrv)\b/m.exec(
         text,

@@ -3,7 +3,7 @@ import { shellQuote } from '../../../runtime/shell-quote.ts'
 import type { Evidence } from '../../app-runtime/plan.ts'
 import { type Provider, type Strength, startCommand } from '../candidate.ts'
 import type { SourceDirectory } from '../source.ts'
-import { anyVersion, readPin } from '../versions.ts'
+import { needsOf, readPin } from '../versions.ts'
 
 /** Deno, by its configuration or by code that only Deno runs: a task, else the file that listens. */
 export const deno: Provider = {
@@ -19,7 +19,6 @@ export const deno: Provider = {
     const frozen = directory.has('deno.lock') ? ' --frozen' : ''
     const cached = main !== null && (start?.isFile ?? false) ? ` --entrypoint ${shellQuote([main.path])}` : ''
     const hasPackages = file !== null || frozen !== ''
-    const pin = await readPin(directory, 'deno', { files: ['.deno-version', '.dvmrc'], names: ['deno'] })
     return [
       {
         kind: 'Deno',
@@ -28,7 +27,7 @@ export const deno: Provider = {
         build,
         start: start === null ? null : startCommand(start.command),
         obstacle: `${file} has none of the tasks start, serve, preview and dev, and there is no main.ts that listens.`,
-        tools: [pin ?? anyVersion('deno')],
+        tools: needsOf('deno', [await readPin(directory, 'deno')]),
         evidence: start?.evidence ?? (file === null ? [] : [await directory.evidence(file)]),
         runs: /(?:^|[\s/;&])deno\b/,
       },
@@ -76,7 +75,7 @@ async function findMain(directory: SourceDirectory, isConfigured: boolean): Prom
     .filter((path) => directory.has(path))
   let first: Main | null = null
   for (const path of paths) {
-    const code = (await directory.code(path)) ?? ''
+    const code = await directory.code(path)
     if (!isConfigured && !OF_DENO.test(code)) continue
     const lines = code.split('\n')
     const way = LISTENS.test(code) ? 'listens' : lines.some((line) => EXPORTS.test(line)) ? 'exports' : null
@@ -128,18 +127,13 @@ function taskCommand(name: string, text: string): string {
   return `${ADDRESS} deno task ${shellQuote([name])}`
 }
 
-/** Returns the commands of the tasks of a configuration, by name. */
+/** Returns the commands of the tasks of a configuration, by name. Deno itself reports a mistake in it. */
 async function tasksOf(directory: SourceDirectory, file: string | null): Promise<Record<string, string>> {
-  try {
-    const { tasks } = fieldsOf(Bun.JSONC.parse((file && (await directory.text(file))) ?? '{}'))
-    return Object.fromEntries(
-      Object.entries(fieldsOf(tasks)).map(([name, task]) => [
-        name,
-        String(typeof task === 'string' ? task : (fieldsOf(task).command ?? '')),
-      ]),
-    )
-  } catch {
-    // Deno itself reports the mistake.
-    return {}
-  }
+  const { tasks } = fieldsOf(file === null ? null : await directory.tables(file))
+  return Object.fromEntries(
+    Object.entries(fieldsOf(tasks)).map(([name, task]) => [
+      name,
+      String(typeof task === 'string' ? task : (fieldsOf(task).command ?? '')),
+    ]),
+  )
 }

@@ -5,7 +5,7 @@ import { type Candidate, type Provider, startCommand } from '../candidate.ts'
 import { embedsOf, findPrograms, type GoEmbed, type GoProgram, isAside, listensIn } from '../go/programs.ts'
 import type { Machine } from '../machine.ts'
 import type { SourceDirectory } from '../source.ts'
-import { anyVersion, atLeast, readPin, type ToolNeed } from '../versions.ts'
+import { anyVersion, atLeast, needsOf, readPin, type ToolNeed } from '../versions.ts'
 
 /** Most programs that are built and named. */
 const MAX_PROGRAMS = 20
@@ -21,11 +21,11 @@ export const go: Provider = {
     const programs = await findPrograms(directory, name)
     const tools = await toolsOf(directory, module, machine)
     const [likeliest] = programs
-    const base = { install: null, tools, path: ['bin'], runs: runsOf(programs) }
+    const base = { tools, path: ['bin'], runs: runsOf(programs) }
     const evidence = [await directory.evidence('go.mod', /^module\b/)]
     if (likeliest === undefined) {
       const obstacle = 'There is a go.mod, but no directory with "package main" that would be a program.'
-      return [{ ...base, kind: 'Go', strength: 'none', build: null, start: null, obstacle, evidence }]
+      return [{ ...base, kind: 'Go', strength: 'none', obstacle, evidence }]
     }
     const listening = programs.filter((one) => one.listening !== null && !isAside(one))
     const apps = listening.length > 0 ? listening : [likeliest]
@@ -39,7 +39,7 @@ export const go: Provider = {
         kind: app.framework === null ? 'Go' : `Go (${app.framework})`,
         warnings: [
           ...warnings,
-          ...(await missingReplacements(directory, module)),
+          ...missingReplacements(directory, module),
           ...(app.listening === null && programs.length > 1 ? [unsureOf(app, programs)] : []),
         ],
         strength: app.listening === null ? 'weak' : 'proven',
@@ -76,7 +76,7 @@ async function opensBeside(
   if (own === '') return false
   const has = (path: string) => directory.files.some((one) => one === path || one.startsWith(path))
   for (const { path } of files.filter((file) => posix.dirname(file.path) === own))
-    for (const [, opened = ''] of ((await directory.code(path)) ?? '').matchAll(OPENS))
+    for (const [, opened = ''] of (await directory.code(path)).matchAll(OPENS))
       if (has(`${own}/${opened}`) && !has(opened)) return true
   return false
 }
@@ -112,14 +112,10 @@ async function toolsOf(directory: SourceDirectory, module: string, machine: Mach
     const likely = /^toolchain[ \t]+go(\d[\w.]*)/m.exec(text)?.[1]
     if (likely !== undefined) wishes.push(atLeast('go', likely, file, false))
   }
-  add(module, posix.join(directory.path, 'go.mod'))
-  for (let at: SourceDirectory | null = directory; at !== null; at = at.parent) {
-    const work = await at.text('go.work')
-    if (work !== null) add(work, posix.join(at.path, 'go.work'))
-  }
-  const pin = await readPin(directory, 'go', { files: ['.go-version'], names: ['go', 'golang'] })
-  if (pin !== null) wishes.push({ ...atLeast('go', pin.wanted ?? '0', pin.wantedBy ?? '', false) })
-  return wishes.length === 0 ? [anyVersion('go')] : wishes
+  add(module, directory.pathOf('go.mod'))
+  for (const at of [directory, ...directory.above]) add(await at.textOf('go.work'), at.pathOf('go.work'))
+  const pin = await readPin(directory, 'go')
+  return needsOf('go', [...wishes, pin && atLeast('go', pin.wanted, pin.wantedBy, false)])
 }
 
 /** Returns the directories whose output a program takes in, and what cannot be made. */
@@ -167,7 +163,7 @@ async function makerOf(
   for (const path of directory.files.filter((file) => /^[^/].*\/package\.json$/.test(file))) {
     const at = posix.dirname(path)
     if (at.includes('node_modules')) continue
-    const scripts = scriptsIn(await directory.text(path))
+    const { scripts } = fieldsOf(await directory.tables(path))
     // Its own directory, or where its tool writes.
     const isOwn = output === at || output.startsWith(`${at}/`)
     const relative = posix.relative(at, output)
@@ -177,40 +173,31 @@ async function makerOf(
       ),
     )
     const writes = /\boutDir:[^'"`\n]*['"`]([^'"`]+)['"`]/.exec(
-      config === null ? '' : ((await directory.code(config)) ?? ''),
+      config === null ? '' : await directory.code(config),
     )?.[1]
-    const named = Object.entries(scripts).find(([, command]) => command.includes(relative))?.[0]
+    const all = Object.entries(fieldsOf(scripts))
+    const named = all.find(([, command]) => String(command).includes(relative))?.[0]
     if (!isOwn && named !== undefined) return { directory: at, script: named }
     const isWritten = writes !== undefined && posix.join(at, writes) === output
-    if ((isOwn || isWritten) && scripts.build !== undefined) return { directory: at, script: 'build' }
+    if ((isOwn || isWritten) && all.some(([name]) => name === 'build'))
+      return { directory: at, script: 'build' }
   }
   return null
 }
 
-function scriptsIn(text: string | null): Record<string, string> {
-  try {
-    const scripts = fieldsOf(fieldsOf(JSON.parse(text ?? '{}')).scripts)
-    return Object.fromEntries(
-      Object.entries(scripts).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-    )
-  } catch {
-    return {}
-  }
-}
-
 /** Returns sentences about modules that go.mod takes from directories which are not in the source. */
-async function missingReplacements(directory: SourceDirectory, module: string): Promise<string[]> {
+function missingReplacements(directory: SourceDirectory, module: string): string[] {
   const paths = [...module.matchAll(/=>[ \t]*(\.{1,2}\/\S+)/g)].map(([, path = '']) => path)
   return paths.flatMap((path) => {
-    const whole = posix.join(directory.path, path)
-    if (!whole.startsWith('..') && directory.source.directories.has(whole === '.' ? '' : whole)) return []
+    const whole = directory.pathOf(path)
+    if (directory.source.directories.has(whole === '.' ? '' : whole)) return []
     return [`go.mod takes a module from ${path}, which is not in the source, so Go cannot build it.`]
   })
 }
 
 /** A program of one directory without a module. */
 async function looseFile(directory: SourceDirectory, machine: Machine): Promise<Candidate[]> {
-  for (let above = directory.parent; above !== null; above = above.parent) if (above.has('go.mod')) return []
+  if (directory.above.some((above) => above.has('go.mod'))) return []
   const app = (await findPrograms(directory, 'app')).find((one) => one.directory === '')
   if (app === undefined) return []
   const files = directory.files.filter((path) => app.files.some((file) => file.path === path))
@@ -219,7 +206,6 @@ async function looseFile(directory: SourceDirectory, machine: Machine): Promise<
     {
       kind: app.framework === null ? 'Go' : `Go (${app.framework})`,
       strength: app.listening === null ? 'weak' : 'proven',
-      install: null,
       build: `mkdir -p bin && go build -o bin/app ${shellQuote(files)}`,
       start: startCommand(startOf(app, false)),
       path: ['bin'],

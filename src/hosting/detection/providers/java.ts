@@ -1,12 +1,13 @@
 import { posix } from 'node:path'
 import { shellQuote } from '../../../runtime/shell-quote.ts'
 import { type Candidate, type Provider, startCommand } from '../candidate.ts'
-import { gradleBuild, type JavaBuild, mavenBuild } from '../java/builds.ts'
-import { findMainClasses, LISTENS } from '../java/main-classes.ts'
-import { pinnedJava } from '../java/versions.ts'
+import { type JavaBuild, pinnedJava } from '../java/builds.ts'
+import { gradleBuild } from '../java/gradle.ts'
+import { evidenceOf, findMainClasses } from '../java/main-classes.ts'
+import { mavenBuild } from '../java/maven.ts'
 import type { Machine } from '../machine.ts'
 import type { SourceDirectory } from '../source.ts'
-import { anyVersion, chooseTools, type ToolNeed } from '../versions.ts'
+import { chooseTools, needsOf, type ToolNeed } from '../versions.ts'
 
 const RUNS = /(?:^|[\s/;&])(?:java|mvn|mvnw|gradle|gradlew|kotlin)\b|\bbuild\/install\//
 
@@ -64,7 +65,7 @@ export const java: Provider = {
     const [file, tool, berthJson] = foreign
     return [
       {
-        ...{ kind: tool, strength: 'none', install: null, build: null, start: null, tools: [] },
+        ...{ kind: tool, strength: 'none' },
         obstacle: `There is ${file}, which berth does not build by itself. Where ${tool} is installed, write into berth.json: ${berthJson}.`,
         evidence: [await directory.evidence(file)],
       },
@@ -86,8 +87,8 @@ async function candidateOf(
   return {
     kind: framework === undefined ? `${title} (${found.tool})` : `${title} (${framework.name})`,
     strength: start === null ? 'none' : found.listens ? 'proven' : 'stated',
-    ...{ install: null, build, tools },
-    start: start === null ? null : startCommand(`${variables}${start.replace('{java}', 'java')}`),
+    ...{ build, tools },
+    start: start === null ? null : startCommand(`${variables}${start}`),
     obstacle: `There is ${found.evidence[0]?.file ?? 'a build'}, but ${obstacle ?? 'nothing says how it starts'}.`,
     covers: found.covers,
     evidence: found.evidence,
@@ -118,8 +119,7 @@ const ROOTS = /^(?:(?:src|source|app|java)(?:\/main)?(?:\/java)?)?$/
 /** Files with a main class and no build: all of them are compiled, with the jars of `lib`. */
 async function loose(directory: SourceDirectory, machine: Machine): Promise<Candidate[]> {
   const BUILDS = ['pom.xml', 'build.gradle', 'build.gradle.kts', 'build.sbt']
-  for (let above: SourceDirectory | null = directory; above !== null; above = above.parent)
-    if (above.first(BUILDS) !== null) return []
+  if ([directory, ...directory.above].some((one) => one.first(BUILDS) !== null)) return []
   const files = directory.files.filter((path) => path.endsWith('.java') && !/(?:^|\/)\w*test\//i.test(path))
   const [main] = await findMainClasses(directory, (path) => files.includes(path))
   if (main === undefined || !main.file.endsWith('.java')) return []
@@ -128,22 +128,16 @@ async function loose(directory: SourceDirectory, machine: Machine): Promise<Cand
   const root = main.file.split('/').slice(0, -depth).join('/')
   if (!ROOTS.test(root)) return []
   const own = files.filter((path) => root === '' || path.startsWith(`${root}/`))
-  const pin = await pinnedJava(directory)
-  const tools = pin === null ? [anyVersion('java')] : [pin]
+  const tools = needsOf('java', [await pinnedJava(directory)])
   const classes = directory.files.some((path) => /^lib\/[^/]+\.jar$/.test(path)) ? 'out:lib/*' : 'out'
   return [
     {
       kind: 'Java',
       strength: main.listening === null ? 'weak' : 'proven',
-      install: null,
       build: `javac -encoding UTF-8 -d out${classes === 'out' ? '' : " -cp 'lib/*'"} ${shellQuote(own)}`,
       start: startCommand(`exec java -cp ${shellQuote([classes])} ${shellQuote([main.name])}`),
       tools,
-      evidence: [
-        main.listening === null
-          ? await directory.evidence(main.file, /\bmain\s*\(/)
-          : await directory.evidence(main.listening, LISTENS),
-      ],
+      evidence: await evidenceOf(main, directory),
       runs: RUNS,
       variables: await variablesOf(tools, machine),
     },

@@ -1,6 +1,13 @@
+import { posix } from 'node:path'
 import type { Evidence, StartPlan } from '../../app-runtime/plan.ts'
-import { type Candidate, type Provider, reaches, type Strength, startCommand } from '../candidate.ts'
-import { findEmbedded } from '../embeds.ts'
+import {
+  type Candidate,
+  inDirectory,
+  type Provider,
+  reaches,
+  type Strength,
+  startCommand,
+} from '../candidate.ts'
 import { dependsOnServer, findEntry, findListening, findLooseEntry, runFile } from '../node/entry.ts'
 import { DOCUMENTATION, type Framework, recognizeFramework } from '../node/frameworks.ts'
 import { headersOf, oldWebpack, readNodeVersions } from '../node/node-version.ts'
@@ -8,13 +15,21 @@ import { dependsOn, fieldOf, type PackageJson, readPackageJson, resolveScript } 
 import {
   byManager,
   choosePackageManager,
-  inDirectory,
+  findBuiltFirst,
+  findRoot,
   installCommand,
   type PackageManager,
+  type PackageRoot,
 } from '../node/package-manager.ts'
-import { mayLeaveOutTools } from '../node/production.ts'
-import { isCompiler, isTaskRunner, runsAll, runsServer, startsSeveral, whyNoServer } from '../node/scripts.ts'
-import { findBuiltFirst, findRoot, type PackageRoot } from '../node/workspace.ts'
+import {
+  isCompiler,
+  isTaskRunner,
+  mayLeaveOutTools,
+  runsAll,
+  runsServer,
+  startsSeveral,
+  whyNoServer,
+} from '../node/scripts.ts'
 import type { SourceDirectory } from '../source.ts'
 
 const BIN = 'node_modules/.bin'
@@ -70,16 +85,13 @@ export const node: Provider = {
 
 /** Returns a TypeScript or JavaScript file that serves, in a directory that belongs to no package. */
 const looseFile = async (directory: SourceDirectory): Promise<Candidate[]> => {
-  for (let above = directory.parent; above !== null; above = above.parent) {
-    if (above.has('package.json')) return []
-  }
+  if (directory.above.some((above) => above.has('package.json'))) return []
   const entry = await findLooseEntry(directory)
   if (entry === null) return []
   const command = await runFile(directory, entry, false)
   const kind = command.startsWith('bun ') ? 'Bun' : 'Node.js'
   const evidence = [await directory.evidence(entry)]
-  const start = startCommand(command)
-  return [{ kind, strength: 'weak', install: null, build: null, start, tools: [], evidence, runs: RUNS }]
+  return [{ kind, strength: 'weak', start: startCommand(command), evidence, runs: RUNS }]
 }
 
 /** How a package starts. */
@@ -235,7 +247,7 @@ async function buildOf(
 
 /** Returns what tells a framework at which address people see it: berth's proxy sets both headers. */
 async function variablesOf(app: SourceDirectory, pkg: PackageJson): Promise<Record<string, string>> {
-  const config = await app.textOf(['svelte.config.js', 'svelte.config.ts', 'svelte.config.mjs'])
+  const config = await app.textOf('svelte.config.js', 'svelte.config.ts', 'svelte.config.mjs')
   const prefix = /\benvPrefix\s*:\s*['"]([A-Z_]+)['"]/.exec(config)?.[1] ?? ''
   const svelte = dependsOn(pkg, '@sveltejs/kit') && /adapter-node|svelte-adapter-bun/.test(config)
   const auth = dependsOn(pkg, 'next-auth', '@auth/core', '@auth/express', '@auth/sveltekit')
@@ -253,17 +265,34 @@ async function variablesOf(app: SourceDirectory, pkg: PackageJson): Promise<Reco
 /** Most files beside the one that listens in which front ends are looked for. */
 const MAX_BESIDE = 20
 
-/** Returns the directories of front ends whose built files its code names and its own scripts do not build. */
+/** Directories into which front ends are built. */
+const OUTPUT = '(?:dist|build|out|www|public|\\.output)'
+
+/** Most directories between an app and a front end of it. */
+const NEAR = 2
+
+/**
+ * Returns the directories, relative to the source, of packages whose built files its code names, such as `../client/dist`
+ * or `path.join(root, 'client', 'dist')`, and that its own scripts do not build.
+ */
 async function embedsOf(app: SourceDirectory, pkg: PackageJson, found: Found): Promise<string[]> {
   const file = reaches(found.strength, 'stated') ? found.evidence.at(-1)?.file : undefined
   if (file === undefined || !/\.[cm]?[jt]s$/.test(file)) return []
+  const all = [...app.source.files]
   const folder = file.slice(0, file.lastIndexOf('/') + 1)
-  const beside = [...app.source.files].filter(
+  const beside = all.filter(
     (path) => path.startsWith(folder) && /^[\w-]+\.[cm]?[jt]s$/.test(path.slice(folder.length)),
   )
-  const code = (await Promise.all(beside.slice(0, MAX_BESIDE).map((path) => app.source.code(path)))).join(
-    '\n',
-  )
+  const texts = await Promise.all(beside.slice(0, MAX_BESIDE).map((path) => app.source.code(path)))
+  const code = texts.join('\n')
   const scripts = [pkg.scripts.build, pkg.scripts['heroku-postbuild'], pkg.scripts.postinstall].join('\n')
-  return findEmbedded(app, code).filter((path) => !scripts.includes(path.split('/').at(-1) ?? ''))
+  return all
+    .filter((path) => path.endsWith('/package.json'))
+    .map((path) => posix.dirname(path))
+    .filter((path) => {
+      const way = posix.relative(`/${app.path}`, `/${path}`).split('/')
+      const name = way.at(-1) ?? ''
+      if (way.length > NEAR || ['', '..'].includes(name) || scripts.includes(name)) return false
+      return new RegExp(`(?<![\\w-])${RegExp.escape(name)}['"\`\\s,/]+${OUTPUT}(?![\\w-])`).test(code)
+    })
 }

@@ -5,18 +5,9 @@ import { type Provider, startCommand } from '../candidate.ts'
 import type { Machine } from '../machine.ts'
 import { type Composer, missingExtensions, readComposer } from '../php/composer.ts'
 import { databaseWarnings, type Framework, findFramework } from '../php/frameworks.ts'
-import {
-  HEROKU,
-  herokuRoot,
-  isFrontController,
-  serve,
-  servedRoot,
-  usualRoot,
-  WEB_ROOTS,
-} from '../php/web-root.ts'
-import { readProcfile } from '../procfile.ts'
 import type { SourceDirectory } from '../source.ts'
 import { anyVersion, readPin, type ToolNeed } from '../versions.ts'
+import { readProcfile } from '../workers.ts'
 
 /** PHP: a web root, which PHP itself serves, or a program that listens. */
 export const php: Provider = {
@@ -30,7 +21,7 @@ export const php: Provider = {
     if (composer === null && start === null) return []
     const extensions =
       composer === null ? await usedExtensions(directory, framework, machine) : { needs: [], warnings: [] }
-    const pin = await readPin(directory, 'php', { files: ['.php-version'], names: ['php'] })
+    const pin = await readPin(directory, 'php')
     return [
       {
         kind: framework === null ? 'PHP' : `PHP (${framework.name})`,
@@ -74,12 +65,12 @@ interface Start {
 function isWithinApp(directory: SourceDirectory): boolean {
   if (/(?:^|\/)vendor(?:\/|$)/.test(directory.path)) return true
   if (directory.has('composer.json')) return false
-  for (let above = directory.parent; above !== null; above = above.parent) {
-    if (above.has('composer.json') || above.has('index.php')) return true
-    // The source itself is looked at without a mark.
-    if (above.path === '' && usualRoot(above) === directory.path) return true
-  }
-  return false
+  return directory.above.some(
+    (above) =>
+      above.first(['composer.json', 'index.php']) !== null ||
+      // The source itself is looked at without a mark.
+      (above.path === '' && usualRoot(above) === directory.path),
+  )
 }
 
 async function findStart(
@@ -107,6 +98,60 @@ async function findStart(
   return (await listening(directory)) ?? pagesBeside(directory)
 }
 
+/** Usual directories of the files that a PHP app shows, the most specific first. */
+const WEB_ROOTS = ['public', 'web', 'webroot', 'public_html', 'htdocs', 'www', 'html', 'docroot']
+
+/** Matches the programs of Heroku that serve PHP, with a Procfile's options and directory. */
+const HEROKU = /^(?:\S*\/)?(?:heroku-)?(?:heroku-)?(?:php-(?:apache2|nginx)|hhvm-\w+)\b(.*)$/
+
+/** Options of these programs that take a value. */
+const WITH_VALUE = /^-[CFciIlpt]$/
+
+/** Returns the directory that a Procfile's command serves; null if it is none of Heroku's programs for PHP. */
+function herokuRoot(command: string): string | null {
+  const rest = HEROKU.exec(command.trim())?.[1]
+  if (rest === undefined) return null
+  const words = rest.split(/\s+/).filter(Boolean)
+  const named = words.filter(
+    (word, index) => !word.startsWith('-') && !WITH_VALUE.test(words[index - 1] ?? ''),
+  )
+  return (named.at(-1) ?? '').replace(/^\.?\/+|\/+$/g, '')
+}
+
+/** Returns the directory, relative to a source's, that `php -S` serves in a command; null if it does not call it. */
+function servedRoot(command: string): string | null {
+  if (!/\bphp\b.*\s-S\s*\S/.test(command)) return null
+  return (/\s-t[\s=]*["']?([^\s"';&|]+)/.exec(command)?.[1] ?? '').replace(/^\.?\/+|\/+$/g, '')
+}
+
+/** Returns the first usual directory with an index page in PHP; empty for the directory itself, null for none. */
+function usualRoot(directory: SourceDirectory): string | null {
+  const roots = [...WEB_ROOTS, '', 'src/public', 'app/public', 'src']
+  return roots.find((root) => directory.has(root === '' ? 'index.php' : `${root}/index.php`)) ?? null
+}
+
+/** Matches what makes Apache give paths without a file to the index page. */
+const REWRITES = /^\s*(?:RewriteRule\s.*index\.php|FallbackResource\s)/m
+
+/** Reports whether the index page of a directory answers paths without a file. */
+const isFrontController = async (directory: SourceDirectory, root: string): Promise<boolean> =>
+  REWRITES.test(await directory.textOf(`${root}/.htaccess`))
+
+/** Hides files whose name begins with a dot, as `php -S` by itself does not. */
+const HIDES =
+  '<?php $__path = rawurldecode(strtok($_SERVER["REQUEST_URI"], "?")); if (preg_match("~/\\.(?!well-known/)~", $__path)) { http_response_code(404); return true; }'
+
+/** Gives paths without a file to the index page, also those with a dot, which `php -S` by itself refuses. */
+const FRONT =
+  '$__root = $_SERVER["DOCUMENT_ROOT"]; if ($__path === "/" || is_file($__root . $__path) || glob($__root . rtrim($__path, "/") . "/index.[ph][ht][pm]*") || (preg_match("~^(/.*?\\.php)/~", $__path, $__script) && is_file($__root . $__script[1]))) return false; $_SERVER["SCRIPT_NAME"] = $_SERVER["PHP_SELF"] = "/index.php"; $_SERVER["SCRIPT_FILENAME"] = "$__root/index.php"; chdir($__root); require "$__root/index.php";'
+
+/** Returns the command that serves a directory. */
+function serve(root: string, isFront: boolean): string {
+  const router = `${HIDES} ${isFront ? FRONT : 'return false;'}`
+  const folder = shellQuote([root === '' ? '.' : root])
+  return `printf %s ${shellQuote([router])} > "$TMPDIR/router.php" && exec php -S "$HOST:$PORT" -t ${folder} "$TMPDIR/router.php"`
+}
+
 const hasPages = (directory: SourceDirectory, root: string): boolean =>
   directory.files.some(
     (path) => path.startsWith(root === '' ? '' : `${root}/`) && /\.(?:php|html)$/.test(path),
@@ -119,7 +164,7 @@ const LISTENS =
 /** A file near the top that listens. */
 async function listening(directory: SourceDirectory): Promise<Start | null> {
   for (const path of directory.files.filter((file) => /^(?:(?:bin|src)\/)?[^/]+\.php$/.test(file))) {
-    if (!LISTENS.test((await directory.code(path)) ?? '')) continue
+    if (!LISTENS.test(await directory.code(path))) continue
     return {
       command: `exec php ${shellQuote([path])}`,
       evidence: [await directory.evidence(path, LISTENS)],
@@ -149,7 +194,7 @@ async function calledScript(
   if (scripts.length === 0) return undefined
   const callers = directory.files.filter((path) => /^[^/]+\.(?:html|js)$/.test(path)).slice(0, MAX_CALLERS)
   const texts = await Promise.all(callers.map((path) => directory.code(path)))
-  return scripts.find((path) => texts.some((text) => text?.includes(path)))
+  return scripts.find((path) => texts.some((text) => text.includes(path)))
 }
 
 /** What code says that calls an extension which not every PHP has. */
@@ -189,7 +234,7 @@ async function usedExtensions(
   )
   const used = new Map<string, string>()
   for (const path of files.slice(0, MAX_LOOKED_AT)) {
-    const text = (await directory.code(path)) ?? ''
+    const text = await directory.code(path)
     if (/\b(?:extension_loaded|function_exists|class_exists)\(/.test(text)) continue
     for (const [extension, uses] of USES)
       if (uses.test(text) && !used.has(extension)) used.set(extension, path)
@@ -198,7 +243,7 @@ async function usedExtensions(
   const needs: ToolNeed[] = []
   const warnings: string[] = []
   for (const [extension, path] of used) {
-    const file = [directory.path, path].filter(Boolean).join('/')
+    const file = directory.pathOf(path)
     const missing = await missingExtensions([extension], file, machine)
     const isNeeded = DATABASES.test(extension) || posix.dirname(path) === (root || '.')
     if (isNeeded) needs.push(...missing)

@@ -1,18 +1,15 @@
 import { shellQuote } from '../../../runtime/shell-quote.ts'
-import type { Evidence } from '../../app-runtime/plan.ts'
-import { type Candidate, type Provider, type Strength, startCommand } from '../candidate.ts'
-import type { Machine } from '../machine.ts'
+import { type Candidate, type Provider, startCommand } from '../candidate.ts'
 import { type AppObject, findAppObjects, type PythonModule, readModules } from '../python/app-objects.ts'
+import { django } from '../python/django.ts'
 import {
-  type Interpreter,
-  NO_LIST,
+  installPython,
   PACKAGE_LISTS,
   type PythonPackages,
-  pythonNeeds,
+  type PythonStart,
   readPythonPackages,
 } from '../python/packages.ts'
 import type { SourceDirectory } from '../source.ts'
-import { chooseTools } from '../versions.ts'
 
 const RUNS =
   /(?:^|[\s/;&])(?:python[\d.]*|pip|uv|poetry|pipenv|gunicorn|uvicorn|hypercorn|daphne|granian|waitress-serve|flask|fastapi|streamlit|chainlit|celery|rq|django-admin)\b/
@@ -26,13 +23,11 @@ export const python: Provider = {
   async look(directory, machine) {
     const packages = await readPythonPackages(directory)
     // A directory without a list of its own belongs to the one above that has it.
-    if (packages === null && hasListAbove(directory)) return []
+    if (packages === null && directory.above.some((above) => above.first(LISTS) !== null)) return []
     const modules = await readModules(directory)
     const start = await findStart(directory, modules, packages)
     if (packages === null && start === null) return []
-    const tools = packages?.tools ?? (await pythonNeeds(directory))
-    const also = start?.also ?? []
-    const install = (packages ?? NO_LIST).install(await interpreterOf(tools, machine), also)
+    const { install, tools } = await installPython(directory, packages, start?.also ?? [], machine)
     const { strength = 'none', name = null, command = null, build = null, evidence = [] } = start ?? {}
     const inVenv = (text: string): string =>
       text.replaceAll('{python}', install === null ? 'python3' : 'python')
@@ -48,48 +43,19 @@ export const python: Provider = {
       tools,
       evidence: [...evidence, ...(packages?.evidence ?? [])],
       runs: RUNS,
-      warnings: packages?.warnings ?? [],
     }
     return [candidate]
   },
 }
 
-/** How an app starts, with `{python}` in place of the interpreter. */
-interface Start {
-  readonly name: string | null
-  readonly strength: Strength
-  readonly command: string
-  readonly build?: string
-  /** Packages that the start needs besides the listed ones. */
-  readonly also?: readonly string[]
-  /** Variables that it needs and the app may set itself. */
-  readonly variables?: Readonly<Record<string, string>>
-  readonly evidence: readonly Evidence[]
-}
-
-function hasListAbove(directory: SourceDirectory): boolean {
-  for (let above = directory.parent; above !== null; above = above.parent) {
-    const at = above
-    if (
-      ['requirements.txt', 'pyproject.toml', 'Pipfile', 'setup.py', 'manage.py'].some((name) => at.has(name))
-    )
-      return true
-  }
-  return false
-}
-
-/** Returns the Python that is chosen for an app. */
-async function interpreterOf(tools: PythonPackages['tools'], machine: Machine): Promise<Interpreter> {
-  const { programs, tools: found } = await chooseTools(tools, machine)
-  const version = found.find(({ name }) => name === 'python')?.found ?? '3'
-  return { program: programs.get('python') ?? 'python3', version }
-}
+/** Files that a directory below belongs to. */
+const LISTS = ['requirements.txt', 'pyproject.toml', 'Pipfile', 'setup.py', 'manage.py']
 
 async function findStart(
   directory: SourceDirectory,
   modules: readonly PythonModule[],
   packages: PythonPackages | null,
-): Promise<Start | null> {
+): Promise<PythonStart | null> {
   return (
     (await django(directory, packages)) ??
     (await stated(directory, packages)) ??
@@ -100,96 +66,13 @@ async function findStart(
   )
 }
 
-/** Django: its own manage.py, near the top. */
-async function django(directory: SourceDirectory, packages: PythonPackages | null): Promise<Start | null> {
-  const paths = directory.files.filter((path) => /^(?:[^/]+\/){0,2}manage\.py$/.test(path))
-  const path = paths.sort((a, b) => a.split('/').length - b.split('/').length)[0]
-  const manage = path === undefined ? null : await directory.text(path)
-  const settings = /DJANGO_SETTINGS_MODULE['"]\s*,\s*['"]([\w.]+)['"]/.exec(manage ?? '')?.[1]
-  if (path === undefined || manage === null || !/django/i.test(manage)) return null
-  const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')))
-  const project = settings?.split('.')[0] ?? 'config'
-  const missing = await databaseDirectories(directory, folder, project)
-  const within = [
-    ...(folder === '' ? [] : [`cd ${shellQuote([folder])} && `]),
-    ...(missing.length === 0 ? [] : [`mkdir -p ${shellQuote(missing)} && `]),
-  ].join('')
-  const at = (file: string): string => [folder, file].filter(Boolean).join('/')
-  const has = (name: string): boolean => packages?.has(name) ?? false
-  const asgi = directory.has(at(`${project}/asgi.py`))
-  const serve =
-    has('daphne') && asgi
-      ? `exec daphne -b $HOST -p $PORT ${project}.asgi:application`
-      : has('uvicorn') && asgi && !has('gunicorn')
-        ? `exec uvicorn ${project}.asgi:application --host $HOST --port $PORT`
-        : has('gunicorn')
-          ? `exec gunicorn ${project}.wsgi --bind $HOST:$PORT`
-          : 'exec {python} manage.py runserver --noreload $HOST:$PORT'
-  const root = await staticRoot(directory, at(project))
-  return {
-    name: 'Django',
-    strength: 'proven',
-    command: `${within}{python} manage.py migrate --noinput && ${serve}`,
-    variables: await allowedHosts(directory, at(project)),
-    ...(root === null
-      ? {}
-      : {
-          build: `[ "$DISABLE_COLLECTSTATIC" = 1 ] || { ${within}{python} manage.py collectstatic --noinput; }`,
-        }),
-    evidence: [await directory.evidence(path, /DJANGO_SETTINGS_MODULE/), ...(root === null ? [] : [root])],
-  }
-}
-
-const settingsOf = (directory: SourceDirectory, project: string): string[] =>
-  directory.files.filter(
-    (path) => path.startsWith(`${project}/`) && /settings/.test(path) && path.endsWith('.py'),
-  )
-
-/** Matches how settings read the host names that they allow, and the separator of a list of them. */
-const HOSTS =
-  /(?:getenv|environ(?:\.get)?|config|env(?:\.list)?)\s*[([]\s*["'](\w*ALLOWED_HOSTS)["'](?:.*\.split\((["'] ["'])?\))?/
-
-/** Returns the variable by which the settings learn the hosts they may answer for, with those of berth's addresses. */
-async function allowedHosts(directory: SourceDirectory, project: string): Promise<Record<string, string>> {
-  for (const path of settingsOf(directory, project)) {
-    const [all, name] = HOSTS.exec((await directory.code(path)) ?? '') ?? []
-    if (all === undefined || name === undefined) continue
-    const separator = /\.split\((?:["'] ["'])?\)$/.test(all) ? ' ' : ','
-    return { [name]: ['127.0.0.1', 'localhost', '.localhost'].join(separator) }
-  }
-  return {}
-}
-
-/** Matches the directory, below that of manage.py, of a file of SQLite. */
-const DATABASE = /BASE_DIR\s*[,/]\s*["']([\w.-]+)["']\s*[,/]\s*["'][\w.-]+\.(?:sqlite3?|db)["']/g
-
-/** Returns the directories of databases that the settings name and the source does not have: SQLite makes none. */
-async function databaseDirectories(
-  directory: SourceDirectory,
-  folder: string,
-  project: string,
-): Promise<string[]> {
-  const at = (path: string): string => [folder, path].filter(Boolean).join('/')
-  const texts = await Promise.all(settingsOf(directory, at(project)).map((path) => directory.code(path)))
-  const named = texts.flatMap((text) => [...(text ?? '').matchAll(DATABASE)].map(([, name = '']) => name))
-  return [...new Set(named)].filter(
-    (name) => !directory.files.some((path) => path.startsWith(`${at(name)}/`)),
-  )
-}
-
-/** Returns where the settings say where static files are collected; null if they do not. */
-async function staticRoot(directory: SourceDirectory, project: string): Promise<Evidence | null> {
-  for (const path of settingsOf(directory, project)) {
-    const found = await directory.evidence(path, /^\s*STATIC_ROOT\s*=\s*(?!None\b)/)
-    if (found.line !== null) return found
-  }
-  return null
-}
-
 /** The app that FLASK_APP names, in `.flaskenv`. */
-async function stated(directory: SourceDirectory, packages: PythonPackages | null): Promise<Start | null> {
+async function stated(
+  directory: SourceDirectory,
+  packages: PythonPackages | null,
+): Promise<PythonStart | null> {
   const line = /^\s*(?:export\s+)?FLASK_APP\s*=\s*['"]?([^'"\s#]+)/m
-  const app = line.exec((await directory.text('.flaskenv')) ?? '')?.[1]
+  const app = line.exec(await directory.textOf('.flaskenv'))?.[1]
   if (app === undefined) return null
   const evidence = [await directory.evidence('.flaskenv', line)]
   const target = app.includes(':') ? app : app.replace(/\.py$/, '')
@@ -200,7 +83,7 @@ function flaskCommand(
   target: string,
   root: string,
   packages: PythonPackages | null,
-): Pick<Start, 'command' | 'also'> {
+): Pick<PythonStart, 'command' | 'also'> {
   const from = root === '' ? '' : shellQuote([root])
   const app = shellQuote([target])
   if (packages?.has('gunicorn') && target.includes(':')) {
@@ -217,7 +100,7 @@ async function byObject(
   directory: SourceDirectory,
   objects: readonly AppObject[],
   packages: PythonPackages | null,
-): Promise<Start | null> {
+): Promise<PythonStart | null> {
   const [object] = objects
   if (object === undefined) return null
   const { module, framework, expression, line } = object
@@ -288,7 +171,10 @@ const TOOLS: readonly { name: string; module: string; files: readonly string[]; 
   { name: 'NiceGUI', module: 'nicegui', files: ['main.py', 'app.py'], command: '{python} -u FILE' },
 ]
 
-async function byTool(directory: SourceDirectory, modules: readonly PythonModule[]): Promise<Start | null> {
+async function byTool(
+  directory: SourceDirectory,
+  modules: readonly PythonModule[],
+): Promise<PythonStart | null> {
   for (const { name, module, files, command } of TOOLS) {
     const line = new RegExp(`^\\s*(?:import\\s+${module}\\b|from\\s+${module}\\b)`, 'm')
     const users = modules.filter(({ text }) => line.test(text))
@@ -321,7 +207,10 @@ const SERVER_PACKAGES = [
 ]
 
 /** A command that the project installs: the one of its own name, or one that sounds like a server. */
-async function byScript(directory: SourceDirectory, packages: PythonPackages | null): Promise<Start | null> {
+async function byScript(
+  directory: SourceDirectory,
+  packages: PythonPackages | null,
+): Promise<PythonStart | null> {
   if (packages === null || !packages.installsItself) return null
   const names = Object.keys(packages.scripts)
   // The only command of a project may be a tool: it is a server if the project has what servers are written with.
@@ -345,7 +234,10 @@ const USUAL =
   /^(?:src\/|app\/|api\/|backend\/)?(?:main|app|server|run|wsgi|asgi|api|application|index|__main__|web)\.py$/
 
 /** A file that listens, else one of a usual name. */
-async function byFile(directory: SourceDirectory, modules: readonly PythonModule[]): Promise<Start | null> {
+async function byFile(
+  directory: SourceDirectory,
+  modules: readonly PythonModule[],
+): Promise<PythonStart | null> {
   const listening = modules.filter(({ text }) => LISTENS.test(text))
   const found = listening.find(({ path }) => USUAL.test(path)) ?? listening[0]
   if (found !== undefined) {

@@ -5,7 +5,7 @@ import type { Evidence } from '../../app-runtime/plan.ts'
 import { type Candidate, type Provider, startCommand } from '../candidate.ts'
 import { type Crate, LISTENS, membersOf, type RustProgram, readCrates } from '../rust/crates.ts'
 import type { SourceDirectory } from '../source.ts'
-import { anyVersion, atLeast, pinned, readPin, type ToolNeed } from '../versions.ts'
+import { atLeast, needsOf, pinned, readPin, type ToolNeed } from '../versions.ts'
 
 /** Packages that a server is written with, and what the log calls them. */
 const FRAMEWORKS: readonly [name: string, title: string][] = [
@@ -46,11 +46,11 @@ export const rust: Provider = {
     const tools = await toolsOf(directory, crates)
     const target = await targetOf(directory)
     const base = {
-      ...{ install: null, tools, covers, path: [posix.join(target, 'release')] },
+      ...{ tools, covers, path: [posix.join(target, 'release')] },
       runs: /(?:^|[\s/;&])(?:cargo\b|target\/(?:[\w-]+\/)?release\/)/,
     }
     const nowhere = (obstacle: string, evidence: Evidence[]): Candidate[] => [
-      { ...base, kind: 'Rust', strength: 'none', build: null, start: null, obstacle, evidence },
+      { ...base, kind: 'Rust', strength: 'none', obstacle, evidence },
     ]
     const pages = directory.first(['Trunk.toml', 'Dioxus.toml'])
     const programs = await sorted(crates, directory)
@@ -74,9 +74,9 @@ export const rust: Provider = {
       ])
     const listening = programs.filter((one) => one.listening !== null)
     const apps = listening.length > 0 ? listening : [likeliest]
-    const procfile = (await directory.text('Procfile')) ?? ''
+    const procfile = await directory.textOf('Procfile')
     const needed = programs.filter((one) => apps.includes(one) || procfile.includes(one.name))
-    const build = await buildOf(needed, crates, directory)
+    const build = buildOf(needed, crates, directory)
     const candidates: Candidate[] = []
     for (const app of apps) {
       const framework = FRAMEWORKS.find(([name]) => app.crate.dependencies.has(name))?.[1] ?? null
@@ -134,14 +134,12 @@ function startOf({ name, crate }: RustProgram, target: string): string {
 }
 
 /** Builds the crates of programs. A lock is obeyed; without one Cargo writes it. */
-async function buildOf(
+function buildOf(
   programs: readonly RustProgram[],
   crates: readonly Crate[],
   directory: SourceDirectory,
-): Promise<string> {
-  let isLocked = false
-  for (let at: SourceDirectory | null = directory; at !== null; at = at.parent)
-    isLocked ||= at.has('Cargo.lock')
+): string {
+  const isLocked = [directory, ...directory.above].some((at) => at.has('Cargo.lock'))
   const names = [...new Set(programs.map(({ crate }) => crate.name))]
   const only = crates.length === 1 ? [] : names.flatMap((name) => ['-p', name])
   return ['cargo build --release --bins', ...(isLocked ? ['--locked'] : []), shellQuote(only)]
@@ -156,10 +154,11 @@ async function targetOf(directory: SourceDirectory): Promise<string> {
   const platform = typeof build.target === 'string' ? build.target : ''
   const stated = build['target-dir']
   let top = ''
-  for (let at = directory.parent, up = '..'; at !== null; at = at.parent, up += '/..') {
-    const manifest = await at.toml('Cargo.toml').catch(() => null)
-    const own = at.path === '' ? directory.path : directory.path.slice(at.path.length + 1)
-    if (manifest !== null && membersOf(manifest, at).includes(own)) top = up
+  for (const at of directory.above) {
+    const manifest = await at.tables('Cargo.toml')
+    const way = posix.relative(`/${directory.path}`, `/${at.path}`)
+    const own = posix.relative(`/${at.path}`, `/${directory.path}`)
+    if (manifest !== null && membersOf(manifest, at).includes(own)) top = way
   }
   return posix.join(typeof stated === 'string' ? stated : posix.join(top, 'target'), platform)
 }
@@ -179,38 +178,30 @@ const EDITIONS: Readonly<Record<string, string>> = { '2018': '1.31', '2021': '1.
 
 /** Returns the versions that the manifests, `rust-toolchain` and version managers ask for. */
 async function toolsOf(directory: SourceDirectory, crates: readonly Crate[]): Promise<ToolNeed[]> {
-  const at = (file: string): string => posix.join(directory.path, file)
   const root = fieldsOf(fieldsOf((await directory.toml('Cargo.toml'))?.workspace).package)
-  const wishes: ToolNeed[] = []
   const tables = [
     { file: 'Cargo.toml', table: root },
     ...crates
       .filter(({ programs }) => programs.length > 0)
-      .map((crate) => ({
-        file: posix.join(crate.directory, 'Cargo.toml'),
-        table: fieldsOf(crate.manifest.package),
+      .map(({ directory: path, manifest }) => ({
+        file: posix.join(path, 'Cargo.toml'),
+        table: fieldsOf(manifest.package),
       })),
   ]
-  for (const { file, table } of tables) {
-    const least = table['rust-version'] ?? EDITIONS[String(table.edition)]
-    if (typeof least === 'string') wishes.push(atLeast('cargo', least, at(file), true))
-  }
+  const least = tables.flatMap(({ file, table }) => {
+    const version = table['rust-version'] ?? EDITIONS[String(table.edition)]
+    return typeof version === 'string' ? [atLeast('cargo', version, directory.pathOf(file), true)] : []
+  })
   const file = directory.first(['rust-toolchain.toml', 'rust-toolchain'])
-  const text = file === null ? '' : ((await directory.text(file)) ?? '')
+  const stated = file === null ? await readPin(directory, 'cargo') : await channelOf(directory, file)
+  return needsOf('cargo', [...least, stated])
+}
+
+/** Returns the need of the toolchain that a file names; null for a stable one. */
+async function channelOf(directory: SourceDirectory, file: string): Promise<ToolNeed | null> {
+  const text = await directory.textOf(file)
   const channel = /channel\s*=\s*["']([^"']+)["']/.exec(text)?.[1] ?? /^\s*([\w.-]+)\s*$/.exec(text)?.[1]
-  if (file !== null && channel !== undefined && !/^stable\b/.test(channel)) {
-    wishes.push(
-      /^\d/.test(channel)
-        ? pinned('cargo', channel, at(file))
-        : {
-            ...anyVersion('cargo'),
-            wanted: channel,
-            wantedBy: at(file),
-            fits: (one) => one.includes(channel),
-          },
-    )
-  }
-  const pin = file === null ? await readPin(directory, 'cargo', { files: [], names: ['rust'] }) : null
-  if (pin !== null) wishes.push(pin)
-  return wishes.length === 0 ? [anyVersion('cargo')] : wishes
+  if (channel === undefined || /^stable\b/.test(channel)) return null
+  const need = pinned('cargo', channel, directory.pathOf(file))
+  return /^\d/.test(channel) ? need : { ...need, fits: (version) => version.includes(channel) }
 }

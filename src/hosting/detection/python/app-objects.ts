@@ -80,7 +80,7 @@ export async function readModules(directory: SourceDirectory): Promise<PythonMod
     .sort((a, b) => likelihood(a) - likelihood(b) || (a < b ? -1 : 1))
     .slice(0, MAX_FILES)
   const files: { path: string; text: string }[] = []
-  for (const path of paths) files.push({ path, text: (await directory.code(path)) ?? '' })
+  for (const path of paths) files.push({ path, text: await directory.code(path) })
   const imported = new Set(
     files.flatMap(({ text }) => [...text.matchAll(/^\s*(?:from|import)\s+(\w+)/gm)].map(([, name]) => name)),
   )

@@ -1,5 +1,5 @@
 import type { SourceDirectory } from '../source.ts'
-import { anyVersion, bySpecifiers, pinned, readPin, type ToolNeed } from '../versions.ts'
+import { anyVersion, bySpecifiers, needsOf, pinned, readPin, type ToolNeed } from '../versions.ts'
 
 /** The gems of a directory's Gemfile. */
 export interface Gems {
@@ -20,7 +20,7 @@ const INSTALL =
 export async function readGems(directory: SourceDirectory): Promise<Gems | null> {
   const file = directory.first(['Gemfile', 'gems.rb'])
   if (file === null) return null
-  const text = (await directory.text(file)) ?? ''
+  const text = await directory.textOf(file)
   const lock = await directory.text(file === 'Gemfile' ? 'Gemfile.lock' : 'gems.locked')
   const { names, left } = gemsIn(text)
   // Those of the lock that a group left out asks for are not told apart from others.
@@ -30,8 +30,8 @@ export async function readGems(directory: SourceDirectory): Promise<Gems | null>
   const own = /^\s*gemspec\b/m.test(text)
     ? directory.files.filter((path) => /^[^/]+\.gemspec$/.test(path))
     : []
-  const specified = (await Promise.all(own.map((path) => directory.text(path)))).flatMap((spec) =>
-    [...(spec ?? '').matchAll(/\.add_(?:runtime_)?dependency\s*\(?\s*["']([^"']+)["']/g)].map(
+  const specified = (await Promise.all(own.map((path) => directory.textOf(path)))).flatMap((spec) =>
+    [...spec.matchAll(/\.add_(?:runtime_)?dependency\s*\(?\s*["']([^"']+)["']/g)].map(
       ([, name = '']) => name,
     ),
   )
@@ -51,20 +51,15 @@ export async function readGems(directory: SourceDirectory): Promise<Gems | null>
 
 /** Returns the needs of Ruby: what the Gemfile states, and pins. */
 export async function rubyTools(directory: SourceDirectory, gemfile = '', file = ''): Promise<ToolNeed[]> {
-  const pin = await readPin(directory, 'ruby', { files: ['.ruby-version'], names: ['ruby'] })
-  const line = /^\s*ruby\s*\(?\s*((?:["'][^"']+["']\s*,?\s*)+)/m.exec(gemfile)?.[1]
-  const stated = [...(line ?? '').matchAll(/["']([^"']+)["']/g)].map(([, one = '']) => one.trim())
+  const line = /^\s*ruby\s*\(?\s*((?:["'][^"']+["']\s*,?\s*)+)/m.exec(gemfile)?.[1] ?? ''
+  const stated = [...line.matchAll(/["']([^"']+)["']/g)].map(([, one = '']) => one.trim())
   const wanted = stated.join(', ')
-  const by = [directory.path, file].filter(Boolean).join('/')
+  const by = directory.pathOf(file)
   // Bundler refuses every other version.
-  const need =
-    stated.length === 0
-      ? []
-      : stated.some((one) => /^[~<>=!]/.test(one))
-        ? [{ ...bySpecifiers('ruby', stated.map((one) => one.replace(/^~>/, '~=')).join(','), by), wanted }]
-        : [{ ...pinned('ruby', wanted, by), isStrict: true }]
-  const all = [...need, ...(pin === null ? [] : [pin])]
-  return all.length === 0 ? [anyVersion('ruby')] : all
+  const need = stated.some((one) => /^[~<>=!]/.test(one))
+    ? { ...bySpecifiers('ruby', stated.map((one) => one.replace(/^~>/, '~=')).join(','), by), wanted }
+    : { ...pinned('ruby', wanted, by), isStrict: true }
+  return needsOf('ruby', [stated.length === 0 ? null : need, await readPin(directory, 'ruby')])
 }
 
 /** Returns the gems of a Gemfile, and those that groups for development and tests alone name. */

@@ -37,7 +37,7 @@ export async function readCrates(directory: SourceDirectory): Promise<Crate[]> {
   if (root === null) return []
   const manifests = new Map([['', root]])
   for (const member of membersOf(root, directory)) {
-    const manifest = await directory.toml(`${member}/Cargo.toml`).catch(() => null)
+    const manifest = await directory.tables(`${member}/Cargo.toml`)
     if (manifest !== null) manifests.set(member, manifest)
   }
   // Dependencies by path are members too, as a workspace's package names them.
@@ -45,7 +45,7 @@ export async function readCrates(directory: SourceDirectory): Promise<Crate[]> {
     for (const path of pathsIn(manifest)) {
       const whole = posix.join(at, path)
       if (whole.startsWith('..') || whole === '.' || manifests.has(whole)) continue
-      const found = await directory.toml(`${whole}/Cargo.toml`).catch(() => null)
+      const found = await directory.tables(`${whole}/Cargo.toml`)
       if (found !== null) manifests.set(whole, found)
     }
   }
@@ -130,7 +130,7 @@ async function programsOf(crate: Crate, directory: SourceDirectory): Promise<Rus
   const library = await listeningFileOf(crate, directory)
   const programs: RustProgram[] = []
   for (const [name, file] of files) {
-    const text = uncommented((await directory.code(file)) ?? '')
+    const text = uncommented(await directory.code(file))
     const usesLibrary =
       posix.basename(file) === 'main.rs' ||
       files.size === 1 ||
@@ -148,7 +148,7 @@ async function listeningFileOf({ directory: at }: Crate, directory: SourceDirect
     .filter((path) => path.startsWith(`${source}/`) && path.endsWith('.rs'))
     .filter((path) => !path.startsWith(`${source}/bin/`) && !/(?:^|\/)tests?(?:\/|\.rs$)/.test(path))
     .slice(0, MAX_FILES)
-  for (const path of files) if (LISTENS.test(uncommented((await directory.code(path)) ?? ''))) return path
+  for (const path of files) if (LISTENS.test(uncommented(await directory.code(path)))) return path
   return null
 }
 
