@@ -15,7 +15,7 @@ import type {
   RestoredState,
   StateOperations,
   StateReplacement,
-} from '../testing/api/states.ts'
+} from '../testing/api/parts.ts'
 import type { StateCause } from '../testing/journal/journal.ts'
 import type { StateDiff } from '../testing/snapshots/compare.ts'
 import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'

@@ -2,10 +2,8 @@ import { Elysia, type Static, status, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { AccountPlan, BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
-import type { AccountsService } from '../../resources/accounts/service.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
-import type { FaultStore } from '../faults/store.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 const Account = t.Object(
   {
@@ -54,7 +52,7 @@ const AccountUpdate = unchangeable(
 )
 
 /** Serves `/_berth/accounts`: accounts with a plan and a budget each, so parallel tests do not interfere. */
-export const accountsRoutes = (access: ControlAccess, accounts: AccountsService, faults: FaultStore) =>
+export const accountsRoutes = ({ access, accounts, services: { faults } }: ControlParts) =>
   new Elysia({ prefix: '/_berth/accounts' })
     .use(access)
     .get(

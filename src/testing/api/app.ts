@@ -7,7 +7,8 @@ import { AccountsService } from '../../resources/accounts/service.ts'
 import { Masks } from '../../runtime/masks.ts'
 import { InboxStore } from '../inbox/store.ts'
 import { controlAccess, controlEntry } from './control-access.ts'
-import { CONTROL_GROUPS, type ControlAppOptions, type ControlGroup } from './groups.ts'
+import { CONTROL_GROUPS, type ControlGroup } from './groups.ts'
+import type { ControlOptions } from './parts.ts'
 
 /** Makes apps of the control API, `/_berth`, which operates and tests the instance. */
 interface ControlApi {
@@ -20,7 +21,7 @@ interface ControlApi {
 /**
  * Creates the control API. It is separate from the API and created at its first request, because few instances use it.
  */
-export function createControlApi(options: ControlAppOptions): ControlApi {
+export function createControlApi(options: ControlOptions): ControlApi {
   const { services, host, guard, instance, states, operations, commands, stopping } = options
   const { database, controlIds, inboxIds, logger, secrets } = services
   const access = controlAccess(guard, BODY_LIMIT)

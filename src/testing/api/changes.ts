@@ -1,42 +1,32 @@
 import { eq, gt, max } from 'drizzle-orm'
 import { Elysia, t } from 'elysia'
-import type { ScenarioStore } from '../../agents/scripted/store.ts'
-import type { DescribedOperation } from '../../contract/operation.ts'
 import { operation } from '../../contract/operation.ts'
-import type { OperationIndex } from '../../contract/operations.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { BerthError } from '../../errors.ts'
 import { SHARED_ENDS } from '../../http/socket-ends.ts'
-import type { AccountsService } from '../../resources/accounts/service.ts'
 import type { ChangeMessage, ChangeSource, StreamSignal } from '../../resources/changes/stream.ts'
-import { ChangeStreams, type StreamsDependencies } from '../../resources/changes/streams.ts'
-import { type Changes, INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
+import { ChangeStreams } from '../../resources/changes/streams.ts'
+import { INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
 import { events } from '../../resources/events/table.ts'
 import type { LocalWebhooks } from '../../resources/webhooks/destination.ts'
 import type { Change, Watcher } from '../../runtime/change-notifier.ts'
-import type { SteerableClock } from '../../runtime/clock.ts'
-import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { FaultyCompute } from '../faults/compute/compute.ts'
-import type { FaultStore } from '../faults/store.ts'
 import type { InboxSummary } from '../inbox/model.ts'
-import type { InboxStore } from '../inbox/store.ts'
 import type { RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { Snapshot } from '../snapshots/snapshots.ts'
 import type { Account } from './accounts.ts'
 import { type ClockState, clockState } from './clock.ts'
-import type { ControlAccess } from './control-access.ts'
 import type { Delivery } from './deliveries.ts'
 import { type EmittedEvent, shownEvent } from './events.ts'
 import { type Fault, shownFault } from './faults.ts'
 import { BODIES } from './list-query.ts'
+import type { ControlParts } from './parts.ts'
 import { ALL_REQUESTS } from './requests.ts'
 import { type Scenarios, shownScenarios } from './scenarios.ts'
 import { type ShownFault, shownServerFaults } from './server-faults.ts'
-import type { StateOperations } from './states.ts'
 
 /** The objects that `GET /_berth/changes` sends, by the type of their messages. */
 interface ControlObjects {
@@ -80,37 +70,17 @@ const ControlChange = t.Object(
   { $id: 'ControlChange' },
 )
 
-/** What the stream is made of. */
-export interface ControlChangesOptions extends StreamsDependencies {
-  queries: Queries
-  changes: Changes
-  journal: RequestJournal
-  outbox: Outbox
-  faults: FaultStore
-  compute: FaultyCompute
-  clock: SteerableClock
-  scenarios: ScenarioStore
-  states: Pick<StateOperations, 'snapshots'>
-  inbox: InboxStore
-  localWebhooks: LocalWebhooks
-  accounts: Pick<AccountsService, 'get'>
-  operations: () => Promise<OperationIndex<DescribedOperation>>
-  /** Returns the masks of known secret values. */
-  masks: () => Masks
-  /** Fires when berth stops or is reset: streams end. */
-  stopping: AbortSignal
-}
-
 /** Serves `/_berth/changes`: a stream of everything that happens in the instance. */
-export const controlChangesRoutes = (access: ControlAccess, options: ControlChangesOptions) => {
+export const controlChangesRoutes = (parts: ControlParts) => {
+  const { access, services, stopping } = parts
   const open = once(() => {
-    const streams = new ChangeStreams(options)
+    const streams = new ChangeStreams(services)
     const stop = (): void => streams.stop()
-    if (options.stopping.aborted) stop()
-    options.stopping.addEventListener('abort', stop)
+    if (stopping.aborted) stop()
+    stopping.addEventListener('abort', stop)
     return {
       streams,
-      sources: { true: sourceOf(options, streams, true), false: sourceOf(options, streams, false) },
+      sources: { true: sourceOf(parts, streams, true), false: sourceOf(parts, streams, false) },
     }
   })
   return new Elysia({ prefix: '/_berth/changes' }).use(access).get(
@@ -141,13 +111,9 @@ export const controlChangesRoutes = (access: ControlAccess, options: ControlChan
  *
  * @param bodies whether requests have those of themselves and of their responses
  */
-function sourceOf(
-  options: ControlChangesOptions,
-  streams: ChangeStreams,
-  bodies: boolean,
-): ChangeSource<ControlType> {
-  const { changes, journal, outbox, queries } = options
-  const readers = readersOf(options, bodies)
+function sourceOf(parts: ControlParts, streams: ChangeStreams, bodies: boolean): ChangeSource<ControlType> {
+  const { changes, journal, outbox, queries } = parts.services
+  const readers = readersOf(parts, bodies)
   return {
     watch(watcher) {
       const ends = [
@@ -214,9 +180,9 @@ type Readers = {
   ) => ControlObjects[Type] | undefined | Promise<ControlObjects[Type] | undefined>
 }
 
-function readersOf(options: ControlChangesOptions, bodies: boolean): Readers {
-  const { queries, journal, faults, compute, clock, scenarios } = options
-  const { states, inbox, localWebhooks, accounts, operations, masks } = options
+function readersOf({ services, ...parts }: ControlParts, bodies: boolean): Readers {
+  const { queries, journal, faults, compute, clock, scenarios, localWebhooks } = services
+  const { states, inbox, accounts, operations, masks } = parts
   return {
     async request(id) {
       const [numbered] = journal.after(Number(id) - 1, 1)

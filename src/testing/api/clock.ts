@@ -2,11 +2,10 @@ import { Elysia, type Static, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { integer, notTogether } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
-import type { Changes } from '../../resources/changes/types.ts'
 import { type SteerableClock, toIso } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import { ISO_TIME, parseIso } from '../../runtime/iso-time.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 /** Timers that are listed. */
 const MOST_LISTED = 50
@@ -76,7 +75,7 @@ const ClockMove = t.Object(
 const MAX_TIME = Date.UTC(10_000, 0, 1) - 1
 
 /** `/_berth/clock`: the clock that metering, expiry, retries, idle timeout and months go by. */
-export const clockRoutes = (access: ControlAccess, clock: SteerableClock, changes: Changes) =>
+export const clockRoutes = ({ access, services: { clock, changes } }: ControlParts) =>
   new Elysia({ prefix: '/_berth/clock' })
     .use(access)
     .get(

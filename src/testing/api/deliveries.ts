@@ -3,10 +3,9 @@ import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { notFound } from '../../errors.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
-import type { Deliveries } from '../../resources/webhooks/deliveries.ts'
 import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 /** Number of listed items: by default and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
@@ -95,14 +94,8 @@ const DeliveryQuery = t.Object(
 /** Loaded when it is asked for: a start does not need it. */
 const history = () => import('../../resources/webhooks/history.ts')
 
-/** Dependencies of the deliveries' routes. */
-export interface DeliveriesRoutesOptions {
-  queries: Queries
-  deliveries: Deliveries
-}
-
 /** Serves `/_berth/deliveries`: deliveries to webhooks with their responses. */
-export const deliveriesRoutes = (access: ControlAccess, { queries, deliveries }: DeliveriesRoutesOptions) =>
+export const deliveriesRoutes = ({ access, services: { queries, deliveries } }: ControlParts) =>
   new Elysia({ prefix: '/_berth/deliveries' })
     .use(access)
     .get(

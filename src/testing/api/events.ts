@@ -12,8 +12,8 @@ import { type EventRow, events } from '../../resources/events/table.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import { checkAccount } from './account.ts'
-import type { ControlAccess } from './control-access.ts'
 import { type Positions, positionOf, streamFields, streamItems, streamStart } from './list-query.ts'
+import type { ControlParts } from './parts.ts'
 
 /** Number of listed items: by default and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
@@ -67,16 +67,8 @@ const EventCreate = t.Object(
   { $id: 'EventCreate', additionalProperties: false },
 )
 
-/** Dependencies of the events' routes. */
-interface EventsRoutesOptions {
-  queries: Queries
-  outbox: Outbox
-  /** Fires when berth stops: streams end. */
-  stopping: AbortSignal
-}
-
 /** `/_berth/events`: all that was emitted, and synthetic events. */
-export const eventsRoutes = (access: ControlAccess, { queries, outbox, stopping }: EventsRoutesOptions) => {
+export const eventsRoutes = ({ access, services: { queries, outbox }, stopping }: ControlParts) => {
   const positions = positionsOf(queries)
   return new Elysia({ prefix: '/_berth/events' })
     .use(access)

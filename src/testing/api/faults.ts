@@ -7,10 +7,9 @@ import { webhooks } from '../../resources/webhooks/table.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import { FaultEffect, FaultMatch, FaultText, normalizeFault } from '../faults/fault.ts'
-import type { FaultStore } from '../faults/store.ts'
 import type { FaultRow } from '../faults/table.ts'
 import { checkAccount } from './account.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 const FIELDS = {
   id: t.String(),
@@ -29,14 +28,8 @@ const Fault = t.Object(FIELDS, { $id: 'Fault' })
 export type Fault = Static<typeof Fault>
 const DeletedFault = t.Object({ ...FIELDS, deleted: t.Literal(true) }, { $id: 'DeletedFault' })
 
-/** Dependencies of the faults' routes. */
-export interface FaultsRoutesOptions {
-  queries: Queries
-  faults: FaultStore
-}
-
 /** Serves `/_berth/faults`: faults of requests to the API. */
-export const faultsRoutes = (access: ControlAccess, { faults: store, queries }: FaultsRoutesOptions) =>
+export const faultsRoutes = ({ access, services: { faults: store, queries } }: ControlParts) =>
   new Elysia({ prefix: '/_berth/faults' })
     .use(access)
     .get(

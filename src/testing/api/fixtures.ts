@@ -2,9 +2,7 @@ import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { FixturesFile } from '../seed/model.ts'
-import type { ListingServices } from '../seed/services.ts'
-import type { ControlAccess } from './control-access.ts'
-import type { StateOperations } from './states.ts'
+import type { ControlParts } from './parts.ts'
 
 const Fixture = t.Object(
   {
@@ -29,11 +27,7 @@ const ProjectFile = t.Omit(FixturesFile, ['clock', 'scenarios'], {
 })
 
 /** Serves `/_berth/fixtures`: what fixtures files have created, and their schema. */
-export const fixturesRoutes = (
-  access: ControlAccess,
-  services: ListingServices,
-  states: Pick<StateOperations, 'bringUp'>,
-) =>
+export const fixturesRoutes = ({ access, services, states }: ControlParts) =>
   new Elysia({ prefix: '/_berth/fixtures' })
     .use(access)
     .get(

@@ -1,142 +1,28 @@
-import type { AnyElysia } from 'elysia'
-import type { ScenarioStore } from '../../agents/scripted/store.ts'
-import type { DescribedOperation } from '../../contract/operation.ts'
-import type { OperationIndex } from '../../contract/operations.ts'
-import type { OperationCommands } from '../../contract/reference/routes.ts'
-import type { HostOptions } from '../../http/host.ts'
-import { originOf } from '../../http/origin.ts'
-import type { AccountSignIn, AccountsService } from '../../resources/accounts/service.ts'
-import type { SecretsService } from '../../resources/secrets/service.ts'
-import type { LocalWebhooks } from '../../resources/webhooks/destination.ts'
-import type { SteerableClock } from '../../runtime/clock.ts'
-import type { Ids } from '../../runtime/ids.ts'
-import type { Logger } from '../../runtime/logger.ts'
-import type { Masks } from '../../runtime/masks.ts'
-import type { SentSessionsOptions } from '../../signin/session/sent-sessions.ts'
-import type { Database } from '../../storage/database.ts'
-import type { InboxRoutesOptions } from '../inbox/routes.ts'
-import type { InboxStore } from '../inbox/store.ts'
-import type { RequestJournal } from '../journal/journal.ts'
-import type { ListingServices } from '../seed/services.ts'
-import type { WaitRoutesOptions } from '../wait/routes.ts'
-import type { ControlChangesOptions } from './changes.ts'
-import type { ControlAccess, ControlGuard } from './control-access.ts'
-import type { DeliveriesRoutesOptions } from './deliveries.ts'
-import type { FaultsRoutesOptions } from './faults.ts'
-import type { InstanceStatus } from './health.ts'
-import type { ServerFaultsRoutesOptions } from './server-faults.ts'
-import type { SignInLinksRoutesOptions } from './sign-in-links.ts'
-import type { StateOperations } from './states.ts'
-
-/** The services that the control API works on. */
-interface ControlServices
-  extends ListingServices,
-    FaultsRoutesOptions,
-    ServerFaultsRoutesOptions,
-    DeliveriesRoutesOptions,
-    Omit<SignInLinksRoutesOptions, 'host'>,
-    Omit<InboxRoutesOptions, 'inbox' | 'adminToken' | 'stopping'>,
-    Omit<WaitRoutesOptions, 'inbox' | 'stopping'>,
-    Pick<ControlChangesOptions, 'sockets'> {
-  clock: SteerableClock
-  database: Pick<Database, 'closed'>
-  logger: Logger
-  /** For ids of requests for the control API. */
-  controlIds: Ids
-  /** For ids of requests for inboxes. */
-  inboxIds: Ids
-  journal: RequestJournal
-  localWebhooks: LocalWebhooks
-  scenarios: ScenarioStore
-  secrets: Pick<SecretsService, 'values'>
-  signIn: AccountSignIn & SignInLinksRoutesOptions['signIn'] & Pick<SentSessionsOptions, 'sessions'>
-  senderOf: SentSessionsOptions['senderOf']
-}
-
-/** Dependencies of the control API. */
-export interface ControlAppOptions {
-  services: ControlServices
-  host: HostOptions
-  guard: ControlGuard
-  instance: InstanceStatus
-  states: StateOperations
-  /** The operations of the API. */
-  operations: () => Promise<OperationIndex<DescribedOperation>>
-  /** For the reference. */
-  commands: OperationCommands
-  /** Ends open streams. */
-  stopping: AbortSignal
-}
-
-/** Dependencies of the route groups: those of the control API, and what several groups share. */
-interface ControlRouteDependencies extends ControlAppOptions {
-  access: ControlAccess
-  inbox: InboxStore
-  accounts: AccountsService
-  /** Returns the masks of all values that are or were secret, updated at each call. */
-  masks: () => Masks
-  /** Returns all routes in an app that has not responded yet, because Elysia changes the schemas of routes that it compiles. */
-  whole: () => Promise<AnyElysia>
-}
+import type { ControlParts } from './parts.ts'
 
 /** Every group of routes of the control API, in the order in which its document lists them. Each is loaded when it is first asked for. */
 export const CONTROL_GROUPS = {
-  documents: async ({ services, host, commands, whole }: ControlRouteDependencies) => {
-    const [{ documentRoutes }, { pageViewer }] = await Promise.all([
-      import('./openapi.ts'),
-      import('../../signin/session/browser-requests.ts'),
-    ])
-    return documentRoutes(whole, {
-      commands,
-      origin: (request) => originOf(request, host),
-      viewer: pageViewer({ ...services, host, sessions: services.signIn.sessions }, '/_berth/docs', true),
-    })
-  },
-  instance: async ({ instance, services }: ControlRouteDependencies) =>
-    (await import('./health.ts')).instanceRoutes(instance, services.clock, services.journal),
-  states: async ({ access, states, services }: ControlRouteDependencies) =>
-    (await import('./states.ts')).statesRoutes(access, states, services.changes),
-  clock: async ({ access, services }: ControlRouteDependencies) =>
-    (await import('./clock.ts')).clockRoutes(access, services.clock, services.changes),
-  accounts: async ({ access, accounts, services }: ControlRouteDependencies) =>
-    (await import('./accounts.ts')).accountsRoutes(access, accounts, services.faults),
-  signInLinks: async ({ access, services, host }: ControlRouteDependencies) =>
-    (await import('./sign-in-links.ts')).signInLinksRoutes(access, { ...services, host }),
-  requests: async ({ access, services, operations, masks, stopping }: ControlRouteDependencies) =>
-    (await import('./requests.ts')).requestsRoutes(access, { ...services, operations, masks, stopping }),
-  events: async ({ access, services, stopping }: ControlRouteDependencies) =>
-    (await import('./events.ts')).eventsRoutes(access, { ...services, stopping }),
-  localWebhooks: async ({ access, services }: ControlRouteDependencies) =>
-    (await import('./local-webhooks.ts')).localWebhooksRoutes(
-      access,
-      services.localWebhooks,
-      services.changes,
-    ),
-  deliveries: async ({ access, services }: ControlRouteDependencies) =>
-    (await import('./deliveries.ts')).deliveriesRoutes(access, services),
-  scenarios: async ({ access, services }: ControlRouteDependencies) =>
-    (await import('./scenarios.ts')).scenariosRoutes(access, { ...services, ids: services.controlIds }),
-  fixtures: async ({ access, services, states }: ControlRouteDependencies) =>
-    (await import('./fixtures.ts')).fixturesRoutes(access, services, states),
-  tasks: async ({ access, services }: ControlRouteDependencies) =>
-    (await import('./tasks.ts')).controlTasksRoutes(access, services.tasks),
-  inbox: async ({ access, services, inbox, guard, stopping }: ControlRouteDependencies) =>
-    (await import('../inbox/routes.ts')).inboxRoutes(access, {
-      ...services,
-      inbox,
-      adminToken: guard.adminToken,
-      stopping,
-    }),
-  wait: async ({ access, services, inbox, stopping }: ControlRouteDependencies) =>
-    (await import('../wait/routes.ts')).waitRoutes(access, { ...services, inbox, stopping }),
-  serverNetwork: async ({ access, services }: ControlRouteDependencies) =>
-    (await import('./server-network.ts')).serverNetworkRoutes(access, services.servers),
-  faults: async ({ access, services }: ControlRouteDependencies) =>
-    (await import('./faults.ts')).faultsRoutes(access, services),
-  serverFaults: async ({ access, services }: ControlRouteDependencies) =>
-    (await import('./server-faults.ts')).serverFaultsRoutes(access, services),
-  changes: async ({ access, services, ...shared }: ControlRouteDependencies) =>
-    (await import('./changes.ts')).controlChangesRoutes(access, { ...services, ...shared }),
+  documents: async (parts: ControlParts) => (await import('./openapi.ts')).documentRoutes(parts),
+  instance: async (parts: ControlParts) => (await import('./health.ts')).instanceRoutes(parts),
+  states: async (parts: ControlParts) => (await import('./states.ts')).statesRoutes(parts),
+  clock: async (parts: ControlParts) => (await import('./clock.ts')).clockRoutes(parts),
+  accounts: async (parts: ControlParts) => (await import('./accounts.ts')).accountsRoutes(parts),
+  signInLinks: async (parts: ControlParts) => (await import('./sign-in-links.ts')).signInLinksRoutes(parts),
+  requests: async (parts: ControlParts) => (await import('./requests.ts')).requestsRoutes(parts),
+  events: async (parts: ControlParts) => (await import('./events.ts')).eventsRoutes(parts),
+  localWebhooks: async (parts: ControlParts) =>
+    (await import('./local-webhooks.ts')).localWebhooksRoutes(parts),
+  deliveries: async (parts: ControlParts) => (await import('./deliveries.ts')).deliveriesRoutes(parts),
+  scenarios: async (parts: ControlParts) => (await import('./scenarios.ts')).scenariosRoutes(parts),
+  fixtures: async (parts: ControlParts) => (await import('./fixtures.ts')).fixturesRoutes(parts),
+  tasks: async (parts: ControlParts) => (await import('./tasks.ts')).controlTasksRoutes(parts),
+  inbox: async (parts: ControlParts) => (await import('../inbox/routes.ts')).inboxRoutes(parts),
+  wait: async (parts: ControlParts) => (await import('../wait/routes.ts')).waitRoutes(parts),
+  serverNetwork: async (parts: ControlParts) =>
+    (await import('./server-network.ts')).serverNetworkRoutes(parts),
+  faults: async (parts: ControlParts) => (await import('./faults.ts')).faultsRoutes(parts),
+  serverFaults: async (parts: ControlParts) => (await import('./server-faults.ts')).serverFaultsRoutes(parts),
+  changes: async (parts: ControlParts) => (await import('./changes.ts')).controlChangesRoutes(parts),
 }
 
 /** A group of routes of the control API. */

@@ -1,26 +1,10 @@
 import { Elysia, t } from 'elysia'
-import type { Enforced } from '../../compute/driver.ts'
-import { AGENTS, type AgentName } from '../../config/agents.ts'
+import { AGENTS } from '../../config/agents.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
-import { type SteerableClock, toIso } from '../../runtime/clock.ts'
-import { JOURNAL_CAUSES, type RequestJournal } from '../journal/journal.ts'
-
-/** The instance's status, as the control API shows it. */
-export interface InstanceStatus {
-  version: string
-  /** The data directory is removed at the stop. */
-  ephemeral: boolean
-  /** Who does tasks and builds. */
-  agent: AgentName
-  enforced(): Promise<Enforced>
-  /** Names of stronger isolations that were tried and cannot be used. */
-  rejectedIsolations(): Promise<readonly string[]>
-  /** Milliseconds since the start, by a clock that never jumps. */
-  uptimeMs(): number
-  /** Migrations and recovery are done. */
-  isReady(): boolean
-}
+import { toIso } from '../../runtime/clock.ts'
+import { JOURNAL_CAUSES } from '../journal/journal.ts'
+import type { ControlParts } from './parts.ts'
 
 const Readiness = (description: string) => t.Object({ ready: t.Boolean() }, { description })
 
@@ -66,11 +50,7 @@ const Health = t.Object(
 )
 
 /** Serves `/_berth/health` and `/_berth/ready`, which need no credential and reveal no secret. */
-export const instanceRoutes = (
-  instance: InstanceStatus,
-  clock: SteerableClock,
-  journal: Pick<RequestJournal, 'begun'>,
-) =>
+export const instanceRoutes = ({ instance, services: { clock, journal } }: ControlParts) =>
   new Elysia({ prefix: '/_berth' })
     .get(
       '/health',

@@ -1,8 +1,6 @@
 import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import type { Changes } from '../../resources/changes/types.ts'
-import type { LocalWebhooks } from '../../resources/webhooks/destination.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 /** The id of the setting in messages of changes. */
 const LOCAL_WEBHOOKS_ID = 'local-webhooks'
@@ -14,7 +12,10 @@ const ShownLocalWebhooks = t.Object(FIELDS, { $id: 'LocalWebhooks' })
 const LocalWebhooksUpdate = t.Object(FIELDS, { $id: 'LocalWebhooksUpdate', additionalProperties: false })
 
 /** Serves `/_berth/local-webhooks`: whether webhooks may lead to this machine. */
-export const localWebhooksRoutes = (access: ControlAccess, setting: LocalWebhooks, changes: Changes) =>
+export const localWebhooksRoutes = ({
+  access,
+  services: { localWebhooks: setting, changes },
+}: ControlParts) =>
   new Elysia({ prefix: '/_berth/local-webhooks' })
     .use(access)
     .get(

@@ -1,9 +1,12 @@
-import { type AnyElysia, Elysia } from 'elysia'
+import { Elysia } from 'elysia'
 import type { DocumentFacts } from '../../contract/openapi/facts.ts'
 import { openApiRoutes } from '../../contract/openapi/routes.ts'
 import { ERROR_MEANINGS } from '../../contract/operation.ts'
-import { type DescribedApi, referenceRoutes } from '../../contract/reference/routes.ts'
+import { referenceRoutes } from '../../contract/reference/routes.ts'
 import { CONTROL_TAGS } from '../../contract/tags.ts'
+import { originOf } from '../../http/origin.ts'
+import { pageViewer } from '../../signin/session/browser-requests.ts'
+import type { ControlParts } from './parts.ts'
 
 /** The parts of the control API's document besides its operations. */
 export const CONTROL_DOCUMENT: DocumentFacts = {
@@ -52,25 +55,20 @@ The body of a **failure** is \`{error, message}\`: a code for programs and a sen
   }),
 }
 
-/**
- * Serves `/_berth/openapi.json` and `/_berth/docs`, without a credential.
- *
- * @param app creates an app that has not responded yet, because Elysia changes the schemas of routes that it compiles
- */
-export const documentRoutes = (
-  app: () => Promise<AnyElysia>,
-  given: Pick<DescribedApi, 'commands' | 'origin' | 'viewer'>,
-) =>
+/** Serves `/_berth/openapi.json` and `/_berth/docs`, without a credential. */
+export const documentRoutes = ({ whole: app, commands, host, services }: ControlParts) =>
   new Elysia({ name: 'berth/control-documents' })
     .use(openApiRoutes({ app, path: '/_berth/openapi.json', facts: CONTROL_DOCUMENT }))
     .use(
       referenceRoutes({
-        ...given,
         path: '/_berth/docs',
         title: 'Control API',
         document: '/_berth/openapi.json',
         credential: 'Admin token',
         app,
         facts: CONTROL_DOCUMENT,
+        commands,
+        origin: (request) => originOf(request, host),
+        viewer: pageViewer({ ...services, host, sessions: services.signIn.sessions }, '/_berth/docs', true),
       }),
     )

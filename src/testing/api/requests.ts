@@ -1,14 +1,9 @@
 import { Elysia, type Static, t } from 'elysia'
-import type { DescribedOperation } from '../../contract/operation.ts'
 import { operation } from '../../contract/operation.ts'
-import type { OperationIndex } from '../../contract/operations.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { notFound } from '../../errors.ts'
 import { OWN_CLIENTS } from '../../http/own-client.ts'
 import { afterGap, type SendEvent, wantsEventStream } from '../../http/sse.ts'
-import type { Changes } from '../../resources/changes/types.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import type { Masks } from '../../runtime/masks.ts'
 import { once } from '../../runtime/once.ts'
 import { Pace } from '../../runtime/pace.ts'
 import { FaultEffect } from '../faults/fault.ts'
@@ -16,8 +11,8 @@ import { globMatcher } from '../faults/glob.ts'
 import { addressOf } from '../journal/entry.ts'
 import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
-import type { ControlAccess } from './control-access.ts'
 import { BODIES, type Positions, positionOf, streamFields, streamItems, streamStart } from './list-query.ts'
+import type { ControlParts } from './parts.ts'
 import {
   groupErrors,
   OperationFilter,
@@ -124,23 +119,14 @@ type RequestsQuery = Static<typeof RequestsQuery>
 /** The id in place of all requests, when they are forgotten. */
 export const ALL_REQUESTS = '*'
 
-/** Dependencies of the requests' routes. */
-interface RequestsRoutesOptions {
-  clock: Clock
-  journal: RequestJournal
-  changes: Changes
-  operations: () => Promise<OperationIndex<DescribedOperation>>
-  /** Returns the masks of known secret values, in addition to what looks like a credential. */
-  masks: () => Masks
-  /** Fires when berth stops or is reset: streams end. */
-  stopping: AbortSignal
-}
-
 /** Serves `/_berth/requests`: requests to the API with their responses. */
-export const requestsRoutes = (
-  access: ControlAccess,
-  { clock, journal, changes, operations, masks, stopping }: RequestsRoutesOptions,
-) => {
+export const requestsRoutes = ({
+  access,
+  services: { clock, journal, changes },
+  operations,
+  masks,
+  stopping,
+}: ControlParts) => {
   const reader = once(async () => {
     const [{ shownEntry }, index] = await Promise.all([import('../journal/shown.ts'), operations()])
     return { shownEntry, index }

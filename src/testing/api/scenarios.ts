@@ -12,12 +12,9 @@ import { operation } from '../../contract/operation.ts'
 import { refused } from '../../contract/request.ts'
 import { integer, NOT_BLANK, oneOf, text } from '../../contract/schema.ts'
 import { notFound } from '../../errors.ts'
-import type { Changes } from '../../resources/changes/types.ts'
-import type { Ids } from '../../runtime/ids.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
-import type { Queries } from '../../storage/database.ts'
 import { checkAccount } from './account.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 const Scenario = t.Object(
   {
@@ -93,19 +90,11 @@ export const shownScenarios = (store: ScenarioStore): Scenarios => ({
   scenarios: store.list().map(({ source, id, text }) => ({ ...text, source, ...(id !== null && { id }) })),
 })
 
-/** Dependencies of the scenarios' routes. */
-interface ScenariosRoutesOptions {
-  scenarios: ScenarioStore
-  queries: Queries
-  changes: Changes
-  ids: Ids
-}
-
 /** Serves `/_berth/scenarios`: the scripted agent's scenarios. */
-export const scenariosRoutes = (
-  access: ControlAccess,
-  { scenarios: store, queries, changes, ids }: ScenariosRoutesOptions,
-) => {
+export const scenariosRoutes = ({
+  access,
+  services: { scenarios: store, queries, changes, controlIds: ids },
+}: ControlParts) => {
   /** Checks that the account of a scenario exists. @param where names the scenario */
   const checkAccountOf = ({ match }: ScenarioText, where: string): void => {
     const id = typeof match === 'object' ? match.account_id : undefined

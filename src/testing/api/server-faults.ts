@@ -4,7 +4,6 @@ import type { NetworkFault } from '../../compute/outbound-control.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'
-import type { ServersService } from '../../resources/servers/service.ts'
 import type { ServerRow } from '../../resources/servers/table.ts'
 import { HOST_PATTERN_FORMS, parseHostPattern } from '../../runtime/host-pattern.ts'
 import {
@@ -16,7 +15,7 @@ import {
 } from '../faults/compute/active.ts'
 import type { FaultyCompute } from '../faults/compute/compute.ts'
 import type { FaultySandbox } from '../faults/compute/sandbox.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 const Kind = oneOf([...SERVER_FAULT_KINDS])
 
@@ -119,17 +118,8 @@ function fault<const Kind extends ServerFaultKind, Fields extends TProperties>(k
 /** A requested fault inside a server. */
 type ServerFault = { readonly kind: ServerFaultKind } & FaultDuration
 
-/** Dependencies of the server faults' routes. */
-export interface ServerFaultsRoutesOptions {
-  servers: ServersService
-  compute: FaultyCompute
-}
-
 /** Serves `/_berth/servers/{id}/fault`: faults inside one server. */
-export const serverFaultsRoutes = (
-  access: ControlAccess,
-  { servers, compute }: ServerFaultsRoutesOptions,
-) => {
+export const serverFaultsRoutes = ({ access, services: { servers, compute } }: ControlParts) => {
   const rowOf = (id: string): ServerRow => {
     const row = servers.records.find(id)
     if (row) return row

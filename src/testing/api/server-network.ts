@@ -5,10 +5,9 @@ import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { ServerNetworkState } from '../../resources/servers/network.ts'
-import type { ServersService } from '../../resources/servers/service.ts'
 import type { ServerRow } from '../../resources/servers/table.ts'
 import { HOST_PATTERN_FORMS, parseHostPattern } from '../../runtime/host-pattern.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 const Mode = oneOf([...OUTBOUND_MODES], {
   description:
@@ -51,7 +50,7 @@ const ServerNetworkUpdate = t.Object(
 )
 
 /** Serves `/_berth/servers/{id}/network`: what a server may reach. */
-export const serverNetworkRoutes = (access: ControlAccess, servers: ServersService) => {
+export const serverNetworkRoutes = ({ access, services: { servers } }: ControlParts) => {
   const rowOf = (id: string): ServerRow => {
     const row = servers.records.find(id)
     if (row) return row

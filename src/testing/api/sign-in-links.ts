@@ -1,12 +1,10 @@
 import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { notFound } from '../../errors.ts'
-import type { HostOptions } from '../../http/host.ts'
 import { originOf } from '../../http/origin.ts'
 import { RETURN_PATH, RETURN_PATH_LIMIT } from '../../http/return-path.ts'
-import type { KeysService } from '../../resources/keys/service.ts'
 import { toIso } from '../../runtime/clock.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 /** The target of a sign-in link. */
 const SignInLinkCreate = t.Object(
@@ -33,32 +31,11 @@ const SignInLink = t.Object(
   { $id: 'SignInLink' },
 )
 
-/** Issues the links that sign a browser in. */
-interface LinkIssuer {
-  /**
-   * Issues a link.
-   *
-   * @param target the account, null for the first, and the page that the link leads to
-   * @returns its path, and when it expires, in milliseconds since 1970
-   */
-  issue(
-    target: { accountId: string | null; returnTo?: string },
-    lifetimeMs: number,
-  ): { path: string; expiresAt: number }
-}
-
-/** Dependencies of the sign-in links' routes. */
-export interface SignInLinksRoutesOptions {
-  keys: KeysService
-  signIn: { links: LinkIssuer }
-  host: HostOptions
-}
-
 /** A link that is made to be opened at once is valid for five minutes. */
 const LIFETIME_MS = 5 * 60_000
 
 /** `/_berth/sign-in-links`: links that sign a browser in, each once. */
-export const signInLinksRoutes = (access: ControlAccess, { keys, signIn, host }: SignInLinksRoutesOptions) =>
+export const signInLinksRoutes = ({ access, services: { keys, signIn }, host }: ControlParts) =>
   new Elysia({ prefix: '/_berth/sign-in-links' }).use(access).post(
     '',
     ({ body, request }) => {

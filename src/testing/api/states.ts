@@ -2,62 +2,8 @@ import { Elysia, status, t } from 'elysia'
 import { OUTBOUND_MODES } from '../../config/values.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
-import type { Changes } from '../../resources/changes/types.ts'
-import type { ServerNetworks } from '../../resources/servers/network.ts'
-import type { StateDiff } from '../snapshots/compare.ts'
-import type { Snapshot } from '../snapshots/snapshots.ts'
 import { KEPT_UNDOS } from '../snapshots/undo-names.ts'
-import type { ControlAccess } from './control-access.ts'
-
-/** The result of a reset or a restore. */
-export interface StateReplacement {
-  /** Milliseconds, to a tenth. */
-  took_ms: number
-  /** The name of the snapshot of the state before, if one was asked for. */
-  undo?: string
-}
-
-/** The result of a restore. */
-export interface RestoredState extends StateReplacement {
-  /** What the restored state sets for the networks of single servers; null is the instance's. */
-  outbound_rules: ReturnType<ServerNetworks['chosen']>
-}
-
-/** Options of what replaces the state. */
-export interface ReplacementOptions {
-  /** Whether the state is saved as a snapshot first. */
-  undo: boolean
-}
-
-/** The state of the instance as a whole. */
-export interface StateOperations {
-  /** Back to just-started: fixtures are applied again, the first key stays valid. */
-  reset(options: ReplacementOptions): Promise<StateReplacement>
-  /** Keeps the state under a name. @throws BerthError 400 for a name that is none */
-  save(name: string): Promise<Snapshot>
-  /**
-   * Creates or updates what a fixtures document declares. Everything else stays.
-   *
-   * @throws BerthError 400 for mistakes, and for what the API refuses
-   */
-  bringUp(body: unknown): Promise<void>
-  /** All snapshots, newest first. */
-  snapshots(): Snapshot[]
-  /**
-   * Replaces the state by a snapshot.
-   *
-   * @throws BerthError 404, 400 if this berth cannot read it, or 500 if the state cannot be saved first
-   */
-  restore(name: string, options: ReplacementOptions): Promise<RestoredState>
-  /**
-   * Returns what differs between a snapshot and another; without another, the state of now.
-   *
-   * @throws BerthError 404
-   */
-  compare(from: string, to: string | null): Promise<StateDiff>
-  /** @throws BerthError 404 */
-  removeSnapshot(name: string): Promise<void>
-}
+import type { ControlParts } from './parts.ts'
 
 const SnapshotSchema = t.Object({
   name: t.String(),
@@ -151,7 +97,7 @@ const OutboundRules = t.Array(
 )
 
 /** `/_berth/reset` and `/_berth/snapshots`: the state of the instance as a whole. */
-export const statesRoutes = (access: ControlAccess, states: StateOperations, changes: Changes) =>
+export const statesRoutes = ({ access, states, services: { changes } }: ControlParts) =>
   new Elysia({ prefix: '/_berth' })
     .use(access)
     .post(

@@ -2,8 +2,7 @@ import { Elysia, t } from 'elysia'
 import { ScenarioText } from '../../agents/scripted/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { Task } from '../../resources/tasks/model.ts'
-import type { TasksService } from '../../resources/tasks/service.ts'
-import type { ControlAccess } from './control-access.ts'
+import type { ControlParts } from './parts.ts'
 
 /** A scenario that repeats a task. */
 const RecordedScenario = t.Object(
@@ -15,7 +14,7 @@ const RecordedScenario = t.Object(
 )
 
 /** Serves `/_berth/tasks`: the release of tasks that hold, and tasks as scenarios. */
-export const controlTasksRoutes = (access: ControlAccess, tasks: () => Promise<TasksService>) =>
+export const controlTasksRoutes = ({ access, services: { tasks } }: ControlParts) =>
   new Elysia({ prefix: '/_berth/tasks' })
     .use(access)
     .get(

@@ -2,13 +2,10 @@ import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { afterGap, wantsEventStream } from '../../http/sse.ts'
-import type { Changes } from '../../resources/changes/types.ts'
-import type { Cipher } from '../../storage/cipher.ts'
-import type { Queries } from '../../storage/database.ts'
-import type { ControlAccess } from '../api/control-access.ts'
 import { type Positions, positionOf, streamItems, streamStart } from '../api/list-query.ts'
+import type { ControlParts } from '../api/parts.ts'
 import { InboxEntry, InboxName, InboxResponse, InboxSummary, toEntry } from './model.ts'
-import { INBOX_LIMITS, type InboxStore } from './store.ts'
+import { INBOX_LIMITS } from './store.ts'
 
 /** Entries in one read of a stream. Each may be large. */
 const BATCH_SIZE = 16
@@ -26,21 +23,9 @@ const InboxQuery = t.Object(
   { additionalProperties: false },
 )
 
-/** Dependencies of the inbox routes. */
-export interface InboxRoutesOptions {
-  queries: Queries
-  inbox: InboxStore
-  cipher: Cipher
-  changes: Changes
-  /** The admin token, from which the secret of `berth listen` is derived. */
-  adminToken: string
-  /** Fires when berth stops, which ends streams. */
-  stopping: AbortSignal
-}
-
 /** Serves `/_berth/inbox`: receivers for webhooks. Using the name of an inbox creates it. */
-export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
-  const { queries, inbox: store, cipher, changes, adminToken, stopping } = parts
+export function inboxRoutes({ access, services, inbox: store, guard, stopping }: ControlParts) {
+  const { queries, cipher, changes } = services
   const positions: Positions = {
     one: 'an entry',
     find: (id) => store.position(id),
@@ -55,7 +40,7 @@ export function inboxRoutes(access: ControlAccess, parts: InboxRoutesOptions) {
           import('./receive.ts'),
           import('../../resources/webhooks/signature.ts'),
         ])
-        const verification = { queries, cipher, listenSecret: listenSecret(adminToken) }
+        const verification = { queries, cipher, listenSecret: listenSecret(guard.adminToken) }
         return receive(name, request, query, { store, verification, stopping })
       },
       {

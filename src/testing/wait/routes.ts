@@ -3,21 +3,15 @@ import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { Build } from '../../resources/builds/model.ts'
-import type { Changes } from '../../resources/changes/types.ts'
 import { EMITTED_NAMES, type EmittedName } from '../../resources/events/names.ts'
-import type { Outbox } from '../../resources/events/outbox.ts'
-import type { ExecutionsService } from '../../resources/exec/executions.ts'
 import { Execution } from '../../resources/exec/model.ts'
 import { Project } from '../../resources/projects/model.ts'
-import type { ProjectsService } from '../../resources/projects/service.ts'
 import { Task } from '../../resources/tasks/model.ts'
-import type { TasksService } from '../../resources/tasks/service.ts'
-import type { Queries } from '../../storage/database.ts'
-import type { ControlAccess } from '../api/control-access.ts'
 import { Delivery } from '../api/deliveries.ts'
 import { EmittedEvent } from '../api/events.ts'
+import type { ControlParts } from '../api/parts.ts'
 import { InboxEntry, InboxName } from '../inbox/model.ts'
-import { INBOX_LIMITS, type InboxStore } from '../inbox/store.ts'
+import { INBOX_LIMITS } from '../inbox/store.ts'
 import { readUntil, STATES_PATTERN, STATES_WORDS } from './states.ts'
 import { type WaitCheck, waitUntil } from './wait.ts'
 
@@ -100,27 +94,15 @@ const OPTIONS = {
 const SUBJECTS = Object.keys(OPTIONS) as readonly (keyof typeof OPTIONS)[]
 const ALL_OPTIONS = new Set<keyof WaitQuery>(Object.values(OPTIONS).flat())
 
-/** Dependencies of the wait. */
-export interface WaitRoutesOptions {
-  queries: Queries
-  inbox: InboxStore
-  outbox: Outbox
-  changes: Changes
-  tasks: () => Promise<TasksService>
-  projects: () => Promise<ProjectsService>
-  executions: () => Promise<ExecutionsService>
-  /** Fires when berth stops or is reset. */
-  stopping: AbortSignal
-}
-
 /** Serves `/_berth/wait`: responds as soon as something reaches a state, so tests need no sleep. */
-export const waitRoutes = (access: ControlAccess, options: WaitRoutesOptions) =>
-  new Elysia({ prefix: '/_berth/wait' }).use(access).get(
+export const waitRoutes = (parts: ControlParts) =>
+  new Elysia({ prefix: '/_berth/wait' }).use(parts.access).get(
     '',
     async ({ query, request }): Promise<WaitOutcome> => {
-      const { outbox, changes, stopping } = options
+      const { services, stopping } = parts
+      const { outbox, changes } = services
       const began = performance.now()
-      const check = await checkFor(query, options)
+      const check = await checkFor(query, parts)
       const { matched, shown } = await waitUntil({
         check,
         sources: [changes, outbox],
@@ -144,25 +126,25 @@ export const waitRoutes = (access: ControlAccess, options: WaitRoutesOptions) =>
     ),
   )
 
-async function checkFor(query: WaitQuery, options: WaitRoutesOptions): Promise<() => WaitCheck> {
+async function checkFor(query: WaitQuery, { services, inbox }: ControlParts): Promise<() => WaitCheck> {
   const subject = subjectOf(query)
   const { [subject]: id = '', until, attempts, after } = query
-  const { queries, inbox } = options
+  const { queries } = services
   const subjects = await import('./subjects.ts')
   switch (subject) {
     case 'task': {
       const wanted = readUntil('task', until)
-      return subjects.taskCheck(queries, await options.tasks(), id, wanted)
+      return subjects.taskCheck(queries, await services.tasks(), id, wanted)
     }
     case 'build':
       return subjects.buildCheck(queries, id, readUntil('build', until))
     case 'project': {
       const wanted = readUntil('project', until)
-      return subjects.projectCheck(queries, await options.projects(), id, wanted)
+      return subjects.projectCheck(queries, await services.projects(), id, wanted)
     }
     case 'execution': {
       const wanted = readUntil('execution', until)
-      return subjects.executionCheck(await options.executions(), id, wanted)
+      return subjects.executionCheck(await services.executions(), id, wanted)
     }
     case 'delivery':
       return subjects.deliveryCheck(queries, id, readUntil('delivery', until), attempts)
