@@ -246,7 +246,7 @@ test('mistakes name the file, the line and the remedy, and change nothing', asyn
   })
   one.put('berth.yaml', 'projects:\n  site: { secrets: { A: { env: NOT_SET_ANYWHERE } } }\n')
   expect((await one.berth('up')).stderr).toEndWith(
-    'the variable NOT_SET_ANYWHERE is not set in the environment of this command. Set it, or write the value down.\n',
+    'the variable NOT_SET_ANYWHERE is not set in the environment of this command: set it, or write its value here. Correct it.\n',
   )
   one.put('berth.yaml', 'projects:\n  site: { directory: nowhere }\n')
   expect((await one.berth('up')).stderr).toMatch(

@@ -14,7 +14,7 @@ import { markText, ownMark } from '../../src/runtime/process-mark.ts'
 import { JsonReader } from '../../src/runtime/validation/json-reader.ts'
 import { ValidationError } from '../../src/runtime/validation/validation-error.ts'
 import { isInUse } from '../../src/storage/data-directory.ts'
-import { readFiles } from '../../src/testing/seed/files.ts'
+import { readFiles } from '../../src/testing/seed/resolve.ts'
 import { Snapshots } from '../../src/testing/snapshots/snapshots.ts'
 import { amidChurn } from '../support/churn.ts'
 

@@ -1,19 +1,11 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import type { FileWords } from '../../testing/seed/document.ts'
-import type { FixtureNames } from '../../testing/seed/read.ts'
-import type { FixturesRequest } from '../../testing/seed/to-request.ts'
-import { UNSET_REMEDY } from '../../testing/seed/unset-variable.ts'
+import type { FixtureNames, FixturesRequest } from '../../testing/seed/read.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 
 /** The names of a project's own file, the first that is there. */
 const NAMES = ['berth.yaml', 'berth.yml'] as const
-
-const WORDS: FileWords = {
-  what: 'The file',
-  remedy: (it, reasons = '') => (reasons.endsWith(UNSET_REMEDY) ? '' : `Correct ${it}.`),
-}
 
 /** What taking things down needs of the file: where it is, and the names in it. */
 export interface ProjectFileNames extends FixtureNames {
@@ -50,11 +42,8 @@ export async function readProjectFile(
   context: ProcessContext,
 ): Promise<ProjectFile> {
   const path = findProjectFile(named, context.cwd)
-  const [{ readFixtures }, { toRequest }] = await Promise.all([
-    import('../../testing/seed/read.ts'),
-    import('../../testing/seed/to-request.ts'),
-  ])
-  const fixtures = readFixtures([path], context.env, WORDS)
+  const { readFixtures, toRequest } = await import('../../testing/seed/read.ts')
+  const fixtures = readFixtures([path], context.env)
   const root = dirname(path)
   const namesOf = (entries: readonly { readonly name: string }[]) => entries.map(({ name }) => name)
   return {
@@ -87,7 +76,7 @@ export async function readProjectFileNames(
 ): Promise<ProjectFileNames> {
   const path = findProjectFile(named, context.cwd)
   const { readFixtureNames } = await import('../../testing/seed/read.ts')
-  return { path, root: dirname(path), ...readFixtureNames(path, WORDS) }
+  return { path, root: dirname(path), ...readFixtureNames(path) }
 }
 
 function findProjectFile(named: string | undefined, cwd: string): string {

@@ -33,7 +33,7 @@ export const fixturesRoutes = ({ access, services, states }: ControlParts) =>
     .get(
       '',
       async () => {
-        const { listFixtures } = await import('../seed/listing.ts')
+        const { listFixtures } = await import('../seed/records.ts')
         return { fixtures: await listFixtures(services) }
       },
       operation('control.fixtures.list', {
@@ -48,7 +48,7 @@ export const fixturesRoutes = ({ access, services, states }: ControlParts) =>
       '',
       async ({ body }) => {
         await states.bringUp(body)
-        const { listFixtures } = await import('../seed/listing.ts')
+        const { listFixtures } = await import('../seed/records.ts')
         return { fixtures: await listFixtures(services) }
       },
       operation(
@@ -68,7 +68,7 @@ export const fixturesRoutes = ({ access, services, states }: ControlParts) =>
     .get(
       '/schema',
       async () => {
-        const { fixturesSchema } = await import('../seed/schema.ts')
+        const { fixturesSchema } = await import('../seed/model.ts')
         return fixturesSchema()
       },
       operation('control.fixtures.schema', {

@@ -16,20 +16,7 @@ import { describePlaced, placeWords, type TextPlace } from '../../runtime/valida
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { ValidationError } from '../../runtime/validation/validation-error.ts'
 
-/** How messages speak of a file. */
-export interface FileWords {
-  /** What it is, with the article. */
-  readonly what: string
-  /** Returns what to do about a mistake, as a sentence. @param it what to correct @param reasons the mistakes in words */
-  readonly remedy: (it: string, reasons?: string) => string
-}
-
-const FIXTURES_FILE: FileWords = {
-  what: 'The fixtures file',
-  remedy: (it) => `Correct ${it}, or start without this file.`,
-}
-
-/** A fixtures file that has been parsed. */
+/** A fixtures file, or a berth.yaml, that has been parsed. */
 export interface FixturesDocument {
   readonly path: string
   /** Its content as plain JSON values. */
@@ -41,13 +28,14 @@ export interface FixturesDocument {
 }
 
 /**
- * Reads a fixtures file. JSON is a subset of YAML (YAML 1.2.2, 1.3), so one parser gives positions for both.
+ * Reads a fixtures file or a berth.yaml, which are one kind of file. JSON is a subset of YAML (YAML 1.2.2, 1.3), so one
+ * parser gives positions for both.
  *
- * @throws StartupError if the file is not readable or is neither
+ * @throws StartupError if the file is not readable, or is neither YAML nor JSON
  */
-export function readDocument(path: string, words: FileWords = FIXTURES_FILE): FixturesDocument {
+export function readFixturesDocument(path: string): FixturesDocument {
   const lines = new LineCounter()
-  const document = parseDocument(textOf(path, words), {
+  const document = parseDocument(readText(path), {
     lineCounter: lines,
     prettyErrors: false,
     stringKeys: true,
@@ -57,22 +45,20 @@ export function readDocument(path: string, words: FileWords = FIXTURES_FILE): Fi
     return { offset, line, column }
   }
   const fileError = (reasons: string): StartupError =>
-    new StartupError(
-      `${words.what} ${path}, ${reasons}${reasons.endsWith('\n') ? '' : ' '}${words.remedy('it', reasons)}`.trimEnd(),
-    )
+    new StartupError(`The file ${path}, ${reasons}${reasons.endsWith('\n') ? '' : ' '}Correct it.`)
   const errorAt = (offset: number, reason: string): StartupError =>
     fileError(`${placeWords(placeAt(offset))}: ${reason}`)
   // The parser only warns of an unknown tag, but the value would not be the one that was intended.
   const [wrong] = [...document.errors, ...document.warnings]
   if (wrong) {
-    throw errorAt(wrong.pos[0], `it is not written as YAML or JSON is: ${reasonOf(wrong)}`)
+    throw errorAt(wrong.pos[0], `this is neither YAML nor JSON: ${reasonOf(wrong)}`)
   }
   visit(document, {
     Alias(_key, alias) {
       if (alias.resolve(document)) return
       throw errorAt(
         startOf(alias) ?? 0,
-        'an alias stands there of what has no such name above it. A text that begins with "*" needs quotes.',
+        'this alias has no anchor above it. A text that begins with "*" needs quotes.',
       )
     },
   })
@@ -94,18 +80,18 @@ export function readDocument(path: string, words: FileWords = FIXTURES_FILE): Fi
 
 /** Returns the parser's reason without the text at that position, which may be a secret that lacks its quotes. */
 function reasonOf({ code, message }: YAMLError): string {
-  if (code === 'MULTIPLE_DOCS') return 'a second document begins; a file holds one.'
+  if (code === 'MULTIPLE_DOCS') return 'a second document begins here. A file holds one.'
   if (code !== 'TAG_RESOLVE_FAILED') return sentence(message)
-  return 'a tag stands there that is not known. A text that begins with "!" needs quotes.'
+  return 'this tag is unknown. A text that begins with "!" needs quotes.'
 }
 
-function textOf(path: string, { what, remedy }: FileWords): string {
+function readText(path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
   } catch (error) {
     const cause =
       error instanceof TypeError ? 'it is not UTF-8' : error instanceof Error ? error.message : error
-    throw new StartupError(`${what} ${path} cannot be read: ${cause}. ${remedy('the path')}`)
+    throw new StartupError(`The file ${path} cannot be read: ${cause}. Correct the path.`)
   }
 }
 

@@ -260,3 +260,16 @@ export type ProjectInput = Static<typeof Project>
 export type KeyInput = Static<typeof ApiKey>
 export type WebhookInput = Static<typeof Webhook>
 export type ContentInput = Static<typeof Content>
+
+/**
+ * Returns the JSON Schema of fixtures files (draft 7, which editors read). It is the schema that files are checked
+ * by.
+ */
+export const fixturesSchema = (): Record<string, unknown> => ({
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'A fixtures file of berth',
+  // Removes the library's own properties, and the names that the schemas have in documents of the APIs.
+  ...(JSON.parse(
+    JSON.stringify(FixturesFile, (key, value) => (key === '$id' ? undefined : value)),
+  ) as object),
+})

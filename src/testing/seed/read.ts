@@ -6,12 +6,11 @@ import { Validator } from '../../runtime/validation/validate.ts'
 import { brokenText, ValidationError } from '../../runtime/validation/validation-error.ts'
 import { type FixtureFault, normalizeFault } from '../faults/fault.ts'
 import { readClock } from './clock.ts'
-import { type FileWords, type FixturesDocument, readDocument } from './document.ts'
-import { FixtureEntry } from './fixture-entry.ts'
-import type { FaultFixture, Fixtures } from './fixtures.ts'
+import { type FixturesDocument, readFixturesDocument } from './document.ts'
+import { type FaultFixture, FixtureEntry, type Fixtures } from './fixtures.ts'
 import { FixturesFile } from './model.ts'
 import { checkReferences } from './references.ts'
-import { type EnvironmentVariables, resolveFixture, type ValueSources } from './resolve.ts'
+import { type FileSource, type HostVariables, resolveFixture, type ValueSources } from './resolve.ts'
 
 /** One file that is being read. */
 interface FileContext extends ValueSources {
@@ -41,14 +40,10 @@ const NAMES = Object.keys(SECTIONS) as (keyof Fixtures)[]
  * @param paths absolute paths, in order
  * @throws StartupError for the mistakes of the first file that has any, each with line, column and reason
  */
-export function readFixtures(
-  paths: readonly string[],
-  environment: EnvironmentVariables,
-  words?: FileWords,
-): Fixtures {
+export function readFixtures(paths: readonly string[], environment: HostVariables): Fixtures {
   const fixtures = noFixtures()
   for (const path of paths)
-    readInto(fixtures, { document: readDocument(path, words), file: path, environment })
+    readInto(fixtures, { document: readFixturesDocument(path), file: path, environment })
   return checked(fixtures)
 }
 
@@ -66,8 +61,8 @@ export interface FixtureNames {
  * @param path absolute
  * @throws StartupError for mistakes in the shape of the file, with line, column and reason
  */
-export function readFixtureNames(path: string, words?: FileWords): FixtureNames {
-  const document = readDocument(path, words)
+export function readFixtureNames(path: string): FixtureNames {
+  const document = readFixturesDocument(path)
   let file: FixturesFile
   try {
     file = validator.parse(document.root.value)
@@ -161,3 +156,52 @@ const each = <Value>(
   entries.map(
     (one) => new FixtureEntry(context.document, one.path, String(one.path.at(-1)), read(one, context)),
   )
+
+/** A fixtures document that refers to no file and no variable, as `POST /_berth/fixtures` takes it. */
+export type FixturesRequest = Readonly<Record<string, unknown>>
+
+/**
+ * Returns fixtures that have been read as one document, with the content of files and the values of variables in it.
+ *
+ * @throws StartupError for what only a start can do
+ */
+export function toRequest(fixtures: Fixtures): FixturesRequest {
+  const { accounts, servers, projects, secrets, keys, webhooks, faults, clock, scenarios } = fixtures
+  const [clockEntry] = clock
+  if (clockEntry)
+    throw clockEntry.error(
+      'the clock is set at a start alone: by "berth serve --fixtures", or "berth clock".',
+    )
+  const [scenario] = scenarios
+  if (scenario) {
+    throw new StartupError(
+      `The fixtures file ${scenario.file} has scenarios, which take effect at a start alone. Set them with "berth scenarios set", or start with "berth serve --fixtures".`,
+    )
+  }
+  return {
+    accounts: byName(accounts, (value) => value),
+    servers: byName(servers, withContents),
+    projects: byName(projects, withContents),
+    secrets: secrets.map(({ value }) => value),
+    keys: byName(keys, (value) => value),
+    webhooks: byName(webhooks, (value) => value),
+    faults: faults.map(({ value: { fault, account } }) =>
+      account === undefined ? fault : { ...fault, match: { ...fault.match, account } },
+    ),
+  }
+}
+
+const byName = <Value>(
+  entries: readonly { readonly name: string; readonly value: Value }[],
+  shape: (value: Value) => unknown,
+): Record<string, unknown> => Object.fromEntries(entries.map(({ name, value }) => [name, shape(value)]))
+
+/** Returns an entry with its files by path, and without those if it has none. */
+function withContents<Value extends { readonly files: readonly FileSource[] | null }>({
+  files,
+  ...rest
+}: Value) {
+  if (files === null) return rest
+  const contents = files.map(({ path, bytes }) => [path, { base64: Buffer.from(bytes()).toString('base64') }])
+  return { ...rest, files: Object.fromEntries(contents) }
+}

@@ -1,6 +1,5 @@
 import type { StartupError } from '../../errors.ts'
-import type { FixtureEntry } from './fixture-entry.ts'
-import type { Fixtures } from './fixtures.ts'
+import type { FixtureEntry, Fixtures } from './fixtures.ts'
 
 /** The name of the first account, even if no file mentions it. */
 export const FIRST_ACCOUNT = 'default'

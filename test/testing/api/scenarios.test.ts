@@ -218,9 +218,7 @@ test('a file with a mistake stops the start', async () => {
     (started) => started[Symbol.asyncDispose](),
     (error) => error,
   )
-  expect(error?.message).toContain(
-    `The fixtures file ${wrong}, line 3, column 15: "scenarios[0].steps[0].waits"`,
-  )
+  expect(error?.message).toContain(`The file ${wrong}, line 3, column 15: "scenarios[0].steps[0].waits"`)
 })
 
 describe('/_berth/scenarios/preview', () => {

@@ -80,9 +80,7 @@ test('what the API would refuse stops the start where it stands, and changes not
   ]
   for (const [content, flags, reason] of cases) {
     const said = await refusal(content, flags)
-    expect(said).toMatch(
-      /^(?:.*the executable did not start.*: berth: )?The fixtures file .*fixtures\.json, line \d+/,
-    )
+    expect(said).toMatch(/^(?:.*the executable did not start.*: berth: )?The file .*fixtures\.json, line \d+/)
     expect(said).toMatch(reason)
     expect(await state()).toEqual(before)
   }

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import Ajv from 'ajv'
 import { parse } from 'yaml'
 import { isBase64 } from '../../../src/runtime/decode.ts'
+import { fixturesSchema } from '../../../src/testing/seed/model.ts'
 import { readFixtures } from '../../../src/testing/seed/read.ts'
-import { fixturesSchema } from '../../../src/testing/seed/schema.ts'
 import { GOOD, MISSHAPEN } from './documents.ts'
 
 const root = join(import.meta.dir, '../../..')

@@ -1,9 +1,28 @@
+import type { Metering } from '../../../resources/accounts/metering.ts'
+import type { Plans } from '../../../resources/accounts/plans.ts'
 import { AccountsService } from '../../../resources/accounts/service.ts'
+import type { FilesService } from '../../../resources/files/service.ts'
+import type { SecretsService } from '../../../resources/secrets/service.ts'
+import type { TemplateCatalog } from '../../../resources/templates/catalog.ts'
+import type { SteerableClock } from '../../../runtime/clock.ts'
+import type { Logger } from '../../../runtime/logger.ts'
+import type { FaultStore } from '../../faults/store.ts'
 import type { Fixtures } from '../fixtures.ts'
-import { FixtureRecords } from '../records.ts'
+import { FixtureRecords, type ListingServices } from '../records.ts'
 import { FIRST_ACCOUNT } from '../references.ts'
-import type { SeedServices } from '../services.ts'
 import type { FixtureKind } from '../table.ts'
+
+/** The services that apply fixtures, the same that API callers use. */
+export interface SeedServices extends ListingServices {
+  clock: SteerableClock
+  logger: Logger
+  plans: Plans
+  metering: Metering
+  files: FilesService
+  secrets: SecretsService
+  templates: TemplateCatalog
+  faults: FaultStore
+}
 
 /** Options of `applyFixtures`. */
 export interface ApplyOptions {

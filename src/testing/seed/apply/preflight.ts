@@ -1,7 +1,7 @@
 import { accountCaller } from '../../../http/caller.ts'
 import type { AccountPlan } from '../../../resources/accounts/model.ts'
 import { limitsOf, withOverrides } from '../../../resources/accounts/plan.ts'
-import type { FixtureEntry } from '../fixture-entry.ts'
+import type { FixtureEntry } from '../fixtures.ts'
 import { FIRST_ACCOUNT } from '../references.ts'
 import type { ProjectFixture, ServerFixture } from '../resolve.ts'
 import type { ApplyContext } from './context.ts'

@@ -3,11 +3,10 @@ import type { Project } from '../../../resources/projects/model.ts'
 import type { ProjectsService } from '../../../resources/projects/service.ts'
 import type { ProjectSource } from '../../../resources/projects/sources/model.ts'
 import { projectDirectory } from '../../../resources/projects/table.ts'
-import type { FixtureEntry } from '../fixture-entry.ts'
-import type { ProjectFixture, Variables } from '../resolve.ts'
+import type { FixtureEntry } from '../fixtures.ts'
+import type { FixtureVariables, ProjectFixture } from '../resolve.ts'
 import type { ApplyContext } from './context.ts'
-import { putFiles } from './files.ts'
-import { changedVariables } from './servers.ts'
+import { changedVariables, putFiles } from './servers.ts'
 
 /** Phases without code that runs, which only a further bring-up changes. */
 const IDLE_PHASES: ReadonlySet<Project['init_phase']> = new Set([null, 'failed', 'awaiting_secrets'])
@@ -148,7 +147,10 @@ function changedFields(project: Project, { name, description, visibility, lifecy
 }
 
 /** Returns the variables of a project, including those given separately. */
-function variablesOf({ fixtures }: ApplyContext, { name, value }: FixtureEntry<ProjectFixture>): Variables {
+function variablesOf(
+  { fixtures }: ApplyContext,
+  { name, value }: FixtureEntry<ProjectFixture>,
+): FixtureVariables {
   const apart = fixtures.secrets.filter((one) => one.value.project === name)
   return Object.assign({}, value.secrets, ...apart.map((one) => one.value.values))
 }

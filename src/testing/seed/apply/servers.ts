@@ -1,10 +1,11 @@
 import type { Static, TObject } from '@sinclair/typebox'
-import { accountCaller } from '../../../http/caller.ts'
+import { WorkspaceError } from '../../../compute/workspace.ts'
+import { BerthError, badRequest } from '../../../errors.ts'
+import { accountCaller, type Caller } from '../../../http/caller.ts'
 import { ServerCreate, ServerUpdate } from '../../../resources/servers/model.ts'
-import type { FixtureEntry } from '../fixture-entry.ts'
-import type { ServerFixture, Variables } from '../resolve.ts'
+import type { FixtureEntry } from '../fixtures.ts'
+import type { FileSource, FixtureVariables, ServerFixture } from '../resolve.ts'
 import type { ApplyContext } from './context.ts'
-import { putFiles } from './files.ts'
 
 /** Creates or updates the servers, with their variables and files. */
 export async function applyServers(context: ApplyContext): Promise<void> {
@@ -58,11 +59,60 @@ const fieldsOf = <Shape extends TObject>(shape: Shape, value: Static<Shape>): St
   Object.fromEntries(Object.entries(value).filter(([name]) => Object.hasOwn(shape.properties, name)))
 
 /** Returns the variables of a server, including those given separately. */
-function variablesOf({ fixtures }: ApplyContext, { name, value }: FixtureEntry<ServerFixture>): Variables {
+function variablesOf(
+  { fixtures }: ApplyContext,
+  { name, value }: FixtureEntry<ServerFixture>,
+): FixtureVariables {
   const apart = fixtures.secrets.filter((one) => one.value.server === name)
   return Object.assign({}, value.secrets, ...apart.map((one) => one.value.values))
 }
 
 /** Returns the variables that are not set to their values yet. */
-export const changedVariables = (wanted: Variables, present: Variables): Variables =>
+export const changedVariables = (wanted: FixtureVariables, present: FixtureVariables): FixtureVariables =>
   Object.fromEntries(Object.entries(wanted).filter(([name, value]) => present[name] !== value))
+
+/**
+ * Writes files into a workspace. Skips files with the right content, and leaves other files alone.
+ *
+ * @param directory the target, relative to the workspace; empty for the workspace itself
+ * @returns whether any file was written
+ */
+export async function putFiles(
+  { services }: ApplyContext,
+  one: FixtureEntry<{ files: readonly FileSource[] | null }>,
+  { caller, serverId, directory }: { caller: Caller; serverId: string; directory: string },
+): Promise<boolean> {
+  const workspace = services.servers.workspace(services.servers.getRow(caller, serverId))
+  let written = false
+  for (const source of one.value.files ?? []) {
+    const path = directory === '' ? source.path : `${directory}/${source.path}`
+    await one.run(async () => {
+      const bytes = read(source)
+      const present = await workspace.read(path, bytes.length).catch((error) => {
+        if (error instanceof WorkspaceError) return null
+        throw error
+      })
+      if (present && Buffer.from(present).equals(bytes)) return
+      const content = Buffer.from(bytes).toString('base64')
+      await services.files.write(caller, serverId, { path, content, encoding: 'base64' })
+      written = true
+    }, 'files')
+  }
+  return written
+}
+
+/**
+ * Returns a file's content.
+ *
+ * @throws BerthError if it was removed since it was listed
+ */
+function read(source: FileSource): Uint8Array {
+  try {
+    return source.bytes()
+  } catch (error) {
+    if (error instanceof BerthError) throw error
+    throw badRequest(
+      `The file for ${source.path} cannot be read: ${error instanceof Error ? error.message : error}.`,
+    )
+  }
+}
