@@ -18,8 +18,7 @@ import type {
 } from '../testing/api/parts.ts'
 import type { StateCause } from '../testing/journal/journal.ts'
 import type { StateDiff } from '../testing/snapshots/compare.ts'
-import { type Snapshot, Snapshots } from '../testing/snapshots/snapshots.ts'
-import { saveUndo } from '../testing/snapshots/undo.ts'
+import { type Snapshot, Snapshots, saveUndo } from '../testing/snapshots/snapshots.ts'
 import type { UndoKind } from '../testing/snapshots/undo-names.ts'
 import { Generation, type GenerationDependencies } from './generation.ts'
 

@@ -23,7 +23,7 @@ type Stated = Pick<Task, 'status' | 'result'> | Pick<Build, 'status' | 'steps'>
 
 /** The state of a task or a build. */
 const StateOf = ({ item }: { item: Stated }) =>
-  'steps' in item && isIdle(item) ? (
+  'steps' in item && isIdleBuild(item) ? (
     <State of="nothing implemented" look="waiting" />
   ) : (
     <State of={item.status} look={item.status === 'running' ? 'active' : undefined} />
@@ -167,5 +167,5 @@ export function GoalDialog({
 }
 
 /** Reports whether a build has ended without an agent that could work on its goal. */
-export const isIdle = ({ status, steps }: Pick<Build, 'status' | 'steps'>): boolean =>
+export const isIdleBuild = ({ status, steps }: Pick<Build, 'status' | 'steps'>): boolean =>
   status === 'completed' && steps.some(({ skipped }) => skipped === true)

@@ -5,7 +5,7 @@ import { messageOf } from '../../runtime/error-info.ts'
 import { useDashboard } from '../dashboard.ts'
 import { Button } from './button.tsx'
 import { Search } from './filters.tsx'
-import { plainText } from './text.ts'
+import { withoutEscapes } from './text.ts'
 import { VirtualList } from './virtual-list.tsx'
 
 /** Properties of a log. */
@@ -74,7 +74,7 @@ const Line = ({ line, hasTime }: { line: LogLine; hasTime: boolean }) => (
     {hasTime && <time dateTime={line.at}>{line.at.slice(11, 23)}</time>}
     {/* A line without text is of the same source as those around it. */}
     <span class="log-source">{line.text.trim() !== '' && (line.worker ?? line.source)}</span>
-    <span class="log-text">{plainText(line.text)}</span>
+    <span class="log-text">{withoutEscapes(line.text)}</span>
   </div>
 )
 

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { PrintedOutput } from '../store/printed-output.ts'
-import { plainText } from './text.ts'
+import { withoutEscapes } from './text.ts'
 
 /** Pixels from its end within which output still counts as scrolled to it. */
 const NEAR_END = 24
@@ -40,7 +40,7 @@ export function OutputView({ label, output, more }: OutputViewProps) {
         <pre>
           {parts.map(({ stream, text }, at) => (
             <span key={at} class={stream}>
-              {plainText(text)}
+              {withoutEscapes(text)}
             </span>
           ))}
         </pre>
@@ -53,5 +53,5 @@ export function OutputView({ label, output, more }: OutputViewProps) {
 export const outputText = ({ shown }: PrintedOutput): string =>
   shown
     .peek()
-    .parts.map(({ text }) => plainText(text))
+    .parts.map(({ text }) => withoutEscapes(text))
     .join('')

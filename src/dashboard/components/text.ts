@@ -6,7 +6,7 @@ const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b
 const PILED_MARKS = /(\p{M}{16})\p{M}+/gu
 
 /** Returns the output of a program as a terminal shows it, without colours. */
-export const plainText = (text: string): string =>
+export const withoutEscapes = (text: string): string =>
   drawable(text.replace(ESCAPES, '').split('\n').map(lastWritten).join('\n'))
 
 /**

@@ -2,7 +2,7 @@ import { useCallback } from 'preact/hooks'
 import { runBuild } from '../components/begin.ts'
 import { Button } from '../components/button.tsx'
 import { Id, serverLabel } from '../components/copy.tsx'
-import { isIdle } from '../components/goals.tsx'
+import { isIdleBuild } from '../components/goals.tsx'
 import { LogView } from '../components/log-view.tsx'
 import { Empty, Failure, Loading, ScreenPage, Tabs } from '../components/page.tsx'
 import { type Phase, PhaseBar, State } from '../components/state.tsx'
@@ -50,7 +50,7 @@ export default function BuildScreen({ params }: ScreenProps) {
       }
       beside={
         <>
-          {isIdle(build) ? (
+          {isIdleBuild(build) ? (
             <State of="completed, nothing implemented" look="waiting" />
           ) : (
             <State of={status} look={status === 'running' ? 'active' : undefined} />

@@ -18,7 +18,7 @@ import type { RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
 import type { Snapshot } from '../snapshots/snapshots.ts'
 import type { Account } from './accounts.ts'
-import { type ClockState, clockState } from './clock.ts'
+import { clockState, type ShownClock } from './clock.ts'
 import type { Delivery } from './deliveries.ts'
 import { type EmittedEvent, shownEvent } from './events.ts'
 import { type Fault, shownFault } from './faults.ts'
@@ -36,7 +36,7 @@ interface ControlObjects {
   fault: Fault
   /** All that last inside one server; its id is the server's. */
   server_fault: { readonly faults: readonly ShownFault[] }
-  clock: ClockState
+  clock: ShownClock
   snapshot: Snapshot
   /** All scenarios: they are one list. */
   scenario: Scenarios

@@ -22,7 +22,7 @@ const ClockTimer = t.Object(
   { $id: 'ClockTimer' },
 )
 
-const ClockState = t.Object(
+const ShownClock = t.Object(
   {
     now: t.String({ format: 'date-time' }),
     frozen: t.Boolean({ description: 'Whether it stands until it is moved.' }),
@@ -34,7 +34,7 @@ const ClockState = t.Object(
   },
   { $id: 'Clock' },
 )
-export type ClockState = Static<typeof ClockState>
+export type ShownClock = Static<typeof ShownClock>
 
 const ClockMove = t.Object(
   {
@@ -86,7 +86,7 @@ export const clockRoutes = ({ access, services: { clock, changes } }: ControlPar
         summary: 'What time it is',
         description:
           'Reads the clock of metering, expiry, retries and the idle timeout, and says whether it is frozen.',
-        success: { 200: ClockState },
+        success: { 200: ShownClock },
       }),
     )
     .post(
@@ -106,14 +106,14 @@ export const clockRoutes = ({ access, services: { clock, changes } }: ControlPar
           summary: 'Move, stop, start or reset the clock',
           description:
             '`set` and `advance` exclude each other, and `reset` excludes all others. The response comes when everything that fell due is done.',
-          success: { 200: ClockState },
+          success: { 200: ShownClock },
         },
         { body: ClockMove },
       ),
     )
 
 /** Returns the clock as the control API shows it. */
-export const clockState = (clock: SteerableClock): ClockState => ({
+export const clockState = (clock: SteerableClock): ShownClock => ({
   now: toIso(clock.now()),
   frozen: clock.frozen,
   offset_ms: Math.round(clock.offset),

@@ -7,7 +7,7 @@ import { type HostOptions, hostGuard } from '../../http/host.ts'
 import { namedClient, type OwnClient } from '../../http/own-client.ts'
 import { wantsSocket } from '../../http/web-socket.ts'
 import type { Ids } from '../../runtime/ids.ts'
-import type { BackendFailure } from './compute/backend.ts'
+import type { BackendFailure } from './compute/active.ts'
 import type { FaultError, FaultResponse, RequestFacts } from './fault.ts'
 import type { FaultStore, Strike } from './store.ts'
 

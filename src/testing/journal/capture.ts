@@ -5,8 +5,7 @@ import { namedClient } from '../../http/own-client.ts'
 import { wantsSocket } from '../../http/web-socket.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
-import { type JournalEntry, JSON_TYPE, keptBody, type StruckFault } from './entry.ts'
-import { headerFields } from './headers.ts'
+import { headerFields, type JournalEntry, JSON_TYPE, keptBody, type StruckFault } from './entry.ts'
 import type { RequestJournal } from './journal.ts'
 
 /** An entry whose request is not finished. */

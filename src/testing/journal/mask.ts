@@ -1,8 +1,7 @@
 import { percentDecoded } from '../../runtime/decode.ts'
 import { MASK, Masks } from '../../runtime/masks.ts'
 import type { BodySchema } from './body-schema.ts'
-import { jsonOf } from './entry.ts'
-import { CUT, type HeaderField } from './headers.ts'
+import { CUT, type HeaderField, jsonOf } from './entry.ts'
 
 /** Patterns of credentials: keys, admin tokens, signing secrets, the token after "Bearer", and those in URLs. */
 const CREDENTIAL_PATTERNS: readonly (readonly [RegExp, string])[] = [

@@ -2,14 +2,21 @@ import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 import type { OwnClient } from '../../http/own-client.ts'
 import { toIso } from '../../runtime/clock.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import type { FaultEffect } from '../faults/fault.ts'
 import { BodySchema } from './body-schema.ts'
-import { addressOf, bodyText, type JournalEntry, jsonOf, type KeptBody } from './entry.ts'
-import { type HeaderField, headerFields } from './headers.ts'
+import {
+  addressOf,
+  bodyText,
+  type HeaderField,
+  headerFields,
+  type JournalEntry,
+  jsonOf,
+  type KeptBody,
+} from './entry.ts'
 import { Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
-import { type SaidInShort, saidInShort } from './said.ts'
 
 /** Longest response, in bytes, that is looked through for what it says in short. */
 const MAX_SAID = 16 * 1024
@@ -128,3 +135,32 @@ function responseFields({ responseHeaders, responseType }: JournalEntry): readon
   const isTyped = responseType === '' || fields.some(([name]) => name === 'content-type')
   return isTyped ? fields : [['content-type', responseType], ...fields]
 }
+
+/** What a response says in short, so that lists need no bodies. */
+interface SaidInShort {
+  /** The code and the message of a failure (specification, "Errors"). */
+  readonly error: string | null
+  readonly message: string | null
+  /** The server that the response names. */
+  readonly server_id: string | null
+  /** Ids of the objects that the request made. */
+  readonly made: string[]
+}
+
+/** Returns what a response says in short; null if it says none of it. */
+function saidInShort(method: string, status: number, body: ShownBody): SaidInShort | null {
+  const { error, message, server_id: serverId, ...rest } = fieldsOf(body)
+  const isFailure = status >= 400
+  const said = {
+    error: isFailure ? textOf(error) : null,
+    message: isFailure ? textOf(message) : null,
+    server_id: textOf(serverId),
+    made: method === 'GET' || method === 'HEAD' || status >= 300 ? [] : madeIn(rest),
+  }
+  return said.made.length > 0 || Object.values(said).some((one) => typeof one === 'string') ? said : null
+}
+
+const madeIn = ({ id, task_id: taskId, build_id: buildId, terminal }: Record<string, unknown>): string[] =>
+  [id, taskId, buildId, fieldsOf(terminal).id].filter((one) => typeof one === 'string')
+
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null)

@@ -11,18 +11,20 @@ import {
 } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import { badRequest, notFound } from '../../errors.ts'
+import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { ClockState } from '../../runtime/clock.ts'
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { runHelper } from '../../runtime/run-helper.ts'
 import { copyCancelled, copyTrees, notCopied } from '../../storage/copy-with-cp.ts'
+import { isDiskFull, MAKE_ROOM } from '../../storage/disk-full.ts'
 import { findDamage } from '../../storage/find-damage.ts'
 import { SCHEMA } from '../../storage/migrate.ts'
 import { writePrivate } from '../../storage/private-file.ts'
 import { removeTree, removeTreeAside } from '../../storage/remove-tree.ts'
 import { SERVERS, stateEntries } from '../../storage/state.ts'
 import type { ComparedState, StateDiff } from './compare.ts'
+import { NOT_SAVED, nextUndo, type UndoKind } from './undo-names.ts'
 
 /** The metadata of a snapshot. */
 interface SnapshotFile {
@@ -303,4 +305,33 @@ async function bytesOf(dir: string): Promise<number> {
   const { stdout } = await runHelper(['du', '-s', '-k', '--', dir], { onStderr: () => {} })
   const kib = Number.parseInt(stdout, 10)
   return Number.isNaN(kib) ? statSync(dir).size : kib * 1024
+}
+
+/**
+ * Saves the state under a name of its own before it is replaced, and removes the oldest snapshots of that kind.
+ *
+ * @param save keeps the state under a name
+ * @param spared a snapshot that stays, because it is about to be restored
+ * @returns the name
+ * @throws BerthError whose message begins with `NOT_SAVED`
+ */
+export async function saveUndo(
+  kind: UndoKind,
+  snapshots: Snapshots,
+  save: (name: string) => Promise<unknown>,
+  spared?: string,
+): Promise<string> {
+  try {
+    const all = snapshots.list().map((one) => one.name)
+    const { name, surplus } = nextUndo(kind, all)
+    await save(name)
+    for (const old of surplus) if (old !== spared) await snapshots.remove(old)
+    return name
+  } catch (error) {
+    if (error instanceof BerthError && error.code === 'service_unavailable') throw error
+    const reason = isDiskFull(error)
+      ? `the disk that holds berth's data directory is full. ${MAKE_ROOM}`
+      : messageOf(error)
+    throw new BerthError('internal_error', `${NOT_SAVED}: ${reason}`, { cause: error })
+  }
 }

@@ -12,8 +12,7 @@ import { EmittedEvent } from '../api/events.ts'
 import type { ControlParts } from '../api/parts.ts'
 import { InboxEntry, InboxName } from '../inbox/model.ts'
 import { INBOX_LIMITS } from '../inbox/store.ts'
-import { readUntil, STATES_PATTERN, STATES_WORDS } from './states.ts'
-import { type WaitCheck, waitUntil } from './wait.ts'
+import { readUntil, STATES_PATTERN, STATES_WORDS, type WaitCheck, waitUntil } from './wait.ts'
 
 /** Limits of the wait in milliseconds of real time. */
 const TIMEOUT_MS = { default: 30_000, most: 600_000 }

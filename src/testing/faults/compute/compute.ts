@@ -2,7 +2,7 @@ import { DelegatingCompute } from '../../../compute/delegating-compute.ts'
 import type { Compute, Handle, Limits } from '../../../compute/driver.ts'
 import type { Sandbox } from '../../../compute/sandbox.ts'
 import type { Workspace } from '../../../compute/workspace.ts'
-import type { BackendFailure } from './backend.ts'
+import type { BackendFailure } from './active.ts'
 import { FaultySandbox } from './sandbox.ts'
 
 /**
@@ -32,7 +32,7 @@ export class FaultyCompute extends DelegatingCompute {
   /** Returns the switch that makes the driver fail in the work of a request. */
   async backendFailure(): Promise<BackendFailure> {
     const [{ BackendFailure }, workspaces] = await Promise.all([
-      import('./backend.ts'),
+      import('./active.ts'),
       import('./workspace.ts'),
     ])
     this.#workspaces = workspaces
