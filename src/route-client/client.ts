@@ -11,7 +11,7 @@ import type { ServedRoutes } from './app.ts'
 const CALLS = {
   ...API_OPERATIONS,
   ...CONTROL_OPERATIONS,
-  // The exchange of a code for a key, which only `berth login` asks for. It stands in no document.
+  // The exchange of a code for a key, which only `berth login` asks for. No document lists it.
   'signIn.exchange': 'POST /cli/token',
 } as const
 
@@ -76,7 +76,7 @@ type Part<Name extends string, Shape> = [keyof NonNullable<Shape>] extends [neve
       ? { [Key in Name]?: Lenient<NonNullable<Shape>> }
       : { [Key in Name]: Lenient<Shape> }
 
-/** A body whose shape the route leaves to what reads it. Elysia infers the same where there is none. */
+/** A body whose shape the route leaves to its reader. Elysia infers the same where there is none. */
 type BodyPart<Id extends CallId, Body> = [keyof NonNullable<Body>] extends [never]
   ? (typeof CALLS)[Id] extends `${'GET' | 'DELETE'} ${string}`
     ? { body?: undefined }
@@ -87,7 +87,7 @@ type BodyPart<Id extends CallId, Body> = [keyof NonNullable<Body>] extends [neve
 interface Sending {
   /** Sent as multipart/form-data in place of a body. */
   form?: FormData
-  /** Sent as it is in place of a body, for operations that take bytes. */
+  /** Sent unchanged in place of a body, for operations that take bytes. */
   bytes?: ReadableStream<Uint8Array> | Uint8Array | undefined
   /** The id of the last event that was received of a stream, which goes on after it. */
   lastEventId?: string | undefined

@@ -140,7 +140,7 @@ describe('the lines of a terminal', () => {
   })
 })
 
-describe('what stands still', () => {
+describe('a row that does not change', () => {
   test('is reported once while the program goes on, also as a line without an end', async () => {
     const { lines, told } = terminal()
     await lines.write(new TextEncoder().encode('first\r\nName? '))
@@ -153,7 +153,7 @@ describe('what stands still', () => {
     expect(told).toEqual(['first', 'Name?', 'last', 'Name? bob'])
   })
 
-  test('is not told again where it is drawn anew, or moves down to make room', async () => {
+  test('is not reported again when it is redrawn, or moves down to make room', async () => {
     const { lines, told } = terminal()
     const write = (text: string) => lines.write(new TextEncoder().encode(text))
     const box = '---\r\n> input\r\n---\r\n'

@@ -200,7 +200,7 @@ describe('a question', () => {
     expect(noticesIn(events)).toEqual([])
   })
 
-  test('stands in the transcript before it is asked', async () => {
+  test('is in the transcript before it is asked', async () => {
     const asked: string[] = []
     const work = server.begin(agentWith(`echo '? Which'; read -r a #`, asking), 'x', {
       ask: async () => {

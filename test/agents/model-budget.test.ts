@@ -27,7 +27,7 @@ test.each([
   },
 )
 
-test('time ends a request and a command, and runs though berth’s clock stands', async () => {
+test('time ends a request and a command, and runs with a frozen clock', async () => {
   const never = Promise.withResolvers<Response>()
   using model = modelServer('openai', [() => never.promise])
   const flags = { 'agent-limits': '{"time":"2s"}', freeze: '2030-01-01T00:00:00Z' }

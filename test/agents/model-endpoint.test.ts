@@ -148,7 +148,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
     expect(back.requests.length).toBe(1)
   })
 
-  test('that is silent is let go and told of', async () => {
+  test('that is silent is abandoned and reported', async () => {
     const never = Promise.withResolvers<Response>()
     using model = modelServer(protocol, [() => never.promise, () => beginning(protocol), planned])
     const { plan, notice, clock } = makePlan(model.flags, { silenceMs: 300 })
@@ -261,7 +261,7 @@ describe.each(PROTOCOLS)('the endpoint of the agent %s', (protocol) => {
     expect(await messageOf(second.plan)).toBe('called off')
   })
 
-  test('cannot keep work waiting beyond its time, though berth’s clock stands', async () => {
+  test('cannot keep work waiting beyond its time, also with a frozen clock', async () => {
     using model = modelServer(protocol, [refusal(500, 'Broken.')])
     const { plan } = makePlan({ ...model.flags, 'agent-limits': '{"time":"1s"}' })
     expect(await failure(plan)).toContain('Given up: it took longer than 1 s ("time").')

@@ -21,7 +21,7 @@ describe.each(PROTOCOLS)('a plan of the agent %s', (protocol) => {
     ])
   })
 
-  test('may stand in a text, as models answer that call no tools', async () => {
+  test('may be in a text, as from models that call no tools', async () => {
     using model = modelServer(protocol, [
       { text: `Here it is:\n\`\`\`json\n${JSON.stringify(PLAN)}\n\`\`\`` },
     ])

@@ -56,7 +56,7 @@ describe.each(PROTOCOLS)('a task of the agent %s', (protocol) => {
     expect(JSON.stringify(task.events) + berth.log()).not.toContain(KEY)
   })
 
-  test('tells the model where it works, and gives it the goal as it is', async () => {
+  test('describes the workspace to the model, and gives it the goal unchanged', async () => {
     await berth.call('PUT', '/secrets', { server_id: server, secrets: { API_TOKEN: 'hush-hush-hush' } })
     const task = await give('Fix "it"', [call('run', { command: 'echo "$API_TOKEN"' }), finish('done')])
     await task.done
@@ -121,7 +121,7 @@ describe.each(PROTOCOLS)('a task of the agent %s', (protocol) => {
     expect(await task.done).toMatchObject({ status: 'failed', result: 'They did not pass.' })
   })
 
-  test('tells the model of calls that cannot be, and lets it try again', async () => {
+  test('reports invalid calls to the model, and lets it try again', async () => {
     const task = await give('Call wrongly', [
       call('run', '{"command": "echo'),
       call('dance', {}),
@@ -178,7 +178,7 @@ describe.each(PROTOCOLS)('a task of the agent %s', (protocol) => {
     })
   })
 
-  test('tells the model where its answer was cut off', async () => {
+  test('reports to the model that its response was cut off', async () => {
     const task = await give('Write much', [
       { text: 'It is so lo', stop: 'length' },
       { calls: [{ tool: 'write', input: '{"path":"a.txt","content":"so lo' }], stop: 'length' },
@@ -232,7 +232,7 @@ describe.each(PROTOCOLS)('a task of the agent %s', (protocol) => {
     expect(model.requests.length).toBe(1)
   })
 
-  test('uses the first 100 tools that are called at once, and tells the model of the others', async () => {
+  test('uses the first 100 tools that are called at once, and reports the others to the model', async () => {
     const many = Array.from({ length: 130 }, () => ({ tool: 'list', input: {} }))
     const task = await give('Call much', [{ calls: many }, finish('done')])
     expect(await task.done).toMatchObject({ status: 'completed' })

@@ -41,7 +41,7 @@ describe.skipIf(browserPath === null)('commands on the dashboard (needs Chromium
     expect(problems).toEqual([])
   })
 
-  test('a long line without an end stands there at once, and progress is written over', async () => {
+  test('a long line without an end is shown at once, and progress is overwritten', async () => {
     const { berth } = tests
     const server = await berth.server()
     await using watched = await opened(server)

@@ -193,7 +193,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     expect(problems).toEqual([])
   })
 
-  test('each part has an address of its own, to which what is about it leads, and all stand together', async () => {
+  test('each part has an address of its own, to which links lead, and all are shown together', async () => {
     const { berth } = tests
     await berth.control('POST', '/faults', { match: { operation: 'keys.list' }, effect: { delay_ms: 1 } })
     await using watched = await tests.open('/dashboard/controls')
@@ -304,7 +304,7 @@ describe.skipIf(browserPath === null)('test controls on the dashboard (needs Chr
     await timers.filter({ hasText: 'terminal.hang_up' }).waitFor({ state: 'detached' })
   })
 
-  test('a scenario is written, told where it is wrong, tried, changed in its order and deleted', async () => {
+  test('a scenario is written, its mistakes are shown, and it is tried, moved and deleted', async () => {
     await tests.berth.control('DELETE', '/scenarios')
     await using watched = await tests.open('/dashboard/controls')
     const { page } = watched

@@ -43,7 +43,7 @@ describe.skipIf(browserPath === null)('requests on the dashboard (needs Chromium
     expect(problems).toEqual([])
   })
 
-  test('a fault gives the same response as the request that it is made of, and the list tells them apart', async () => {
+  test('a fault gives the same response as the request that it is made of, and the list distinguishes them', async () => {
     const { berth } = tests
     const refused = await berth.call('POST', '/servers', { tier: 'huge' })
     expect(refused.status).toBe(400)

@@ -18,7 +18,7 @@ class PlainPositions {
   }
 }
 
-test('rows stand where the heights of those before them put them, whatever comes, goes and is measured', () => {
+test('rows are placed by the heights of those before them, whatever is added, removed and measured', () => {
   const pick = (most: number): number => Math.floor(Math.random() * most)
   for (let run = 0; run < (thorough ? 200 : 20); run += 1) {
     const plain = new PlainPositions()

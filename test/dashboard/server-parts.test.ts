@@ -121,7 +121,7 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     expect(problems).toEqual([])
   })
 
-  test('its faults are made, count as they strike, and are lifted; those that cannot strike it are not shown', async () => {
+  test('its faults are set, count as they apply, and are lifted; those that cannot apply to it are not shown', async () => {
     const { berth } = tests
     const server = await berth.server()
     const { body: elsewhere } = await berth.control('POST', '/faults', {

@@ -74,7 +74,7 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     expect(problems).toEqual([])
   })
 
-  test('a failed task says why in few words, and where the command stands what berth refused it', async () => {
+  test('a failed task shows why in few words, and its command shows what berth refused', async () => {
     const serverId = await tests.berth.server({ task: 'cut off' })
     const line = 'seq 3; curl -s -m 3 http://10.0.0.1/; exit 3'
     const { body } = await tests.berth.call('POST', `/servers/${serverId}/tasks`, { goal: `run: ${line}` })
@@ -91,7 +91,7 @@ describe.skipIf(browserPath === null)('tasks on the dashboard (needs Chromium)',
     expect(problems).toEqual([])
   })
 
-  test('a response that comes after the stream has told of something newer changes nothing', async () => {
+  test('a response that arrives after a newer change of the stream changes nothing', async () => {
     const serverId = await tests.berth.server({ task: 'late' })
     await using watched = await tests.open('/dashboard/tasks')
     const { page } = watched

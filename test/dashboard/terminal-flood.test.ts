@@ -8,7 +8,7 @@ if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get
 describe.skipIf(browserPath === null)('a terminal on the dashboard that is flooded (needs Chromium)', () => {
   const tests = dashboardTests()
 
-  test('the page tells what it has drawn, byte for byte, and shows the end', async () => {
+  test('the page reports the drawn bytes exactly, and shows the end', async () => {
     const serverId = await tests.berth.server({ tier: 'medium' })
     const { body } = await tests.berth.call('POST', `/servers/${serverId}/terminals`, {
       command: 'read -r go; seq 1 1000000; echo end-$((6*7)); sleep 300',

@@ -16,7 +16,7 @@ describe.skipIf(browserPath === null)('the timeline on the dashboard (needs Chro
     expect(await watched.page.locator('.lines li').count()).toBe(3)
   })
 
-  test('what a request caused stands below it, down to the response of the receiver, while it happens', async () => {
+  test('the effects of a request appear below it live, down to the response of the receiver', async () => {
     await using watched = await tests.open('/')
     const { page, problems } = watched
     const url = `${tests.berth.info.base_url}/_berth/inbox/river`

@@ -150,7 +150,7 @@ describe('/access', () => {
     expect((await other.get(location)).text).not.toContain('Editor')
   })
 
-  test('tells programs apart that look the same, by their address, their id and their letters', async () => {
+  test('distinguishes programs that look the same by their address, their id and their letters', async () => {
     const origin = berth.info.base_url
     const names = ['Claude Code', '\u0421laude Code']
     const clients = await Promise.all(
@@ -168,7 +168,7 @@ describe('/access', () => {
     }
   })
 
-  test('tells which browsers have the rights of the instance', async () => {
+  test('shows which browsers have the rights of the instance', async () => {
     const [byLink, byKey] = [await Visitor.of(berth), new Visitor(berth.info.base_url)]
     await byKey.post('/signin', { api_key: berth.info.api_key })
     for (const [browser, mayControl] of [

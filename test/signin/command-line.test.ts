@@ -47,7 +47,7 @@ describe('the page that asks', () => {
     expect(text).toMatch(/<button name="decision" value="deny"[^>]*>Deny</)
   })
 
-  test('lets its form lead to the terminal that asked and nowhere else, and stands in no frame', async () => {
+  test('lets its form lead only to the terminal that asked, and cannot be framed', async () => {
     const { challenge, state } = newChallenge()
     const policy = async (given: Record<string, string>) =>
       (await browser.get(pageOf(given))).headers.get('content-security-policy') ?? ''
@@ -225,7 +225,7 @@ describe('approving', () => {
     expect((await browser.post('/cli/authorize', { ...form, csrf })).status).toBe(303)
   })
 
-  test('denying tells the terminal so, and makes no code', async () => {
+  test('denying reports that to the terminal, and issues no code', async () => {
     const { challenge, state } = newChallenge()
     const told = await decide(
       browser,

@@ -155,7 +155,7 @@ describe('a link', () => {
   })
 })
 
-describe('where the sign-in stands at another address than the one to which "berth open" leads', () => {
+describe('when the sign-in is at another address than that of "berth open"', () => {
   const elsewhere = (): Visitor => new Visitor(berth.info.base_url.replace('127.0.0.1', 'localhost'))
   const asked = '/signin?return_to=%2Foauth%2Fauthorize%3Fx'
 

@@ -53,7 +53,7 @@ describe('OAuth metadata', () => {
     }
   })
 
-  test('nothing of it stands in the description of the API', async () => {
+  test('the description of the API lists nothing of it', async () => {
     const { paths } = (await read(`${berth.info.base_url}/openapi.json`)) as { paths: object }
     expect(Object.keys(paths).filter((path) => /oauth|well-known/.test(path))).toEqual([])
   })

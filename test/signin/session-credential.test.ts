@@ -291,7 +291,7 @@ describe('the session of a browser', () => {
     expect((await send({ ...headers, cookie: both }, 'GET', '/servers')).status).toBe(200)
   })
 
-  test('does not stand in for a bearer token that is wrong', async () => {
+  test('does not replace a wrong bearer token', async () => {
     const headers = await ownHeaders(await Visitor.of(berth))
     for (const authorization of ['Bearer sk_live_wrong', 'Basic eDp5', 'Bearer'])
       for (const path of ['/servers', '/_berth/accounts'])
@@ -344,7 +344,7 @@ describe('the session of a browser', () => {
     expect((await send(byKey, 'GET', '/servers')).status).toBe(401)
   })
 
-  test('takes Idempotency-Key, is struck by faults that name the dashboard, and is in the journal as any credential', async () => {
+  test('takes Idempotency-Key, meets faults that name the dashboard, and is in the journal as any credential', async () => {
     const headers = { ...(await ownHeaders(await Visitor.of(berth))), 'x-berth-client': 'dashboard' }
     const repeated = { ...headers, 'idempotency-key': 'once' }
     const first = await send(repeated, 'POST', '/keys', { label: 'once' })

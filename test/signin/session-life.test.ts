@@ -107,7 +107,7 @@ describe('a session survives', () => {
     }
   })
 
-  test('a file that cannot be read: browsers sign in anew', async () => {
+  test('a file that cannot be read: browsers sign in again', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'berth-signin-'))
     try {
       const newer = new Database(join(dataDir, 'newer.db'))

@@ -24,7 +24,7 @@ const MAX_QUESTION = 2_000
 /** Dependencies of a command-line agent. */
 interface CommandAgentDependencies {
   readonly config: AgentConfig
-  /** Draw what the program prints. */
+  /** Draw the output of the program. */
   readonly emulators: Emulators
 }
 

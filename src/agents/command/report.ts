@@ -97,7 +97,7 @@ export class TerminalReport {
   #addToTail(line: string): void {
     this.#tail.push(line)
     this.#lastCharacters += line.length
-    // Cut only now and then, because each cut copies what is kept.
+    // Cut only now and then, because each cut copies the kept text.
     if (this.#tail.length < 2 * LAST_LINES && this.#lastCharacters < 2 * LAST_CHARACTERS) return
     let from = Math.max(this.#tail.length - LAST_LINES, 0)
     let characters = this.#tail.slice(from).reduce((sum, { length }) => sum + length, 0)

@@ -18,7 +18,7 @@ export interface RowReport {
   readonly asked: boolean
 }
 
-/** A row of a screen, and what was reported of it. */
+/** A row of a screen, and its reported part. */
 export class Row {
   text = ''
   /** Whether it continues the row above, which was full. */
@@ -39,7 +39,7 @@ type ScrollListener = (row: Row, next: boolean) => void
 
 /**
  * The screen of a program on a terminal: rows of text, as far as they can still change. An emulator draws it. Nothing
- * responds to what the program asks of its terminal.
+ * responds to queries of the program to its terminal.
  */
 export class Screen {
   readonly #emulator: Emulator

@@ -19,7 +19,7 @@ interface DialogueOptions {
   /** The system prompt, and the goal. */
   system: string
   goal: string
-  /** Hides secrets in what the model says. */
+  /** Hides secrets in the model's messages. */
   masks: Masks
   report(event: AgentEvent): void
   /** Shows a piece of the model's next message. */

@@ -51,7 +51,7 @@ interface StepContext {
   readonly values: Map<string, string>
 }
 
-/** The result of a step: the end of the work, or a few words on what was done. */
+/** The result of a step: the end of the work, or a short description of the work. */
 type StepResult = Outcome | { readonly done: string }
 
 /**

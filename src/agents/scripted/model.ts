@@ -96,14 +96,14 @@ const Match = Type.Union(
   { description: 'The goals that it is for.' },
 )
 
-/** The fields of a scenario, as it is written. */
+/** The fields of a written scenario. */
 export const SCENARIO_FIELDS = {
   name: Type.Optional(nonBlank('What it is called in transcripts.')),
   match: worded(Match, 'a string, {"glob": …} or {"regex": …}'),
   steps: Type.Array(StepText, { minItems: 1, maxItems: 1_000 }),
 }
 
-/** A scenario, as it is written: in the control API, in a fixtures file and in the database. */
+/** A scenario in the form of the control API, of fixtures files and of the database. */
 export const ScenarioText = closedObject(SCENARIO_FIELDS)
 export type ScenarioText = Static<typeof ScenarioText>
 

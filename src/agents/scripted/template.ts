@@ -94,7 +94,7 @@ export function fillCommand(template: Template, values: ReadonlyMap<string, stri
  */
 const variableOf = (name: string): string => `VALUE_${name}`
 
-/** Splits a text into what is literal and its placeholders. @throws Error for a placeholder of an unknown value */
+/** Splits a text into its literal parts and its placeholders. @throws Error for a placeholder of an unknown value */
 function parse(
   text: string,
   { names, unknown }: KnownValues,

@@ -120,7 +120,7 @@ export class Workbench {
     })
   }
 
-  /** Returns the text of a file that is to be replaced; null if there is none, or it is long or no text. */
+  /** Returns the text of a file that is to be replaced; null if there is none, or it is long or not text. */
   async #textBefore(path: string): Promise<string | null> {
     try {
       using file = await this.#options.workspace.open(path)
@@ -163,7 +163,7 @@ export class Workbench {
    * Returns the lines of text files that a regular expression (POSIX, extended) matches; they may go to a model
    * elsewhere, so secrets are masked in them.
    *
-   * @throws ToolError, also if the expression is none
+   * @throws ToolError, also for an invalid expression
    */
   search(pattern: string, dir = ''): Promise<{ matches: Match[]; truncated: boolean }> {
     return this.#runTool('search', { pattern, path: dir }, async () => {

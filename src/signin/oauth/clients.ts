@@ -13,7 +13,7 @@ import { lastExpiry, NEW_CLIENT_MS, oauthClients, removeExpired, UNUSED_CLIENT_M
 /** Largest number of registered clients. */
 const MAX_CLIENTS = 1_000
 
-/** The error for an unknown client, which tells it to register. */
+/** The error for an unknown client, which asks it to register. */
 export const UNREGISTERED = 'No such client is registered here, or not any more. Register it again.'
 
 /** A registered client. */

@@ -31,7 +31,7 @@ interface OAuthRoutesOptions extends ReachableSources {
 
 const WELL_KNOWN = '/.well-known/oauth'
 
-/** The query of the consent page is a client's: faults are reported to the client, and a resource may come twice. */
+/** The query of the consent page is a client's: errors are reported to the client, and a resource may be repeated. */
 const OF_CLIENT = { checksOwnQuery: true }
 
 /** The metadata are no page: a fault of the query is an error as the API's. */

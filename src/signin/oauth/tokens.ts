@@ -17,7 +17,7 @@ const REFRESH_MS = 30 * 24 * 3_600_000
 
 /**
  * Milliseconds after the first use of a code or a refresh token in which its client may present it again. A program
- * that refreshes several times in parallel, or whose response was lost, does so. That is no theft.
+ * that refreshes several times in parallel, or whose response was lost, does so, without any theft.
  */
 const PARALLEL_MS = 10_000
 

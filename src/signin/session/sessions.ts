@@ -222,7 +222,7 @@ export class BrowserSessions {
     this.#end(eq(sessions.accountId, accountId))
   }
 
-  /** Signs out every browser that a key signed in, also in case the key comes back. @throws as `end` does */
+  /** Signs out every browser that a key signed in, also in case the key is restored. @throws as `end` does */
   endOfKey(keyId: string): void {
     this.#end(eq(sessions.keyId, keyId))
   }

@@ -12,7 +12,7 @@ import type { ControlOptions } from './parts.ts'
 
 /** Makes apps of the control API, `/_berth`, which operates and tests the instance. */
 interface ControlApi {
-  /** Returns an app that has some groups of routes, and refuses what it must whatever the group. */
+  /** Returns an app that has some groups of routes, and checks requests alike for every group. */
   mount(groups: readonly ControlGroup[]): Promise<AnyElysia>
   /** Returns an app that has all of them, for its document. */
   whole(): Promise<AnyElysia>

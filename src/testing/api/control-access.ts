@@ -9,7 +9,7 @@ import { checkRequest } from '../../http/request-checks.ts'
 export interface ControlGuard {
   /** The instance's own credential; API keys are refused. */
   adminToken: string
-  /** The callers of running requests. Those who come by the session of a browser are identified already. */
+  /** The callers of running requests. Those with the session of a browser are identified already. */
   callers: Pick<Callers, 'identified' | 'whileValid'>
   /** Whether callers from other machines are let in too. */
   exposed: boolean

@@ -48,7 +48,7 @@ export const faultsRoutes = ({ access, services: { faults: store, queries } }: C
       '',
       ({ body }) => {
         const fault = inPart('body', () => normalizeFault(body))
-        // A fault for an unknown account or webhook would never strike.
+        // A fault for an unknown account or webhook would never apply.
         checkWebhook(queries, fault.match.deliveries?.webhook_id)
         checkAccount(queries, fault.match.account_id, '"match.account_id" in the body')
         return status(201, shownFault(store.add(fault)))

@@ -20,7 +20,7 @@ const Fixture = t.Object(
   { $id: 'Fixture' },
 )
 
-/** A fixtures document without what only a start can do. */
+/** A fixtures document without the clock and scenarios, which only a start sets. */
 const ProjectFile = t.Omit(FixturesFile, ['clock', 'scenarios'], {
   additionalProperties: false,
   $id: 'FixturesDocument',

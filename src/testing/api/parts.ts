@@ -130,12 +130,12 @@ export interface ReplacementOptions {
 export interface StateOperations {
   /** Back to just-started: fixtures are applied again, the first key stays valid. */
   reset(options: ReplacementOptions): Promise<StateReplacement>
-  /** Keeps the state under a name. @throws BerthError 400 for a name that is none */
+  /** Keeps the state under a name. @throws BerthError 400 for an invalid name */
   save(name: string): Promise<Snapshot>
   /**
-   * Creates or updates what a fixtures document declares. Everything else stays.
+   * Creates or updates the objects that a fixtures document declares. Everything else stays.
    *
-   * @throws BerthError 400 for mistakes, and for what the API refuses
+   * @throws BerthError 400 for mistakes, and for values that the API refuses
    */
   bringUp(body: unknown): Promise<void>
   /** All snapshots, newest first. */
@@ -147,7 +147,7 @@ export interface StateOperations {
    */
   restore(name: string, options: ReplacementOptions): Promise<RestoredState>
   /**
-   * Returns what differs between a snapshot and another; without another, the state of now.
+   * Returns the differences between a snapshot and another; without another, the current state.
    *
    * @throws BerthError 404
    */

@@ -239,7 +239,7 @@ interface NetworkFields {
   seed?: number
 }
 
-/** @throws BerthError 400 if nothing is to happen, or a host is none */
+/** @throws BerthError 400 if nothing is to happen, or a host is invalid */
 function toNetworkFault({
   offline = false,
   refused = false,

@@ -49,7 +49,7 @@ const ServerNetworkUpdate = t.Object(
   { $id: 'ServerNetworkUpdate', additionalProperties: false },
 )
 
-/** Serves `/_berth/servers/{id}/network`: what a server may reach. */
+/** Serves `/_berth/servers/{id}/network`: the hosts that a server may reach. */
 export const serverNetworkRoutes = ({ access, services: { servers } }: ControlParts) => {
   const rowOf = (id: string): ServerRow => {
     const row = servers.records.find(id)

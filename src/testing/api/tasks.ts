@@ -45,7 +45,7 @@ export const controlTasksRoutes = ({ access, services: { tasks } }: ControlParts
       }),
     )
 
-/** A scenario that repeats what a task did, and what it cannot repeat. */
+/** A scenario that repeats a task, and the parts that it cannot repeat. */
 interface TaskScenario {
   readonly scenario: ScenarioText
   /** Sentences for the person who is to keep it. */
@@ -155,5 +155,5 @@ function endOf(events: readonly TaskEvent[], notes: Set<string>): StepText[] {
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== ''
 
-/** Keeps what looks like the place of a value as it is. */
+/** Escapes text that looks like the place of a value. */
 const escaped = (text: string): string => text.replaceAll(/\{\{ *[A-Za-z_]\w* *\}\}/g, '\\$&')

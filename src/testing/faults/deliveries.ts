@@ -1,7 +1,7 @@
 import type { DeliveryFaults, DeliveryStrike } from '../../resources/webhooks/delivery.ts'
 import type { FaultStore, Strike } from './store.ts'
 
-/** Returns what applies the faults of deliveries to the attempts at them. */
+/** Returns the object that applies faults to attempts to deliver. */
 export const deliveryFaults = (store: FaultStore): DeliveryFaults => ({
   strike(event, { id: webhookId, accountId }) {
     if (!store.any) return null
@@ -14,7 +14,7 @@ export const deliveryFaults = (store: FaultStore): DeliveryFaults => ({
   },
 })
 
-/** Returns what a fault makes of an attempt; null if it goes on. */
+/** Returns the outcome that a fault gives to an attempt; null if the attempt continues. */
 function outcomeOf(strike: Strike['effect']): DeliveryStrike['outcome'] {
   if (strike === null) return null
   const { faultId, effect } = strike

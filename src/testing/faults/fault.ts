@@ -5,7 +5,7 @@ import { OWN_CLIENTS, type OwnClient } from '../../http/own-client.ts'
 import { type EmittedName, EVENT_NAMES } from '../../resources/events/names.ts'
 import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 
-/** Most requests that are counted before a fault strikes, or that it strikes. */
+/** Most requests that are counted before a fault applies, or that it applies to. */
 const MAX_REQUESTS = 1_000_000_000
 
 /** Longest delay, milliseconds: an hour. */
@@ -182,7 +182,7 @@ export type FaultError = Extract<FaultEffect, { error: unknown }>['error']
 /** A response of any kind, as a proxy in front of the API may give it. */
 export type FaultResponse = Extract<FaultEffect, { respond: unknown }>['respond']
 
-/** When a fault strikes. */
+/** When a fault applies. */
 const RULE_FIELDS = {
   times: Type.Optional(
     integer({ minimum: 1, maximum: MAX_REQUESTS, description: 'Requests that it strikes; without it all.' }),
@@ -322,6 +322,6 @@ export interface RequestFacts {
   readonly client: OwnClient | null
   /** Whether only a fault with its very path matches it, as one that carries requests which are matched by themselves. */
   readonly needsPath: boolean
-  /** The delivery that is attempted, if it is no request to the API. */
+  /** The delivery that is attempted, if it is not a request to the API. */
   readonly delivery?: { readonly webhookId: string; readonly event: EmittedName }
 }

@@ -26,11 +26,11 @@ interface FaultGateOptions {
   callers: Callers
   host: HostOptions
   ids: Ids
-  /** Reports whether a fault strikes a path only if it has that very path. */
+  /** Reports whether a fault applies to a path only if it names exactly that path. */
   needsNamedFault: (path: string) => boolean
-  /** First segments of the paths of the dashboard's page, of what it loads, and of signing in to it. */
+  /** First segments of the paths of the dashboard's page, of its files, and of signing in to it. */
   dashboardSegments: ReadonlySet<string>
-  /** Called before a request that faults strike goes on. */
+  /** Called before a request to which faults apply continues. */
   onStrike?: ((request: Request, struck: Strike['struck']) => void) | undefined
   /** Returns the compute driver's failure switch; called only for faults of the backend. */
   backend: () => Promise<BackendFailure>

@@ -41,11 +41,11 @@ function pathMatcher(path: string): (given: string) => boolean {
 const withoutEndSlash = (path: string): string => path.replace(/(.)\/+$/, '$1')
 
 /**
- * Reports whether a fault strikes a matching request. Depends only on the fault's rule and counts, so the same
- * requests in the same order get the same strikes.
+ * Reports whether a fault applies to a matching request. Depends only on the fault's rule and counts, so the same
+ * requests in the same order get the same faults.
  *
  * @param number the request's number among those that match, from 1
- * @param hits how often the fault has struck
+ * @param hits how often the fault has applied
  */
 export function strikes(fault: FaultText, number: number, hits: number): boolean {
   const { times = Number.POSITIVE_INFINITY, after = 0, probability = 1, seed = 0 } = fault

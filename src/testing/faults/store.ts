@@ -31,7 +31,7 @@ export interface Strike {
     readonly faultId: string
     readonly effect: Exclude<FaultEffect, { delay_ms: number }>
   } | null
-  /** All that struck, in the order in which they were set. */
+  /** All that applied, in the order in which they were set. */
   readonly struck: readonly { readonly id: string; readonly effect: FaultEffect }[]
 }
 
@@ -136,8 +136,8 @@ export class FaultStore {
   }
 
   /**
-   * Decides about a request and counts it: it waits for all delays that strike, and then the first other effect that
-   * strikes happens. Those behind it have matched, but do not strike.
+   * Decides about a request and counts it: it waits for all delays that apply, and then the first other effect that
+   * applies happens. Those behind it have matched, but do not apply.
    */
   strike(request: RequestFacts): Strike {
     const matching = this.#rules.filter(({ matches }) => matches(request)).map(({ row }) => row)

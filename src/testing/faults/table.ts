@@ -8,7 +8,7 @@ export const faults = sqliteTable('faults', {
   fault: text('fault', { mode: 'json' }).$type<FaultText>().notNull(),
   /** Requests that it was for. */
   matched: integer('matched').notNull().default(0),
-  /** Requests that it struck. */
+  /** Requests that it applied to. */
   hits: integer('hits').notNull().default(0),
   createdAt: integer('created_at').notNull(),
 })

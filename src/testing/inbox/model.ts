@@ -89,7 +89,7 @@ export const InboxResponse = t.Object(
 )
 export type InboxResponse = Static<typeof InboxResponse>
 
-/** Parses JSON; returns undefined for a text that is none. */
+/** Parses JSON; returns undefined for a text that is not JSON. */
 function jsonOf(text: string): unknown {
   try {
     return parseJsonText(text, 'The body')

@@ -8,7 +8,7 @@ import type { InboxSummary } from './model.ts'
 import { type InboxRow, inbox } from './table.ts'
 
 /**
- * Limits of what is kept. New requests displace the oldest ones, first those without a right signature: anybody on this
+ * Limits of an inbox. New requests displace the oldest ones, first those without a right signature: anybody on this
  * machine, programs of servers too, can send such.
  */
 export const INBOX_LIMITS = {

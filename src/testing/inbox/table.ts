@@ -22,5 +22,5 @@ export const inbox = sqliteTable('inbox', {
   receivedAt: integer('received_at').notNull(),
 })
 
-/** An entry as it is stored. */
+/** A stored entry. */
 export type InboxRow = typeof inbox.$inferSelect

@@ -52,7 +52,7 @@ export class Capture {
     this.#options = options
   }
 
-  /** Adds the faults that strike a request. Call it before the request begins. */
+  /** Adds the faults that apply to a request. Call it before the request begins. */
   readonly struck = (request: Request, faults: readonly StruckFault[]): void => {
     this.#struck.set(request, faults)
   }
@@ -62,7 +62,7 @@ export class Capture {
     set.entry = this.#opened(request)
   }
 
-  /** Adds what was read of a request's body: its bytes, or a form's fields as JSON. */
+  /** Adds the part of a request's body that was read: its bytes, or a form's fields as JSON. */
   readonly body = (set: ResponseSettings, content: Uint8Array | string, type: string): void => {
     if (set.entry) set.entry.request = keptBody(content, type)
   }

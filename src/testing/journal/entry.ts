@@ -18,7 +18,7 @@ export interface KeptBody {
   readonly type: string
 }
 
-/** A fault that struck a request. */
+/** A fault that applied to a request. */
 export interface StruckFault {
   readonly id: string
   readonly effect: FaultEffect
@@ -44,12 +44,12 @@ export interface JournalEntry {
   readonly caller: Pick<Caller, 'accountId' | 'credentialId'> | undefined
   /** Null if no body was read: none was sent, or the request was refused first. */
   readonly request: KeptBody | null
-  /** Null if the response is no JSON: a stream, a file, or nothing. */
+  /** Null if the response is not JSON: a stream, a file, or nothing. */
   readonly response: KeptBody | null
   /** Those of a recent message are the message's own. */
   readonly requestHeaders: HeaderSource
   readonly responseHeaders: HeaderSource
-  /** In the order in which they struck. */
+  /** In the order in which they applied. */
   readonly faults: readonly StruckFault[]
   /** The value of a recent response that is not serialized yet. */
   readonly unserialized: object | null

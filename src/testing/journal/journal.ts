@@ -9,7 +9,7 @@ interface JournalOptions {
   readonly begun: JournalBegin
 }
 
-/** What begins a journal anew: the start of berth, a reset, a restore or a call that clears it. */
+/** The causes that empty a journal: the start of berth, a reset, a restore or a call that clears it. */
 export const JOURNAL_CAUSES = ['start', 'reset', 'restore', 'clear'] as const
 
 /** What may end the state with its journal, and begin the next. */

@@ -16,7 +16,7 @@ const CREDENTIAL_PATTERNS: readonly (readonly [RegExp, string])[] = [
 /** The credentials of a URL that was cut within them. */
 const CUT_CREDENTIALS = /:\/\/[^\s/@"'<>\\]+$/
 
-/** Headers whose last word is that of a secret, although their value is none. */
+/** Headers whose last word is that of a secret, although their value is not secret. */
 const HARMLESS = ['idempotency-key', 'sec-websocket-key']
 
 /** Last words of the names of headers that hold a secret: `x-api-key`, `webhook-signature`, `x-berth-csrf`. */
@@ -81,7 +81,7 @@ export class Masking {
     return this.text(shown)
   }
 
-  /** Masks a body. JSON is masked by its fields too. A body that is no JSON is not shown if it may hold secrets. */
+  /** Masks a body. JSON is masked by its fields too. A body that is not JSON is not shown if it may hold secrets. */
   body({ text, isCut, shape }: BodyToMask): ShownBody {
     const value = isCut ? undefined : jsonOf(text)
     if (value !== undefined)
@@ -111,7 +111,7 @@ export class Masking {
 
   #header(name: string, value: string): string {
     const hide = (secret: string): string => {
-      // One that its pattern tells is masked anyway.
+      // One that its pattern shows is masked anyway.
       if (secret.length >= SHORTEST_HIDDEN && byShape(secret) === secret) this.#hide(secret)
       return MASK
     }

@@ -18,14 +18,14 @@ import {
 import { Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
 
-/** Longest response, in bytes, that is looked through for what it says in short. */
+/** Longest response, in bytes, that is searched for its summary. */
 const MAX_SAID = 16 * 1024
 
 /** A body in the journal's output. */
 interface ShownBodyPart {
   /** The value of JSON, else text; null if secrets in it cannot be found. */
   body: ShownBody
-  /** Whether the body was longer than what is kept. */
+  /** Whether the body was longer than its kept part. */
   truncated: boolean
 }
 
@@ -54,7 +54,7 @@ export interface ShownEntry {
   /** By their names in lower case. */
   request_headers: Record<string, string>
   response_headers: Record<string, string>
-  /** The faults that struck it, also those that were removed since: all delays, then the other effect. */
+  /** The faults that applied to it, also those that were removed since: all delays, then the other effect. */
   faults: { fault_id: string; effect: FaultEffect }[]
   /** The content type of the response, such as `text/event-stream`; null if there is none. */
   response_type: string | null
@@ -99,7 +99,7 @@ export function shownEntry(entry: JournalEntry, { operations, known, bodies }: E
   const requestHeaders = masking.headers(headerFields(entry.requestHeaders))
   const shownQuery = masking.query(query)
   const request = bodyOf(sent, new BodySchema(operation?.body ?? {}))
-  // Only what is short has something to say in lists.
+  // Only short responses have a summary for lists.
   const isShort = (entry.response?.content.length ?? 0) <= MAX_SAID
   const response = bodies || isShort ? bodyOf(entry.response, null) : null
   const shownBodies = bodies ? { request, response } : {}
@@ -136,7 +136,7 @@ function responseFields({ responseHeaders, responseType }: JournalEntry): readon
   return isTyped ? fields : [['content-type', responseType], ...fields]
 }
 
-/** What a response says in short, so that lists need no bodies. */
+/** The summary of a response, so that lists need no bodies. */
 interface SaidInShort {
   /** The code and the message of a failure (specification, "Errors"). */
   readonly error: string | null
@@ -147,7 +147,7 @@ interface SaidInShort {
   readonly made: string[]
 }
 
-/** Returns what a response says in short; null if it says none of it. */
+/** Returns the summary of a response; null if it has no part of one. */
 function saidInShort(method: string, status: number, body: ShownBody): SaidInShort | null {
   const { error, message, server_id: serverId, ...rest } = fieldsOf(body)
   const isFailure = status >= 400

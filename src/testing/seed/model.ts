@@ -19,7 +19,7 @@ const closed = <Fields extends Record<string, TSchema>>(fields: Fields, descript
 /**
  * An object with keys of the user's choice.
  *
- * @param keys what the keys are, as words that follow "expected"
+ * @param keys names the keys, as words that follow "expected"
  */
 const keyed = <Value extends TSchema>(pattern: string, value: Value, keys: string, description: string) =>
   Type.Record(Type.String({ pattern }), value, {
@@ -53,7 +53,7 @@ const FromEnvironment = Type.Object(
 /**
  * A text that no message shows.
  *
- * @param title what it is, as words that follow "expected"
+ * @param title names it, as words that follow "expected"
  */
 const hidden = (pattern: string, title: string) => Type.String({ pattern, title, writeOnly: true })
 

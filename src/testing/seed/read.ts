@@ -47,7 +47,7 @@ export function readFixtures(paths: readonly string[], environment: HostVariable
   return checked(fixtures)
 }
 
-/** Names of what a fixtures file makes, by kind. */
+/** Names of the objects that a fixtures file declares, by kind. */
 export interface FixtureNames {
   /** Those that projects imply included. */
   readonly servers: readonly string[]
@@ -163,7 +163,7 @@ export type FixturesRequest = Readonly<Record<string, unknown>>
 /**
  * Returns fixtures that have been read as one document, with the content of files and the values of variables in it.
  *
- * @throws StartupError for what only a start can do
+ * @throws StartupError for the clock and for scenarios, which only a start sets
  */
 export function toRequest(fixtures: Fixtures): FixturesRequest {
   const { accounts, servers, projects, secrets, keys, webhooks, faults, clock, scenarios } = fixtures

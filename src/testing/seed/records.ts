@@ -28,7 +28,7 @@ export class FixtureRecords {
     this.#queries = queries
   }
 
-  /** Returns the record of a name; what it refers to may have been deleted. */
+  /** Returns the record of a name; its object may have been deleted. */
   find(kind: FixtureKind, name: string): FixtureRow | undefined {
     return this.#queries.select().from(fixtures).where(named(kind, name)).get()
   }

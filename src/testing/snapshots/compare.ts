@@ -77,7 +77,7 @@ const UNQUIET: ReadonlySet<string> = new Set([
   ...['last_used_at', 'hits', 'announced', 'from_seq'],
 ])
 
-/** Returns what differs between two states: the second is what the first has become. */
+/** Returns the differences between two states, of which the second is the later one. */
 export async function compareStates(from: ComparedState, to: ComparedState): Promise<StateDiff> {
   using before = new Sqlite(from.database, { readonly: true })
   using after = new Sqlite(to.database, { readonly: true })
@@ -132,7 +132,7 @@ function compareRows(
     const old = before.get(id)
     if (old === undefined) items.push({ change: 'added', id, name: nameOf(row), fields: [] })
     else {
-      // A column that only one schema has is no difference.
+      // A column that only one schema has does not count as a difference.
       const fields = Object.keys(row).filter((field) => field in old && !isSame(row[field], old[field]))
       if (fields.length > 0)
         items.push({
@@ -158,7 +158,7 @@ const serversOf = (database: Sqlite): string[] =>
     .all()
     .map(({ id }) => id)
 
-/** Files by path, each with what tells whether it was changed, and whether these are all. */
+/** Files by path, each with a mark of its version, and whether these are all. */
 interface FoundFiles {
   readonly files: ReadonlyMap<string, string>
   readonly isComplete: boolean
@@ -230,7 +230,7 @@ function countsOf(items: readonly { change: Change }[]): Counts {
   return counts
 }
 
-/** Returns null if what was looked for is gone; also, after a call of `skip`, if it is closed to berth's user. */
+/** Returns null if the path is gone; also, after a call of `skip`, if it is closed to berth's user. */
 function unlessGone<T>(look: () => T, skip: () => void): T | null {
   try {
     return look()

@@ -133,7 +133,7 @@ export class Snapshots {
   }
 
   /**
-   * Returns what is known of a snapshot that this berth can read.
+   * Returns the facts about a snapshot that this berth can read.
    *
    * @throws BerthError 404, or 400 if it is damaged or a newer berth made it
    */
@@ -179,8 +179,8 @@ export class Snapshots {
   /**
    * Returns what differs between a snapshot and another one.
    *
-   * @param to the name of the other one; null for the state of now
-   * @param copyDatabase writes a copy of the database of now to a path that does not exist
+   * @param to the name of the other one; null for the current state
+   * @param copyDatabase writes a copy of the current database to a path that does not exist
    * @throws BerthError 404, or 400 if one is damaged or of a newer berth
    */
   async compare(from: string, to: string | null, copyDatabase: (path: string) => void): Promise<StateDiff> {
@@ -218,7 +218,7 @@ export class Snapshots {
   }
 
   /**
-   * Removes what a killed process left while it saved, replaced or removed snapshots. Nothing else may be done to snapshots
+   * Removes the remains of a process that was killed while it saved, replaced or removed snapshots. Nothing else may be done to snapshots
    * until this resolves.
    */
   async sweep(): Promise<void> {
@@ -261,7 +261,7 @@ function isOfServer(path: string): boolean {
 }
 
 /**
- * Tells of the first entry in a copy of a state that berth does not make; null if there is none. What berth keeps itself is
+ * Describes the first entry in a copy of a state that berth does not make; null if there is none. What berth keeps itself is
  * files and directories, whose paths it follows. In the files of servers are links too, which berth follows nowhere out of
  * the workspace, but no devices: with some isolations a program could open them.
  */
@@ -287,7 +287,7 @@ async function findStrange(dir: string): Promise<string | null> {
   return null
 }
 
-/** Reports whether an entry is a device. Programs of servers can make one that is none, with the number 0 (mknod(2)). */
+/** Reports whether an entry is a device. Programs of servers can make one with the number 0, which is not a device (mknod(2)). */
 const isDevice = (entry: Dirent, path: string): boolean =>
   entry.isBlockDevice() || (entry.isCharacterDevice() && lstatSync(path).rdev !== 0)
 

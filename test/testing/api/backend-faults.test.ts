@@ -61,7 +61,7 @@ test('files, whose operations ask the driver too, cannot be read or written', as
   expect((await berth.call('GET', `${path}?path=kept`)).body.content).toBe('as it was')
 })
 
-test('a task fails whose request was struck; those of other requests run beside it', async () => {
+test('a task fails if a fault applies to its request; those of other requests run beside it', async () => {
   const give = async (goal: string): Promise<string> =>
     (await berth.call('POST', `/servers/${server}/tasks`, { goal })).body.task_id
   await failing('tasks.create')
@@ -77,7 +77,7 @@ test('a task fails whose request was struck; those of other requests run beside 
   expect(await eventOf('task.failed')).toMatchObject({ task_id: ids[0] })
 })
 
-test('a build fails whose request was struck; the one that waits for it is built', async () => {
+test('a build fails if a fault applies to its request; the one that waits for it is built', async () => {
   const started: string[] = []
   for (const [at, goal] of ['a page', 'a list', 'a table'].entries()) {
     if (at === 1) await failing('builds.create')

@@ -65,7 +65,7 @@ test('events, deliveries and inboxes are sent as they come and change', async ()
   await berth.call('DELETE', `/servers/${server}`)
 })
 
-test('faults inside a server are sent when one begins, strikes and ends', async () => {
+test('faults inside a server are sent when one begins, applies and ends', async () => {
   using changes = await socket()
   const server = await berth.server()
   const kind = 'slow_exec'

@@ -10,7 +10,7 @@ afterAll(() => berth[Symbol.asyncDispose]())
 
 const clock = (body?: object) => berth.control(body ? 'POST' : 'GET', '/clock', body)
 
-test('time stands, and what falls due happens when it is moved', async () => {
+test('time is frozen, and due timers run when it is moved', async () => {
   expect((await clock()).body).toMatchObject({ now: '2030-01-01T00:00:00.000Z', frozen: true })
   const id = await berth.server()
   const statusOf = async () => (await berth.call('GET', '/servers')).body.servers[0].status
@@ -88,7 +88,7 @@ test('it takes the admin token, no API key', async () => {
   expect((await berth.call('POST', '/_berth/clock', { advance: '1h' })).status).toBe(401)
 })
 
-test('everybody may know how it stands, by the health', async () => {
+test('the health shows it without a credential', async () => {
   const stands = async () => {
     const response = await fetch(`${berth.info.base_url}/_berth/health`)
     return ((await response.json()) as { clock: object }).clock

@@ -66,7 +66,7 @@ describe('a fault of everything leaves the dashboard alone', () => {
     socket.close()
   })
 
-  test('unless it names the dashboard, and then it strikes nobody else', async () => {
+  test('unless it names the dashboard, and then it applies to no other client', async () => {
     await fault({ operation: 'servers.list', client: 'dashboard' })
     expect(await status('/servers', own)).toBe(503)
     expect((await berth.call('GET', '/servers')).status).toBe(200)

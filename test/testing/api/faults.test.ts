@@ -89,7 +89,7 @@ describe('an error', () => {
   })
 })
 
-describe('a fault strikes', () => {
+describe('a fault applies to', () => {
   test('after so many requests that match, and so many times', async () => {
     await fault(UNAVAILABLE, { operation: 'servers.list' }, { after: 2, times: 2 })
     await berth.call('GET', `/servers/${server}`)
@@ -199,7 +199,7 @@ describe('a fault strikes', () => {
     expect(performance.now() - began).toBeLessThan(20_000)
   })
 
-  test('a HEAD request as the GET that it stands for', async () => {
+  test('a HEAD request as to its GET', async () => {
     await fault(UNAVAILABLE, { operation: 'servers.list' })
     expect((await berth.fetch('/servers', { method: 'HEAD' })).status).toBe(503)
   })

@@ -31,7 +31,7 @@ describe('/_berth/fixtures', () => {
     expect(await names()).toEqual(all.filter((name) => !name.includes('trial')))
   })
 
-  test('tells keys and secrets to nobody but the admin token', async () => {
+  test('shows keys and secrets to the admin token only', async () => {
     const answer = await berth.call('GET', '/_berth/fixtures')
     expect([answer.status, answer.body.error]).toEqual([401, 'missing_or_invalid_api_key'])
     expect(JSON.stringify(answer.body)).not.toContain('sk_live_trial')

@@ -64,7 +64,7 @@ describe('an entry', () => {
     expect(others.some(({ client }: { client: string | null }) => client !== null)).toBe(false)
   })
 
-  test('stands for refusals of every kind too', async () => {
+  test('lists refusals of every kind too', async () => {
     await fetch(`${berth.info.base_url}/servers`)
     await berth.call('GET', '/servers/srv_none')
     await berth.fetch('/servers', {
@@ -138,7 +138,7 @@ describe('an entry', () => {
     }
   })
 
-  test('stands neither for the control API nor for documents', async () => {
+  test('lists neither the control API nor documents', async () => {
     await berth.control('GET', '/clock')
     await berth.fetch('/openapi.json')
     await berth.fetch('/docs')
@@ -309,7 +309,7 @@ describe('faults', () => {
   const strike = async (effect: object): Promise<string> =>
     (await berth.control('POST', '/faults', { match: { operation: 'servers.list' }, effect })).body.id
 
-  test('that struck are named with what they did, also when they are removed', async () => {
+  test('that applied are named with their effect, also when they are removed', async () => {
     const html = { respond: { status: 502, content_type: 'text/html', body: '<h1>502</h1>' } }
     const ids = [await strike({ delay_ms: 1 }), await strike(html)]
     await berth.fetch('/servers')
@@ -470,7 +470,7 @@ describe('filters', () => {
     await berth.control('DELETE', `/accounts/${other.id}`)
   })
 
-  test('hold for a stream, which tells each request once', async () => {
+  test('hold for a stream, which sends each request once', async () => {
     await berth.call('GET', '/servers')
     const stream = await fetch(`${berth.info.base_url}/_berth/requests?follow=true&status=404&limit=2`, {
       headers: { authorization: `Bearer ${berth.info.admin_token}` },

@@ -152,7 +152,7 @@ describe('without a seed', () => {
     expect((await berth.call('GET', '/servers')).body.servers).toEqual([])
   })
 
-  test('servers that are just being made are 503, which says to try again, or stand in the old state', async () => {
+  test('servers that are being created get 503 with the advice to try again, or are part of the old state', async () => {
     await using berth = await testBerth()
     await berth.server()
     const statuses = new Set<number>()

@@ -72,7 +72,7 @@ describe('/_berth/scenarios', () => {
     )
   })
 
-  test('lists those of files in their order, with where they stand', async () => {
+  test('lists those of files in their order, with their files', async () => {
     expect(await all()).toEqual(FROM_FILES)
     expect((await task('hello')).result).toBe('from the first file')
     expect((await task('hey')).result).toBe('from the second file')

@@ -109,7 +109,7 @@ for (const [isolation, reason] of await probedTiers())
         expect((await berth.exec(server, 'echo y > new; cat new; rm go grown')).stdout).toBe('y\n')
       })
 
-      test('processes stand still while it hangs: commands time out, and go on when it is lifted', async () => {
+      test('processes stop while it hangs: commands time out, and continue when it is lifted', async () => {
         const { end } = await begun('echo up; until [ -e go ]; do sleep 0.02; done; rm go')
         expect((await fault({ kind: 'hang' })).body).toMatchObject({ kind: 'hang', active: true })
         expect(await berth.exec(server, 'echo hi', { timeoutMs: 300 })).toMatchObject({
@@ -152,7 +152,7 @@ for (const [isolation, reason] of await probedTiers())
         expect(await waiting).toBeLessThan(30_000)
       })
 
-      test('all ends with the server: a stop does not wait for what stands still', async () => {
+      test('everything ends with the server: a stop does not wait for hung processes', async () => {
         const { end } = await begun('echo up; sleep 1000')
         for (const body of [{ kind: 'hang' }, { kind: 'disk_full' }, { kind: 'slow_exec', delay_ms: 60_000 }])
           await fault(body)

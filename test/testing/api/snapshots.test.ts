@@ -90,7 +90,7 @@ describe('a snapshot of everything, restored', () => {
     expect(await logged(berth, used.projectId)).toContain(log)
   })
 
-  test('stands at the time at which it was taken', async () => {
+  test('starts at the time at which it was taken', async () => {
     expect((await berth.control('GET', '/clock')).body).toMatchObject({
       now: '2030-01-01T00:00:00.000Z',
       frozen: true,

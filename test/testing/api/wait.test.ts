@@ -86,7 +86,7 @@ describe('GET /_berth/wait', () => {
     expect((await gone).status).toBe(404)
   }, 120_000)
 
-  test('a delivery is waited for, and its attempts, also where the clock stands', async () => {
+  test('waits for a delivery and for its attempts, also with a frozen clock', async () => {
     await using target = await receiver({ reply: replyWith(500) })
     const { body: webhook } = await berth.call('POST', '/webhooks', {
       url: target.url,
@@ -146,7 +146,7 @@ describe('GET /_berth/wait', () => {
     expect(entries).toMatchObject([{ body: '1' }])
   })
 
-  test('tells the state at the end of the time, by physical time', async () => {
+  test('reports the state at the end of the time, by physical time', async () => {
     await berth.control('POST', '/clock', { freeze: true })
     const id = await begin('wait: 1h')
     const { status, body } = await wait(`task=${id}&timeout_ms=50`)

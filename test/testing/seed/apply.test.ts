@@ -267,7 +267,7 @@ test('a webhook leads to an inbox of the instance, whatever port that has', asyn
   }
 })
 
-test('faults strike when all is there, anew at each start, beside those that were set otherwise', async () => {
+test('faults apply once everything exists, with new counts at each start, beside faults set otherwise', async () => {
   const dataDir = mkdtempSync(join(folder, 'faults-'))
   const path = fixtures({
     accounts: { other: { key: 'sk_live_other_with_faults' } },

@@ -89,9 +89,7 @@ test('values come from the environment where the file says so, and wrong ones ar
 
 test('a file that cannot be read stops it with file and reason', () => {
   const none = join(folder, 'none.yaml')
-  expect(() => readFixtures([none], {})).toThrow(
-    new RegExp(`^The file ${none} cannot be read: ENOENT`),
-  )
+  expect(() => readFixtures([none], {})).toThrow(new RegExp(`^The file ${none} cannot be read: ENOENT`))
   expect(() => readFixtures([folder], {})).toThrow(StartupError)
   const binary = file('binary.yaml', Uint8Array.of(0xff, 0xfe, 0))
   expect(() => readFixtures([binary], {})).toThrow('cannot be read: it is not UTF-8')

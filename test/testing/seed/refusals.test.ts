@@ -44,7 +44,7 @@ const GOOD = {
 const withServer = (server: object) => ({ ...GOOD, servers: { ...GOOD.servers, wrong: server } })
 const withProject = (project: object) => ({ ...GOOD, projects: { wrong: { server: 'api', ...project } } })
 
-test('what the API would refuse stops the start where it stands, and changes nothing', async () => {
+test('a value that the API would refuse stops the start with its place in the file, and changes nothing', async () => {
   const before = await state()
   const cases: [object, Record<string, unknown>, RegExp][] = [
     [
@@ -86,7 +86,7 @@ test('what the API would refuse stops the start where it stands, and changes not
   }
 }, 120_000)
 
-test('a failed bring-up tells the end of the log', async () => {
+test('a failed bring-up reports the end of the log', async () => {
   const files = { 'berth.json': JSON.stringify({ start: 'echo no database; exit 3' }) }
   expect(await refusal(withProject({ files }))).toContain('no database')
 })

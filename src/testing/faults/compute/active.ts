@@ -19,7 +19,7 @@ export type ServerFaultKind = (typeof SERVER_FAULT_KINDS)[number]
 export interface FaultDuration {
   /** Milliseconds of real time until it ends. */
   readonly forMs?: number
-  /** Number of commands that it strikes before it ends. */
+  /** Number of commands that it applies to before it ends. */
   readonly times?: number
   /** Milliseconds that each command waits, for `slow_exec`. */
   readonly delayMs?: number
@@ -27,7 +27,7 @@ export interface FaultDuration {
   readonly network?: NetworkFault
 }
 
-/** A fault that lasts, and how often it may still strike. */
+/** A fault that lasts, and how often it may still apply. */
 export interface ActiveFault extends FaultDuration {
   readonly kind: LastingFaultKind
   readonly timesLeft?: number
@@ -59,7 +59,7 @@ export class ActiveFaults {
 
   /**
    * @param onFull called when the storage counts as full, and when it no longer does
-   * @param onChange called when one begins, strikes or ends
+   * @param onChange called when one begins, applies or ends
    */
   constructor(sandbox: Sandbox, onFull: (full: boolean) => Promise<void>, onChange: () => void) {
     this.#sandbox = sandbox
@@ -142,7 +142,7 @@ export class ActiveFaults {
     const entry = this.#entries.get(kind)
     if (entry === undefined) return null
     entry.timesLeft -= 1
-    // Commands that it has struck stay affected; it no longer strikes others.
+    // Commands that it has applied to stay affected; it no longer applies to others.
     if (entry.timesLeft <= 0) {
       this.#entries.delete(kind)
       clearTimeout(entry.timer)

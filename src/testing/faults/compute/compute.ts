@@ -20,7 +20,7 @@ export class FaultyCompute extends DelegatingCompute {
 
   /**
    * @param onFreed called with a server whose storage no longer counts as full
-   * @param onFaults called with a server in which a fault begins, strikes or ends
+   * @param onFaults called with a server in which a fault begins, applies or ends
    */
   constructor(inner: Compute, onFreed: (serverId: string) => void, onFaults: (serverId: string) => void) {
     super()

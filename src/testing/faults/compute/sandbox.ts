@@ -34,7 +34,7 @@ export class FaultySandbox implements Sandbox {
   /**
    * @param check throws if the driver should fail in the calling work
    * @param onFull makes the storage count as full, or no longer
-   * @param onChange called when one of its faults begins, strikes or ends
+   * @param onChange called when one of its faults begins, applies or ends
    */
   constructor(
     inner: Sandbox,
