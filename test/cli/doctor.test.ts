@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Finding } from '../../src/cli/doctor.ts'
 import {
   examineDirectory,
   examineGit,
@@ -8,7 +9,6 @@ import {
   examineIsolation,
   examinePort,
 } from '../../src/cli/doctor.ts'
-import type { Finding } from '../../src/cli/finding.ts'
 import type { ComputeDriver, Probe } from '../../src/compute/driver.ts'
 import { link, MAKERS, program, write } from '../support/toolchain-files.ts'
 import { run, serve, temporaryFolder } from './command.ts'

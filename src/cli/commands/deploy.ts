@@ -12,9 +12,9 @@ import { deploymentLog, followLog } from '../log.ts'
 import { flag, text } from '../options.ts'
 import { count, formatBytes, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
+import { reportWarnings, STRICT } from '../projects/report.ts'
 import { serverName, serverOrNew } from '../server-or-new.ts'
 import { StatusLine } from '../status-line.ts'
-import { reportWarnings, STRICT } from '../warnings.ts'
 
 /** `berth deploy` */
 export const deploy = action({

@@ -1,6 +1,6 @@
 import { UsageError } from '../../errors.ts'
 import { action } from '../command.ts'
-import type { Finding } from '../finding.ts'
+import type { Finding } from '../doctor.ts'
 import { choice, flag, text } from '../options.ts'
 import { paint, printable, type Style } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'

@@ -3,9 +3,7 @@ import { searchGuide } from '../../http/docs/guide/search.ts'
 import { action } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { paint } from '../output.ts'
-import { printPaged } from '../pager.ts'
-import type { OutputStream } from '../process-context.ts'
-import { renderMarkdown } from '../terminal-markdown.ts'
+import type { OutputStream, ProcessContext } from '../process-context.ts'
 
 /** Most matches that a search prints. */
 const MATCHES = 20
@@ -78,4 +76,39 @@ function indexText(out: OutputStream, groups: Awaited<ReturnType<typeof guideInd
     ].join('\n'),
   )
   return `${parts.join('\n\n')}\n\n"berth guide TOPIC" shows a page, "berth guide WORDS" searches all of them.\n`
+}
+
+/** Widest lines of prose, in characters. */
+const MOST_COLUMNS = 100
+
+/** Renders a page of the guide for a terminal. References to other pages become the commands that show them. */
+function renderMarkdown(markdown: string, { columns = 80, hasColors }: OutputStream): string {
+  const referred = markdown
+    .replaceAll(/\[([\w-]+)\.md\]\(\1\.md(?:#[^)]*)?\)/g, '`berth guide $1`')
+    .replaceAll(/\[([^\]]+)\]\(([\w-]+)\.md(?:#[^)]*)?\)/g, '$1 (`berth guide $2`)')
+    .replaceAll(/\[([^\]]+)\]\(#[^)]*\)/g, '$1')
+  return Bun.markdown.ansi(referred, { colors: hasColors, columns: Math.min(columns, MOST_COLUMNS) })
+}
+
+/**
+ * Shows a text on the terminal by `$PAGER`, which is `less` by default. A text that fits the screen is only printed.
+ * Without a pager the text is printed too.
+ */
+async function printPaged(text: string, { env, cwd, stdout }: ProcessContext): Promise<void> {
+  const pager = env.PAGER ?? (Bun.which('less', { PATH: env.PATH ?? '' }) === null ? 'cat' : 'less')
+  // F ends at once if the text fits, R keeps colours, X leaves the text on the screen.
+  const child = Bun.spawn(['sh', '-c', pager], {
+    cwd,
+    env: { ...env, LESS: env.LESS ?? 'FRX' },
+    stdin: new Blob([text]),
+    stdout: 'inherit',
+    stderr: 'inherit',
+  })
+  // The pager takes Ctrl-C; berth ends with it.
+  const ignore = () => {}
+  process.on('SIGINT', ignore)
+  const exitCode = await child.exited
+  process.off('SIGINT', ignore)
+  // 127: sh found no such program.
+  if (exitCode === 127) await stdout.write(Buffer.from(text))
 }

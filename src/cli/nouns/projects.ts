@@ -9,9 +9,8 @@ import { APP_LOG_OPTIONS, checkWorker, projectLog, showLog } from '../log.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeated, text } from '../options.ts'
 import { count, facts, printable, type Style } from '../output.ts'
-import { isWorker } from '../projects/addresses.ts'
+import { isWorker, STRICT } from '../projects/report.ts'
 import { type Column, timeAgo } from '../table.ts'
-import { STRICT } from '../warnings.ts'
 
 const COLUMNS: readonly Column<Project>[] = [
   { heading: 'ID', cell: ({ id }) => id },
@@ -230,7 +229,7 @@ Examples:
         await print(await findProject(client, named), async (project, { out }) => {
           const shown = facts(out, projectFacts(project))
           if (project.init_phase !== 'awaiting_secrets') return shown
-          const { missingVariablesText } = await import('../projects/missing-variables.ts')
+          const { missingVariablesText } = await import('../projects/report.ts')
           return `${shown}\n${await missingVariablesText(client, project)}`
         })
       },

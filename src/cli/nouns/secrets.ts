@@ -1,4 +1,5 @@
 import { UsageError } from '../../errors.ts'
+import type { Project } from '../../resources/projects/model.ts'
 import type { SecretChanges } from '../../resources/secrets/model.ts'
 import type { ResponseOf } from '../../route-client/client.ts'
 import { utf8Text } from '../../runtime/decode.ts'
@@ -8,6 +9,7 @@ import { CommandError } from '../errors.ts'
 import { type OptionsOf, text } from '../options.ts'
 import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
+import { missingVariablesText } from '../projects/report.ts'
 import { isVariableName, parsePairs, readVariables, type Variables } from '../variables.ts'
 import { findProject } from './projects.ts'
 
@@ -146,7 +148,6 @@ async function unsetSecrets(
 
 /** Says which apps get a change, and how; empty if that cannot be found out. */
 async function effectOf(client: Client, changed: Secrets): Promise<string> {
-  const { projectEffect, serverEffect } = await import('../secrets/effect.ts')
   try {
     return 'project_id' in changed
       ? await projectEffect(client, changed.project_id)
@@ -267,3 +268,54 @@ async function pipedValue(names: readonly string[], { stdin }: ProcessContext): 
   // The trailing newline belongs to the pipe, not to the value.
   return [text.replace(/\r?\n$/, '')]
 }
+
+/**
+ * Says what a change of a project's variables leads to, as lines.
+ *
+ * @throws CommandError
+ */
+async function projectEffect(client: Client, projectId: string): Promise<string> {
+  const project = await client.call('projects.get', { params: { projectId } })
+  const { slug, init_phase: phase, runtime_status: status } = project
+  const logs = `berth projects logs ${slug}`
+  if (phase === 'awaiting_secrets') {
+    const { variables } = await client.call('projectSecrets.list', { params: { projectId } })
+    if (variables.some(({ missing }) => missing)) return missingVariablesText(client, project)
+  }
+  if (restarts(project))
+    return `${printable(slug)} restarts with the change; the version before answers until then. "${logs}" shows whether it came up.\n`
+  if (status === 'paused') return `${printable(slug)} sleeps, and starts with the change.\n`
+  if (phase === 'failed')
+    return `${printable(slug)} is not up. Try again with: berth projects restart ${slug}\n`
+  if (phase === null) return ''
+  return phase === 'ready'
+    ? ''
+    : `The bring-up of ${printable(slug)} takes the change. Look at it with: ${logs} -f\n`
+}
+
+/**
+ * Says what a change of a server's variables leads to, as lines.
+ *
+ * @throws CommandError
+ */
+async function serverEffect(client: Client, serverId: string): Promise<string> {
+  const params = { serverId }
+  const [{ projects }, { deployments }, { terminals }] = await Promise.all([
+    client.call('projects.list', { params }),
+    client.call('deployments.list', { params }),
+    client.call('terminals.list', { params }),
+  ])
+  const apps = projects.filter(restarts).map(({ slug }) => printable(slug))
+  if (deployments.some(({ live }) => live)) apps.push('what the server publishes, if that is an app')
+  const isOpen = terminals.some(({ exit_code: code }) => code === null)
+  return [
+    apps.length > 0 ? `Apps restart with the change, and answer meanwhile: ${apps.join(', ')}.\n` : '',
+    isOpen ? 'Terminals that are open do not get it: open new ones with "berth shell".\n' : '',
+  ].join('')
+}
+
+/** Reports whether the app of a project runs, or is to run, so that a change of its variables restarts it. */
+const restarts = ({ app, runtime_status: status, init_phase: phase, crash }: Project): boolean =>
+  Boolean(app?.start) &&
+  (status === 'running' || crash !== undefined) &&
+  (phase === 'ready' || phase === 'failed')

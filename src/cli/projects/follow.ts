@@ -8,9 +8,7 @@ import { PhaseReport } from '../phases.ts'
 import type { OutputStream } from '../process-context.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
-import { reportWarnings } from '../warnings.ts'
-import { addressesOf, isWorker } from './addresses.ts'
-import { missingVariablesText } from './missing-variables.ts'
+import { addressesOf, isWorker, missingVariablesText, reportWarnings } from './report.ts'
 
 /** Exit code if the bring-up waits for variables. */
 export const AWAITS_SECRETS = 3

@@ -12,12 +12,10 @@ import { followWork } from '../follow.ts'
 import { count, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
 import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
-import { reportWarnings } from '../warnings.ts'
-import { addressesOf, isWorker } from './addresses.ts'
 import { createdText, createFrom, rememberProject } from './create.ts'
 import { AWAITS_SECRETS, bringUpError, followBringUp } from './follow.ts'
-import { missingVariablesText } from './missing-variables.ts'
 import { Pusher, type PushOutcome } from './pusher.ts'
+import { addressesOf, isWorker, missingVariablesText, reportWarnings } from './report.ts'
 import { printRecent, takenChange } from './watched-app.ts'
 
 /** The options of `berth projects push`. */

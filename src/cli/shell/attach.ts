@@ -1,10 +1,9 @@
+import { ptr } from 'bun:ffi'
 import { writeSync } from 'node:fs'
+import { openLibc } from '../../compute/sandboxd/libc.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import { ModeWatcher } from './modes.ts'
-import { enterRawMode } from './raw-mode.ts'
-import { EscapeReader } from './typed.ts'
 
 /** A terminal of a server. */
 interface TerminalRef {
@@ -142,5 +141,154 @@ function writeOut(bytes: Buffer): void {
       if (codeOf(error) !== 'EAGAIN') throw error
       Bun.sleepSync(FULL_PAUSE_MS)
     }
+  }
+}
+
+/** Room for a termios of any system; Linux has 60 bytes. */
+const TERMIOS_BYTES = 128
+
+const TCSADRAIN = 1
+
+/**
+ * Puts the terminal of standard input in raw mode (termios(3), cfmakeraw): every key is read as it is typed, and output
+ * is shown as it is written. Bun's own raw mode turns each line feed into two characters, which a program on another
+ * terminal has done already.
+ *
+ * @returns a function that restores the mode of before
+ * @throws Error if standard input is no terminal
+ */
+function enterRawMode(): () => void {
+  const { tcgetattr, cfmakeraw, tcsetattr } = openLibc({
+    tcgetattr: { args: ['int', 'ptr'], returns: 'int' },
+    cfmakeraw: { args: ['ptr'], returns: 'void' },
+    tcsetattr: { args: ['int', 'int', 'ptr'], returns: 'int' },
+  })
+  const before = new Uint8Array(TERMIOS_BYTES)
+  if (tcgetattr(0, ptr(before)) !== 0) throw new Error('Standard input is no terminal.')
+  const raw = before.slice()
+  cfmakeraw(ptr(raw))
+  tcsetattr(0, TCSADRAIN, ptr(raw))
+  return () => void tcsetattr(0, TCSADRAIN, ptr(before))
+}
+
+/** What a person wants by typed bytes. */
+type Wish = { readonly type: 'send'; readonly data: Buffer } | { readonly type: 'leave' | 'help' }
+
+const TILDE = 0x7e
+const LINE_ENDS: ReadonlySet<number> = new Set([0x0a, 0x0d])
+
+/**
+ * Finds the escapes in what is typed, as ssh has them: at the start of a line `~.` leaves, `~?` explains, and `~~` is
+ * a tilde.
+ */
+class EscapeReader {
+  #isLineStart = true
+  #isAfterTilde = false
+
+  /** Returns the wishes in the next bytes, in order. Further bytes after `leave` are dropped. */
+  read(bytes: Buffer): Wish[] {
+    const wishes: Wish[] = []
+    let kept: number[] = []
+    const flush = (): void => {
+      if (kept.length > 0) wishes.push({ type: 'send', data: Buffer.from(kept) })
+      kept = []
+    }
+    // Nothing to look for in a paste or a program's keys: passed as it is.
+    if (!this.#isAfterTilde && !bytes.includes(TILDE)) {
+      const last = bytes.at(-1)
+      if (last !== undefined) this.#isLineStart = LINE_ENDS.has(last)
+      return bytes.length > 0 ? [{ type: 'send', data: bytes }] : []
+    }
+    for (const byte of bytes) {
+      if (this.#isAfterTilde) {
+        this.#isAfterTilde = false
+        const wish = String.fromCharCode(byte)
+        if (wish === '.') {
+          flush()
+          return [...wishes, { type: 'leave' }]
+        }
+        if (wish === '?') {
+          flush()
+          wishes.push({ type: 'help' })
+          this.#isLineStart = true
+          continue
+        }
+        kept.push(TILDE)
+        if (wish === '~') {
+          this.#isLineStart = false
+          continue
+        }
+      } else if (byte === TILDE && this.#isLineStart) {
+        this.#isAfterTilde = true
+        continue
+      }
+      kept.push(byte)
+      this.#isLineStart = LINE_ENDS.has(byte)
+    }
+    flush()
+    return wishes
+  }
+}
+
+/** The private modes that outlive a program that is left, and change what a terminal shows or sends (xterm, DECSET). */
+const MODES: ReadonlySet<string> = new Set([
+  '1', // cursor keys
+  '7', // wraps at the end of a line
+  '9', // the mouse, in its ways
+  '25', // the cursor is shown
+  '47',
+  '1000',
+  '1002',
+  '1003',
+  '1004', // focus
+  '1005',
+  '1006',
+  '1015',
+  '1047',
+  '1049', // the alternate screen
+  '2004', // bracketed paste
+])
+
+/** Modes that are set where no program has changed anything. */
+const USUALLY_SET: ReadonlySet<string> = new Set(['7', '25'])
+
+/** Matches a change of private modes, with its parameters and its direction. */
+const CHANGE = new RegExp(`${'\x1b'}\\[\\?([\\d;]{1,64})([hl])`, 'g')
+
+/** Bytes at the end of output that may begin a change. */
+const LONGEST_CHANGE = 70
+
+const ESCAPE = Buffer.from('\x1b[?')
+
+/** Watches what a terminal is sent, to undo what is in effect where a program is left that goes on. */
+class ModeWatcher {
+  readonly #changed = new Set<string>()
+  #rest = ''
+
+  /** Notes the changes in the next bytes of output. */
+  watch(bytes: Buffer): void {
+    if (
+      this.#rest === '' &&
+      !bytes.includes(ESCAPE) &&
+      !bytes.subarray(-ESCAPE.length).includes(ESCAPE[0] ?? 0)
+    )
+      return
+    const text = this.#rest + bytes.toString('latin1')
+    for (const [, parameters = '', direction] of text.matchAll(CHANGE)) {
+      for (const mode of parameters.split(';')) {
+        if (!MODES.has(mode)) continue
+        if ((direction === 'h') === USUALLY_SET.has(mode)) this.#changed.delete(mode)
+        else this.#changed.add(mode)
+      }
+    }
+    const tail = text.slice(-LONGEST_CHANGE)
+    const begun = tail.lastIndexOf('\x1b')
+    this.#rest = begun >= 0 && !/[hl]/.test(tail.slice(begun)) ? tail.slice(begun) : ''
+  }
+
+  /** Returns what takes the changes back, colours included. */
+  undo(): string {
+    const undone = [...this.#changed].map((mode) => `\x1b[?${mode}${USUALLY_SET.has(mode) ? 'h' : 'l'}`)
+    return undone.length === 0 ? '\x1b[0m' : `\x1b[0m\x1b>${undone.join('')}`
   }
 }

@@ -4,19 +4,17 @@ import type { Client } from '../client.ts'
 import { repeatOnChange } from '../directory/watch.ts'
 import { CommandError } from '../errors.ts'
 import { DEFAULT_TAIL, followLog, type LogLine, logText, projectLog } from '../log.ts'
-import { formatDuration, paint, printable } from '../output.ts'
+import { formatDuration, paint, printable, type Style } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
-import { addressesOf, isWorker } from '../projects/addresses.ts'
+import type { OutputStream } from '../process-context.ts'
 import { rememberProject } from '../projects/create.ts'
 import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
-import { missingVariablesText } from '../projects/missing-variables.ts'
 import { Pusher } from '../projects/pusher.ts'
+import { addressesOf, isWorker, missingVariablesText, reportWarnings } from '../projects/report.ts'
 import { takenChange } from '../projects/watched-app.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
-import { reportWarnings } from '../warnings.ts'
 import type { ProjectFile } from './berth-yaml.ts'
-import { prefixed } from './prefixed.ts'
 
 /** Something that a file has made, as the instance lists it. */
 export type Made = ResponseOf<'control.fixtures.list'>['fixtures'][number]
@@ -212,5 +210,38 @@ export class UpProjects {
       }
     }
     await repeatOnChange({ directory, isLeftOut: pusher.directory.isLeftOut, run })
+  }
+}
+
+/** Colours by which a person tells apart whose line it is. */
+const STYLES: readonly Style[] = ['cyan', 'yellow', 'green', 'red']
+
+/**
+ * Returns a stream that writes whole lines with a name before them, so that several can write to the same output.
+ *
+ * @param index of the name among those that are shown, for its colour
+ */
+function prefixed(out: OutputStream, name: string, width: number, index: number): OutputStream {
+  const style = STYLES[index % STYLES.length] ?? 'cyan'
+  const prefix = `${paint(out, style, `${name.padEnd(width)} |`)} `
+  const decoder = new TextDecoder()
+  let rest = ''
+  return {
+    write(data) {
+      const text = rest + (typeof data === 'string' ? data : decoder.decode(data, { stream: true }))
+      const end = text.lastIndexOf('\n') + 1
+      rest = text.slice(end)
+      if (end === 0) return Promise.resolve()
+      return out.write(text.slice(0, end).replaceAll(/^(?=.|\n)/gm, prefix))
+    },
+    get isTTY() {
+      return out.isTTY
+    },
+    get columns() {
+      return out.columns === undefined ? undefined : out.columns - width - 3
+    },
+    get hasColors() {
+      return out.hasColors
+    },
   }
 }
