@@ -7,7 +7,7 @@ function main(argv: string[]): Promise<void> {
     return import('./compute/sandboxd/sandboxd.ts').then(({ runSandboxd }) => runSandboxd(argv.slice(3)))
   if (argv[2] === '__landlock')
     return import('./compute/landlock/launcher.ts').then(({ runLauncher }) => runLauncher())
-  return import('./cli/index.ts').then(({ run }) => run(argv.slice(2)))
+  return import('./cli/index.ts').then(({ runCommandLine }) => runCommandLine(argv.slice(2)))
 }
 
 main(process.argv).catch((error: unknown) => {

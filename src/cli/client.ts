@@ -63,7 +63,7 @@ export class Client {
       for await (const { event, data } of events) {
         const parsed: unknown = JSON.parse(data)
         if (event === 'error')
-          throw this.errorFromBody(parsed as ErrorBody) ?? this.notBerthError(response.status)
+          throw this.errorFromBody(parsed as FailureBody) ?? this.notBerthError(response.status)
         yield { event, data: parsed } as StreamEventOf<Id>
       }
     } catch (error) {
@@ -150,14 +150,14 @@ export class Client {
   }
 
   private async errorFromResponse(response: Response): Promise<CommandError> {
-    const body = (await response.json().catch(() => null)) as ErrorBody | null
+    const body = (await response.json().catch(() => null)) as FailureBody | null
     // The pages of apps have errors of the same form, but no request of berth's own.
     const isOfApp = response.status === 404 && !response.headers.has('x-request-id')
     return (isOfApp ? null : this.errorFromBody(body)) ?? this.notBerthError(response.status)
   }
 
   /** Returns the error in the body of a failed request; null if the body has none. */
-  errorFromBody(body: ErrorBody | null): CommandError | null {
+  errorFromBody(body: FailureBody | null): CommandError | null {
     if (typeof body?.error !== 'string' || typeof body.message !== 'string') return null
     const message =
       body.error === 'missing_or_invalid_api_key' && this.instance.source === 'login'
@@ -196,7 +196,7 @@ function withCode(message: string, code: string): string {
 }
 
 /** The body of a failed request, unchecked. */
-export interface ErrorBody {
+export interface FailureBody {
   error?: unknown
   message?: unknown
 }

@@ -7,7 +7,7 @@ import {
   type ResponseOf,
 } from '../route-client/client.ts'
 import type { Client } from './client.ts'
-import type { ConnectionOptions } from './find-instance.ts'
+import type { InstanceOptions } from './find-instance.ts'
 import type { NameSource, NameSources, ServerPlace } from './names.ts'
 import { flag, type OptionSpecs, type OptionsOf } from './options.ts'
 import { facts } from './output.ts'
@@ -16,7 +16,7 @@ import type { CliSession } from './session.ts'
 import { type Column, type TableLayout, table } from './table.ts'
 
 /** The access of a command: the API with a key, the control API with the admin token, or none. */
-export type Access = 'api' | 'control' | 'none'
+export type CommandAccess = 'api' | 'control' | 'none'
 
 /** A command of the command line, as data. */
 export interface CommandSpec {
@@ -43,7 +43,7 @@ export interface CommandSpec {
 
 /** A command that can be run, with the types of its arguments and options erased. */
 export interface RunnableCommand extends CommandSpec {
-  readonly access: Access
+  readonly access: CommandAccess
   /** Description of `--json`; null for no such option. */
   readonly json: string | null
   run(invocation: Invocation<readonly unknown[], Record<string, unknown>>): Promise<unknown>
@@ -126,7 +126,7 @@ export interface Invocation<Args, Options> {
 export type Print = <Result>(result: Result, show: Show<Result>) => Promise<number>
 
 /** The options that the runner adds. */
-export interface CommonOptions extends ConnectionOptions {
+export interface CommonOptions extends InstanceOptions {
   json?: boolean
 }
 
@@ -208,7 +208,7 @@ const ONLY_ID = flag('print only the id', { short: 'q' })
 interface ActionSpec<Usage extends string, Specs extends OptionSpecs> extends CommandSpec {
   readonly usage: Usage
   readonly options?: Specs
-  readonly access: Access
+  readonly access: CommandAccess
   readonly json?: string | null
   /** Resolves to the exit code; undefined means 0. */
   run(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>): Promise<number | undefined>

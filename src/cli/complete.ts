@@ -12,7 +12,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
 /** A possible completion. */
-export interface Candidate {
+export interface CompletionWord {
   value: string
   description: string
 }
@@ -25,7 +25,7 @@ export type Placeholders = ReadonlyMap<string, boolean>
  * the running instance. `prefix` is the preceding part of the same word.
  */
 export type Completion =
-  | { kind: 'words'; candidates: Candidate[] }
+  | { kind: 'words'; candidates: CompletionWord[] }
   | { kind: 'files'; prefix: string }
   | { kind: 'directories'; prefix: string }
   | { kind: 'ids'; placeholder: string; prefix: string }
@@ -123,11 +123,11 @@ const valueName = (option: Option): string | undefined =>
 
 const matchPrefix = (
   current: string,
-  candidates: Candidate[],
-): { kind: 'words'; candidates: Candidate[] } => ({
+  candidates: CompletionWord[],
+): { kind: 'words'; candidates: CompletionWord[] } => ({
   kind: 'words',
   candidates: candidates.filter(({ value }) => value.startsWith(current)),
 })
 
-const optionCandidates = (option: Option): Candidate[] =>
+const optionCandidates = (option: Option): CompletionWord[] =>
   option.long ? [{ value: option.long, description: option.description }] : []

@@ -9,7 +9,7 @@ import { type Login, readLogins } from './login/credentials.ts'
 import type { ProcessContext } from './process-context.ts'
 
 /** The options that name the instance of a command. */
-export interface ConnectionOptions {
+export interface InstanceOptions {
   baseUrl?: string
   apiKey?: string
   adminToken?: string
@@ -79,7 +79,7 @@ export class NoCredentialError extends CommandError {
  * @throws UsageError for an invalid address; NoInstanceError, CommandError if no instance or key is found
  */
 export function findInstance(
-  options: ConnectionOptions,
+  options: InstanceOptions,
   { env, cwd }: Pick<ProcessContext, 'env' | 'cwd'>,
   api: ApiKind = 'api',
 ): InstanceConnection {
@@ -172,7 +172,7 @@ interface InstanceAddress {
  * instance.
  */
 export function findBaseUrl(
-  options: ConnectionOptions,
+  options: InstanceOptions,
   { env, cwd }: Pick<ProcessContext, 'env' | 'cwd'>,
 ): InstanceAddress {
   const directory = findDataDirectory(options.data, env, cwd)

@@ -13,7 +13,7 @@ import { type ProcessContext, processContext } from './process-context.ts'
 import { runProgram } from './program.ts'
 
 /** Runs the command line and ends the process with its exit code. */
-export async function run(args: readonly string[]): Promise<void> {
+export async function runCommandLine(args: readonly string[]): Promise<void> {
   const context = processContext()
   process.exit(await runCommand(args, context))
 }

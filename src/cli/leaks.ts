@@ -32,7 +32,7 @@ import { findAbandonedHeartbeats } from '../storage/heartbeat.ts'
 import type { Print } from './command.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { directoriesHeldBy, realPath } from './instances/directory-lock.ts'
-import { registeredDirectories, removeEntry, staleEntries } from './instances/registry.ts'
+import { registeredDirectories, staleEntries, unregisterFile } from './instances/registry.ts'
 import { findKept, type KeptDirectory, removeKept } from './kept-directories.ts'
 import { count, paint, printable } from './output.ts'
 import type { OutputStream, ProcessContext } from './process-context.ts'
@@ -198,7 +198,7 @@ async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   for (const { kind, id } of findLeaks(scope)) {
     if (kind === 'group') removeGroups(groupsBelow(id))
     else if (kind === 'directory') removeTemporary(id)
-    else if (kind === 'entry') removeEntry(id)
+    else if (kind === 'entry') unregisterFile(id)
     else if (kind === 'file') rmSync(id, { force: true })
   }
   return findLeaks(scope)

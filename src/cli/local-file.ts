@@ -36,5 +36,5 @@ export const readLocal = (path: string, name: string): Promise<Buffer<ArrayBuffe
  *
  * @throws CommandError if it cannot be read
  */
-export const readInput = async (file: string, { cwd, stdin }: ProcessContext): Promise<Uint8Array> =>
+export const readNamedFile = async (file: string, { cwd, stdin }: ProcessContext): Promise<Uint8Array> =>
   file === '-' ? stdin.bytes() : readLocal(resolve(cwd, file), file)

@@ -3,7 +3,7 @@ import type { Client } from './client.ts'
 import type { Print } from './command.ts'
 import { CommandError } from './errors.ts'
 import { untilInterrupted } from './interrupt.ts'
-import { flag, tail, text } from './options.ts'
+import { flag, tail, textOption } from './options.ts'
 import { count, paint, printable } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 
@@ -118,7 +118,7 @@ interface LogOptions extends LogPart {
 export const LOG_OPTIONS = {
   follow: flag('continue with new lines, until Ctrl-C; with --json one line each', { short: 'f' }),
   tail: tail(DEFAULT_TAIL),
-  since: text(
+  since: textOption(
     'TIME',
     'only lines since then: a time (2026-01-31T12:00:00Z), or how long ago (10m; a number alone is seconds)',
   ),
@@ -128,7 +128,7 @@ export const LOG_OPTIONS = {
 /** The options of commands that print the log of an app, which may have workers. */
 export const APP_LOG_OPTIONS = {
   ...LOG_OPTIONS,
-  worker: text('NAME', 'only what the worker of this name has printed'),
+  worker: textOption('NAME', 'only what the worker of this name has printed'),
 } as const
 
 /**

@@ -39,7 +39,7 @@ export const flag = (
 ): OptionSpec<true> => ({ description, ...more })
 
 /** Declares an option with a text. */
-export const text = (placeholder: string, description: string): OptionSpec<string> => ({
+export const textOption = (placeholder: string, description: string): OptionSpec<string> => ({
   placeholder,
   description,
 })
@@ -52,7 +52,7 @@ export const optionalText = (placeholder: string, description: string): OptionSp
 })
 
 /** Declares an option with one of several values. */
-export const choice = <const Value extends string>(
+export const choiceOption = <const Value extends string>(
   placeholder: string,
   description: string,
   choices: readonly Value[],
@@ -66,7 +66,7 @@ export const parsed = <Value>(
 ): OptionSpec<Value> => ({ placeholder, description, read })
 
 /** Declares an option that may be given several times. */
-export const repeated = (placeholder: string, description: string): OptionSpec<string[]> => ({
+export const repeatedOption = (placeholder: string, description: string): OptionSpec<string[]> => ({
   placeholder,
   description,
   read: (given, before = []) => [...before, given],

@@ -1,11 +1,18 @@
 import type { Command, Option } from 'commander'
 import { UsageError } from '../errors.ts'
 import type { Client } from './client.ts'
-import type { Access, CommandSpec, CommonOptions, Invocation, Noun, RunnableCommand } from './command.ts'
+import type {
+  CommandAccess,
+  CommandSpec,
+  CommonOptions,
+  Invocation,
+  Noun,
+  RunnableCommand,
+} from './command.ts'
 import { takesServer } from './command-line.ts'
-import type { ApiKind, ConnectionOptions } from './find-instance.ts'
-import { NameResolver } from './name-resolver.ts'
-import { commanderOption, flag, inWordsOf, text } from './options.ts'
+import type { ApiKind, InstanceOptions } from './find-instance.ts'
+import { IdResolver } from './id-resolver.ts'
+import { commanderOption, flag, inWordsOf, textOption } from './options.ts'
 import { printResult } from './output.ts'
 import { type CliSession, connect, orOnlyInstance } from './session.ts'
 import type { TableLayout } from './table.ts'
@@ -88,7 +95,7 @@ const QUIET = flag('only the first column: the ids, one a line', { short: 'q' })
 export const YES = flag('do not ask before', { short: 'y' })
 
 /** The other way to name the server of a command whose usage begins with `[SERVER]`. */
-const SERVER_OPTION = text('SERVER', 'the same as SERVER')
+const SERVER_OPTION = textOption('SERVER', 'the same as SERVER')
 
 /** Returns the placeholder of an option's value; undefined for a switch. */
 export const placeholderOf = ({ flags }: Option): string | undefined => /[<[]([^>\]]+)[>\]]/.exec(flags)?.[1]
@@ -109,11 +116,11 @@ export const CONNECTION_GROUP = 'Connection:'
 /** Adds the connection options of a command. */
 function addConnectionOptions(command: Command, access: 'api' | 'control'): void {
   const options = {
-    baseUrl: text('URL', 'the instance to talk to [BERTH_BASE_URL]'),
+    baseUrl: textOption('URL', 'the instance to talk to [BERTH_BASE_URL]'),
     ...(access === 'api'
-      ? { apiKey: text('KEY', 'the key to use [BERTH_API_KEY]') }
-      : { adminToken: text('TOKEN', 'the admin token [BERTH_ADMIN_TOKEN]') }),
-    data: text('DIR', 'else: the instance of this data directory [BERTH_DATA]'),
+      ? { apiKey: textOption('KEY', 'the key to use [BERTH_API_KEY]') }
+      : { adminToken: textOption('TOKEN', 'the admin token [BERTH_ADMIN_TOKEN]') }),
+    data: textOption('DIR', 'else: the instance of this data directory [BERTH_DATA]'),
   }
   for (const [name, option] of Object.entries(options))
     command.addOption(commanderOption(name, { ...option, group: CONNECTION_GROUP }))
@@ -132,7 +139,7 @@ const notTheServer = (given: string): string =>
 
 function invocationOf(
   session: CliSession,
-  access: Access,
+  access: CommandAccess,
   args: readonly unknown[],
   options: Record<string, unknown> & CommonOptions,
   named: { server: unknown; isArgument: boolean; how: string; mayBeElsewhere: boolean },
@@ -141,7 +148,7 @@ function invocationOf(
   let client: Promise<Client> | undefined
   const api = access === 'control' ? 'control' : 'api'
   // Found once: a command that connects again means the same instance, also while that is down.
-  let where: Promise<ConnectionOptions> | undefined
+  let where: Promise<InstanceOptions> | undefined
   const connectTo = async (to: ApiKind): Promise<Client> => {
     where ??= named.mayBeElsewhere ? orOnlyInstance(session.context, options, api) : Promise.resolve(options)
     return connect(session, await where, to)
@@ -151,7 +158,7 @@ function invocationOf(
     client ??= reconnect()
     return client
   }
-  const names = new NameResolver(session, { access, connect: connectOnce, connectTo })
+  const names = new IdResolver(session, { access, connect: connectOnce, connectTo })
   const server = (orElse = ''): Promise<string> =>
     typeof named.server === 'string'
       ? names.resolve('SERVER', named.server, named.isArgument ? notTheServer(named.server) : '')

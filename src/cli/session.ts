@@ -2,7 +2,7 @@ import { reachLoopbackDirectly } from '../runtime/process-environment.ts'
 import { shellQuote } from '../runtime/shell-quote.ts'
 import type { Client } from './client.ts'
 import { CommandError } from './errors.ts'
-import type { ApiKind, ConnectionOptions, InstanceConnection } from './find-instance.ts'
+import type { ApiKind, InstanceConnection, InstanceOptions } from './find-instance.ts'
 import type { NameSources } from './names.ts'
 import { printable } from './output.ts'
 import type { ProcessContext } from './process-context.ts'
@@ -22,7 +22,7 @@ export interface CliSession {
  */
 export async function connect(
   { context }: CliSession,
-  options: ConnectionOptions,
+  options: InstanceOptions,
   api: ApiKind,
 ): Promise<Client> {
   const [{ Client }, instance] = await Promise.all([
@@ -41,7 +41,7 @@ export async function connect(
  */
 export async function locateInstance(
   { env, cwd }: ProcessContext,
-  options: ConnectionOptions,
+  options: InstanceOptions,
   api: ApiKind,
 ): Promise<InstanceConnection> {
   const { findInstance, NoCredentialError, NoInstanceError } = await import('./find-instance.ts')
@@ -74,9 +74,9 @@ export async function locateInstance(
  */
 export async function orOnlyInstance(
   { env, cwd, stderr }: ProcessContext,
-  options: ConnectionOptions,
+  options: InstanceOptions,
   api: ApiKind,
-): Promise<ConnectionOptions> {
+): Promise<InstanceOptions> {
   if (options.data !== undefined || env.BERTH_DATA) return options
   const { findInstance, NoInstanceError } = await import('./find-instance.ts')
   try {

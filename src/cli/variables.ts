@@ -1,10 +1,10 @@
 import { UsageError } from '../errors.ts'
 import { CommandError } from './errors.ts'
-import { readInput } from './local-file.ts'
+import { readNamedFile } from './local-file.ts'
 import type { ProcessContext } from './process-context.ts'
 
 /** Environment variables by name. */
-export type Variables = Record<string, string>
+export type VariableValues = Record<string, string>
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
@@ -20,7 +20,7 @@ export const isVariableName = (name: string): boolean => NAME.test(name)
  * @param where option or command, for the message
  * @throws UsageError with the position of a wrong pair, which may be a secret
  */
-export function parsePairs(pairs: readonly string[], where: string): Variables {
+export function parsePairs(pairs: readonly string[], where: string): VariableValues {
   return Object.fromEntries(
     pairs.map((pair, index) => {
       const at = pair.indexOf('=')
@@ -37,12 +37,12 @@ export function parsePairs(pairs: readonly string[], where: string): Variables {
  *
  * @throws CommandError if it cannot be read, or with the number of a line that is no variable
  */
-export async function readVariables(file: string, context: ProcessContext): Promise<Variables> {
-  const bytes = await readInput(file, context)
+export async function readVariables(file: string, context: ProcessContext): Promise<VariableValues> {
+  const bytes = await readNamedFile(file, context)
   const text = new TextDecoder().decode(bytes).replaceAll('\r\n', '\n')
   checkLines(text, file === '-' ? 'Standard input' : file)
   const { parseEnv } = await import('node:util')
-  return parseEnv(text) as Variables
+  return parseEnv(text) as VariableValues
 }
 
 /** Refuses lines that the parser would skip: no variable must get lost. */

@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path'
 import { packDirectory } from '../../src/cli/directory/pack.ts'
 import { notesOn } from '../../src/cli/directory/report.ts'
-import { type LocalFile, surveyDirectory } from '../../src/cli/directory/survey.ts'
+import { type SurveyedFile, surveyDirectory } from '../../src/cli/directory/survey.ts'
 import { temporaryFolder } from './command.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
@@ -199,7 +199,7 @@ test('a folder that packs to more than fits is refused with its largest files, l
   const survey = await surveyDirectory(root)
   const missing = {
     ...survey,
-    files: [...survey.files, { ...(survey.files[0] as LocalFile), path: 'not read', size: 1 }],
+    files: [...survey.files, { ...(survey.files[0] as SurveyedFile), path: 'not read', size: 1 }],
   }
   await expect(packDirectory(missing, 200_000)).rejects.toThrow(
     /32 MiB.*a large\.bin \(1\.0 MB\), more\/0\.bin \(50\.0 KB\)/,

@@ -12,7 +12,7 @@ export type Entry = Readonly<Record<string, Setting>>
  * @param file its path, for errors
  * @throws CommandError if the text has another format
  */
-export async function readEntry(text: string, host: McpHost, file: string): Promise<Entry | null> {
+export async function readAgentEntry(text: string, host: McpHost, file: string): Promise<Entry | null> {
   let at: unknown = await parse(text, host, file)
   for (const key of host.path) at = isObject(at) ? at[key] : undefined
   return isObject(at) ? (at as Entry) : null
@@ -34,15 +34,15 @@ export async function writeEntry(text: string, entry: Entry, host: McpHost, file
  *
  * @throws CommandError if the text has another format
  */
-export async function removeEntry(text: string, host: McpHost, file: string): Promise<string> {
-  if ((await readEntry(text, host, file)) === null) return text
+export async function removeAgentEntry(text: string, host: McpHost, file: string): Promise<string> {
+  if ((await readAgentEntry(text, host, file)) === null) return text
   if (host.format === 'toml') {
     const table = findTable(text, host)
     const removed = table && withoutTable(text, table)
     const isSafe =
       removed !== null &&
       isOnlyEntryRemoved(text, removed, host) &&
-      (await readEntry(removed, host, file)) === null
+      (await readAgentEntry(removed, host, file)) === null
     if (!isSafe) throw notSafe(file, `Remove ${host.path.join('.')} from it yourself.`)
     return removed
   }

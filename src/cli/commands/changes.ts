@@ -4,7 +4,7 @@ import type { ControlChangeMessage } from '../../testing/api/changes.ts'
 import { action, jsonLines } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { flag, text } from '../options.ts'
+import { flag, textOption } from '../options.ts'
 import { paint, printable, shorten } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 import { connectionReporter, followStream } from '../reconnect.ts'
@@ -38,7 +38,7 @@ export const changes = action({
   },
   options: {
     all: flag('what happens in the instance, in all accounts: requests, events, deliveries, faults …'),
-    adminToken: text('TOKEN', 'with --all: the admin token [BERTH_ADMIN_TOKEN]'),
+    adminToken: textOption('TOKEN', 'with --all: the admin token [BERTH_ADMIN_TOKEN]'),
   },
   help: `
 A line "gap" says that changes may have been missed: load again what you keep. It comes when the

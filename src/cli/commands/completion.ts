@@ -4,7 +4,7 @@ import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { action } from '../command.ts'
 import { COMPLETE } from '../command-line.ts'
-import { type Candidate, complete, type Placeholders, SHELLS, type Shell } from '../complete.ts'
+import { type CompletionWord, complete, type Placeholders, SHELLS, type Shell } from '../complete.ts'
 import type { Named, NameSource } from '../names.ts'
 import { NAME_SOURCES } from '../nouns/index.ts'
 import { printable } from '../output.ts'
@@ -97,7 +97,11 @@ function keptPrefixLength(given: readonly string[], words: readonly string[]): n
 }
 
 /** Lists the values of a placeholder. Returns none if no instance responds, because a TAB must not print errors. */
-async function candidatesFor(session: CliSession, placeholder: string, typed: string): Promise<Candidate[]> {
+async function candidatesFor(
+  session: CliSession,
+  placeholder: string,
+  typed: string,
+): Promise<CompletionWord[]> {
   if (placeholder === 'EVENTS') return EVENT_NAMES.map((value) => ({ value, description: '' }))
   try {
     if (placeholder === 'INSTANCE') return await loginCandidates(session)
@@ -116,7 +120,7 @@ async function candidatesFor(session: CliSession, placeholder: string, typed: st
 }
 
 /** Returns the servers and projects whose name begins with what is typed, each with a colon. */
-async function placesFor(session: CliSession, typed: string): Promise<Candidate[]> {
+async function placesFor(session: CliSession, typed: string): Promise<CompletionWord[]> {
   if (!/^\w/.test(typed) || /[/:]/.test(typed)) return []
   const found = await Promise.all(
     ['SERVER', 'PROJECT'].map((placeholder) => candidatesFor(session, placeholder, typed)),
@@ -147,7 +151,7 @@ function shortestName(
 }
 
 /** Lists the instances that this user is signed in to, running or not. */
-const loginCandidates = async ({ context }: CliSession): Promise<Candidate[]> =>
+const loginCandidates = async ({ context }: CliSession): Promise<CompletionWord[]> =>
   (await import('../login/whoami.ts'))
     .listLogins(context)
     .map(({ base_url, label }) => ({ value: base_url, description: label }))

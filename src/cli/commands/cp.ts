@@ -93,17 +93,17 @@ async function copy(
   { shell, progress, context, target }: CopyTools,
 ): Promise<string> {
   if (kind === 'up') {
-    const { upload, uploadStream } = await import('../copy/upload.ts')
-    if (here.kind === 'stream') return uploadStream(shell, context.stdin.stream(), remote.path, progress)
+    const { copyToServer, streamToServer } = await import('../copy/upload.ts')
+    if (here.kind === 'stream') return streamToServer(shell, context.stdin.stream(), remote.path, progress)
     const source = resolve(context.cwd, here.path)
-    return upload(shell, { source, named: here.path, target: remote.path }, progress)
+    return copyToServer(shell, { source, named: here.path, target: remote.path }, progress)
   }
-  const { download, downloadTo } = await import('../copy/download.ts')
+  const { copyFromServer, streamFromServer } = await import('../copy/download.ts')
   if (here.kind === 'stream') {
-    await downloadTo(shell, remote.path, context.stdout, progress)
+    await streamFromServer(shell, remote.path, context.stdout, progress)
     return ''
   }
   const local = resolve(context.cwd, here.path)
   const ends = { source: remote.path, target: local, endsWithSlash: target.endsWith('/') }
-  return download(shell, ends, progress)
+  return copyFromServer(shell, ends, progress)
 }

@@ -5,11 +5,11 @@ import type { Client } from '../client.ts'
 import { action } from '../command.ts'
 import type { DirectoryDeployment, DirectoryPublication } from '../directory/deploy.ts'
 import { interruptedText, type SendProgress, type SendStage } from '../directory/outgoing.ts'
-import { sentText, sizeOf } from '../directory/report.ts'
+import { sentText, sizeText } from '../directory/report.ts'
 import { CommandError } from '../errors.ts'
 import { followWork, POLL_INTERVAL_MS } from '../follow.ts'
 import { deploymentLog, followLog } from '../log.ts'
-import { flag, text } from '../options.ts'
+import { flag, textOption } from '../options.ts'
 import { count, formatBytes, formatDuration, printable, printResult, timeOfDay } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { reportWarnings, STRICT } from '../projects/report.ts'
@@ -24,8 +24,8 @@ export const deploy = action({
   description: "Publishes a server's workspace under a URL, with the files of a directory of yours.",
   access: 'api',
   options: {
-    server: text('SERVER', 'the server; needed where there are several'),
-    directory: text('PATH', 'the directory of the app in the workspace; by default berth finds it'),
+    server: textOption('SERVER', 'the server; needed where there are several'),
+    directory: textOption('PATH', 'the directory of the app in the workspace; by default berth finds it'),
     watch: flag('stay, and publish DIR again after each change', { short: 'w' }),
     strict: flag(STRICT, { conflicts: 'watch' }),
     clean: flag('remove what is in the workspace and not in DIR; the directories of projects stay'),
@@ -49,8 +49,8 @@ Examples:
       )
     }
     if (directory !== undefined) {
-      const { checkDirectory } = await import('../directory/survey.ts')
-      await checkDirectory(resolve(session.context.cwd, directory))
+      const { checkReadableDirectory } = await import('../directory/survey.ts')
+      await checkReadableDirectory(resolve(session.context.cwd, directory))
     }
     const client = await connect()
     const serverId = await serverOrNew(client, session.context, options, server)
@@ -100,7 +100,7 @@ Examples:
         const kept = files - sent.length
         const rest = kept === 0 ? '' : `; ${kept} of them unchanged`
         await context.stderr.write(
-          `Uploaded ${printable(directory)}: ${sizeOf(survey)}${rest}.\n${deployment.notes}`,
+          `Uploaded ${printable(directory)}: ${sizeText(survey)}${rest}.\n${deployment.notes}`,
         )
         const hint = await projectHint(context, client, directory)
         await print({ ...published, files }, async (shown) => `${await publishedText(shown)}${hint}`)
@@ -212,8 +212,8 @@ async function deployOnChange(
   { clean, json }: Pick<DirectoryOptions, 'clean' | 'json'>,
 ): Promise<number> {
   const { stdout, stderr } = context
-  const { watchDirectory } = await import('../directory/watch.ts')
-  return watchDirectory({
+  const { sendOnChange } = await import('../directory/watch.ts')
+  return sendOnChange({
     ...connection,
     directory: deployment.directory.path,
     isLeftOut: deployment.directory.isLeftOut,

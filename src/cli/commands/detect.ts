@@ -6,7 +6,7 @@ import { action } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { findDataDirectory } from '../find-instance.ts'
 import { unreadable } from '../local-file.ts'
-import { flag, text } from '../options.ts'
+import { flag, textOption } from '../options.ts'
 import { paint, printable } from '../output.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
 
@@ -21,11 +21,11 @@ export const detect = action({
   json: 'what was found as JSON',
   arguments: { DIR: { description: 'the directory (default: the working directory)' } },
   options: {
-    directory: text('PATH', 'the directory of the app in the code; by default berth finds it'),
-    git: text('URL', 'look at a git repository, on a server'),
-    ref: text('REF', 'its branch, tag or commit'),
-    archive: text('FILE', 'look at a zip, tar or tar.gz, by its file or its URL, on a server'),
-    server: text('SERVER', 'the server for --git and --archive; needed where there are several'),
+    directory: textOption('PATH', 'the directory of the app in the code; by default berth finds it'),
+    git: textOption('URL', 'look at a git repository, on a server'),
+    ref: textOption('REF', 'its branch, tag or commit'),
+    archive: textOption('FILE', 'look at a zip, tar or tar.gz, by its file or its URL, on a server'),
+    server: textOption('SERVER', 'the server for --git and --archive; needed where there are several'),
     write: flag('write what was found into berth.json'),
     force: flag('with --write: replace a berth.json that is there'),
   },
@@ -44,8 +44,10 @@ Examples:
     if (options.force && !options.write)
       throw new UsageError('--force replaces what --write writes: add --write.')
     const { git, ref, archive, directory } = options
-    const { checkSource, prepareCode, requestWith, withDirectory } = await import('../projects/sources.ts')
-    checkSource({ git, ref, archive, from: dir })
+    const { checkSourceOptions, prepareCode, requestWith, withDirectory } = await import(
+      '../projects/sources.ts'
+    )
+    checkSourceOptions({ git, ref, archive, from: dir })
     let found: Detection
     if (git === undefined && archive === undefined) {
       const root = await rootOf(resolve(context.cwd, dir ?? '.'))

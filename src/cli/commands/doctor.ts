@@ -1,7 +1,7 @@
 import { UsageError } from '../../errors.ts'
 import { action } from '../command.ts'
 import type { Finding } from '../doctor.ts'
-import { choice, flag, text } from '../options.ts'
+import { choiceOption, flag, textOption } from '../options.ts'
 import { paint, printable, type Style } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 
@@ -19,11 +19,14 @@ export const doctor = action({
   access: 'none',
   json: 'print the findings as JSON, for programs',
   options: {
-    data: text('DIR', 'data directory to look at [BERTH_DATA]'),
-    for: choice('COMMAND', 'serve or run, which uses free ports and a temporary directory', ['serve', 'run']),
+    data: textOption('DIR', 'data directory to look at [BERTH_DATA]'),
+    for: choiceOption('COMMAND', 'serve or run, which uses free ports and a temporary directory', [
+      'serve',
+      'run',
+    ]),
     leaks: flag('look for what instances that were killed have left: processes, ports, directories'),
     fix: flag('with --leaks: remove it'),
-    fixKept: text('ID', 'with --leaks: remove the files of a server that the database does not name'),
+    fixKept: textOption('ID', 'with --leaks: remove the files of a server that the database does not name'),
     yes: flag('with --fix-kept: ask nothing', { short: 'y' }),
   },
   help: `

@@ -4,12 +4,12 @@ import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frame
 import type { PartsOf, ResponseOf } from '../../route-client/client.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
-import type { Client, ErrorBody } from '../client.ts'
+import type { Client, FailureBody } from '../client.ts'
 import { action, type Invocation } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import type { ServerPlace } from '../names.ts'
-import { flag, type OptionsOf, repeated, text } from '../options.ts'
+import { flag, type OptionsOf, repeatedOption, textOption } from '../options.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
 
 type ExecRequest = PartsOf<'exec.run'>['body']
@@ -27,9 +27,9 @@ const KILLED = 128
 const MAX_URL_COMMAND = 12 * 1024
 
 const options = {
-  cwd: text('PATH', 'directory of the workspace to run it in'),
-  env: repeated('NAME=VALUE', 'variable for it; may be given several times'),
-  timeout: text('DURATION', 'end it after this long, such as 30s or 5m'),
+  cwd: textOption('PATH', 'directory of the workspace to run it in'),
+  env: repeatedOption('NAME=VALUE', 'variable for it; may be given several times'),
+  timeout: textOption('DURATION', 'end it after this long, such as 30s or 5m'),
   stdin: flag('pass standard input to it, as it comes', { short: 'i' }),
   detach: flag('print the id of an execution, and leave the command running', { short: 'd' }),
   tty: flag('run it on a terminal, for programs that draw or ask', { short: 't' }),
@@ -198,7 +198,7 @@ async function printOutput(
     if (kind === FRAME_KINDS.stdout) await stdout.write(payload)
     else if (kind === FRAME_KINDS.stderr) await stderr.write(payload)
     else if (kind === FRAME_KINDS.error) {
-      const body = JSON.parse(Buffer.from(payload).toString()) as ErrorBody
+      const body = JSON.parse(Buffer.from(payload).toString()) as FailureBody
       throw client.errorFromBody(body) ?? new CommandError('The command could not be run.')
     } else {
       const end = JSON.parse(Buffer.from(payload).toString()) as ExecEnd

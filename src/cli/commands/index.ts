@@ -11,8 +11,8 @@ import { detect } from './detect.ts'
 import { doctor } from './doctor.ts'
 import { exec } from './exec.ts'
 import { guide } from './guide.ts'
-import { env, list, open, stop, wait } from './instances.ts'
-import { listen } from './listen.ts'
+import { env, listCommand, open, stop, wait } from './instances.ts'
+import { listenCommand } from './listen.ts'
 import { login, logout, whoami } from './login.ts'
 import { logs } from './logs.ts'
 import { shell } from './shell.ts'
@@ -24,10 +24,10 @@ import { use } from './use.ts'
 /** All commands but `serve` and `run`. */
 export const CATALOG: Catalog = {
   groups: [
-    { heading: 'Run berth:', members: [up, down, list, wait, env, stop, open, detect, doctor] },
+    { heading: 'Run berth:', members: [up, down, listCommand, wait, env, stop, open, detect, doctor] },
     { heading: 'Sign in:', members: [login, logout, whoami] },
     { heading: 'Use the API:', members: [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use] },
-    { heading: 'Test against berth:', members: [reset, ...CONTROL_NOUNS, logs, listen, trigger] },
+    { heading: 'Test against berth:', members: [reset, ...CONTROL_NOUNS, logs, listenCommand, trigger] },
     { heading: 'About berth:', members: [guide, completion, openapi, version] },
   ],
   names: NAME_SOURCES,

@@ -9,7 +9,7 @@ import { findDataDirectory } from '../find-instance.ts'
 import type { ListedInstance } from '../instances/registry.ts'
 import type { StoppedInstance } from '../instances/stop.ts'
 import { ENV_SHELLS } from '../instances/variables.ts'
-import { choice, flag, text } from '../options.ts'
+import { choiceOption, flag, textOption } from '../options.ts'
 import { count } from '../output.ts'
 import { isInteractive, type ProcessContext } from '../process-context.ts'
 import { YES } from '../runner.ts'
@@ -29,7 +29,7 @@ const COLUMNS: readonly Column<ListedInstance>[] = [
 ]
 
 /** `berth list` */
-export const list = action({
+export const listCommand = action({
   usage: 'list',
   summary: 'which instances run',
   description: 'Lists the instances of this user that run, in whatever directory, oldest first.',
@@ -51,9 +51,9 @@ export const wait = action({
   access: 'none',
   json: null,
   options: {
-    timeout: text('DURATION', `how long, such as 500ms, 10s or 2m (default ${TIMEOUT})`),
-    baseUrl: text('URL', 'the instance to wait for [BERTH_BASE_URL]'),
-    data: text('DIR', `else: the instance of ${DATA}`),
+    timeout: textOption('DURATION', `how long, such as 500ms, 10s or 2m (default ${TIMEOUT})`),
+    baseUrl: textOption('URL', 'the instance to wait for [BERTH_BASE_URL]'),
+    data: textOption('DIR', `else: the instance of ${DATA}`),
   },
   async run({ session: { context }, options: { timeout = TIMEOUT, ...options } }) {
     const timeoutMs = durationOf('--timeout', timeout)
@@ -73,8 +73,12 @@ export const env = action({
   access: 'none',
   json: null,
   options: {
-    shell: choice('SHELL', 'for which shell (default: fish where $SHELL says so, else bash)', ENV_SHELLS),
-    data: text('DIR', DATA),
+    shell: choiceOption(
+      'SHELL',
+      'for which shell (default: fish where $SHELL says so, else bash)',
+      ENV_SHELLS,
+    ),
+    data: textOption('DIR', DATA),
   },
   help: `
 Examples:
@@ -98,10 +102,10 @@ export const stop = action({
   access: 'none',
   json: 'print what was stopped as JSON, for programs',
   options: {
-    data: text('DIR', DATA),
+    data: textOption('DIR', DATA),
     all: flag('all instances of this user, also those of other directories, once you agree'),
     yes: YES,
-    timeout: text('DURATION', `how long it may take, such as 500ms, 10s or 2m (default ${TIMEOUT})`),
+    timeout: textOption('DURATION', `how long it may take, such as 500ms, 10s or 2m (default ${TIMEOUT})`),
     force: flag('kill what has not ended by then'),
   },
   help: `
@@ -171,8 +175,8 @@ export const open = action({
   description: 'Makes a link that signs a browser in, once, and opens it. Without a browser it is printed.',
   access: 'control',
   options: {
-    account: text('ACCOUNT', 'whom to sign in (default: the first account)'),
-    page: text('PATH', 'the page to open (default /, the dashboard)'),
+    account: textOption('ACCOUNT', 'whom to sign in (default: the first account)'),
+    page: textOption('PATH', 'the page to open (default /, the dashboard)'),
     print: flag('print the link, and open nothing'),
   },
   help: `

@@ -1,11 +1,11 @@
 import { UsageError } from '../../errors.ts'
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import { action, jsonLines } from '../command.ts'
-import { flag, text } from '../options.ts'
+import { flag, textOption } from '../options.ts'
 import { orOnlyInstance } from '../session.ts'
 
 /** `berth listen` */
-export const listen = action({
+export const listenCommand = action({
   usage: 'listen',
   summary: 'show events as they come, and forward them to a URL of this machine',
   description:
@@ -13,9 +13,9 @@ export const listen = action({
   access: 'control',
   json: jsonLines('event'),
   options: {
-    forwardTo: text('URL', 'where each event is sent to, such as localhost:3000/webhooks'),
-    events: text('EVENTS', "these only: names with commas between them, 'task.*' for a group"),
-    account: text('ACCOUNT', 'those of one account only'),
+    forwardTo: textOption('URL', 'where each event is sent to, such as localhost:3000/webhooks'),
+    events: textOption('EVENTS', "these only: names with commas between them, 'task.*' for a group"),
+    account: textOption('ACCOUNT', 'those of one account only'),
     printSecret: flag('print the signing secret alone, and end'),
   },
   help: `

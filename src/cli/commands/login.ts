@@ -1,6 +1,6 @@
 import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import { action } from '../command.ts'
-import { flag, text } from '../options.ts'
+import { flag, textOption } from '../options.ts'
 import { CONNECTION_GROUP } from '../runner.ts'
 
 /** `berth login` */
@@ -14,11 +14,11 @@ export const login = action({
   json: 'print who is signed in as JSON, for programs; never the key',
   options: {
     noBrowser: flag('open none; type in the code that a browser elsewhere shows'),
-    label: text('TEXT', 'what the key is called (default: CLI on this machine)'),
+    label: textOption('TEXT', 'what the key is called (default: CLI on this machine)'),
     switch: flag('make a remembered instance the current one, and do nothing else'),
-    baseUrl: { ...text('URL', 'the instance to sign in to [BERTH_BASE_URL]'), group: CONNECTION_GROUP },
+    baseUrl: { ...textOption('URL', 'the instance to sign in to [BERTH_BASE_URL]'), group: CONNECTION_GROUP },
     data: {
-      ...text('DIR', 'else: the instance of this data directory [BERTH_DATA]'),
+      ...textOption('DIR', 'else: the instance of this data directory [BERTH_DATA]'),
       group: CONNECTION_GROUP,
     },
   },

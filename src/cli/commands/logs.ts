@@ -2,10 +2,10 @@ import { UsageError } from '../../errors.ts'
 import type { ResponseOf } from '../../route-client/client.ts'
 import { action, jsonLines, rows } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { flag, text, wholeNumber } from '../options.ts'
+import { flag, textOption, wholeNumber } from '../options.ts'
 import { count } from '../output.ts'
 import { connectionReporter } from '../reconnect.ts'
-import { followRequests, hasSeveralAccounts, type JournalEntry } from '../requests/follow.ts'
+import { type FollowedRequest, followRequests, hasSeveralAccounts } from '../requests/follow.ts'
 import { requestText } from '../requests/text.ts'
 import type { Column } from '../table.ts'
 
@@ -43,12 +43,12 @@ export const logs = action({
     headers: flag('with their headers'),
     all: flag("with those of berth's own commands"),
     nearMisses: flag('only requests of which something was not read or led nowhere'),
-    method: text('METHOD', 'those of one method'),
-    path: text('PATTERN', 'those of a path; * matches anything'),
-    status: text('STATUS', 'those with a status, or 4xx for all of its hundred'),
-    operation: text('OPERATION', 'those of one operation'),
-    account: text('ACCOUNT', 'those of one account'),
-    fault: text('FAULT', 'those that a fault struck'),
+    method: textOption('METHOD', 'those of one method'),
+    path: textOption('PATTERN', 'those of a path; * matches anything'),
+    status: textOption('STATUS', 'those with a status, or 4xx for all of its hundred'),
+    operation: textOption('OPERATION', 'those of one operation'),
+    account: textOption('ACCOUNT', 'those of one account'),
+    fault: textOption('FAULT', 'those that a fault struck'),
     limit: wholeNumber('N', `how many at most, the latest (default ${DEFAULT_LIMIT})`, { least: 1 }),
     errors: flag('failed requests instead, grouped by operation and code'),
     clear: flag('forget all requests instead'),
@@ -102,7 +102,7 @@ Examples:
       bodies: bodies || options.json ? undefined : ('false' as const),
     }
     const accounts = options.json ? false : await hasSeveralAccounts(await connect())
-    const show = (entry: JournalEntry): Promise<number> =>
+    const show = (entry: FollowedRequest): Promise<number> =>
       print(entry, (_, { out }) => requestText(out, entry, { bodies, headers, accounts }))
     if (options.follow) {
       const onConnectionChange = connectionReporter(context.stderr)

@@ -54,7 +54,10 @@ export function registerRun(program: Command, session: CliSession): void {
   command.action(async ([name, ...args]: string[]) => {
     if (name === undefined)
       throw new UsageError('What is to run is missing. Put it behind "--": berth run -- bun test')
-    const { run } = await import('../run/run.ts')
-    session.exitCode = await run({ flags: givenFlags(command), command: [name, ...args] }, session.context)
+    const { runBeside } = await import('../run/run.ts')
+    session.exitCode = await runBeside(
+      { flags: givenFlags(command), command: [name, ...args] },
+      session.context,
+    )
   })
 }

@@ -43,7 +43,7 @@ export function registerServe(program: Command, session: CliSession): void {
     const { detach: isDetached, ...flags } = givenFlags(command)
     session.exitCode = isDetached
       ? await (await import('../instances/detach.ts')).detach(flags, context)
-      : await (await import('../instances/serve.ts')).serve(flags, context)
+      : await (await import('../instances/serve.ts')).runService(flags, context)
   })
 }
 

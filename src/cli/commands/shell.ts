@@ -1,7 +1,7 @@
 import { UsageError } from '../../errors.ts'
 import { action } from '../command.ts'
 import { findTerminal, lastTerminal } from '../nouns/terminals.ts'
-import { optionalText, text } from '../options.ts'
+import { optionalText, textOption } from '../options.ts'
 import { paint, printable } from '../output.ts'
 
 /** `berth shell` */
@@ -15,8 +15,8 @@ export const shell = action({
   hints: { "unknown option '--list'": '"berth terminals" lists what runs.\n' },
   options: {
     attach: optionalText('NAME', 'attach to a terminal that runs, by its name or id (default: the newest)'),
-    name: text('NAME', 'what the new one is called (default: by the shell)'),
-    cwd: text('PATH', 'directory of the workspace that it begins in'),
+    name: textOption('NAME', 'what the new one is called (default: by the shell)'),
+    cwd: textOption('PATH', 'directory of the workspace that it begins in'),
   },
   help: `
 The exit code is that of the shell. At the start of a line ~. leaves it running, and ~? lists the other escapes.

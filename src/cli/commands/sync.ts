@@ -90,8 +90,8 @@ server alone.
         await first(client, signal)
         return 0
       })
-    const { watchDirectory } = await import('../directory/watch.ts')
-    return watchDirectory({
+    const { sendOnChange } = await import('../directory/watch.ts')
+    return sendOnChange({
       directory: directory.path,
       isLeftOut: directory.isLeftOut,
       target: { type: 'server', id: serverId },

@@ -6,7 +6,7 @@ import { MAX_JSON_DEPTH, parseWithLoss } from '../../runtime/validation/json-fau
 import { action } from '../command.ts'
 import { readLocal } from '../local-file.ts'
 import { DELIVERY_STYLES } from '../nouns/deliveries.ts'
-import { text } from '../options.ts'
+import { textOption } from '../options.ts'
 import { count, paint } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { type Column, table } from '../table.ts'
@@ -37,8 +37,8 @@ export const trigger = action({
   access: 'control',
   arguments: { EVENT: { description: `which event: ${EVENT_NAMES.join(', ')}`, choices: EVENT_NAMES } },
   options: {
-    payload: text('JSON', 'what it carries: a JSON object, @FILE, or - for standard input'),
-    account: text('ACCOUNT', 'the account that it is emitted for (default the first)'),
+    payload: textOption('JSON', 'what it carries: a JSON object, @FILE, or - for standard input'),
+    account: textOption('ACCOUNT', 'the account that it is emitted for (default the first)'),
   },
   help: `
 Without --payload the event carries the example of the documents. Nothing else happens: no task is made, nothing runs.

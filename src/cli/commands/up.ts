@@ -1,14 +1,14 @@
 import { action } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { listenForStopSignal } from '../interrupt.ts'
-import { flag, text } from '../options.ts'
+import { flag, textOption } from '../options.ts'
 import { paint } from '../output.ts'
 import { STRICT } from '../projects/report.ts'
 import type { ProjectFile } from '../up/berth-yaml.ts'
 import type { UpInstance } from '../up/instance.ts'
 
 const FILE = {
-  ...text('FILE', 'the file, in place of berth.yaml of this directory or above'),
+  ...textOption('FILE', 'the file, in place of berth.yaml of this directory or above'),
   short: 'f',
 }
 

@@ -23,7 +23,7 @@ const ALL_PERMISSIONS = 0o700
  * @returns the path that was written
  * @throws CommandError
  */
-export async function download(
+export async function copyFromServer(
   shell: RemoteShell,
   { source, target, endsWithSlash }: { source: string; target: string; endsWithSlash: boolean },
   progress: CopyProgress,
@@ -61,7 +61,7 @@ async function requireDirectory(path: string): Promise<void> {
 }
 
 /** Writes a file of a server to a stream. @throws CommandError */
-export async function downloadTo(
+export async function streamFromServer(
   shell: RemoteShell,
   source: string,
   out: OutputStream,

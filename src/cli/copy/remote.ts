@@ -1,6 +1,6 @@
 import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frames.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
-import type { Client, ErrorBody } from '../client.ts'
+import type { Client, FailureBody } from '../client.ts'
 import { CommandError } from '../errors.ts'
 import { printable } from '../output.ts'
 import { readUpTo } from '../process-context.ts'
@@ -75,7 +75,7 @@ async function* run(
     else {
       const json: unknown = JSON.parse(Buffer.from(payload).toString())
       if (kind === FRAME_KINDS.error)
-        throw client.errorFromBody(json as ErrorBody) ?? new CommandError('The command could not be run.')
+        throw client.errorFromBody(json as FailureBody) ?? new CommandError('The command could not be run.')
       const { exitCode } = json as { exitCode: number }
       if (exitCode === 0) return
       throw new CommandError(`The server could not do it: ${reasonOf(complaint, exitCode)}`)

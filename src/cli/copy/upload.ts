@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { packTree, readContent } from '../directory/pack.ts'
+import { packLocalTree, readContent } from '../directory/pack.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
 import { below, lastName, meansContent, remotePath } from './place.ts'
@@ -19,7 +19,7 @@ const USUAL_MODE = 0o644
  * @returns the path on the server that was written
  * @throws CommandError
  */
-export async function upload(
+export async function copyToServer(
   shell: RemoteShell,
   { source, named, target }: { source: string; named: string; target: string },
   progress: CopyProgress,
@@ -42,7 +42,7 @@ export async function upload(
 }
 
 /** Copies a stream to a file of a server. @throws CommandError */
-export async function uploadStream(
+export async function streamToServer(
   shell: RemoteShell,
   input: ReadableStream<Uint8Array>,
   target: string,
@@ -67,7 +67,7 @@ async function uploadDirectory(
   const isBelow = entry.kind === 'directory' && !meansContent(named)
   const directory = isBelow ? below(path, lastName(named)) : path
   void sizeOf(source).then(progress.expect, () => {})
-  await unpackRemote(shell, directory, packTree(source, progress))
+  await unpackRemote(shell, directory, packLocalTree(source, progress))
   return directory
 }
 

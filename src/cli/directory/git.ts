@@ -3,7 +3,7 @@ import { realpath } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { processEnvironment } from '../../runtime/process-environment.ts'
-import { type GitRules, readRules, workTreeAround } from './gitignore.ts'
+import { type GitRules, readIgnoreFile, workTreeAround } from './gitignore.ts'
 
 /** What git's configuration and index say of a directory in a work tree. */
 interface GitListing extends GitRules {
@@ -135,8 +135,8 @@ async function listWorkTree(directory: string): Promise<GitListing | { problem: 
     submodules: pathsOf(({ mode }) => mode === SUBMODULE),
     sparse: pathsOf(({ tag }) => tag === 'S'),
     excludes: await Promise.all([
-      isAbsolute(personal) ? realpath(personal).then(readRules, () => '') : '',
-      shared === '' ? '' : readRules(isAbsolute(shared) ? shared : join(directory, shared)),
+      isAbsolute(personal) ? realpath(personal).then(readIgnoreFile, () => '') : '',
+      shared === '' ? '' : readIgnoreFile(isAbsolute(shared) ? shared : join(directory, shared)),
     ]),
     ignoresCase: /^(?:true|yes|on|1)$/i.test(values.get('core.ignorecase') ?? ''),
   }

@@ -51,8 +51,8 @@ export class IgnoreRules {
    */
   async enter(directory: string, git: GitRules | null = null): Promise<void> {
     for (const text of git?.excludes ?? []) this.#add(directory, text)
-    this.#add(directory, await readRules(join(directory, '.gitignore')))
-    this.#add(directory, await readRules(join(directory, '.berthignore')), true)
+    this.#add(directory, await readIgnoreFile(join(directory, '.gitignore')))
+    this.#add(directory, await readIgnoreFile(join(directory, '.berthignore')), true)
   }
 
   #add(directory: string, text: string, isOwn = false): void {
@@ -89,7 +89,7 @@ const MAX_BYTES = 1024 * 1024
  *
  * @throws CommandError if it cannot be read, or is too large
  */
-export async function readRules(file: string): Promise<string> {
+export async function readIgnoreFile(file: string): Promise<string> {
   try {
     const stats = await lstat(file)
     if (!stats.isFile()) return ''

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { FileManifest } from '../../resources/files/manifest.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { unreadable } from '../local-file.ts'
-import type { DirectorySurvey, LocalFile } from './survey.ts'
+import type { DirectorySurvey, SurveyedFile } from './survey.ts'
 
 /** Bytes of a large file that are read at a time. */
 const PIECE = 4 * 1024 * 1024
@@ -42,7 +42,7 @@ export class ManifestReader {
 
   async #hashOf(
     root: string,
-    { path, size, modifiedAt, changedAt }: LocalFile,
+    { path, size, modifiedAt, changedAt }: SurveyedFile,
     onRead: (bytes: number) => void,
   ): Promise<string | null> {
     const full = join(root, path)

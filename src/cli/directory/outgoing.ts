@@ -5,7 +5,7 @@ import type { OutputStream } from '../process-context.ts'
 import { StatusLine } from '../status-line.ts'
 import { ManifestReader } from './manifest.ts'
 import { inParts, packPart } from './pack.ts'
-import { notesOn, sizeOf } from './report.ts'
+import { notesOn, sizeText } from './report.ts'
 import { type DirectorySurvey, isLeftOut, partOf, surveyDirectory } from './survey.ts'
 
 /*
@@ -124,7 +124,7 @@ export class OutgoingDirectory {
     using own = new StatusLine(stderr)
     const { status = own } = display
     let read = 0
-    const before = `${label === '' ? '' : `${label}: `}comparing ${sizeOf(survey)}: `
+    const before = `${label === '' ? '' : `${label}: `}comparing ${sizeText(survey)}: `
     if (!isQuiet) status.show(label, (elapsed) => `${before}${formatBytes(read)} read … ${elapsed}`)
     try {
       const manifest = await this.#reader.read(survey, (bytes) => {

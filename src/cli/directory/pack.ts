@@ -9,7 +9,7 @@ import type { CopyProgress } from '../copy/progress.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
 import { formatBytes } from '../output.ts'
-import type { DirectorySurvey, LocalFile, LocalLink } from './survey.ts'
+import type { DirectorySurvey, SurveyedFile, SurveyedLink } from './survey.ts'
 
 /** Bytes of a file that are read at a time. */
 const READ_BYTES = 256 * 1024
@@ -118,7 +118,7 @@ export async function* readContent({
  * @param paths relative to the directory; by default all of it
  * @throws CommandError if something cannot be read
  */
-export const packTree = (
+export const packLocalTree = (
   directory: string,
   progress: CopyProgress,
   paths: readonly string[] = [''],
@@ -170,8 +170,11 @@ interface DirectoryPart {
 
 /** Divides a directory into parts that fit into a request each, in order. There is at least one. */
 export function inParts(survey: DirectorySurvey): DirectoryPart[] {
-  const parts: { survey: { files: LocalFile[]; links: LocalLink[] }; pieces: FilePiece[]; bytes: number }[] =
-    []
+  const parts: {
+    survey: { files: SurveyedFile[]; links: SurveyedLink[] }
+    pieces: FilePiece[]
+    bytes: number
+  }[] = []
   const roomFor = (bytes: number) => {
     const last = parts.at(-1)
     const entries = last ? last.survey.files.length + last.survey.links.length : PART_ENTRIES

@@ -6,7 +6,7 @@ import type { DirectorySurvey } from './survey.ts'
 const NAMED = 5
 
 /** Returns the number and size of a directory's files: `3 files, 1.2 KB`. */
-export function sizeOf({ files, links }: DirectorySurvey): string {
+export function sizeText({ files, links }: DirectorySurvey): string {
   const bytes = files.reduce((sum, { size }) => sum + size, 0)
   return `${count(files.length + links.length, 'file')}, ${formatBytes(bytes)}`
 }

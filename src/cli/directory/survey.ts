@@ -9,7 +9,7 @@ import { TrackedFiles } from './git.ts'
 import { IgnoreRules } from './gitignore.ts'
 
 /** A file to send to a server. */
-export interface LocalFile {
+export interface SurveyedFile {
   /** Relative to the directory, separated by `/`. */
   readonly path: string
   /** In bytes. */
@@ -22,7 +22,7 @@ export interface LocalFile {
 }
 
 /** A symbolic link to send to a server. Its target is in the directory. */
-export interface LocalLink {
+export interface SurveyedLink {
   readonly path: string
   /** As in the link, separated by `/`. */
   readonly target: string
@@ -49,8 +49,8 @@ type SkipReason =
 export interface DirectorySurvey {
   /** Absolute path of the directory. */
   readonly root: string
-  readonly files: readonly LocalFile[]
-  readonly links: readonly LocalLink[]
+  readonly files: readonly SurveyedFile[]
+  readonly links: readonly SurveyedLink[]
   /** Paths by reason. Those of directories end with `/`. */
   readonly leftOut: Readonly<Record<SkipReason, readonly string[]>>
   /** Paths of `.env` and similar files that are sent, since git tracks them. */
@@ -96,7 +96,7 @@ export function isLeftOut(survey: DirectorySurvey | null, path: string): boolean
 }
 
 /** Checks that there is a directory that can be read. @throws CommandError */
-export async function checkDirectory(directory: string): Promise<void> {
+export async function checkReadableDirectory(directory: string): Promise<void> {
   await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     throw directoryError(directory, error)
   })
@@ -110,8 +110,8 @@ export function partOf(survey: DirectorySurvey, paths: readonly string[]): Direc
 }
 
 class Surveyor {
-  readonly files: LocalFile[] = []
-  readonly links: LocalLink[] = []
+  readonly files: SurveyedFile[] = []
+  readonly links: SurveyedLink[] = []
   readonly leftOut: Record<SkipReason, string[]> = {
     secret: [],
     ignored: [],
@@ -186,7 +186,7 @@ class Surveyor {
   }
 
   /** Describes a file. Its call is synchronous: a turn through the thread pool takes 20 times as long. */
-  #file(full: string): LocalFile {
+  #file(full: string): SurveyedFile {
     if (this.files.length >= MAX_FILES) {
       throw new CommandError(
         `${this.root} has more than ${MAX_FILES} files. Is it the directory you mean? What does not belong to the app can be left out with a .berthignore file.`,
@@ -199,7 +199,7 @@ class Surveyor {
     return { path, size, isExecutable, modifiedAt: mtimeMs, changedAt: ctimeMs }
   }
 
-  async #link(full: string): Promise<LocalLink> {
+  async #link(full: string): Promise<SurveyedLink> {
     const target = await readlink(full)
     // The final target counts too: another link on the way may lead out.
     const end = await realpath(full).catch(() => this.root)

@@ -5,7 +5,7 @@ import type { CopyProgress } from '../copy/progress.ts'
 import { feedRemote, lookAt, quotePath, type RemoteShell, unpackRemote } from '../copy/remote.ts'
 import { CommandError } from '../errors.ts'
 import type { OutgoingDirectory } from './outgoing.ts'
-import { packTree } from './pack.ts'
+import { packLocalTree } from './pack.ts'
 import { type DirectorySurvey, partOf } from './survey.ts'
 
 /** What a synchronization has done. */
@@ -43,7 +43,8 @@ export class Synchronizer {
     progress.expect(partOf(survey, changed).files.reduce((sum, { size }) => sum + size, 0))
     // First: a file may be in the way of a directory.
     if (removed.length > 0) await remove(shell, quotePath(this.#path), removed)
-    if (changed.length > 0) await unpackRemote(shell, this.#path, packTree(survey.root, progress, changed))
+    if (changed.length > 0)
+      await unpackRemote(shell, this.#path, packLocalTree(survey.root, progress, changed))
     return { sent: changed, removed }
   }
 

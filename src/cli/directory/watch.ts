@@ -7,7 +7,7 @@ import { printable, timeOfDay } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 import { connectionReporter, followStream, retryUntilBack } from '../reconnect.ts'
-import { checkDirectory } from './survey.ts'
+import { checkReadableDirectory } from './survey.ts'
 
 /** What a watched directory is sent to. */
 interface WatchTarget {
@@ -39,9 +39,9 @@ interface WatchedDirectory {
  * @returns the exit code: 130 after Ctrl-C
  * @throws CommandError as soon as the target is gone; if there is no directory
  */
-export async function watchDirectory(watched: WatchedDirectory): Promise<number> {
+export async function sendOnChange(watched: WatchedDirectory): Promise<number> {
   const { directory, isLeftOut, target, stderr, send, mustBegin } = watched
-  await checkDirectory(directory)
+  await checkReadableDirectory(directory)
   const connection = new WatchConnection(watched)
   let isFirst = true
   return repeatOnChange({

@@ -87,11 +87,11 @@ export function registerInstance(
   } catch {
     // Only `berth list` misses the instance: its directory says that it runs.
   }
-  return () => removeEntry(file)
+  return () => unregisterFile(file)
 }
 
 /** Removes an entry. One that cannot be removed is still recognized as stale. */
-export function removeEntry(file: string): void {
+export function unregisterFile(file: string): void {
   try {
     rmSync(file, { force: true })
   } catch {
@@ -132,7 +132,7 @@ function findRunning(entry: ListedInstance): ListedInstance | null {
 function readOrRemoveStale(file: string): ListedInstance | null {
   const entry = readEntry(file)
   const now = entry && findRunning(entry)
-  if (entry !== null && now === null) removeEntry(file)
+  if (entry !== null && now === null) unregisterFile(file)
   return now
 }
 

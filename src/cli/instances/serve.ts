@@ -14,7 +14,7 @@ import { registerWhenRecovered, startInstance } from './start.ts'
  * @param flags options on the command line, by name
  * @throws UsageError, StartupError if it cannot start
  */
-export async function serve(flags: Record<string, unknown>, context: ProcessContext): Promise<number> {
+export async function runService(flags: Record<string, unknown>, context: ProcessContext): Promise<number> {
   const { env, cwd, stderr } = context
   const config = loadConfig({ flags, env, cwd })
   const isNew = !config.ephemeral && !existsSync(config.dataDir)

@@ -1,6 +1,6 @@
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { CommandError } from '../errors.ts'
-import { type ConnectionOptions, findBaseUrl } from '../find-instance.ts'
+import { findBaseUrl, type InstanceOptions } from '../find-instance.ts'
 import type { ProcessContext } from '../process-context.ts'
 
 /** Milliseconds between attempts. */
@@ -13,7 +13,7 @@ const POLL_INTERVAL_MS = 25
  * @throws CommandError if that takes longer than `timeoutMs`
  */
 export async function waitUntilReady(
-  options: ConnectionOptions,
+  options: InstanceOptions,
   context: ProcessContext,
   timeoutMs: number,
 ): Promise<string> {

@@ -4,7 +4,7 @@ import { CommandError } from '../errors.ts'
 import { followStream } from '../reconnect.ts'
 
 /** An event of the control API. */
-export type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
+export type ListenedEvent = ResponseOf<'control.events.list'>['events'][number]
 
 /** The position before the first event. */
 const START = 'start'
@@ -23,7 +23,7 @@ export interface EventConnection {
 export type ListenEvent =
   /** The connection is open. Events from now on follow. */
   | { readonly type: 'ready'; readonly connection: EventConnection }
-  | { readonly type: 'event'; readonly event: EmittedEvent; readonly connection: EventConnection }
+  | { readonly type: 'event'; readonly event: ListenedEvent; readonly connection: EventConnection }
   /** The connection was lost, for this reason. */
   | { readonly type: 'lost'; readonly reason: string }
   /** The connection was restored. */
@@ -32,7 +32,7 @@ export type ListenEvent =
   | { readonly type: 'anew'; readonly connection: EventConnection }
 
 /** The events to follow. */
-export interface FollowOptions {
+export interface ListenedStream {
   /** Connects to the instance, which may have a new address after a restart. */
   connect: () => Promise<EventConnection>
   accountId: string | undefined
@@ -47,7 +47,7 @@ export interface FollowOptions {
  */
 export async function* followEvents(
   connection: EventConnection,
-  { connect, accountId, signal }: FollowOptions,
+  { connect, accountId, signal }: ListenedStream,
 ): AsyncGenerator<ListenEvent, void> {
   const position = await EventPosition.now(connection.client, signal)
   yield { type: 'ready', connection }

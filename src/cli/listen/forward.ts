@@ -2,7 +2,7 @@ import { payloadOf } from '../../resources/events/payload.ts'
 import { signatureHeaders } from '../../resources/webhooks/signature.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { versionInfo } from '../version.ts'
-import type { EmittedEvent } from './events.ts'
+import type { ListenedEvent } from './events.ts'
 
 /** Time limit of a response in milliseconds, the same as for a webhook. */
 const TIMEOUT_MS = 15_000
@@ -36,7 +36,7 @@ interface ForwardOptions {
  * @throws the signal's reason if it aborts; other failures are in the result
  */
 export async function forward(
-  event: EmittedEvent,
+  event: ListenedEvent,
   { url, secret, signal, timeoutMs = TIMEOUT_MS }: ForwardOptions,
 ): Promise<ForwardResult> {
   const body = JSON.stringify(payloadOf(event.event, event.data, event.created_at))

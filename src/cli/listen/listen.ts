@@ -2,13 +2,13 @@ import { listenSecret } from '../../resources/webhooks/signature.ts'
 import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
 import { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
-import type { ConnectionOptions } from '../find-instance.ts'
+import type { InstanceOptions } from '../find-instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { count, paint, printable, printJson, type Style, timeOfDay } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
 import { type CliSession, locateInstance } from '../session.ts'
-import { type EmittedEvent, type EventConnection, followEvents, type ListenEvent } from './events.ts'
+import { type EventConnection, followEvents, type ListenEvent, type ListenedEvent } from './events.ts'
 import { type ForwardResult, forward } from './forward.ts'
 
 /** Options of `berth listen`. */
@@ -23,7 +23,7 @@ interface ListenOptions {
 /** Connects to the instance and derives its signing secret. */
 export async function openConnection(
   session: CliSession,
-  options: ConnectionOptions,
+  options: InstanceOptions,
 ): Promise<EventConnection> {
   const instance = await locateInstance(session.context, options, 'control')
   reachLoopbackDirectly()
@@ -37,7 +37,7 @@ export async function openConnection(
  */
 export function listenToEvents(
   session: CliSession,
-  connected: ConnectionOptions,
+  connected: InstanceOptions,
   options: ListenOptions,
 ): Promise<number> {
   return untilInterrupted(async (signal) => {
@@ -176,7 +176,7 @@ class ListenView {
   }
 
   /** Shows an event and the result of forwarding it. */
-  async event({ id, event, data }: EmittedEvent, forwarded: ForwardResult | null): Promise<void> {
+  async event({ id, event, data }: ListenedEvent, forwarded: ForwardResult | null): Promise<void> {
     this.#events += 1
     const dim = (text: string): string => paint(this.#out, 'dim', text)
     const ids = Object.entries(data).flatMap(([name, value]) =>

@@ -5,7 +5,7 @@ import { writePrivate } from '../../storage/private-file.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { userDirectory } from '../user-directory.ts'
-import { checkDirectory, checkNoLink, createPrivateFile, readPrivateFile } from './private-file.ts'
+import { checkNoLink, checkPrivateDirectory, createPrivateFile, readPrivateFile } from './private-file.ts'
 
 /** A stored sign-in: the key and its metadata. */
 export interface Login {
@@ -63,7 +63,7 @@ export function readLogins(env: ProcessContext['env']): Logins {
  */
 export function checkWritable(env: ProcessContext['env']): void {
   const directory = dirname(credentialsPath(env))
-  if (existsSync(directory)) checkDirectory(directory)
+  if (existsSync(directory)) checkPrivateDirectory(directory)
   checkNoLink(join(directory, LOCK))
   readLogins(env)
 }
@@ -83,7 +83,7 @@ export async function updateLogins(
   let lock: InstanceType<typeof Database> | undefined
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
-    checkDirectory(directory)
+    checkPrivateDirectory(directory)
     chmodSync(directory, 0o700)
     const lockPath = join(directory, LOCK)
     // SQLite would follow a link, and let other users read the file.

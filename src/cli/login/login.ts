@@ -4,7 +4,7 @@ import type { LoginKey } from '../../signin/command-line/routes.ts'
 import { Client } from '../client.ts'
 import type { Print } from '../command.ts'
 import { CommandError } from '../errors.ts'
-import { type ConnectionOptions, findInstance } from '../find-instance.ts'
+import { findInstance, type InstanceOptions } from '../find-instance.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { facts } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -15,7 +15,7 @@ import { revoke } from './revoke.ts'
 import { findLogin, findTarget } from './target.ts'
 
 /** Options of a sign-in. */
-interface LoginOptions extends ConnectionOptions {
+interface LoginOptions extends InstanceOptions {
   /** Whether to open a browser on this machine. */
   browser: boolean
   label?: string | undefined

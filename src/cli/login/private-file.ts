@@ -35,8 +35,8 @@ export function readPrivateFile(path: string): string | null {
   try {
     return ifPresent(() => {
       checkFile(path, fstatSync(file))
-      checkDirectory(dirname(path))
-      checkDirectory(dirname(realpathSync(path)))
+      checkPrivateDirectory(dirname(path))
+      checkPrivateDirectory(dirname(realpathSync(path)))
       return readFileSync(file, 'utf8')
     })
   } finally {
@@ -49,7 +49,7 @@ export function readPrivateFile(path: string): string | null {
  *
  * @throws CommandError
  */
-export function checkDirectory(directory: string): void {
+export function checkPrivateDirectory(directory: string): void {
   const stats = statSync(directory)
   if (isForeign(stats)) {
     throw refusalError(

@@ -1,6 +1,6 @@
 import { UsageError } from '../../errors.ts'
 import { CommandError } from '../errors.ts'
-import { type ConnectionOptions, findBaseUrl, normalizeBaseUrl } from '../find-instance.ts'
+import { findBaseUrl, type InstanceOptions, normalizeBaseUrl } from '../find-instance.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { type Login, type Logins, readLogins } from './credentials.ts'
 
@@ -18,7 +18,7 @@ export interface KnownLogin {
  */
 export function findTarget(
   given: string | undefined,
-  options: ConnectionOptions,
+  options: InstanceOptions,
   context: Pick<ProcessContext, 'env' | 'cwd'>,
 ): string {
   const { baseUrl, directory } = findBaseUrl(given === undefined ? options : { baseUrl: given }, context)

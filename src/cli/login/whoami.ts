@@ -1,7 +1,7 @@
 import { Client } from '../client.ts'
 import type { Print } from '../command.ts'
 import { CommandError } from '../errors.ts'
-import type { ConnectionOptions, CredentialSource, InstanceConnection } from '../find-instance.ts'
+import type { CredentialSource, InstanceConnection, InstanceOptions } from '../find-instance.ts'
 import { facts } from '../output.ts'
 import type { OutputStream, ProcessContext } from '../process-context.ts'
 import { locateInstance, orOnlyInstance } from '../session.ts'
@@ -12,7 +12,7 @@ import { readLogins } from './credentials.ts'
 type KeyScope = 'account' | 'limited' | null
 
 /** The instance and credential of commands, for `berth whoami --json`. */
-export interface Identity {
+export interface LoginIdentity {
   base_url: string
   /** The source of the credential. */
   credential_from: CredentialSource
@@ -64,13 +64,13 @@ const COLUMNS: Column<RememberedLogin>[] = [
  */
 export async function showIdentity(
   context: ProcessContext,
-  options: ConnectionOptions,
+  options: InstanceOptions,
   print: Print,
 ): Promise<void> {
   const where = await orOnlyInstance(context, options, 'api')
   const instance = await locateInstance(context, where, 'api')
   const { known, failure } = await lookUpKey(instance)
-  const identity: Identity = {
+  const identity: LoginIdentity = {
     base_url: instance.baseUrl,
     credential_from: instance.source,
     account_id: instance.login?.account_id ?? null,
@@ -94,7 +94,7 @@ export function listLogins({ env }: ProcessContext): RememberedLogin[] {
   }))
 }
 
-type KeyInfo = Omit<Identity, 'base_url' | 'credential_from' | 'account_id' | 'logins'>
+type KeyInfo = Omit<LoginIdentity, 'base_url' | 'credential_from' | 'account_id' | 'logins'>
 
 /** Asks the instance about the credential. */
 async function lookUpKey(instance: InstanceConnection): Promise<{ known: KeyInfo; failure?: CommandError }> {
@@ -136,7 +136,7 @@ const SCOPE_TEXTS: Record<NonNullable<KeyScope>, string> = {
   limited: 'some servers or projects; which ones a key of the whole account sees with "berth keys"',
 }
 
-function identityText(out: OutputStream, identity: Identity): string {
+function identityText(out: OutputStream, identity: LoginIdentity): string {
   const { base_url, credential_from, account_id, key_id, label, masked, scope, valid, logins } = identity
   const named = label === null ? masked : `${masked}, ${label} (${key_id})`
   const text = facts(out, [

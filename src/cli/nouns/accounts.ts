@@ -6,7 +6,7 @@ import type { ValidationError } from '../../runtime/validation/validation-error.
 import type { Client } from '../client.ts'
 import { call, factSheet, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
-import { type OptionsOf, parsed, text } from '../options.ts'
+import { type OptionsOf, parsed, textOption } from '../options.ts'
 import { facts } from '../output.ts'
 import type { Column } from '../table.ts'
 
@@ -33,7 +33,7 @@ const accountFacts = (account: Account): [string, string][] => [
 const credits = (amount: number): string => String(Number(amount.toFixed(3)))
 
 const plan = {
-  label: text('TEXT', 'what it is for'),
+  label: textOption('TEXT', 'what it is for'),
   plan: parsed('JSON', 'fields of its plan, or "default"', (given) =>
     given === 'default' ? given : jsonObject(given),
   ),
@@ -86,7 +86,7 @@ const WORDS: NameWords = {
 }
 
 /** `berth accounts` */
-export const accounts: Noun = {
+export const accountsNoun: Noun = {
   name: 'accounts',
   summary: 'accounts with a plan, a budget and a key each',
   description:

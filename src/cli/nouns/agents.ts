@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
-import { type Entry, isEmptyOf, readEntry, removeEntry, writeEntry } from '../agents/edit.ts'
+import { type Entry, isEmptyOf, readAgentEntry, removeAgentEntry, writeEntry } from '../agents/edit.ts'
 import { findHosts, MCP_HOSTS, type McpHost } from '../agents/hosts.ts'
 import { action, type Noun, rows } from '../command.ts'
 import { askYes } from '../confirm.ts'
@@ -50,7 +50,7 @@ const PROJECT = flag("this directory's file of the host, in place of yours for a
 const YES = flag('write without asking', { short: 'y' })
 
 /** `berth agents` */
-export const agents: Noun = {
+export const agentsNoun: Noun = {
   name: 'agents',
   summary: 'tell coding assistants of berth',
   description:
@@ -120,7 +120,7 @@ Examples:
       async run({ session: { context }, args: [names], options }) {
         for (const host of findHosts(names)) {
           const file = fileOf(host, context, options.project === true)
-          await change(host, file, (text) => removeEntry(text, host, file), context, options.yes)
+          await change(host, file, (text) => removeAgentEntry(text, host, file), context, options.yes)
         }
         return 0
       },
@@ -136,7 +136,7 @@ async function listed(host: McpHost, context: ProcessContext, isProject: boolean
 
 /** A file in another format has no entry that could be told. */
 const entryIn = (file: string, host: McpHost): Promise<Entry | null> =>
-  readEntry(textOf(file), host, file).catch(() => null)
+  readAgentEntry(textOf(file), host, file).catch(() => null)
 
 const urlIn = (entry: Entry | null): string | null => {
   const url = entry?.url ?? entry?.httpUrl

@@ -22,7 +22,7 @@ const WORDS: NameWords = {
 }
 
 /** `berth browsers` */
-export const browsers: Noun = {
+export const browsersNoun: Noun = {
   name: 'browsers',
   summary: 'browsers that are signed in',
   description:

@@ -5,7 +5,7 @@ import { action, call, type Noun, rows } from '../command.ts'
 import { isWholeId } from '../ids.ts'
 import { buildLog, LOG_OPTIONS, showLog } from '../log.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
-import { flag, text } from '../options.ts'
+import { flag, textOption } from '../options.ts'
 import { count, facts, type Style, shorten } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import type { Column } from '../table.ts'
@@ -64,11 +64,11 @@ function artifactsText(artifacts: readonly string[]): string {
   return rest > 0 ? `${shown.join(', ')} and ${count(rest, 'more file')}` : shown.join(', ')
 }
 
-const server = text('SERVER', 'its server; found out where it is left out')
-const buildOn = text('SERVER', 'the server to build on; needed where there are several')
+const server = textOption('SERVER', 'its server; found out where it is left out')
+const buildOn = textOption('SERVER', 'the server to build on; needed where there are several')
 
 /** `berth builds` */
-export const builds: Noun = {
+export const buildsNoun: Noun = {
   name: 'builds',
   summary: 'build apps from goals: plan, scaffold, implement, install, build, deploy',
   description:
@@ -127,7 +127,7 @@ Examples:
       operations: ['builds.listAll', 'builds.list'],
       description: 'list builds, newest first',
       access: 'api',
-      options: { server: text('SERVER', 'those of one server only') },
+      options: { server: textOption('SERVER', 'those of one server only') },
       async run({ options, connect, idOf, print }) {
         const none = 'No builds yet. Begin one with: berth builds run "A landing page for a bakery"\n'
         await print(

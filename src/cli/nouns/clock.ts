@@ -46,7 +46,7 @@ const move = <const Usage extends string>(usage: Usage, description: string, bod
   })
 
 /** `berth clock` */
-export const clock: Noun = {
+export const clockNoun: Noun = {
   name: 'clock',
   summary: 'move, stop and reset the clock',
   description: 'Moves, stops and resets the clock of an instance. Plain "berth clock" shows it.',

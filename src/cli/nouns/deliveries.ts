@@ -3,7 +3,7 @@ import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
-import { choice, text, wholeNumber } from '../options.ts'
+import { choiceOption, textOption, wholeNumber } from '../options.ts'
 import { facts, paint, type Style } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
@@ -61,7 +61,7 @@ const WORDS: NameWords = {
 }
 
 /** `berth deliveries` */
-export const deliveries: Noun = {
+export const deliveriesNoun: Noun = {
   name: 'deliveries',
   summary: 'what was sent to webhooks, and what came back',
   description:
@@ -72,10 +72,10 @@ export const deliveries: Noun = {
       usage: 'list',
       description: 'list deliveries, newest first',
       options: {
-        webhook: text('WEBHOOK', 'those to one webhook, by its id or URL'),
-        event: choice('EVENT', 'those of events of one name', EVENT_NAMES),
-        account: text('ACCOUNT', 'those of one account'),
-        status: choice('STATUS', STATUSES.join(', '), STATUSES),
+        webhook: textOption('WEBHOOK', 'those to one webhook, by its id or URL'),
+        event: choiceOption('EVENT', 'those of events of one name', EVENT_NAMES),
+        account: textOption('ACCOUNT', 'those of one account'),
+        status: choiceOption('STATUS', STATUSES.join(', '), STATUSES),
         limit: wholeNumber('N', 'how many at most (default 100)', { least: 1 }),
       },
       request: async (_, { webhook, event, account, status, limit = 100 }, { idOf }) => ({
@@ -92,7 +92,7 @@ export const deliveries: Noun = {
     call('control.deliveries.summary', {
       usage: 'summary',
       description: 'show how the deliveries to each webhook went',
-      options: { account: text('ACCOUNT', 'those of one account') },
+      options: { account: textOption('ACCOUNT', 'those of one account') },
       request: async (_, { account }, { idOf }) => ({
         query: { account_id: await idOf('ACCOUNT', account) },
       }),

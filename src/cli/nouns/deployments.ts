@@ -1,7 +1,7 @@
 import type { Deployment } from '../../resources/deployments/model.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import { APP_LOG_OPTIONS, checkWorker, deploymentLog, showLog } from '../log.ts'
-import { text } from '../options.ts'
+import { textOption } from '../options.ts'
 import { printable } from '../output.ts'
 import { listOrNone, serverName } from '../server-or-new.ts'
 import type { Column } from '../table.ts'
@@ -21,10 +21,10 @@ function appStatus({ live, crash, failed_change }: Deployment): string {
   return failed_change ? 'live, update failed' : 'live'
 }
 
-const server = text('SERVER', 'the server; needed where there are several')
+const server = textOption('SERVER', 'the server; needed where there are several')
 
 /** `berth deployments` */
-export const deployments: Noun = {
+export const deploymentsNoun: Noun = {
   name: 'deployments',
   summary: 'list what a server publishes',
   description:

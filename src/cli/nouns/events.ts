@@ -2,7 +2,7 @@ import { EMITTED_NAMES } from '../../resources/events/names.ts'
 import type { ResponseOf } from '../../route-client/client.ts'
 import { action, jsonLines, type Noun } from '../command.ts'
 import { untilInterrupted } from '../interrupt.ts'
-import { choice, flag, text, wholeNumber } from '../options.ts'
+import { choiceOption, flag, textOption, wholeNumber } from '../options.ts'
 import { paint, printable } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 
@@ -12,7 +12,7 @@ type EmittedEvent = ResponseOf<'control.events.list'>['events'][number]
 const LISTED = 100
 
 /** `berth events` */
-export const events: Noun = {
+export const eventsNoun: Noun = {
   name: 'events',
   summary: 'what was emitted, with or without a webhook',
   description:
@@ -26,9 +26,9 @@ export const events: Noun = {
       json: jsonLines('event'),
       options: {
         follow: flag('continue with new ones, until Ctrl-C', { short: 'f' }),
-        event: choice('EVENT', 'those of one name', EMITTED_NAMES),
-        account: text('ACCOUNT', 'those of one account'),
-        after: text('ID', 'only what came after the event of this id'),
+        event: choiceOption('EVENT', 'those of one name', EMITTED_NAMES),
+        account: textOption('ACCOUNT', 'those of one account'),
+        after: textOption('ID', 'only what came after the event of this id'),
         limit: wholeNumber('N', `how many at most, the latest (default ${LISTED})`, { least: 1 }),
       },
       help: `

@@ -4,7 +4,7 @@ import type { Client } from '../client.ts'
 import { action, factSheet, jsonLines, type Noun, rows } from '../command.ts'
 import { followWork } from '../follow.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
-import { choice, flag, text } from '../options.ts'
+import { choiceOption, flag, textOption } from '../options.ts'
 import { count, formatBytes, printJson } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { listOrNone } from '../server-or-new.ts'
@@ -42,10 +42,10 @@ const COLUMNS: readonly Column<Execution>[] = [
   { heading: 'COMMAND', cell: ({ command }) => command, elastic: true },
 ]
 
-const server = text('SERVER', 'the server that it runs on')
+const server = textOption('SERVER', 'the server that it runs on')
 
 /** `berth executions` */
-export const executions: Noun = {
+export const executionsNoun: Noun = {
   name: 'executions',
   summary: 'commands that run without a request that waits for them',
   description:
@@ -109,8 +109,8 @@ Examples:
       options: {
         server,
         follow: flag('go on until it has ended', { short: 'f' }),
-        stream: choice('STREAM', 'only this stream', ['stdout', 'stderr']),
-        after: text('ID', 'only what it printed behind this entry'),
+        stream: choiceOption('STREAM', 'only this stream', ['stdout', 'stderr']),
+        after: textOption('ID', 'only what it printed behind this entry'),
       },
       async run({ args: [named], options, connect, idOf, session: { context } }) {
         const client = await connect()

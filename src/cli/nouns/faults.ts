@@ -7,7 +7,16 @@ import { SERVER_FAULT_KINDS } from '../../testing/faults/compute/active.ts'
 import type { Client } from '../client.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
-import { choice, duration, flag, type OptionsOf, parsed, repeated, text, wholeNumber } from '../options.ts'
+import {
+  choiceOption,
+  duration,
+  flag,
+  type OptionsOf,
+  parsed,
+  repeatedOption,
+  textOption,
+  wholeNumber,
+} from '../options.ts'
 import { count } from '../output.ts'
 import type { Column } from '../table.ts'
 
@@ -85,25 +94,25 @@ function durationText(fault: ServerFault): string {
 }
 
 const matches = {
-  operation: text('OPERATION', 'an operation, such as exec.run'),
-  method: choice('METHOD', 'a method', ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']),
-  path: text('PATH', 'a path, or a glob of paths such as "/servers/*/exec"'),
-  account: text('ACCOUNT', 'the requests of one account'),
+  operation: textOption('OPERATION', 'an operation, such as exec.run'),
+  method: choiceOption('METHOD', 'a method', ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']),
+  path: textOption('PATH', 'a path, or a glob of paths such as "/servers/*/exec"'),
+  account: textOption('ACCOUNT', 'the requests of one account'),
   deliveries: flag('attempts to deliver events to webhooks, in place of requests'),
-  webhook: text('WEBHOOK', 'the deliveries to one webhook'),
-  event: choice('EVENT', 'the deliveries of one kind of event', EVENT_NAMES),
-  client: choice('CLIENT', "the requests of one of berth's own clients", OWN_CLIENTS),
+  webhook: textOption('WEBHOOK', 'the deliveries to one webhook'),
+  event: choiceOption('EVENT', 'the deliveries of one kind of event', EVENT_NAMES),
+  client: choiceOption('CLIENT', "the requests of one of berth's own clients", OWN_CLIENTS),
 }
 
 const effects = {
   error: wholeNumber('STATUS', 'respond with this status, 400 to 599'),
-  code: text('CODE', 'the code in that response'),
-  message: text('TEXT', 'the sentence in that response'),
+  code: textOption('CODE', 'the code in that response'),
+  message: textOption('TEXT', 'the sentence in that response'),
   retryAfter: wholeNumber('SECONDS', 'Retry-After of that response (default 1 with 429 and 503)'),
   respond: wholeNumber('STATUS', 'respond with this status, 200 to 599, and exactly the following'),
-  contentType: text('TYPE', 'the media type of that response, such as text/html'),
-  body: text('TEXT', 'the body of that response'),
-  header: repeated('NAME: VALUE', 'a header with --error or --respond; repeatable'),
+  contentType: textOption('TYPE', 'the media type of that response, such as text/html'),
+  body: textOption('TEXT', 'the body of that response'),
+  header: repeatedOption('NAME: VALUE', 'a header with --error or --respond; repeatable'),
   delay: duration('TIME', 'wait first, such as 500ms'),
   disconnect: flag('cut the connection without a response, and do nothing'),
   loseResponse: flag('do everything, then cut the connection in place of the response'),
@@ -193,7 +202,7 @@ const WORDS: NameWords = {
 }
 
 /** `berth faults` */
-export const faults: Noun = {
+export const faultsNoun: Noun = {
   name: 'faults',
   summary: 'have requests fail, wait or be cut off, and servers crash',
   description:
@@ -266,7 +275,7 @@ Examples:
         latency: duration('TIME', 'responses arrive later, such as 200ms (network)'),
         jitter: duration('TIME', 'by how much that varies (network)'),
         loss: parsed('SHARE', 'packets that are lost, from 0 to 1 (network)', shareOf),
-        host: repeated('HOST', 'only for a host, such as *.example.com:443; repeatable (network)'),
+        host: repeatedOption('HOST', 'only for a host, such as *.example.com:443; repeatable (network)'),
         seed: wholeNumber('N', 'decides what is lost and how late (network)'),
       },
       help: `

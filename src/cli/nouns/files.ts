@@ -5,7 +5,7 @@ import { utf8Text } from '../../runtime/decode.ts'
 import type { Client } from '../client.ts'
 import { action, call, type Noun } from '../command.ts'
 import { CommandError } from '../errors.ts'
-import { readInput } from '../local-file.ts'
+import { readNamedFile } from '../local-file.ts'
 import { flag, type OptionSpec } from '../options.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -24,7 +24,7 @@ const FILE_COLUMNS: readonly Column<FileDetails>[] = [
 ]
 
 /** `berth files` */
-export const files: Noun = {
+export const filesNoun: Noun = {
   name: 'files',
   summary: "read and write a server's files",
   description:
@@ -64,7 +64,7 @@ export const files: Noun = {
       options: { output },
       async run({ session, args: [path], options, connect, server, print }) {
         await print(await readRemote(await connect(), await server(), path), async (file) => {
-          const bytes = bytesOf(file)
+          const bytes = contentBytes(file)
           if (options.output === undefined || options.output === '-') return bytes
           await saveLocal(options.output, bytes, session.context)
           return ''
@@ -103,7 +103,7 @@ export async function readRemote(client: Client, serverId: string, path: string)
 }
 
 /** Returns the bytes of a file. */
-export const bytesOf = ({ content, encoding }: FileContent): Buffer =>
+export const contentBytes = ({ content, encoding }: FileContent): Buffer =>
   Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8')
 
 /** Encodes bytes for the API: as text if they are UTF-8 and no longer that way, else as base64. */
@@ -121,7 +121,7 @@ export function encode(bytes: Uint8Array): { content: string; encoding?: 'base64
 async function loadLocal(source = '-', context: ProcessContext): Promise<Uint8Array> {
   if (source === '-' && context.stdin.isTTY)
     await context.stderr.write('berth: type the content, then Ctrl-D\n')
-  return readInput(source, context)
+  return readNamedFile(source, context)
 }
 
 async function saveLocal(target: string, bytes: Uint8Array, { cwd }: ProcessContext): Promise<void> {

@@ -13,7 +13,7 @@ const COLUMNS: readonly Column<Fixture>[] = [
 ]
 
 /** `berth fixtures` */
-export const fixtures: Noun = {
+export const fixturesNoun: Noun = {
   name: 'fixtures',
   summary: 'what files declare that is there at the start',
   description:

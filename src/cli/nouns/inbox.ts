@@ -31,7 +31,7 @@ const COMMON_HEADERS: ReadonlySet<string> = new Set([
 ])
 
 /** `berth inbox` */
-export const inbox: Noun = {
+export const inboxNoun: Noun = {
   name: 'inbox',
   summary: 'look at what was posted to the inboxes for webhooks',
   description:

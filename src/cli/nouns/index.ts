@@ -1,64 +1,64 @@
 import type { Noun } from '../command.ts'
 import type { NameSources } from '../names.ts'
-import { accounts } from './accounts.ts'
-import { agents } from './agents.ts'
-import { browsers } from './browsers.ts'
-import { builds } from './builds.ts'
-import { clock } from './clock.ts'
-import { deliveries } from './deliveries.ts'
-import { deployments } from './deployments.ts'
-import { events } from './events.ts'
-import { executions } from './executions.ts'
-import { faults } from './faults.ts'
-import { files } from './files.ts'
-import { fixtures } from './fixtures.ts'
-import { inbox } from './inbox.ts'
-import { keys } from './keys.ts'
-import { processes } from './processes.ts'
-import { programs } from './programs.ts'
-import { projects } from './projects.ts'
-import { scenarios } from './scenarios.ts'
-import { secrets } from './secrets.ts'
-import { servers } from './servers.ts'
-import { snapshots } from './snapshots.ts'
-import { tasks } from './tasks.ts'
-import { templates } from './templates.ts'
-import { terminals } from './terminals.ts'
-import { usage } from './usage.ts'
-import { webhooks } from './webhooks.ts'
+import { accountsNoun } from './accounts.ts'
+import { agentsNoun } from './agents.ts'
+import { browsersNoun } from './browsers.ts'
+import { buildsNoun } from './builds.ts'
+import { clockNoun } from './clock.ts'
+import { deliveriesNoun } from './deliveries.ts'
+import { deploymentsNoun } from './deployments.ts'
+import { eventsNoun } from './events.ts'
+import { executionsNoun } from './executions.ts'
+import { faultsNoun } from './faults.ts'
+import { filesNoun } from './files.ts'
+import { fixturesNoun } from './fixtures.ts'
+import { inboxNoun } from './inbox.ts'
+import { keysNoun } from './keys.ts'
+import { processesNoun } from './processes.ts'
+import { programsNoun } from './programs.ts'
+import { projectsNoun } from './projects.ts'
+import { scenariosNoun } from './scenarios.ts'
+import { secretsNoun } from './secrets.ts'
+import { serversNoun } from './servers.ts'
+import { snapshotsNoun } from './snapshots.ts'
+import { tasksNoun } from './tasks.ts'
+import { templatesNoun } from './templates.ts'
+import { terminalsNoun } from './terminals.ts'
+import { usageNoun } from './usage.ts'
+import { webhooksNoun } from './webhooks.ts'
 
 /** The nouns of the API, in the order of the help text. */
 export const API_NOUNS: readonly Noun[] = [
-  servers,
-  executions,
-  terminals,
-  processes,
-  usage,
-  files,
-  tasks,
-  builds,
-  projects,
-  templates,
-  secrets,
-  deployments,
-  keys,
-  programs,
-  browsers,
-  webhooks,
-  agents,
+  serversNoun,
+  executionsNoun,
+  terminalsNoun,
+  processesNoun,
+  usageNoun,
+  filesNoun,
+  tasksNoun,
+  buildsNoun,
+  projectsNoun,
+  templatesNoun,
+  secretsNoun,
+  deploymentsNoun,
+  keysNoun,
+  programsNoun,
+  browsersNoun,
+  webhooksNoun,
+  agentsNoun,
 ]
 
 /** The nouns of the control API, in the order of the help text. */
 export const CONTROL_NOUNS: readonly Noun[] = [
-  snapshots,
-  faults,
-  accounts,
-  clock,
-  scenarios,
-  events,
-  deliveries,
-  inbox,
-  fixtures,
+  snapshotsNoun,
+  faultsNoun,
+  accountsNoun,
+  clockNoun,
+  scenariosNoun,
+  eventsNoun,
+  deliveriesNoun,
+  inboxNoun,
+  fixturesNoun,
 ]
 
 /** All nouns. */

@@ -65,7 +65,7 @@ const WORDS: NameWords = {
 }
 
 /** `berth keys` */
-export const keys: Noun = {
+export const keysNoun: Noun = {
   name: 'keys',
   summary: 'create and manage API keys',
   description: 'Creates and manages API keys. Plain "berth keys" lists them.',

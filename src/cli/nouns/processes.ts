@@ -1,6 +1,6 @@
 import type { ServerProcess } from '../../resources/processes/model.ts'
 import { action, call, type Noun, rows } from '../command.ts'
-import { choice, text } from '../options.ts'
+import { choiceOption, textOption } from '../options.ts'
 import { formatBytes } from '../output.ts'
 import { listOrNone } from '../server-or-new.ts'
 import type { Column } from '../table.ts'
@@ -19,10 +19,10 @@ const COLUMNS: readonly Column<ServerProcess>[] = [
   { heading: 'COMMAND', cell: ({ command }) => command, elastic: true },
 ]
 
-const server = text('SERVER', 'the server that it runs on; needed where there are several')
+const server = textOption('SERVER', 'the server that it runs on; needed where there are several')
 
 /** `berth processes` */
-export const processes: Noun = {
+export const processesNoun: Noun = {
   name: 'processes',
   aliases: ['ps'],
   summary: 'what runs on a server',
@@ -50,7 +50,7 @@ export const processes: Noun = {
       description: 'end a process by a signal',
       options: {
         server,
-        signal: choice('SIGNAL', 'the signal (default TERM)', ['TERM', 'KILL', 'INT', 'HUP']),
+        signal: choiceOption('SIGNAL', 'the signal (default TERM)', ['TERM', 'KILL', 'INT', 'HUP']),
       },
       request: async ([pid], { signal }, { server }) => ({
         params: { serverId: await server(), pid },

@@ -25,7 +25,7 @@ const WORDS: NameWords = {
 }
 
 /** `berth programs` */
-export const programs: Noun = {
+export const programsNoun: Noun = {
   name: 'programs',
   summary: 'OAuth programs that may use the account',
   description:

@@ -7,7 +7,7 @@ import { CommandError } from '../errors.ts'
 import { isWholeId } from '../ids.ts'
 import { APP_LOG_OPTIONS, checkWorker, projectLog, showLog } from '../log.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
-import { flag, repeated, text } from '../options.ts'
+import { flag, repeatedOption, textOption } from '../options.ts'
 import { count, facts, printable, type Style } from '../output.ts'
 import { isWorker, STRICT } from '../projects/report.ts'
 import { type Column, timeAgo } from '../table.ts'
@@ -149,7 +149,7 @@ const EXIT_CODES =
   'The exit code is 0 when the app is ready, 1 where it failed, 3 where it waits for variables.'
 
 /** `berth projects` */
-export const projects: Noun = {
+export const projectsNoun: Noun = {
   name: 'projects',
   summary: 'create and manage projects: apps with a URL',
   description:
@@ -164,7 +164,7 @@ export const projects: Noun = {
       operations: ['projects.listAll', 'projects.list'],
       description: 'list all projects, newest first',
       access: 'api',
-      options: { server: text('SERVER', 'those of one server only') },
+      options: { server: textOption('SERVER', 'those of one server only') },
       async run({ options, connect, idOf, print }) {
         const client = await connect()
         const server = await idOf('SERVER', options.server)
@@ -184,21 +184,21 @@ export const projects: Noun = {
       description: 'make a project and bring its code up',
       access: 'api',
       options: {
-        from: text('DIR', 'the same as DIR: the directory that the code is in'),
-        template: text('TEMPLATE', 'start from a template; "berth templates" lists them'),
-        git: text('URL', 'take the code from a git repository'),
-        ref: text('REF', 'its branch, tag or commit'),
-        archive: text('FILE', 'take the code from a zip, tar or tar.gz, by its file or its URL'),
-        directory: text('PATH', 'the directory of the app in the code; by default berth finds it'),
-        server: text('SERVER', 'the server it is for; needed where there are several'),
-        name: text('TEXT', 'by default that of the directory, repository or archive'),
-        description: text('TEXT', 'what it is'),
+        from: textOption('DIR', 'the same as DIR: the directory that the code is in'),
+        template: textOption('TEMPLATE', 'start from a template; "berth templates" lists them'),
+        git: textOption('URL', 'take the code from a git repository'),
+        ref: textOption('REF', 'its branch, tag or commit'),
+        archive: textOption('FILE', 'take the code from a zip, tar or tar.gz, by its file or its URL'),
+        directory: textOption('PATH', 'the directory of the app in the code; by default berth finds it'),
+        server: textOption('SERVER', 'the server it is for; needed where there are several'),
+        name: textOption('TEXT', 'by default that of the directory, repository or archive'),
+        description: textOption('TEXT', 'what it is'),
         public: flag('give it a URL that answers', { conflicts: 'private' }),
         private: flag('no URL (the default, but for what a template says)'),
         ephemeral: flag('let "berth projects cleanup" remove it'),
         worker: flag('it answers no requests: no port, no URL, no health check'),
-        env: repeated('NAME=VALUE', 'variable for it, kept as its secret; may be given several times'),
-        envFile: repeated('FILE', 'file with such variables; may be given several times'),
+        env: repeatedOption('NAME=VALUE', 'variable for it, kept as its secret; may be given several times'),
+        envFile: repeatedOption('FILE', 'file with such variables; may be given several times'),
         detach: flag('return at once, while it is brought up', { short: 'd' }),
         strict: flag(STRICT, { conflicts: 'detach' }),
       },
@@ -264,12 +264,18 @@ ${EXIT_CODES}
       description: 'send what of a directory has changed, and restart the app if it has to be',
       access: 'api',
       options: {
-        project: text('PROJECT', 'the project; by default the one that the directory was sent to before'),
-        directory: text('PATH', 'the directory of the app in the code, from now on; . is the code itself'),
+        project: textOption(
+          'PROJECT',
+          'the project; by default the one that the directory was sent to before',
+        ),
+        directory: textOption(
+          'PATH',
+          'the directory of the app in the code, from now on; . is the code itself',
+        ),
         watch: flag('stay, and send again after each change', { short: 'w' }),
         strict: flag(STRICT, { conflicts: 'watch' }),
-        server: text('SERVER', 'for a new project: the server; needed where there are several'),
-        name: text('TEXT', 'for a new project: its name; by default that of the directory'),
+        server: textOption('SERVER', 'for a new project: the server; needed where there are several'),
+        name: textOption('TEXT', 'for a new project: its name; by default that of the directory'),
         private: flag('for a new project: no URL'),
       },
       help: `
@@ -311,8 +317,8 @@ Examples:
       usage: 'update [PROJECT]',
       description: 'change what it is called, whether it has a URL, whether it may be cleaned up',
       options: {
-        name: text('TEXT', 'its name; slug and URL stay'),
-        description: text('TEXT', 'what it is'),
+        name: textOption('TEXT', 'its name; slug and URL stay'),
+        description: textOption('TEXT', 'what it is'),
         public: flag('give it a URL that answers', { conflicts: 'private' }),
         private: flag('take its URL down'),
         ephemeral: flag('let "cleanup" remove it', { conflicts: 'persistent' }),

@@ -1,8 +1,8 @@
 import type { PartsOf, ResponseOf } from '../../route-client/client.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import { CommandError } from '../errors.ts'
-import { readInput } from '../local-file.ts'
-import { flag, text } from '../options.ts'
+import { readNamedFile } from '../local-file.ts'
+import { flag, textOption } from '../options.ts'
 import { count, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import type { Column } from '../table.ts'
@@ -22,7 +22,7 @@ const COLUMNS: readonly Column<Scenario>[] = [
 ]
 
 /** `berth scenarios` */
-export const scenarios: Noun = {
+export const scenariosNoun: Noun = {
   name: 'scenarios',
   summary: 'what the scripted agent does about which goals',
   description:
@@ -86,7 +86,7 @@ Example:
       operations: ['control.scenarios.preview'],
       description: 'say which scenario would take a goal, and with which steps, without doing anything',
       access: 'control',
-      options: { file: text('FILE', 'try the scenarios of a file in place of those that were set') },
+      options: { file: textOption('FILE', 'try the scenarios of a file in place of those that were set') },
       async run({ session, args: [goal], options: { file }, connect, print }) {
         const scenarios = file === undefined ? undefined : await readScenarios(file, session.context)
         const client = await connect()
@@ -145,7 +145,7 @@ function previewText({
 
 /** Reads the scenarios of a file without checking them. Berth checks them and reports the position of a mistake. */
 async function readScenarios(file: string, context: ProcessContext): Promise<ScenarioTexts> {
-  const bytes = await readInput(file, context)
+  const bytes = await readNamedFile(file, context)
   const { parse } = await import('yaml')
   let value: unknown
   try {

@@ -6,19 +6,19 @@ import { utf8Text } from '../../runtime/decode.ts'
 import type { Client } from '../client.ts'
 import { action, type Invocation, type Noun } from '../command.ts'
 import { CommandError } from '../errors.ts'
-import { type OptionsOf, text } from '../options.ts'
+import { type OptionsOf, textOption } from '../options.ts'
 import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { missingVariablesText } from '../projects/report.ts'
-import { isVariableName, parsePairs, readVariables, type Variables } from '../variables.ts'
+import { isVariableName, parsePairs, readVariables, type VariableValues } from '../variables.ts'
 import { findProject } from './projects.ts'
 
 /** The owner of secrets and the names of its secrets. */
 type Secrets = ResponseOf<'secrets.set'> | ResponseOf<'projectSecrets.set'>
 
 const owner = {
-  server: text('SERVER', 'of this server; needed where there are several'),
-  project: text('PROJECT', 'of this project'),
+  server: textOption('SERVER', 'of this server; needed where there are several'),
+  project: textOption('PROJECT', 'of this project'),
 }
 
 const HELP = `
@@ -28,7 +28,7 @@ bring-up that waited for them goes on. Terminals and commands that run already d
 `
 
 /** `berth secrets` */
-export const secrets: Noun = {
+export const secretsNoun: Noun = {
   name: 'secrets',
   summary: 'set environment variables of servers and projects',
   description:
@@ -233,7 +233,7 @@ function checkPairs(given: readonly string[]): void {
 }
 
 /** Returns the values on the command line. Asks for missing ones, or reads them from a pipe. */
-async function valuesOf(given: readonly string[], context: ProcessContext): Promise<Variables> {
+async function valuesOf(given: readonly string[], context: ProcessContext): Promise<VariableValues> {
   const pairs = given.filter((one) => one.includes('='))
   const missing = given.filter((one) => !one.includes('='))
   const values = missing.length === 0 ? [] : await askedValues(missing, context)

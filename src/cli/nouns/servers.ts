@@ -5,7 +5,7 @@ import type { ResponseOf } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'
 import { action, call, factSheet, type Noun, rows, type ShowContext } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
-import { choice, flag, repeated, text } from '../options.ts'
+import { choiceOption, flag, repeatedOption, textOption } from '../options.ts'
 import { count, facts, printable, type Style } from '../output.ts'
 import type { Column } from '../table.ts'
 
@@ -67,11 +67,11 @@ const serverFacts = ({ server }: { server: Server }): [string, string][] => [
 const storage = (gigabytes: number): string =>
   gigabytes < 1 ? `${(gigabytes * 1000).toFixed(1)} MB` : `${gigabytes.toFixed(2)} GB`
 
-const region = choice('REGION', 'us-east, us-west or eu-west', REGIONS)
-const task = text('TEXT', 'a short label')
+const region = choiceOption('REGION', 'us-east, us-west or eu-west', REGIONS)
+const task = textOption('TEXT', 'a short label')
 
 /** `berth servers` */
-export const servers: Noun = {
+export const serversNoun: Noun = {
   name: 'servers',
   summary: 'provision and manage servers',
   description: 'Provisions and manages servers. Plain "berth servers" lists them.',
@@ -98,7 +98,7 @@ export const servers: Noun = {
       usage: 'create [LABEL]',
       description: 'provision a server',
       arguments: { LABEL: { description: 'what it is called, the same as --task' } },
-      options: { region, tier: choice('TIER', 'small, medium or large (default small)', TIERS), task },
+      options: { region, tier: choiceOption('TIER', 'small, medium or large (default small)', TIERS), task },
       request([label], { task = label, tier, region }) {
         if (label !== undefined && task !== label)
           throw new UsageError('Name the server once: with LABEL or with --task.')
@@ -169,9 +169,12 @@ export const servers: Noun = {
       description: 'show or change what a server may reach',
       access: 'control',
       options: {
-        outbound: choice('MODE', OUTBOUND_MODES.join(', '), OUTBOUND_MODES),
-        addHost: repeated('HOST', 'allow a host too, such as example.com:443 or 10.0.0.5:5432; repeatable'),
-        removeHost: repeated('HOST', 'take a host from the list; repeatable'),
+        outbound: choiceOption('MODE', OUTBOUND_MODES.join(', '), OUTBOUND_MODES),
+        addHost: repeatedOption(
+          'HOST',
+          'allow a host too, such as example.com:443 or 10.0.0.5:5432; repeatable',
+        ),
+        removeHost: repeatedOption('HOST', 'take a host from the list; repeatable'),
         default: flag("return to the instance's default"),
       },
       help: `

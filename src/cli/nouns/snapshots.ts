@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<Snapshot>[] = [
 const NO_UNDO = flag('save no snapshot of the state before')
 
 /** `berth snapshot` */
-export const snapshots: Noun = {
+export const snapshotsNoun: Noun = {
   name: 'snapshot',
   aliases: ['snapshots'],
   summary: 'keep the whole state and go back to it',

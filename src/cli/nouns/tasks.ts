@@ -2,7 +2,7 @@ import { UsageError } from '../../errors.ts'
 import type { Client } from '../client.ts'
 import { action, call, jsonLines, type Noun, rows } from '../command.ts'
 import type { Named } from '../names.ts'
-import { flag, text, wholeNumber } from '../options.ts'
+import { flag, textOption, wholeNumber } from '../options.ts'
 import { findTask, listTasks } from '../tasks/find.ts'
 import { answerHint, goalSummary, nextStepsText, TASK_COLUMNS, taskText } from '../tasks/show.ts'
 
@@ -12,12 +12,12 @@ const CODES =
 /** Several words without quotes are probably one text. */
 const hints = { 'too many arguments': 'Put a text of several words in quotes.\n' }
 
-const server = text('SERVER', 'the server that it is on; found out where it is not given')
-const newOn = text('SERVER', 'the server it is for; needed where there are several')
-const file = text('FILE', 'the goal is the text of this file; - is standard input')
+const server = textOption('SERVER', 'the server that it is on; found out where it is not given')
+const newOn = textOption('SERVER', 'the server it is for; needed where there are several')
+const file = textOption('FILE', 'the goal is the text of this file; - is standard input')
 
 /** `berth tasks` */
-export const tasks: Noun = {
+export const tasksNoun: Noun = {
   name: 'tasks',
   summary: 'give goals to the agent of a server, follow and answer it',
   description:
@@ -29,7 +29,7 @@ export const tasks: Noun = {
       operations: ['tasks.listAll', 'tasks.list'],
       description: 'list tasks, newest first',
       access: 'api',
-      options: { server: text('SERVER', 'those of one server only') },
+      options: { server: textOption('SERVER', 'those of one server only') },
       async run({ options, connect, idOf, print }) {
         const found = await listTasks(await connect(), await idOf('SERVER', options.server))
         await print(

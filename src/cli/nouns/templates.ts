@@ -11,7 +11,7 @@ const COLUMNS: readonly Column<ProjectTemplate>[] = [
 ]
 
 /** `berth templates` */
-export const templates: Noun = {
+export const templatesNoun: Noun = {
   name: 'templates',
   summary: 'list what projects can start from',
   description: 'Lists the templates that "berth projects create --template ID" starts from.',

@@ -4,7 +4,7 @@ import type { Client } from '../client.ts'
 import { action, call, factSheet, type Noun, rows } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { type Named, type NameWords, pick } from '../names.ts'
-import { duration, flag, type OptionsOf, repeated, text, wholeNumber } from '../options.ts'
+import { duration, flag, type OptionsOf, repeatedOption, textOption, wholeNumber } from '../options.ts'
 import { printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { listOrNone } from '../server-or-new.ts'
@@ -31,13 +31,13 @@ const COLUMNS: readonly Column<Terminal>[] = [
   { heading: 'LAST USED', cell: ({ last_used_at }) => last_used_at, minor: 1 },
 ]
 
-const server = text('SERVER', 'the server that it is on; needed where there are several')
+const server = textOption('SERVER', 'the server that it is on; needed where there are several')
 const cells = (placeholder: string, description: string) =>
   wholeNumber(placeholder, description, { most: 10_000, expected: 'a whole number from 1 to 10000' })
 
 /** What a command waits for. */
 const WAIT_OPTIONS = {
-  until: text('PATTERN', 'wait until this is shown: a regular expression, matched line by line'),
+  until: textOption('PATTERN', 'wait until this is shown: a regular expression, matched line by line'),
   quiet: duration('DURATION', 'wait until nothing was printed for this long'),
   timeout: duration('DURATION', 'wait no longer than this (default 10s)'),
   lines: cells('N', 'with the last rows above the screen'),
@@ -76,7 +76,7 @@ const WHY_NOT = {
 }
 
 /** `berth terminals` */
-export const terminals: Noun = {
+export const terminalsNoun: Noun = {
   name: 'terminals',
   summary: 'terminals of a server, which run on without viewers',
   description: 'Lists, opens, uses and ends terminals of a server. Plain "berth terminals" lists them.',
@@ -103,8 +103,8 @@ export const terminals: Noun = {
       hints: { 'too many arguments': 'Put a command of several words in quotes.\n' },
       options: {
         server,
-        name: text('NAME', 'a name for it (default by the program)'),
-        cwd: text('DIR', 'directory of the workspace to begin in'),
+        name: textOption('NAME', 'a name for it (default by the program)'),
+        cwd: textOption('DIR', 'directory of the workspace to begin in'),
         columns: cells('N', 'characters in a row (default 80)'),
         rows: cells('N', 'rows of the screen (default 24)'),
       },
@@ -159,7 +159,7 @@ Examples:
       access: 'api',
       options: {
         server,
-        key: repeated('KEY', 'a key to press after the text; may be given several times'),
+        key: repeatedOption('KEY', 'a key to press after the text; may be given several times'),
         paste: flag('paste the text, as one piece'),
         ...WAIT_OPTIONS,
       },

@@ -63,7 +63,7 @@ const dayRows = ({ day, servers }: AccountUsage['days'][number]): DayRow[] =>
   servers.length === 0 ? [{ day, server: null }] : servers.map((server) => ({ day, server }))
 
 /** `berth usage` */
-export const usage: Noun = {
+export const usageNoun: Noun = {
   name: 'usage',
   summary: 'what servers use now, and the credits of the account',
   description:

@@ -3,7 +3,7 @@ import type { Webhook } from '../../resources/webhooks/model.ts'
 import type { Client } from '../client.ts'
 import { action, call, type Noun, rows } from '../command.ts'
 import type { Named, NameWords } from '../names.ts'
-import { text } from '../options.ts'
+import { textOption } from '../options.ts'
 import { facts } from '../output.ts'
 import type { Column } from '../table.ts'
 
@@ -30,7 +30,7 @@ const WORDS: NameWords = {
 }
 
 /** `berth webhooks` */
-export const webhooks: Noun = {
+export const webhooksNoun: Noun = {
   name: 'webhooks',
   summary: 'subscribe to events',
   description: 'Subscribes to events. Plain "berth webhooks" lists the subscriptions.',
@@ -45,7 +45,7 @@ export const webhooks: Noun = {
       usage: 'create <URL>',
       description: 'send events to a URL; the signing secret is shown this once',
       options: {
-        events: text(
+        events: textOption(
           'EVENTS',
           'names with commas between them, such as task.created,task.failed (default all)',
         ),

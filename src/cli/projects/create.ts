@@ -5,21 +5,21 @@ import { shellQuote } from '../../runtime/shell-quote.ts'
 import type { Client } from '../client.ts'
 import type { CommonOptions, Invocation } from '../command.ts'
 import { inParts, packDirectory } from '../directory/pack.ts'
-import { notesOn, sizeOf } from '../directory/report.ts'
-import { checkDirectory, surveyDirectory } from '../directory/survey.ts'
+import { notesOn, sizeText } from '../directory/report.ts'
+import { checkReadableDirectory, surveyDirectory } from '../directory/survey.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { formatBytes, printable } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { serverOrNew } from '../server-or-new.ts'
 import type { CliSession } from '../session.ts'
-import { parsePairs, readVariables, type Variables } from '../variables.ts'
+import { parsePairs, readVariables, type VariableValues } from '../variables.ts'
 import { followBringUp } from './follow.ts'
 import { Pusher } from './pusher.ts'
 import {
-  checkSource,
+  type CodeToSend,
+  checkSourceOptions,
   nameFromPath,
-  type ProjectCode,
   prepareCode,
   requestWith,
   type SourceOptions,
@@ -60,8 +60,8 @@ export async function createProject({
   if (directory !== undefined && from !== undefined)
     throw new UsageError('Name the directory once: with --from or without.')
   const source = { template, git, ref, archive, from: from ?? directory }
-  checkSource(source)
-  if (source.from !== undefined) await checkDirectory(resolve(session.context.cwd, source.from))
+  checkSourceOptions(source)
+  if (source.from !== undefined) await checkReadableDirectory(resolve(session.context.cwd, source.from))
   const variables = await variablesOf(options, session.context)
   const client = await connect()
   const serverId = await serverOrNew(client, session.context, options, server)
@@ -121,7 +121,7 @@ export async function createFrom(
   serverId: string,
   given: string,
   options: CreateOptions,
-  variables: Variables = {},
+  variables: VariableValues = {},
 ): Promise<Project> {
   const { context } = session
   const directory = resolve(context.cwd, given)
@@ -140,11 +140,11 @@ export async function createFrom(
   if (parts === 1) {
     const archive = await packDirectory(survey)
     await context.stderr.write(
-      `Packed ${shown}: ${sizeOf(survey)}; ${formatBytes(archive.length)} to send.\n${notes}`,
+      `Packed ${shown}: ${sizeText(survey)}; ${formatBytes(archive.length)} to send.\n${notes}`,
     )
     return create(archive)
   }
-  await context.stderr.write(`Sending ${shown}: ${sizeOf(survey)}, in ${parts} parts.\n${notes}`)
+  await context.stderr.write(`Sending ${shown}: ${sizeText(survey)}, in ${parts} parts.\n${notes}`)
   const { id, slug } = await create()
   const pusher = new Pusher(session, directory, id, { isQuiet: options.json ?? false })
   try {
@@ -166,14 +166,14 @@ export const createdText = ({ id, name, slug, server_id }: Project): string =>
 async function variablesOf(
   { env = [], envFile = [] }: CreateOptions,
   context: ProcessContext,
-): Promise<Variables> {
+): Promise<VariableValues> {
   const given = parsePairs(env, '--env')
   const files = await Promise.all(envFile.map((file) => readVariables(file, context)))
   return Object.assign({}, ...files, given)
 }
 
 /** Returns the body of the request, without fields that are not given. */
-function bodyOf(options: CreateOptions, code: ProjectCode, env: Variables): ProjectCreate {
+function bodyOf(options: CreateOptions, code: CodeToSend, env: VariableValues): ProjectCreate {
   const name = options.name ?? code.name
   const { description } = options
   return {

@@ -20,7 +20,7 @@ const MAX_WAIT_MS = 1000
 const FINAL_PHASES: ReadonlySet<InitPhase | null> = new Set([null, 'awaiting_secrets', 'ready', 'failed'])
 
 /** How to follow a bring-up. */
-export interface FollowOptions {
+export interface BringUpFollowing {
   /** Prints only the final project, and on stderr the reason if it is not ready. */
   json?: boolean | undefined
   /** ISO 8601. Earlier lines of the log belong to earlier runs. */
@@ -42,7 +42,7 @@ export async function followBringUp(
   session: CliSession,
   client: Client,
   project: Project,
-  { json = false, since, remedy = `berth projects init ${project.id}`, strict }: FollowOptions,
+  { json = false, since, remedy = `berth projects init ${project.id}`, strict }: BringUpFollowing,
 ): Promise<number> {
   const { id, slug } = project
   const hint = `the bring-up of ${slug} goes on. Look at it with: berth projects logs ${id} -f\n`

@@ -5,7 +5,7 @@ import type { Client } from '../client.ts'
 import type { CommonOptions, Invocation } from '../command.ts'
 import { interruptedText } from '../directory/outgoing.ts'
 import { sentText } from '../directory/report.ts'
-import { watchDirectory } from '../directory/watch.ts'
+import { sendOnChange } from '../directory/watch.ts'
 import { SENT_PROJECTS } from '../directory-choices.ts'
 import { CommandError } from '../errors.ts'
 import { followWork } from '../follow.ts'
@@ -131,7 +131,7 @@ async function watchAndPush(
 ): Promise<number> {
   const { stderr } = session.context
   const pusher = pusherFor(session, directory, project, options)
-  const exitCode = await watchDirectory({
+  const exitCode = await sendOnChange({
     ...connection,
     directory,
     isLeftOut: pusher.directory.isLeftOut,

@@ -20,7 +20,7 @@ export interface SourceOptions {
 }
 
 /** The code of a new project. */
-export interface ProjectCode {
+export interface CodeToSend {
   /** Fields of the request that describe it. */
   body: ProjectDetect
   /** Archive to send with the request. */
@@ -37,7 +37,7 @@ const LONGEST_NAME = 100
  *
  * @throws UsageError for more than one, or a ref without a repository
  */
-export function checkSource({ ref, ...sources }: SourceOptions): void {
+export function checkSourceOptions({ ref, ...sources }: SourceOptions): void {
   const given = Object.values(sources).filter((value) => value !== undefined)
   if (given.length > 1)
     throw new UsageError('Say where the code comes from once: a directory, --template, --git or --archive.')
@@ -50,7 +50,7 @@ export function checkSource({ ref, ...sources }: SourceOptions): void {
  *
  * @throws CommandError if it cannot be read or is too large for a request
  */
-export async function prepareCode(options: SourceOptions, context: ProcessContext): Promise<ProjectCode> {
+export async function prepareCode(options: SourceOptions, context: ProcessContext): Promise<CodeToSend> {
   const { template, git, ref, archive } = options
   if (template !== undefined) return { body: { template } }
   if (git !== undefined) {
@@ -92,7 +92,7 @@ export function nameFromPath(path: string): { name?: string } {
 
 /** Returns the fields that describe the code of a new project, with the app's own directory in it. */
 export function withDirectory(
-  { body: { template, source }, archive }: ProjectCode,
+  { body: { template, source }, archive }: CodeToSend,
   directory: string | undefined,
 ): ProjectDetect {
   if (directory === undefined) return { ...(template && { template }), ...(source && { source }) }

@@ -3,7 +3,7 @@ import type { Client } from '../client.ts'
 import { followStream } from '../reconnect.ts'
 
 /** A request in the journal. */
-export type JournalEntry = ResponseOf<'control.requests.list'>['requests'][number]
+export type FollowedRequest = ResponseOf<'control.requests.list'>['requests'][number]
 
 /** The requests to follow. */
 interface FollowOptions {
@@ -26,7 +26,7 @@ export async function* followRequests({
   query,
   signal,
   onConnectionChange,
-}: FollowOptions): AsyncGenerator<JournalEntry, void> {
+}: FollowOptions): AsyncGenerator<FollowedRequest, void> {
   const connection = await connect()
   let lastEventId = await newestRequestId(connection, signal)
   const followed = followStream({

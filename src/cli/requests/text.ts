@@ -3,7 +3,7 @@ import { effectText } from '../nouns/faults.ts'
 import { paint, printable, type Style } from '../output.ts'
 import { toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'
-import type { JournalEntry } from './follow.ts'
+import type { FollowedRequest } from './follow.ts'
 
 /** Width of the longest method. */
 const METHOD_WIDTH = 'DELETE'.length
@@ -24,7 +24,7 @@ interface RequestStyle {
 /** Returns a request as text: one line, followed by its faults, its near misses and, if asked for, headers and bodies. */
 export function requestText(
   out: OutputStream,
-  entry: JournalEntry,
+  entry: FollowedRequest,
   { bodies, headers, accounts }: RequestStyle,
 ): string {
   const dim = (text: string): string => paint(out, 'dim', text)
@@ -71,7 +71,7 @@ const headerText = (sign: string, headers: Readonly<Record<string, string>>): st
     .map(([name, value]) => indentLine(`${sign} ${printable(`${name}: ${value}`)}`))
     .join('')
 
-function bodyText(sign: string, body: JournalEntry['request'], type: string | null = null): string {
+function bodyText(sign: string, body: FollowedRequest['request'], type: string | null = null): string {
   if (!body) {
     const isJson = type === null || type.startsWith('application/json')
     return isJson ? '' : indentLine(`${sign} (${printable(type)})`)

@@ -27,7 +27,7 @@ const IGNORE = 'trap "" $0; exec "$@"'
  *
  * @throws CommandError with exit code 126 if it cannot be executed
  */
-export function startCommand({ program, command, env, ignored }: CommandStart): RunningCommand {
+export function spawnCommand({ program, command, env, ignored }: CommandStart): RunningCommand {
   const [name = program, ...args] = command
   const spawn = (argv: string[], argv0 = argv[0]): RunningCommand =>
     Bun.spawn(argv, {

@@ -13,7 +13,7 @@ import { registerInstance } from '../instances/registry.ts'
 import { startInstance } from '../instances/start.ts'
 import { variablesOf } from '../instances/variables.ts'
 import { type ProcessContext, printLog } from '../process-context.ts'
-import { exitCodeOf, findProgram, startCommand } from './command.ts'
+import { exitCodeOf, findProgram, spawnCommand } from './command.ts'
 import type { Coverage } from './coverage.ts'
 import { ignoredSignals, SignalRelay, signalExitCode } from './signals.ts'
 
@@ -32,7 +32,7 @@ interface RunRequest {
  * @throws UsageError, StartupError if berth cannot start; CommandError with exit code 126 or 127 if the command
  * cannot
  */
-export async function run({ flags, command }: RunRequest, context: ProcessContext): Promise<number> {
+export async function runBeside({ flags, command }: RunRequest, context: ProcessContext): Promise<number> {
   const { keep, coverage: coverageFile, json, ...options } = flags
   const program = findProgram(command[0], context)
   const ignored = ignoredSignals()
@@ -68,7 +68,7 @@ export async function run({ flags, command }: RunRequest, context: ProcessContex
     for (const note of config.notes) printLog(`berth: ${note}\n`)
     if (json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
     if (relay.received === null) {
-      const child = startCommand({ program, command, env: commandEnvironment(berth, context.env), ignored })
+      const child = spawnCommand({ program, command, env: commandEnvironment(berth, context.env), ignored })
       relay.relayTo(child.pid)
       // Registers while the command starts.
       unregister = registerInstance(berth.info, 'run', context.env)

@@ -14,9 +14,9 @@ import { getTask } from './find.ts'
 import { readText } from './goal.ts'
 import { answerHint, nextStepsText } from './show.ts'
 import {
-  followTranscript,
   isStored,
-  readTranscript,
+  storedTranscript,
+  streamTranscript,
   type TaskRef,
   type TranscriptItem,
 } from './transcript.ts'
@@ -46,7 +46,7 @@ interface FollowRequest {
  */
 export async function followTask(request: FollowRequest): Promise<TaskOutcome> {
   const { client, task, after, view, signal } = request
-  const items = new PeekableIterator(followTranscript(client, task, after, signal))
+  const items = new PeekableIterator(streamTranscript(client, task, after, signal))
   try {
     for (let item = await items.next(); item !== null; item = await items.next()) {
       await view?.show(item)
@@ -254,8 +254,8 @@ interface TranscriptRequest {
 /** Prints a line of JSON for each event, without partial output. */
 async function printLines({ session, client, task, after, signal }: TranscriptRequest): Promise<void> {
   const items = signal
-    ? followTranscript(client, task, after, signal)
-    : await readTranscript(client, task, after)
+    ? streamTranscript(client, task, after, signal)
+    : await storedTranscript(client, task, after)
   for await (const item of items) if (isStored(item)) await printJson(session.context.stdout, item)
 }
 
@@ -267,7 +267,7 @@ async function printText({ session, client, task, after, signal }: TranscriptReq
     await printEnd(session, task, await followTask({ session, client, task, after, view, questions, signal }))
     return
   }
-  const events = await readTranscript(client, task, after)
+  const events = await storedTranscript(client, task, after)
   for (const event of events) await view.show(event)
   await view.end()
   const last = events.at(-1)
@@ -321,7 +321,7 @@ async function send(
   answer: string,
 ): Promise<number> {
   const { follow, json } = options
-  const known = follow && !json ? await readTranscript(client, task) : []
+  const known = follow && !json ? await storedTranscript(client, task) : []
   const params = { serverId: task.serverId, taskId: task.id }
   const response = await client.call('tasks.answer', { params, body: { answer } })
   if (follow) return followToEnd(session, client, task, { json, after: known.at(-1)?.seq ?? 0 })

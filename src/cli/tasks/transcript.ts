@@ -24,7 +24,7 @@ const MAX_RETRIES = 10
  * Yields the events of a task after `after`, stored and new, with partial output, and ends with the task. Reconnects
  * after a broken connection, which may repeat partial output.
  */
-export async function* followTranscript(
+export async function* streamTranscript(
   client: Client,
   task: TaskRef,
   after: number,
@@ -61,7 +61,7 @@ async function* connected(
 }
 
 /** Reads the stored events of a task after `after`. */
-export async function readTranscript(
+export async function storedTranscript(
   client: Client,
   { id, serverId }: TaskRef,
   after = 0,

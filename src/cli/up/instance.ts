@@ -1,7 +1,7 @@
 import type { ReadyInfo } from '../../instance/start.ts'
 import { isInUse } from '../../storage/data-directory.ts'
 import { Client } from '../client.ts'
-import { type ConnectionOptions, findBaseUrl, findDataDirectory, findInstance } from '../find-instance.ts'
+import { findBaseUrl, findDataDirectory, findInstance, type InstanceOptions } from '../find-instance.ts'
 import { detach } from '../instances/detach.ts'
 import { registerWhenRecovered, startAtFreePort } from '../instances/start.ts'
 import type { StopSignal } from '../interrupt.ts'
@@ -17,7 +17,7 @@ export interface UpInstance {
 
 /** How to find or start an instance. */
 interface UpInstanceOptions {
-  readonly connection: ConnectionOptions
+  readonly connection: InstanceOptions
   /** The directory of the project's file. */
   readonly root: string
   /** Whether one that is started goes on in the background. */
@@ -59,12 +59,12 @@ export async function findOrStart(
 }
 
 /** Reports whether an instance is named, or runs on the directory. One that was killed has left its address there. */
-export function isRunning(connection: ConnectionOptions, context: ProcessContext): boolean {
+export function isRunning(connection: InstanceOptions, context: ProcessContext): boolean {
   const { baseUrl, directoryUrl, directory } = findBaseUrl(connection, context)
   return baseUrl !== undefined && (baseUrl !== directoryUrl || isInUse(directory))
 }
 
-function found(connection: ConnectionOptions, context: ProcessContext): UpInstance {
+function found(connection: InstanceOptions, context: ProcessContext): UpInstance {
   return {
     api: new Client(findInstance(connection, context, 'api')),
     control: new Client(findInstance(connection, context, 'control')),

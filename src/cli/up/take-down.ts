@@ -1,5 +1,5 @@
 import type { Client } from '../client.ts'
-import { type ConnectionOptions, findDataDirectory } from '../find-instance.ts'
+import { findDataDirectory, type InstanceOptions } from '../find-instance.ts'
 import { listInstances } from '../instances/registry.ts'
 import { stopInstance } from '../instances/stop.ts'
 import { printable } from '../output.ts'
@@ -50,7 +50,7 @@ export async function deleteMade(control: Client, api: Client, file: ProjectFile
 
 /** Stops the instance of the directory if "berth up --detach" has started it. Returns whether it did. */
 export async function stopOwnInstance(
-  options: ConnectionOptions,
+  options: InstanceOptions,
   { env, cwd }: ProcessContext,
 ): Promise<boolean> {
   const directory = findDataDirectory(options.data, env, cwd)

@@ -25,7 +25,7 @@ interface OwnConnection {
 }
 
 /** Finds the ids of the things that a command line names. Asks the instance only where that is needed. */
-export class NameResolver {
+export class IdResolver {
   readonly #session: CliSession
   readonly #own: OwnConnection
   readonly #clients = new Map<string, Promise<Client>>()
