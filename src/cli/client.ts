@@ -181,7 +181,7 @@ export class Client {
 
   private notBerthError(status: number): CommandError {
     return new CommandError(
-      `What answers at ${this.instance.baseUrl} does not speak berth's API (HTTP ${status}). Check the address: it may be that of an app.`,
+      `The program at ${this.instance.baseUrl} does not speak berth's API (HTTP ${status}). Check the address: it may be that of an app.`,
     )
   }
 }

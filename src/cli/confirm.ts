@@ -49,7 +49,7 @@ export async function askYes(
   return given === '' ? isYesByDefault : /^y(?:es)?$/i.test(given ?? '')
 }
 
-/** Reports whether an instance keeps its data after it stops. One that does not tell is taken for one that does. */
+/** Reports whether an instance keeps its data after it stops. One that does not say is taken for one that does. */
 export async function isKept(client: Client): Promise<boolean> {
   try {
     return !(await client.call('control.health')).ephemeral

@@ -106,7 +106,7 @@ class DirectoryChoices {
       this.keep(context, baseUrl, null, isMeant)
       return true
     } catch (error) {
-      // A damaged file is told where the choice is needed.
+      // A damaged file is reported where the choice is needed.
       if (error instanceof CommandError) return false
       throw error
     }
@@ -123,7 +123,7 @@ class DirectoryChoices {
       const parsed: unknown = JSON.parse(readFileSync(path, 'utf8'))
       if (isChoices(parsed)) return parsed
     } catch {
-      // Told below.
+      // Reported below.
     }
     throw new CommandError(`${path} is damaged or may not be read. Remove it, and ${this.remedy}.`)
   }

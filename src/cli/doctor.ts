@@ -175,7 +175,7 @@ const PROBE_LIMITS: Limits = { cpus: 1, memoryBytes: 2 ** 28, processes: 100, st
 /** Time limit of the command, in milliseconds. */
 const PATIENCE_MS = 10_000
 
-/** Exit codes of the command: a stream is no terminal, or the terminal is not the controlling one. */
+/** Exit codes of the command: a stream is not a terminal, or the terminal is not the controlling one. */
 const NO_TERMINAL = 3
 const NOT_CONTROLLING = 4
 
@@ -199,7 +199,7 @@ async function examineTerminal(driver: ComputeDriver | null): Promise<Finding> {
         'servers have pseudo-terminals, but Ctrl-C and job control do not work: setsid is missing'
       return absent(name, detail, 'Install util-linux.')
     }
-    return absent(name, `a pseudo-terminal is none to its program (exit code ${exitCode})`, MOUNT)
+    return absent(name, `programs do not see a pseudo-terminal as a terminal (exit code ${exitCode})`, MOUNT)
   } catch (error) {
     return absent(name, `no pseudo-terminal: ${error instanceof Error ? error.message : error}`, MOUNT)
   }

@@ -119,7 +119,7 @@ export function findInstance(
   if (login) return { baseUrl, credential: login.api_key, source: 'login', login }
   throw new NoCredentialError(
     baseUrl,
-    `No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}${api === 'api' ? `, or run "berth login ${baseUrl}"` : ', or name its data directory with --data: "berth list" tells it'}.`,
+    `No ${what} for ${baseUrl}. Give it with ${flag} or ${variable}${api === 'api' ? `, or run "berth login ${baseUrl}"` : ', or name its data directory with --data: "berth list" shows it'}.`,
   )
 }
 

@@ -90,10 +90,10 @@ export const GUIDE_PAGES: Readonly<Record<string, string>> = {
   completion: 'command-line',
 }
 
-/** Adds a last line to the help of commands that the guide tells more about. */
+/** Adds a last line to the help of commands that have a page of the guide. */
 export function addGuideHints(program: Command): void {
   for (const command of program.commands) {
     const page = GUIDE_PAGES[command.name()]
-    if (page !== undefined) command.addHelpText('after', `\nThe guide tells more: berth guide ${page}`)
+    if (page !== undefined) command.addHelpText('after', `\nMore in the guide: berth guide ${page}`)
   }
 }

@@ -34,7 +34,7 @@ export function findKept(dataDirectories: readonly string[]): KeptDirectory[] {
         .filter((id) => !owned.has(id) && existsSync(pathOf(dataDir, id)))
         .map((id) => describe(dataDir, id, 'no server of the database owns it'))
     } catch {
-      // Nobody can say whom they belong to. A start reports what is wrong with the database.
+      // Their owners are unknown. A start reports what is wrong with the database.
       return []
     }
   })

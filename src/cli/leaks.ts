@@ -278,8 +278,8 @@ function directoryOf(pid: number, marker: string): string | null {
 }
 
 /**
- * Reports whether a process is a sandboxd, or one that starts it, whose parent is no berth. The inner process of bwrap
- * waits for the outer one, and waits for ever if that was killed before it had set up the sandbox's users: then nobody
+ * Reports whether a process is a sandboxd, or one that starts it, whose parent is not berth. The inner process of bwrap
+ * waits for the outer one, and waits without end if that was killed before it had set up the sandbox's users: then nobody
  * leads their session.
  */
 function isOrphanedSandboxd({ pid, parent, session }: ProcessInfo): boolean {

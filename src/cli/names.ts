@@ -9,7 +9,7 @@ export interface Named {
   readonly id: string
   /** What else it is called: its label, slug or name. The first one wins over the other names of others. */
   readonly names?: readonly string[]
-  /** What tells it from others of its name, such as `running`, for messages. */
+  /** What distinguishes it from others of its name, such as `running`, for messages. */
   readonly state?: string
   /** ISO 8601, for messages. */
   readonly createdAt?: string | null | undefined
@@ -132,7 +132,7 @@ export function pickOnly<Thing extends Nameable>(
  * Returns the thing that a person means, or the only one if nothing is given.
  *
  * @param placeholder of the argument, for the message
- * @param stateOf returns what tells one from others of its name
+ * @param stateOf returns what distinguishes one from others of its name
  * @throws CommandError if nothing or more than one matches
  */
 export function pick<Thing extends Nameable>(

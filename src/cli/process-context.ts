@@ -12,7 +12,7 @@ export interface OutputStream {
   write(data: string | Uint8Array): Promise<void>
   /** Reports whether it is a terminal. */
   readonly isTTY: boolean
-  /** The terminal's width in characters; undefined if it is none or does not tell it. */
+  /** The terminal's width in characters; undefined if it is not a terminal or reports no width. */
   readonly columns?: number | undefined
   /** Reports whether colors may be used: on a terminal, and never with NO_COLOR. */
   readonly hasColors: boolean
@@ -121,7 +121,7 @@ const terminal = (descriptor: 1 | 2): NodeJS.WriteStream =>
 
 function terminalWriter(descriptor: 1 | 2): (data: string | Uint8Array) => Promise<void> {
   const stream = terminal(descriptor)
-  // Each write is told of its own failure.
+  // Each write reports its own failure.
   stream.on('error', () => {})
   return (data) =>
     new Promise((resolve, reject) => {

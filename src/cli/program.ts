@@ -25,7 +25,7 @@ Examples:
   berth servers create --tier small       provision a server
   berth exec srv_… -- python3 app.py      run a command on it
   berth files write srv_… app.py app.py   put a file there
-  berth tasks run "Fix the failing test" give the agent a goal and follow it
+  berth tasks run "Fix the failing test"  give the agent a goal and follow it
   berth projects create . --public        bring the app in this directory up
   berth projects push                     send what changed, and restart it
   berth builds run "A notes page"         build an app for a goal, behind a URL
@@ -145,7 +145,7 @@ export async function runProgram(typed: readonly string[], context: ProcessConte
     await program.parseAsync(commandLine(program, typed, catalog.pages), { from: 'user' })
     return session.exitCode
   } catch (error) {
-    // Commander has already printed its message. A request for help is no failure.
+    // Commander has already printed its message. A request for help is not a failure.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     throw error
   }

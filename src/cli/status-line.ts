@@ -17,7 +17,7 @@ function elapsedText(ms: number): string {
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
 
-/** The last line of a terminal, which says what goes on. Shows nothing where the output is no terminal. */
+/** The last line of a terminal, which says what goes on. Shows nothing where the output is not a terminal. */
 export class StatusLine implements Disposable {
   readonly #out: OutputStream
   readonly #work = new Map<string, { describe: Describe; since: number }>()

@@ -33,7 +33,7 @@ const USUAL_ELASTIC = 64
 /** Characters that an elastic column keeps. */
 const LEAST_ELASTIC = 12
 
-/** Width of a terminal that does not tell it. */
+/** Width of a terminal that reports none. */
 const USUAL_WIDTH = 80
 
 /**
@@ -132,7 +132,7 @@ function briefCells(cells: readonly string[]): string[] {
   })
 }
 
-/** Returns how many characters after the prefix of their kind tell ids apart, at least those of their time. */
+/** Returns how many characters after the prefix of their kind distinguish ids, at least those of their time. */
 function distinctLength(ids: readonly string[]): number {
   // With their prefixes: names of anybody's choice may look like ids that differ in nothing else.
   const distinct = new Set(ids)

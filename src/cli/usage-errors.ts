@@ -45,7 +45,7 @@ export const COMMAND_SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   view: ['get'],
 }
 
-/** Most commands of a noun that are listed where a word is none of them. */
+/** Most commands of a noun that are listed where a word names no command. */
 const MOST_LISTED = 8
 
 /** Commands that remove something for good: a mistyped word never leads to one. */
@@ -57,7 +57,7 @@ const MOST_MEANT = 3
 /**
  * Rewrites a usage error of the library in berth's style.
  *
- * @param first the word that stands where a command's name is expected, right after `berth`; a noun's if another one is
+ * @param first the word in the place of a command's name, right after `berth`; a noun's if another one is
  *   unknown
  */
 export function rewriteUsageError(text: string, nouns: readonly Noun[], first?: string): string {

@@ -35,7 +35,7 @@ export function parsePairs(pairs: readonly string[], where: string): VariableVal
 /**
  * Reads the variables of a `.env` file by the rules of Node.js; `-` reads standard input.
  *
- * @throws CommandError if it cannot be read, or with the number of a line that is no variable
+ * @throws CommandError if it cannot be read, or with the number of a line that is not a variable
  */
 export async function readVariables(file: string, context: ProcessContext): Promise<VariableValues> {
   const bytes = await readNamedFile(file, context)

@@ -59,7 +59,7 @@ test('on a terminal a change takes one line', async () => {
   for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
-test('a reset is told by a gap, and what changes behind it is printed', async () => {
+test('reports a reset by a gap, and prints the changes after it', async () => {
   let at = 0
   const exitCode = await follow(['--json'], async (lines) => {
     const types = lines.map((line) => JSON.parse(line).type)
@@ -75,7 +75,7 @@ test('a reset is told by a gap, and what changes behind it is printed', async ()
   expect(exitCode).toBe(130)
 })
 
-test('a restart is told, and changes of the next start are printed', async () => {
+test('reports a restart, and prints the changes of the next start', async () => {
   const own = await serve(['--isolation', 'none'])
   const child = start(['changes', '--json'], { cwd: own.cwd })
   let text = ''
@@ -111,7 +111,7 @@ test('with --all there are requests and events of the instance, and the other wa
   expect([refused, stderr]).toEqual([2, expect.stringContaining('berth changes --all request')])
 })
 
-test('where nothing answers at first it ends with the reason', async () => {
+test('ends with the reason when nothing responds at first', async () => {
   const gone = ['--base-url', 'http://127.0.0.1:9', '--api-key', 'sk_live_x']
   const { exitCode, stderr } = await berth.run(['changes', ...gone])
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining('Nothing answers at http://127.0.0.1:9')])

@@ -33,7 +33,7 @@ async function offered(...words: string[]): Promise<string[]> {
   return kind === 'words' ? lines.map((line) => line.split('\t')[0] ?? '') : [kind]
 }
 
-test('commands, options and values are offered where they can stand', async () => {
+test('offers commands, options and values in their places', async () => {
   expect(await offered('')).toContain('servers')
   expect(await offered('')).not.toContain('__complete')
   expect(await offered('ser')).toEqual(['serve', 'servers'])
@@ -55,7 +55,7 @@ test('commands, options and values are offered where they can stand', async () =
   expect(await offered('deliveries', '--status', 'p')).toEqual(['pending'])
 })
 
-test('without a name the script is that of the own shell; for another shell those that there are are named', async () => {
+test('prints the script of the own shell without a name, and lists the known shells for another one', async () => {
   const script = (await run(['completion', 'zsh'])).stdout
   expect(script).not.toBe('')
   expect((await run(['completion'], { env: { SHELL: '/usr/bin/zsh' } })).stdout).toBe(script)
@@ -63,7 +63,7 @@ test('without a name the script is that of the own shell; for another shell thos
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('bash, zsh, fish')])
 })
 
-test('no name is offered that a command would take for an option', async () => {
+test('offers no name that a command would read as an option', async () => {
   const { id } = await berth.json('servers', 'create', '--task', '--yes')
   expect(await offered('servers', 'delete', '')).toContain(id)
   expect(await offered('servers', 'delete', '')).not.toContain('--yes')

@@ -23,7 +23,7 @@ async function answering(berth: Served, args: readonly string[], typed: string) 
 const count = async (berth: Served): Promise<number> =>
   (await berth.run(['servers', '-q'])).stdout.split('\n').filter(Boolean).length
 
-test('a person is asked before a server is deleted, told what goes with it, and anything but yes keeps it', async () => {
+test('asks a person before a server is deleted, names what is deleted with it, and keeps it unless the response is yes', async () => {
   const { stdout } = await kept.run(['servers', 'create', '--task', 'shop', '--json'])
   const { id } = JSON.parse(stdout)
   await kept.run(['projects', 'create', '--server', id, '--name', 'front'])
@@ -62,7 +62,7 @@ test('a new project without a server offers to provision one', async () => {
   }
 })
 
-test('nobody is asked with --yes, nor where nobody sits at a terminal', async () => {
+test('asks nobody with --yes or without a terminal', async () => {
   await kept.server()
   await using terminal = onTerminal([...berthCommand, 'servers', 'delete', '--yes'], { cwd: kept.cwd })
   expect(await terminal.exited).toBe(0)

@@ -112,7 +112,7 @@ test('without an instance of the directory, the only one is used to read and to 
   )
 })
 
-test('an address at which nothing listens, or an app, is said to be one', async () => {
+test('reports an address at which nothing listens, or an app', async () => {
   const at = ['--base-url', `http://127.0.0.1:${freePort()}`]
   expect((await run([...LIST, ...at], { cwd: berth.cwd })).stderr).toStartWith(
     `berth: Nothing answers at ${at[1]}. Start it with "berth serve", or correct the address`,
@@ -130,7 +130,7 @@ test("localhost is the instance of the data folder, at the folder's own address"
   expect((await berth.run([...LIST, '--base-url', url])).exitCode).toBe(0)
 })
 
-test('an instance that died is said not to run, without its key; where it is named, not to answer', async () => {
+test('reports a dead instance as not running, without its key, and a named one as not responding', async () => {
   using folder = temporaryFolder()
   const data = join(folder.path, '.berth')
   mkdirSync(data)
@@ -254,16 +254,16 @@ test('a refusal of the API is one sentence with its code, and never shows the ke
   expect(refused.stderr).not.toContain('sk_live_wrong')
 })
 
-test('an answer that is not the API’s own is said to be so', async () => {
+test('reports a response that is not from the API', async () => {
   await using page = Bun.serve({ port: 0, fetch: () => new Response('<html>', { status: 200 }) })
   const { exitCode, stderr } = await run(['servers', '--base-url', page.url.href, '--api-key', 'sk_live_x'])
   expect({ exitCode, stderr }).toEqual({
     exitCode: 1,
-    stderr: `berth: What answers at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address: it may be that of an app.\n`,
+    stderr: `berth: The program at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address: it may be that of an app.\n`,
   })
 })
 
-test('a stream whose events are not JSON is not berth’s, and said so in a sentence', async () => {
+test('reports a stream whose events are not JSON in a sentence', async () => {
   const headers = { 'content-type': 'text/event-stream' }
   await using page = Bun.serve({
     port: 0,
@@ -273,7 +273,7 @@ test('a stream whose events are not JSON is not berth’s, and said so in a sent
   const { exitCode, stderr } = await run(['exec', 'srv_1', ...connection, '--', 'true'])
   expect({ exitCode, stderr }).toEqual({
     exitCode: 1,
-    stderr: `berth: What answers at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address: it may be that of an app.\n`,
+    stderr: `berth: The program at ${page.url.origin} does not speak berth's API (HTTP 200). Check the address: it may be that of an app.\n`,
   })
 })
 

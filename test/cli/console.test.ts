@@ -22,7 +22,7 @@ async function served(...args: string[]) {
   }
 }
 
-test('berth serve on a terminal prints a line for each request: who asked for what, and what came of it', async () => {
+test('berth serve on a terminal prints a line for each request: caller, operation and result', async () => {
   await using serving = await served()
   const { terminal, berth, url } = serving
   terminal.type('?')
@@ -75,7 +75,7 @@ test('an instance that keeps nothing is reset at once', async () => {
   expect(await serving.terminal.exited).toBe(0)
 })
 
-test('a new data directory below another one is told of, with the way to go on with that', async () => {
+test('reports a new data directory below another one, with how to use that one', async () => {
   using folder = temporaryFolder()
   const [above, below] = [join(folder.path, '.berth'), join(folder.path, 'app')]
   for (const path of [above, below]) mkdirSync(path)

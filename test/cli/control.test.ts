@@ -48,7 +48,7 @@ test('the clock is shown, moved, set, frozen and reset', async () => {
   expect(await json('clock', 'unfreeze')).toMatchObject({ frozen: false })
   expect(await json('clock', 'freeze')).toMatchObject({ frozen: true })
   expect(await json('clock', 'reset')).toMatchObject({ now: '2030-01-10T00:00:00.000Z', frozen: true })
-  expect(await text('clock', 'show')).toMatch(/^Now +2030-01-10T00:00:00\.000Z\nRuns +no, it stands/)
+  expect(await text('clock', 'show')).toMatch(/^Now +2030-01-10T00:00:00\.000Z\nRuns +no, it is stopped/)
 })
 
 test('scenarios are set from YAML, JSON, a fixtures file and standard input, and cleared', async () => {

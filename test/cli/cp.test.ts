@@ -135,10 +135,10 @@ test('a sleeping server is woken, a large sparse file comes whole', async () => 
 test.each([
   ['missing', ':', 'There is no "missing" here.'],
   [':missing', 'x', 'There is no "missing" on the server.'],
-  ['tree', ':file', 'file on the server is no directory'],
-  [':folder', 'plain', 'is no directory, and folder is one'],
+  ['tree', ':file', 'file on the server is not a directory'],
+  [':folder', 'plain', 'is not a directory, and folder is one'],
   [':folder', '-', 'is a directory. For a tar of it'],
-  ['plain', ':file/', 'is a file, no directory'],
+  ['plain', ':file/', 'is a file, not a directory'],
   ['plain', 'other', 'Name a server on one side'],
   [':a', ':b', 'Both are on a server'],
 ])('%s to %s is refused with the reason, and nothing is left', async (source, target, reason) => {
@@ -152,14 +152,14 @@ test.each([
   expect(await onServer('ls -A')).toBe('file\nfolder\n')
 })
 
-test('what a server cannot take is told in its words', async () => {
+test('reports what a server cannot take in the words of the server', async () => {
   writeFileSync(here('f'), 'new')
   const { exitCode, stderr } = await cp('f', at('/proc/berth-cp'))
   expect(exitCode).toBe(1)
   expect(stderr).toStartWith('berth: The server could not do it: ')
 })
 
-test('a full server is told in a sentence, and no part of a file is left', async () => {
+test('reports a full server in a sentence, and leaves no part of a file', async () => {
   writeFileSync(here('f'), new Uint8Array(2_000_000))
   await berth().run(['faults', 'server', server(), 'disk_full'])
   const { exitCode, stderr } = await cp('f', at('f'))
@@ -225,7 +225,7 @@ test('an answer without end to the look at a path is given up, and kept by nobod
     cwd: here(),
   })
   expect(outcome.exitCode).toBe(1)
-  expect(outcome.stderr).toContain('What the server says of the path is no answer')
+  expect(outcome.stderr).toContain('The server describes the path in no known form')
   await hungUp.promise
 })
 
@@ -264,6 +264,6 @@ test('a link here that leads out of an existing target is not followed', async (
   await onServer('mkdir -p d/sub; echo x > d/sub/f')
   const { exitCode, stderr } = await cp(at('d/.'), 'target')
   expect(exitCode).toBe(1)
-  expect(stderr).toContain('is no directory here')
+  expect(stderr).toContain('is not a directory here')
   expect(readdirSync(here('outside'))).toEqual([])
 })

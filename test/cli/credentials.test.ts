@@ -143,13 +143,13 @@ describe('the file of keys', () => {
     expect(said).not.toContain('chmod')
   })
 
-  test('that is no file is not waited for', async () => {
+  test('that is not a file is not read', async () => {
     using person = newPerson()
     mkdirSync(person.path, { recursive: true, mode: 0o700 })
-    expect(await refusals(person)).toContain(`${person.path} is no file. Remove it.`)
+    expect(await refusals(person)).toContain(`${person.path} is not a file. Remove it.`)
     rmSync(person.path, { recursive: true })
     Bun.spawnSync(['mkfifo', '-m', '600', person.path])
-    expect(await refusals(person)).toContain(`${person.path} is no file. Remove it.`)
+    expect(await refusals(person)).toContain(`${person.path} is not a file. Remove it.`)
   })
 
   test("has a lock that is its owner's alone, and one that is a link is not used", async () => {

@@ -91,7 +91,7 @@ test('what is in the workspace stays, unless --clean removes it; projects stay a
   expect(await exec('ls -d old node_modules projects/none 2>/dev/null')).toBe('')
 })
 
-test('an app that does not come up is told with the end of its log, and what was published stays', async () => {
+test('an app that does not come up is reported with the end of its log, and the published version stays', async () => {
   const app = `Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response('up') })`
   write({ 'index.ts': app })
   const url = published((await berth.run(['deploy', 'app'])).stdout)
@@ -334,7 +334,7 @@ test('a deploy takes the place of one that has not come up, and the live version
   expect(await exec('cat index.ts')).toBe(REMEMBERING)
 })
 
-test('a version that fails under --watch is told once, and the next is compared with what was put back', async () => {
+test('a version that fails under --watch is reported once, and the next is compared with the restored one', async () => {
   write({ 'index.ts': serving('one') })
   const child = start(['deploy', 'app', '--watch'], { cwd: berth.cwd, env: bareEnvironment() })
   let said = ''

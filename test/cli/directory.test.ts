@@ -214,8 +214,8 @@ test('a file that goes away while it is packed is named', async () => {
   await expect(packDirectory(gone)).rejects.toThrow('There is no file a.txt.gone.')
 })
 
-test('what is no folder is said to be none', async () => {
+test('reports a path that is not a directory', async () => {
   write({ 'a.txt': 'x' })
   await expect(surveyDirectory(join(root, 'absent'))).rejects.toThrow('There is no directory')
-  await expect(surveyDirectory(join(root, 'a.txt'))).rejects.toThrow('is no directory')
+  await expect(surveyDirectory(join(root, 'a.txt'))).rejects.toThrow('is not a directory')
 })

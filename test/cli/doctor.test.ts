@@ -27,7 +27,7 @@ const driver = (name: ComputeDriver['name'], probe: boolean): ComputeDriver =>
         : { available: false, reason: 'It is refused.', remedy: 'Allow it.' },
   }) as ComputeDriver
 
-test('doctor tells what there is, makes nothing, and succeeds where berth can run', async () => {
+test('doctor reports what is there, makes nothing, and succeeds when berth can run', async () => {
   using folder = temporaryFolder()
   const { exitCode, stdout, stderr } = await run(['doctor'], { cwd: folder.path })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
@@ -163,7 +163,7 @@ test('a folder that does not exist yet is tried where it would be made', () => {
   expect(existsSync(join(folder.path, 'a'))).toBe(false)
 })
 
-test('a missing git is told with the remedy', async () => {
+test('reports a missing git with the remedy', async () => {
   expect(await examineGit('/nowhere')).toMatchObject({
     status: 'absent',
     remedy: expect.stringContaining('Install git'),

@@ -35,7 +35,7 @@ test("an option that exec does not know is the command's own", async () => {
   }
 })
 
-test('a server without a command is told apart from a command without a server', async () => {
+test('distinguishes a server without a command from a command without a server', async () => {
   await using other = await serve()
   await other.run(['servers', 'create', 'web'])
   await other.run(['servers', 'create', 'docs'])
@@ -214,7 +214,7 @@ async function streamed(...frames: [kind: keyof typeof FRAME_KINDS, payload: str
   return await run(['exec', WHOLE_ID, ...connection, '--', 'true'])
 }
 
-test('a failure after the output began is told with its code', async () => {
+test('reports a failure after the output began with its code', async () => {
   const outcome = await streamed(
     ['stdout', 'begun\n'],
     ['error', '{"error":"compute_backend_error","message":"The sandbox is gone."}'],
@@ -232,7 +232,7 @@ test('a stream that ends without the end of the command is a failure', async () 
   expect(stderr).toStartWith('berth: The connection closed before the command ended.')
 })
 
-test('a stop of berth that ends a command, or a log that is followed, is told', async () => {
+test('reports a stop of berth that ends a command or a followed log', async () => {
   await using own = await serve()
   const server = await own.server()
   writeFileSync(join(own.cwd, 'index.html'), 'one')

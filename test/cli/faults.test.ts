@@ -14,7 +14,7 @@ const faults = (...args: string[]) => berth.run(['faults', ...args])
 
 const json = (...args: string[]) => berth.json('faults', ...args)
 
-test('a fault is set, strikes, is listed with its counts and removed', async () => {
+test('a fault is set, applies, is listed with its counts and removed', async () => {
   const flags = ['--operation', 'servers.list', '--error', '503', '--after', '1', '--times', '1']
   const { id, ...made } = await json('add', ...flags, '--message', 'Not now.')
   expect(made).toMatchObject({
@@ -31,7 +31,7 @@ test('a fault is set, strikes, is listed with its counts and removed', async () 
   expect((await faults()).stdout).toBe('No faults. Set one with "berth faults add".\n')
 })
 
-test('a command that a fault strikes says how to remove the fault', async () => {
+test('a command that a fault applies to says how to remove the fault', async () => {
   await faults('add', '--error', '503')
   expect((await berth.run(['servers'])).stderr).toContain('"berth faults clear" removes all faults.')
   expect((await faults('clear')).stdout).toBe('Removed 1 fault.\n')
@@ -57,7 +57,7 @@ test('people get sentences and a table', async () => {
     '',
   ])
   const [id = ''] = /flt_\w+/.exec(stdout) ?? []
-  expect((await faults('rm', id)).stdout).toBe(`Removed ${id}; it struck 0 of 0 requests.\n`)
+  expect((await faults('rm', id)).stdout).toBe(`Removed ${id}; it applied to 0 of 0 requests.\n`)
   expect((await faults('clear')).stdout).toBe('Removed 2 faults.\n')
 })
 
@@ -84,7 +84,7 @@ test('a response of any kind, a lost one and one that is cut off are set', async
   expect((await faults('clear')).stdout).toBe('Removed 4 faults.\n')
 })
 
-test('what is wrong is told before or by the instance, and nothing is set', async () => {
+test('mistakes are reported before or by the instance, and nothing is set', async () => {
   const usage: [string[], string][] = [
     [[], 'Say what happens'],
     [['--disconnect', '--delay', '1s'], 'One fault has one effect'],

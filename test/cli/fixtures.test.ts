@@ -24,7 +24,7 @@ test('what the files have made is listed with ids and keys', async () => {
   expect(listed.fixtures).toHaveLength(3)
 })
 
-test('a file is checked without an instance: its first mistake is told with its place', async () => {
+test('a file is checked without an instance: its first mistake is reported with its place', async () => {
   const good = await run(['fixtures', 'check', 'fixtures.yaml'], { cwd: folder.path })
   expect(good).toMatchObject({ exitCode: 0, stdout: 'The file is good.\n', stderr: '' })
   writeFileSync(join(folder.path, 'more.yaml'), 'webhooks: {}\nserver: {}\n')

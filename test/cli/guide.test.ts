@@ -7,7 +7,7 @@ import { run } from './command.ts'
 
 const DOCS = join(import.meta.dir, '../../docs')
 
-test('a page is printed as it is where nobody sits at a terminal, also as a topic of help', async () => {
+test('a page is printed unchanged without a terminal, also as a topic of help', async () => {
   const source = await Bun.file(join(DOCS, 'storage.md')).text()
   for (const args of [
     ['guide', 'storage'],
@@ -36,7 +36,7 @@ test('other words are searched for, and named if nothing has them', async () => 
   })
 })
 
-test('a question is answered too: small words do not count, and what has the most of the others comes first', async () => {
+test('finds pages for a question: small words do not count, and the page with most of the others is first', async () => {
   const { stdout } = await run(['guide', 'how do I see why my app does not start?'])
   expect(stdout).toContain('berth guide ')
   const found = JSON.parse(
@@ -67,9 +67,9 @@ test.each([
   expect(JSON.parse(stdout)[0]).toMatchObject({ name, fragment })
 })
 
-test('help on a command ends with the page that tells more, and each such page exists', async () => {
+test('help on a command ends with a page of the guide, and each such page exists', async () => {
   const { stdout } = await run(['help', 'faults'])
-  expect(stdout).toEndWith('\nThe guide tells more: berth guide faults\n')
+  expect(stdout).toEndWith('\nMore in the guide: berth guide faults\n')
   const missing = Object.values(GUIDE_PAGES).filter((page) => !existsSync(join(DOCS, `${page}.md`)))
   expect(missing).toEqual([])
 })

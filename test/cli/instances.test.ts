@@ -63,7 +63,7 @@ const runs = (pid: number): boolean => readProcess(pid) !== null
 
 const DETACH = ['serve', '--detach', '--port', '0']
 
-test('an instance in the background outlives its start, is found below its folder, and ends when it is told to', async () => {
+test('an instance in the background outlives its start, is found below its directory, and ends on request', async () => {
   await using here = place()
   const started = await here.berth('tree', [...DETACH, '--json'])
   expect(started).toMatchObject({ exitCode: 0, stderr: '' })
@@ -326,7 +326,7 @@ test('a pid that another program has is never signalled', async () => {
   }
 })
 
-test('stop waits as long as it is told, kills only where it is asked to, and ends a stopped one', async () => {
+test('stop waits for the given time, kills only on request, and ends a stopped instance', async () => {
   await using here = place()
   const { pid } = JSON.parse((await here.berth('tree', [...DETACH, '--json', '--isolation', 'none'])).stdout)
   const { stdout } = await here.berth('tree', ['servers', 'create', '--json'])
@@ -356,7 +356,7 @@ test('wait returns when an instance that is yet to be started is ready, and give
   expect(await waiting).toMatchObject({ exitCode: 0, stdout: `${base_url} is ready.\n` })
 })
 
-test('wait tells what answers in the place of berth, though a later look is cut off', async () => {
+test('wait reports what responds in place of berth, although a later attempt is cut off', async () => {
   await using here = place()
   const { promise: asked, resolve } = Promise.withResolvers<void>()
   const never = new Promise<Response>(() => {})
@@ -372,7 +372,7 @@ test('wait tells what answers in the place of berth, though a later look is cut 
   const args = ['wait', '--timeout', '2s', '--base-url', `http://127.0.0.1:${other.port}`]
   const waiting = here.berth('tree', args)
   await asked
-  expect((await waiting).stderr).toContain('is no berth')
+  expect((await waiting).stderr).toContain('is not berth')
   await other.stop(true)
 })
 
@@ -425,7 +425,7 @@ for (const [shell, command] of SHELLS) {
   })
 }
 
-test('env tells of the instance of the folder one is in, and commands anywhere then find it', async () => {
+test('env prints the instance of the working directory, and commands anywhere then find it', async () => {
   await using here = place()
   const info = JSON.parse((await here.berth('tree', [...DETACH, '--json'])).stdout)
   const { stdout } = await here.berth('tree/below', ['env', '--shell', 'json'], {

@@ -62,7 +62,7 @@ test.each([
   expect(stderr).toContain(said)
 })
 
-test('an unknown id and the last account-wide key are told in one sentence', async () => {
+test('an unknown id and the last account-wide key are reported in one sentence', async () => {
   const unknown = await keys('create', 'x', '--servers', 'srv_unknown')
   expect(unknown.exitCode).toBe(1)
   expect(unknown.stderr).toMatch(/^berth: .*srv_unknown.* \(bad_request\)\n$/)

@@ -86,7 +86,7 @@ describe('berth listen', () => {
     expect(await listener.end()).toEqual([0, ''])
   })
 
-  test('a receiver that fails, redirects, cuts off or is not there is told of, and does not end it', async () => {
+  test('reports a receiver that fails, redirects, cuts off or is not there, and goes on', async () => {
     await using elsewhere = await receiver()
     const target = await receiver({ reply: replyWith(500, 'no such table') })
     await using listener = await listen(berth.cwd, '--forward-to', target.url)
@@ -221,7 +221,7 @@ describe('berth listen', () => {
   })
 })
 
-test('an answer that does not come in time is a failure', async () => {
+test('a response that does not arrive in time is a failure', async () => {
   await using target = await receiver({ reply: () => {} })
   const event = {
     id: 'evt_1',

@@ -64,7 +64,7 @@ describe('berth login with a browser', () => {
     expect(person.kept()).toBeNull()
   })
 
-  test('exchanges nothing for whoever comes with a wrong state, and goes on waiting', async () => {
+  test('exchanges nothing for a wrong state, and goes on waiting', async () => {
     using person = newPerson()
     await using login = startLogin([url], person, desktopOf(person).env)
     const page = await login.page()
@@ -203,7 +203,7 @@ describe('berth login --no-browser', () => {
     await berth.control('POST', '/clock', { advance: '2m' })
   })
 
-  test('--label names the key, --json tells of it without showing it', async () => {
+  test('--label names the key, --json describes it without showing it', async () => {
     using person = newPerson()
     const { stdout } = await signIn(person, berth.info, ['--label', 'my <laptop>', '--json'])
     const { api_key, ...told } = person.kept().instances[url]
@@ -329,7 +329,7 @@ test.each(REFUSED)('%s is refused before any browser opens', async (_name, args,
   expect(existsSync(path)).toBe(false)
 })
 
-test('what is no berth is said to be none, and nobody is sent there', async () => {
+test('reports an address that is not berth, and sends nobody there', async () => {
   using person = newPerson()
   const { env, path } = desktopOf(person)
   await using other = Bun.serve({ port: 0, fetch: () => new Response('<html>', { status: 404 }) })

@@ -30,7 +30,7 @@ test('people get a line for each request, and below it what nothing read', async
   expect((await berth.run(['logs', '--status', 'x'])).stderr).toContain('expected a status such as 404')
 })
 
-test('faults that struck stand below, and headers when asked for, credentials masked', async () => {
+test('shows the faults that applied below, and headers on request, with credentials masked', async () => {
   const added = await berth.run([
     'faults',
     'add',
@@ -90,7 +90,7 @@ test('accounts are named where there are several', async () => {
   await berth.run(['accounts', 'delete', account.id])
 })
 
-test('who follows sees what comes, across a reset and a restart, and ends with Ctrl-C', async () => {
+test('-f shows new requests across a reset and a restart, and ends with Ctrl-C', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'berth-logs-'))
   const args = ['--port', '0', '--data', dataDir, '--isolation', 'none']
   let served = serveProcess(args)

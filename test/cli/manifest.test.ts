@@ -14,7 +14,7 @@ afterEach(() => folder[Symbol.dispose]())
 
 const at = (path: string) => join(folder.path, path)
 
-test('a manifest tells which files, modes and links differ, and what only the other tree has', async () => {
+test('a manifest shows which files, modes and links differ, and what only the other tree has', async () => {
   const reader = new ManifestReader()
   const read = async () => reader.read(await surveyDirectory(folder.path))
   mkdirSync(at('src'))
@@ -43,7 +43,7 @@ test('a hash is taken of the whole of a large file', async () => {
   expect(files[0]?.sha256).toBe(new Bun.CryptoHasher('sha256').update(content).digest('hex'))
 })
 
-test('a timer fires while much is read, and what was read is told', async () => {
+test('a timer fires while much is read, and the read bytes are reported', async () => {
   const sizes = [40_000_000, 9_000_000, 4_000_000]
   for (const [index, size] of sizes.entries()) writeFileSync(at(`large${index}`), Buffer.alloc(size, 'berth'))
   const survey = await surveyDirectory(folder.path)

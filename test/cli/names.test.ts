@@ -49,7 +49,7 @@ test('the only server is meant where none is named, whatever else is given', asy
   expect(await output('servers', 'delete')).toBe(`Deleted ${id}.\n`)
 })
 
-test('the name of a project in place of a server is told to be one, with what to name', async () => {
+test('reports the name of a project in place of a server, with what to name', async () => {
   const id = await provision('alone')
   const { stdout } = await berth.run(['projects', 'create', '--name', 'shop', '--json'])
   const project = JSON.parse(stdout)
@@ -137,7 +137,7 @@ describe('with several servers', () => {
     await remove(labelled)
   })
 
-  test('an argument that is taken for the server and is none is told how the server is named', async () => {
+  test('says how the server is named when an argument was taken for it', async () => {
     const hint = 'If "a.txt" is not the server, name that with --server SERVER.'
     const said = await failure('files', 'write', 'a.txt', 'b.txt')
     expect(said).toContain('No server has "a.txt" as its id or label')
@@ -151,7 +151,7 @@ describe('with several servers', () => {
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 })
   })
 
-  test('an id without a command is told that the command is missing', async () => {
+  test('reports a missing command when only an id is given', async () => {
     const { exitCode, stderr } = await berth.run(['exec', web])
     expect(exitCode).toBe(2)
     expect(stderr).toContain("missing required argument 'COMMAND'")

@@ -380,7 +380,7 @@ test('snapshots and reset', async () => {
   ).toMatchSnapshot()
 })
 
-test('options that every command has stand before the noun, before its verb or behind', async () => {
+test('options that every command has may be before the noun, before its verb or after it', async () => {
   const data = ['--data', berth.info.data_dir]
   const expected = await berth.run(['servers', 'list', ...data, '--json'])
   expect(expected).toMatchObject({ exitCode: 0, stderr: '' })

@@ -22,7 +22,7 @@ async function listed(env: Record<string, string>): Promise<string> {
   return terminal.output()
 }
 
-test('colours stand on a terminal, never with NO_COLOR, never in a pipe', async () => {
+test('colours are on a terminal, never with NO_COLOR, never in a pipe', async () => {
   expect(await listed({})).toContain(GREEN)
   expect(await listed({ NO_COLOR: '1' })).not.toContain('\u001b[')
   expect((await berth.run(['servers'])).stdout).not.toContain('\u001b[')

@@ -64,7 +64,7 @@ test('a phase that takes long is shown as it goes on, and with its time when it 
   expect(terminal.output()).toMatch(/→ build\S*\r\n[\s\S]*✓ build \d[\s\S]*→ start/)
 })
 
-test('where it is no terminal there are plain lines: each phase, and how long it took', async () => {
+test('prints plain lines without a terminal: each phase, and how long it took', async () => {
   await letGo()
   heldSite('plain')
   const { stderr } = await berth.run(['projects', 'create', 'plain'])

@@ -58,7 +58,7 @@ test('from a folder: packed, brought up before the eyes, and its URL answers', a
   expect((await berth.run(['exec', server, 'ls -A projects/my-shop'])).stdout).not.toContain('.env')
 })
 
-test('each phase stands above its own lines, however quick it is', async () => {
+test('each phase is above its own lines, however quick it is', async () => {
   write('phases', {
     'index.ts': APP,
     'berth.json': '{"install":"echo installing","build":"echo building","start":"bun index.ts"}',
@@ -144,7 +144,7 @@ test('the URL of an archive is handed to berth', async () => {
   expect(stderr).toMatch(/^berth: .*https.* \(bad_request\)\n$/)
 })
 
-test('without a source it is blank, and what to do next is said', async () => {
+test('without a source it is blank, and the next step is printed', async () => {
   const outcome = await projects('create', '--name', 'nothing yet')
   const { id } = told(outcome)
   expect(outcome.stdout).toEndWith(
@@ -155,7 +155,7 @@ test('without a source it is blank, and what to do next is said', async () => {
   expect(init.stderr).toMatch(/^berth: .*no code.* \(bad_request\)\n$/)
 })
 
-test('one that fails exits with 1, shows the log and the remedy; fixed, init brings it up', async () => {
+test('one that fails exits with 1, shows the log and the remedy; once fixed, init brings it up', async () => {
   write('broken', { 'index.ts': 'console.error("no luck today"); process.exit(3)' })
   const outcome = await projects('create', 'broken', '--public')
   expect(outcome.exitCode).toBe(1)
@@ -174,10 +174,10 @@ test('one that fails exits with 1, shows the log and the remedy; fixed, init bri
   await berth.run(['files', 'write', server, 'projects/broken/index.ts'], {
     stdin: new TextEncoder().encode(APP),
   })
-  const fixed = await projects('init', id)
-  expect(fixed.exitCode).toBe(0)
-  expect(fixed.stdout).toMatch(/^broken is ready at http:\S+ and http:\S+\n$/)
-  expect(fixed.stderr).not.toContain('no luck today')
+  const mended = await projects('init', id)
+  expect(mended.exitCode).toBe(0)
+  expect(mended.stdout).toMatch(/^broken is ready at http:\S+ and http:\S+\n$/)
+  expect(mended.stderr).not.toContain('no luck today')
 })
 
 test('one that waits for variables exits with 3 and says what to type; that goes on', async () => {

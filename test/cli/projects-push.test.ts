@@ -112,7 +112,7 @@ test('a name that another project has is not taken by accident, and a project th
   expect(told(outcome).url).not.toBe('')
 })
 
-test('an app that breaks says why and how to go on; the old one answers; the next push fixes it', async () => {
+test('an app that breaks says why and how to go on; the old one responds; the next push fixes it', async () => {
   write('fragile', { 'index.ts': app('one') })
   const { url } = told(await projects('push', 'fragile'))
   write('fragile', { 'index.ts': 'throw new Error("broken on purpose")' })
@@ -124,9 +124,9 @@ test('an app that breaks says why and how to go on; the old one answers; the nex
   )
   expect(await text(url)).toBe('one')
   expect((await projects('list')).stdout).toMatch(/ fragile +fragile +running, update failed /)
-  write('fragile', { 'index.ts': app('fixed') })
+  write('fragile', { 'index.ts': app('mended') })
   expect((await projects('push', 'fragile')).exitCode).toBe(0)
-  expect(await text(url)).toBe('fixed')
+  expect(await text(url)).toBe('mended')
 })
 
 test('an app whose process is killed is listed as crashed, with its exit code and what follows', async () => {
@@ -164,7 +164,7 @@ test('a project whose port another program has is listed so, and "open" does not
   }
 })
 
-test('a new project that does not come up is told with what to run once it is fixed', async () => {
+test('a new project that does not come up is reported with what to run once it is fixed', async () => {
   write('never', { 'index.ts': 'process.exit(3)' })
   const { exitCode, stderr } = await projects('push', 'never')
   expect(exitCode).toBe(1)
@@ -315,7 +315,7 @@ test('a directory and a choice stay what they are when the instance has another 
   expect((await second.run(['use'])).stderr).toContain('No server is chosen here.')
 })
 
-test('an app that watches its files is asked how it took a change, and never told to be live unasked', async () => {
+test('an app that watches its files is asked how it took a change, and never reported live unasked', async () => {
   const start = 'bun --watch index.ts'
   write('self', { 'index.ts': app('one'), 'berth.json': JSON.stringify({ start }) })
   const { url, addresses } = told(await projects('push', 'self'))

@@ -130,7 +130,7 @@ describe('which instance a command talks to', () => {
     expect(stderr).toContain(`the login at ${one.info.base_url} does not open this: it takes the admin token`)
     const named = await person.run(['accounts', '--base-url', one.info.base_url])
     expect(named.stderr).toContain('No admin token for')
-    expect(named.stderr).toContain('or name its data directory with --data: "berth list" tells it')
+    expect(named.stderr).toContain('or name its data directory with --data: "berth list" shows it')
   })
 
   test('TAB offers the instances that are remembered', async () => {
@@ -195,7 +195,7 @@ describe('berth logout', () => {
     expect((await person.run(['logout', '--all'])).stdout).toBe('You are signed in to no instance.\n')
   })
 
-  test('--json tells which ones, and what became of each key', async () => {
+  test('--json shows which ones, and the result for each key', async () => {
     using person = newPerson()
     expect((await person.run(['logout', '--all', '--json'])).stdout).toBe('{"signed_out":[]}\n')
     await signIn(person, one.info)

@@ -178,7 +178,7 @@ test('a signal that was ignored at the start, as by nohup, stays ignored for the
   expect(await child.exited).toBe(0)
 })
 
-test('a config file that was just found and ends isolation is told of', async () => {
+test('reports a config file that was just found and ends isolation', async () => {
   using here = place()
   writeFileSync(join(here.path, 'berth.config.json'), JSON.stringify({ isolation: 'none' }))
   const { exitCode, stderr } = await here.run(['--', 'true'])
@@ -248,7 +248,7 @@ test('--keep leaves the folder with its log, --data a folder of one’s own; the
   expect(again.stderr).toContain(folder)
 })
 
-test('--coverage tells which operations and documented statuses were reached, and which never', async () => {
+test('--coverage shows which operations and documented statuses were reached, and which never', async () => {
   using here = place()
   const script = `${berth} servers create >/dev/null; ${berth} servers create >/dev/null; ${berth} exec srv_none true; curl -s "$BERTH_BASE_URL/servers" "$BERTH_BASE_URL/nowhere" "$BERTH_BASE_URL/_berth/health" >/dev/null; exit 0`
   const { exitCode, stderr } = await here.run(['--coverage', 'coverage.json', '--', 'sh', '-c', script])
@@ -295,7 +295,7 @@ test('where the coverage cannot be written any more nothing is left behind, and 
   }
 })
 
-test('a home that cannot be written is no obstacle; a temporary folder that cannot be made is said', async () => {
+test('runs without a writable home; reports a temporary directory that cannot be made', async () => {
   using here = place()
   // Nothing can be made below a file, by root neither.
   const env = { XDG_STATE_HOME: '/dev/null' }

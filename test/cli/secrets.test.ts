@@ -46,7 +46,7 @@ test("a project's are its own; it is named by id, slug or name", async () => {
   await secrets('unset', 'OWN', 'TWO', '--project', 'shop')
 })
 
-test('it is said which apps get a change, and what waits still', async () => {
+test('says which apps get a change, and what still waits', async () => {
   await using other = await serve()
   await other.server()
   const create = async (name: string, files: Record<string, string>) => {
@@ -182,7 +182,7 @@ test.each([
   [['set'], "missing required argument 'VARIABLE'"],
   [['set', 'A=1', 'very-secret'], 'Number 2 of the words is not NAME=VALUE or NAME'],
   [['set', 'TOKEN', 'very-secret'], 'Did you mean TOKEN=VALUE, as one word?'],
-  [['set', 'A-B=very-secret'], '"A-B" is no name'],
+  [['set', 'A-B=very-secret'], '"A-B" is not a name'],
   [['set', '=very-secret'], 'Number 1 of the words is not NAME=VALUE or NAME'],
   [['unset', 'very-secret=1'], 'Number 1 of the words is not a name'],
   [['set', 'A=1', '--server', 'srv_x', '--project', 'prj_x'], 'not both'],

@@ -96,7 +96,7 @@ test('a later start on the same folder has the same credentials', async () => {
   expect(second.info.admin_token).toBe(first.info.admin_token)
 })
 
-test('a taken port is told in one sentence with the remedy', async () => {
+test('a taken port is reported in one sentence with the remedy', async () => {
   await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
   using folder = temporaryFolder()
   const { exitCode, stdout, stderr } = await run(['serve', '--port', String(other.port)], {
@@ -107,7 +107,7 @@ test('a taken port is told in one sentence with the remedy', async () => {
   expect(existsSync(join(folder.path, '.berth/instance.json'))).toBe(false)
 })
 
-test('a port that browsers refuse is told of at the start, and others are not', async () => {
+test('a port that browsers refuse is reported at the start, and others are not', async () => {
   // Whichever of them no other program has.
   const refused = [6665, 6666, 6667, 6668, 6669].find(isFree)
   using folder = temporaryFolder()
@@ -132,7 +132,7 @@ function isFree(port: number): boolean {
   }
 }
 
-test("a folder in use is told with the running instance's address", async () => {
+test("a directory in use is reported with the running instance's address", async () => {
   await using berth = await serve()
   const { exitCode, stdout, stderr } = await run(['serve', '--port', '0'], { cwd: berth.cwd })
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })

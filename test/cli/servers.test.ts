@@ -74,12 +74,12 @@ test('a label cannot control the terminal that lists it', async () => {
   await json('delete', id)
 })
 
-test('a label that is given as an option is told where it belongs', async () => {
+test('says where a label belongs that is given as an option', async () => {
   const { exitCode, stderr } = await run(['servers', 'create', '--name', 'shop'])
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('berth servers create LABEL')])
 })
 
-test('a label that will not do as a name is refused or told, and a long one is cut in a list of candidates', async () => {
+test('a label that cannot be a name is refused or reported, and a long one is cut in a list of candidates', async () => {
   const long = 'twin '.repeat(100).trim()
   const create = (label: string) => berth.run(['servers', 'create', label])
   const idOf = (stdout: string) => /srv_\w+/.exec(stdout)?.[0] ?? 'none'

@@ -106,7 +106,7 @@ test('--watch says once that it waits for the instance and that it is back, and 
 test.each([
   [['missing'], 1, 'There is no directory'],
   [['.', 'plain'], 2, 'Expected SERVER:PATH as the target'],
-  [['.', ':file'], 1, 'file on the server is no directory'],
+  [['.', ':file'], 1, 'file on the server is not a directory'],
 ])('%j is refused with exit code %d', async (args, code, reason) => {
   await onServer('touch file')
   const { exitCode, stderr } = await sync(...args)

@@ -19,7 +19,7 @@ test.each(['terminate', 'end'] as const)(
   },
 )
 
-test('a berth that does not come back is told of', async () => {
+test('reports a berth that does not come back', async () => {
   await using berth = await serve()
   await berth.server()
   const between = cutting(berth.info.base_url, 'terminate')
@@ -32,7 +32,7 @@ test('a berth that does not come back is told of', async () => {
   expect(stderr).toContain(`The connection to ${between.url} broke`)
 }, 120_000)
 
-test('a key that is deleted while its task is followed is told of, and nothing is tried again', async () => {
+test('reports a key that is deleted while its task is followed, and tries nothing again', async () => {
   await using berth = await serve()
   await berth.server()
   const { id, key } = JSON.parse((await berth.run(['keys', 'create', 'follows', '--json'])).stdout)

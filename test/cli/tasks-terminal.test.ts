@@ -52,7 +52,7 @@ test('lines that are pasted are one answer, of which the last may be gone on wit
   await asked.shows(/\[red\r\ngreen\r\nblue\]/)
 })
 
-test('what was typed before a question is no answer to it', async () => {
+test('does not take what was typed before a question as its answer', async () => {
   await using terminal = typing(
     'run',
     `run: echo begun; ${UNTIL_GO}\nask: Delete it?\ncomplete: [{{answer}}]`,

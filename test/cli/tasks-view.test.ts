@@ -42,7 +42,7 @@ async function shown(...items: TranscriptItem[]): Promise<string> {
 const RUN = call('call_1', 'run', { command: 'x' })
 const HEAD = '▸ $ x\n'
 
-test('output that came in pieces is not shown again, what of it did not come is', async () => {
+test('output that came in pieces is not shown again, and missing pieces are', async () => {
   const whole = result('call_1', 'run', ran('one\ntwo\n'))
   const expected = `${HEAD}  │ one\n  │ two\n`
   expect(await shown(RUN, whole)).toBe(expected)
@@ -53,7 +53,7 @@ test('output that came in pieces is not shown again, what of it did not come is'
   expect(await shown(output('call_1', 0, 'one\n'), whole)).toBe('  │ one\n  │ two\n')
 })
 
-test('where the beginning is missing it says so and goes on', async () => {
+test('says so and goes on when the beginning is missing', async () => {
   const whole = result('call_1', 'run', ran('one\ntwo\n'))
   expect(await shown(RUN, output('call_1', 4, 'two\n'), whole)).toBe(
     `${HEAD}  │ … 4 characters that came before are not shown\n  │ two\n`,

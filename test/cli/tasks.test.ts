@@ -186,7 +186,7 @@ test('for programs: one line of JSON, with the same exit codes', async () => {
   )
 })
 
-test('--detach returns at once; list, get and cancel tell of the task', async () => {
+test('--detach returns at once; list, get and cancel show the task', async () => {
   const begun = await tasks('run', 'run: sleep 600\n# a second line', '--detach')
   const id = idOf(begun)
   expect(begun).toMatchObject({ exitCode: 0, stderr: '' })
@@ -277,7 +277,7 @@ test('output of any length is shown whole and wrapped nowhere', async () => {
   expect(lines.at(-1)).toBe(`  │ ${'7'.padStart(5_000, '0')}`)
 })
 
-test('with several servers run needs to be told which, the others find the task', async () => {
+test('with several servers run needs a name, the others find the task', async () => {
   await using many = await serve()
   expect((await many.run(['tasks'])).stdout).toBe('No tasks yet. Give a goal with "berth tasks run".\n')
   expect((await many.run(['tasks', 'run', 'complete: x'])).stderr).toContain('berth servers create')

@@ -54,7 +54,7 @@ test('it says what became of the deliveries, also of one that failed', async () 
   expect(nobody.stdout).toMatch(/^Emitted quota\.cap_reached: evt_\w+\nNo webhook takes it\./)
 })
 
-test('what is no event, no data or no account is refused, and the help lists the events', async () => {
+test('refuses unknown events, data that is not JSON and unknown accounts, and the help lists the events', async () => {
   for (const [args, exitCode, named] of [
     [['server.exploded'], 2, 'server.exploded'],
     [['task.created', '--payload', '{'], 2, 'not valid JSON'],

@@ -87,7 +87,7 @@ test('with --watch a change is live without a command', async () => {
   expect(await terminal.exited).toBe(0)
 })
 
-test('with --watch a version that fails is not told to be live, and push in the directory means the same project', async () => {
+test('with --watch a version that fails is not reported live, and push in the directory means the same project', async () => {
   await using one = project(APP)
   await using terminal = one.terminal('up', '--watch')
   await terminal.shows('Following the logs.')
@@ -219,7 +219,7 @@ test('an instance that runs already is used, and left running', async () => {
   expect((await one.berth('down')).stdout).toBe('Nothing of the file is up.\n')
 })
 
-test('an app that fails or waits is told by its name and its exit code, and the others come up', async () => {
+test('an app that fails or waits is reported by its name and its exit code, and the others come up', async () => {
   await using one = project({
     ...SITE,
     'berth.yaml': `${SITE['berth.yaml']}  bad: { directory: bad }\n`,

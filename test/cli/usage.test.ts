@@ -48,7 +48,7 @@ function contextFor(print: (text: string) => void): ProcessContext {
   return { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }
 }
 
-test('the help of every command fits in 80 columns and tells how it finds an instance at the end', async () => {
+test('the help of every command fits in 80 columns and says how it finds an instance at the end', async () => {
   const program = createProgram(
     newSession(
       contextFor(() => {}),
@@ -90,7 +90,7 @@ test('the README and the page on the command line name every command', async () 
   expect(left(page, (name) => new RegExp(`^\\|.*\`(berth )?${name}\\b.*\\|`, 'm'))).toEqual([])
 })
 
-test('the help of run says of no option that a variable sets it where none does', async () => {
+test('the help of run names only variables that set an option', async () => {
   const text = (await helpOf(['run'])).replace(/\s+/g, ' ')
   for (const name of ['HOST', 'PORT', 'DATA', 'EPHEMERAL', 'JSON', 'PROJECT_PORTS'])
     expect(text).not.toContain(`[BERTH_${name}]`)
@@ -224,7 +224,7 @@ test('a bad variable and a bad config file exit with 1 and are named', async () 
   expect(file.stderr).toMatch(/^berth: The config file .*none\.json cannot be read: .*\n$/)
 })
 
-test('version tells berth, Bun and platform, for people and for programs', async () => {
+test('version prints berth, Bun and platform, for people and for programs', async () => {
   const { version } = await Bun.file(`${import.meta.dir}/../../package.json`).json()
   for (const args of [['version'], ['--version'], ['-v']]) {
     const { exitCode, stdout } = await run(args)

@@ -62,7 +62,7 @@ test('a webhook that its receiver switched off is shown so, and switched on agai
   await berth.run(['webhooks', 'local', 'off'])
 })
 
-test('what is refused is told with the reason', async () => {
+test('a refusal is printed with the reason', async () => {
   const local = await berth.run(['webhooks', 'create', 'http://localhost:9000/'])
   expect(local).toMatchObject({ exitCode: 1, stdout: '' })
   expect(local.stderr).toContain('--allow-local-webhooks')

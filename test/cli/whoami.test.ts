@@ -14,7 +14,7 @@ afterAll(async () => {
   await two[Symbol.asyncDispose]()
 })
 
-test('tells instance, key, account and reach, and what else is remembered', async () => {
+test('prints instance, key, account and reach, and other remembered instances', async () => {
   using person = newPerson()
   await signIn(person, two.info)
   await signIn(person, one.info)
@@ -34,7 +34,7 @@ test('tells instance, key, account and reach, and what else is remembered', asyn
   expect(stdout).toMatch(new RegExp(`${one.info.base_url} .*Z  yes\n`))
 })
 
-test('tells where the credential is from, and of a key of the data directory its label', async () => {
+test('prints the source of the credential, and the label of a key of the data directory', async () => {
   using person = newPerson()
   const { base_url, api_key } = one.info
   const folder = dataFolder(person.cwd, one)
@@ -59,7 +59,7 @@ test('tells where the credential is from, and of a key of the data directory its
   }
 })
 
-test('tells of a key that was limited what can be told', async () => {
+test('prints what a limited key may know of itself', async () => {
   using person = newPerson()
   await signIn(person, one.info)
   const { key_id } = person.kept().instances[one.info.base_url]
@@ -84,7 +84,7 @@ test('says of a key that is not valid any more that it is not, and what helps', 
   expect((await person.run(['servers'])).stderr).toContain(said)
 })
 
-test('calls no key refused where nothing answers', async () => {
+test('calls no key refused when nothing responds', async () => {
   using person = newPerson()
   await using gone = await testBerth({ flags: { port: freePort() } })
   await signIn(person, gone.info)

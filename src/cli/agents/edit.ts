@@ -62,7 +62,7 @@ async function parse(text: string, { format }: McpHost, file: string): Promise<u
   if (text.trim() === '') return {}
   const refuse = (line: string, cause: string): never => {
     throw new CommandError(
-      `${file} is no ${format.toUpperCase()}${line}: ${cause}. It stays as it is; fix it first.`,
+      `${file} is no ${format.toUpperCase()}${line}: ${cause}. It is unchanged; fix it first.`,
     )
   }
   if (format === 'toml') {

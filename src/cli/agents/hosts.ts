@@ -7,7 +7,7 @@ import { userDirectory } from '../user-directory.ts'
 /** The value of a key in a configuration file. */
 export type Setting = string | readonly string[] | { readonly [name: string]: string }
 
-/** A host of the Model Context Protocol, such as a coding assistant, and how it is told of a server. */
+/** A host of the Model Context Protocol, such as a coding assistant, and how a server is added to its configuration. */
 export interface McpHost {
   /** Its name on the command line. */
   readonly id: string
@@ -140,7 +140,7 @@ export const MCP_HOSTS: readonly McpHost[] = [
 /**
  * Returns the hosts of these names.
  *
- * @throws CommandError for a name that is none
+ * @throws CommandError for an unknown name
  */
 export const findHosts = (ids: readonly string[]): McpHost[] =>
   ids.map((id) => {
@@ -148,6 +148,6 @@ export const findHosts = (ids: readonly string[]): McpHost[] =>
     if (host) return host
     const known = MCP_HOSTS.map((one) => one.id).join(', ')
     throw new CommandError(
-      `berth knows no MCP host "${id}"; it knows ${known}. "berth guide mcp" tells of others.`,
+      `berth knows no MCP host "${id}"; it knows ${known}. "berth guide mcp" lists others.`,
     )
   })

@@ -156,7 +156,7 @@ async function publishing<Result>(
         ? `publishing … ${elapsed}${last}`
         : `sending ${count(files, 'file')}, ${formatBytes(sent)} of ${formatBytes(bytes)} … ${elapsed}`,
     )
-    // Only for show: the publication itself tells of failures.
+    // Only for show: the publication itself reports failures.
     if (isLast && !isFollowed) latest().catch(() => {})
     isFollowed ||= isLast
   }

@@ -165,7 +165,7 @@ function requestBody(
 function streamQuery({ command, cwd, env, timeoutMs }: ExecRequest): StreamQuery {
   const variables = Object.entries(env ?? {}).map(([name, value]) => {
     if (!/^[A-Za-z_]\w*$/.test(name))
-      throw new UsageError(`--env: ${JSON.stringify(name)} is no name of a variable.`)
+      throw new UsageError(`--env: ${JSON.stringify(name)} is not a name of a variable.`)
     return `${name}=${shellQuote([value ?? ''])}`
   })
   const whole = variables.length === 0 ? command : `export ${variables.join(' ')}; ${command}`

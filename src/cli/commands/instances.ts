@@ -175,12 +175,12 @@ export const open = action({
   description: 'Makes a link that signs a browser in, once, and opens it. Without a browser it is printed.',
   access: 'control',
   options: {
-    account: textOption('ACCOUNT', 'whom to sign in (default: the first account)'),
+    account: textOption('ACCOUNT', 'the account to sign in (default: the first)'),
     page: textOption('PATH', 'the page to open (default /, the dashboard)'),
     print: flag('print the link, and open nothing'),
   },
   help: `
-The link signs in the browser that opens it first, within five minutes. Whoever has it can sign in with it.
+The link signs in the browser that opens it first, within five minutes. Anyone who has it can sign in with it.
 
 Examples:
   berth open                        the pages of the running instance

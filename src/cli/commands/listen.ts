@@ -69,7 +69,7 @@ function withScheme(given: string): string {
 }
 
 /**
- * Parses a list of event names separated by commas, in which `task.*` stands for a group. Returns all events for
+ * Parses a list of event names separated by commas, in which `task.*` means a group. Returns all events for
  * undefined or an empty list.
  *
  * @throws UsageError for an unknown name

@@ -56,7 +56,7 @@ export const logout = action({
 /** `berth whoami` */
 export const whoami = action({
   usage: 'whoami',
-  summary: 'whom commands act for here',
+  summary: 'the account that commands use here',
   description:
     'Shows which instance commands talk to here, with which key, and which instances you are signed in to.',
   access: 'api',

@@ -48,7 +48,7 @@ export const logs = action({
     status: textOption('STATUS', 'those with a status, or 4xx for all of its hundred'),
     operation: textOption('OPERATION', 'those of one operation'),
     account: textOption('ACCOUNT', 'those of one account'),
-    fault: textOption('FAULT', 'those that a fault struck'),
+    fault: textOption('FAULT', 'those that a fault applied to'),
     limit: wholeNumber('N', `how many at most, the latest (default ${DEFAULT_LIMIT})`, { least: 1 }),
     errors: flag('failed requests instead, grouped by operation and code'),
     clear: flag('forget all requests instead'),
@@ -57,7 +57,7 @@ export const logs = action({
 Examples:
   berth logs -f                          every request as it is made
   berth logs --status 4xx --bodies       what was refused, with what was sent
-  berth logs --fault flt_… --headers     what a fault struck, with all headers
+  berth logs --fault flt_… --headers     what a fault applied to, with headers
   berth logs --near-misses               what a client sent that nothing read
   berth logs --path '/servers/*' --json  for programs, one line each
   berth logs --errors                    what fails, how often, and when last

@@ -4,7 +4,7 @@ import { BACKGROUND } from '../command-line.ts'
 import type { StartedBy } from '../instances/registry.ts'
 import type { CliSession } from '../session.ts'
 
-/** A flag of a command that is no configuration option. */
+/** A flag of a command that is not a configuration option. */
 export interface OwnFlag {
   readonly name: string
   /** Name of its value in help texts. A switch has none. */

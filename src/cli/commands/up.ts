@@ -34,7 +34,7 @@ Examples of a berth.yaml:
       visibility: public
       secrets: { STRIPE_KEY: { env: STRIPE_KEY } }
 
-"berth guide up" tells about every field.
+"berth guide up" explains every field.
 `,
   async run({ session, options }) {
     const [{ readProjectFile }, { findOrStart }, { UpProjects }] = await Promise.all([

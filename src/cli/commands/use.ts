@@ -10,7 +10,7 @@ export const use = action({
   shownUsage: '[SERVER] [options]',
   summary: 'choose the server that commands mean here',
   description:
-    'Chooses the server that commands mean in this directory and below it where none is named. Without SERVER it tells which one that is.',
+    'Chooses the server that commands mean in this directory and below it where none is named. Without SERVER it prints which one that is.',
   access: 'api',
   json: 'print the choice as JSON, for programs',
   options: { none: flag('take the choice back') },

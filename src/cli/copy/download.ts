@@ -15,7 +15,7 @@ const PARTIAL = '.berth-cp-'
 const ALL_PERMISSIONS = 0o700
 
 /**
- * Copies a file or a directory of a server to this machine. What comes is complete before anything is put in place, and
+ * Copies a file or a directory of a server to this machine. Everything has arrived before anything is put in place, and
  * nothing gets outside of the target: no link is followed.
  *
  * @param target absolute path; an existing directory is copied into
@@ -33,7 +33,7 @@ export async function copyFromServer(
   const present = await stat(target).catch(orNull)
   if (entry.kind === 'directory') {
     if (present !== null && !present.isDirectory())
-      throw new CommandError(`${target} is no directory, and ${source || 'the workspace'} is one.`)
+      throw new CommandError(`${target} is not a directory, and ${source || 'the workspace'} is one.`)
     const isBelow = present !== null && !meansContent(source)
     const directory = isBelow ? join(target, lastName(source)) : target
     await requireDirectory(dirname(directory))
@@ -43,7 +43,7 @@ export async function copyFromServer(
   const { mode, size } = fileOf(source, entry)
   progress.expect(size)
   if (present !== null && endsWithSlash && !present.isDirectory())
-    throw new CommandError(`${target} is a file, no directory.`)
+    throw new CommandError(`${target} is a file, not a directory.`)
   const file = endsWithSlash || present?.isDirectory() ? join(target, lastName(source)) : target
   // A name that ends with a slash is made, but nothing above it.
   await requireDirectory(dirname(target))
@@ -146,11 +146,11 @@ async function merge(from: string, to: string): Promise<void> {
     const present = await lstat(target).catch(orNull)
     if (!stats.isDirectory()) {
       if (present?.isDirectory())
-        throw new CommandError(`${target} is a directory here, and none on the server.`)
+        throw new CommandError(`${target} is a directory here, and not on the server.`)
       await rename(source, target)
     } else if (present === null) await moveDirectory(source, target, stats)
     else if (!present.isDirectory())
-      throw new CommandError(`${target} is no directory here, and one on the server.`)
+      throw new CommandError(`${target} is not a directory here, and one on the server.`)
     else {
       await chmod(source, stats.mode | ALL_PERMISSIONS)
       await merge(source, target)

@@ -10,7 +10,7 @@ export type CopyPlace =
   | { readonly kind: 'stream' }
 
 /**
- * Reads an argument of `berth cp`. What stands before the first colon names a server, unless it has a slash, as in scp:
+ * Reads an argument of `berth cp`. The text before the first colon names a server, unless it has a slash, as in scp:
  * a file with a colon in its name is `./a:b`.
  */
 export function parsePlace(text: string): CopyPlace {
@@ -30,7 +30,7 @@ export function remotePath(path: string): string {
 export const pathIn = (directory: string | undefined, path: string): string =>
   directory === undefined || path.startsWith('/') || path.startsWith('~') ? path : `${directory}/${path}`
 
-/** Returns the last name of a path; an empty text if that is no name, such as `.` or `/`. */
+/** Returns the last name of a path; an empty text if that is not a name, such as `.` or `/`. */
 export function lastName(path: string): string {
   const name = path.replace(/\/+$/, '').split('/').at(-1) ?? ''
   return name === '.' || name === '..' ? '' : name

@@ -48,7 +48,7 @@ export class CopyProgress implements Disposable {
 
   /** Reports an entry that is left out: a socket, a pipe or a device. */
   readonly skipped = (path: string): void => {
-    void this.#out.write(`berth: left out ${printable(path)}: it is no file, directory or link\n`)
+    void this.#out.write(`berth: left out ${printable(path)}: it is not a file, directory or link\n`)
   }
 
   /** Returns what was copied: `2401 files, 191.3 MB in 2.3 s`. */

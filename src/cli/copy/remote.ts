@@ -47,7 +47,7 @@ export const quotePath = (path: string): string => shellQuote([path.startsWith('
  * Runs a command on a server. Yields its standard output.
  *
  * @param input of the command; empty without one
- * @throws CommandError if it fails, with what it has complained of
+ * @throws CommandError if it fails, with what it wrote to standard error
  */
 export async function* runRemote(
   shell: RemoteShell,
@@ -91,7 +91,7 @@ export async function feedRemote(
   input: AsyncIterable<Uint8Array>,
 ): Promise<void> {
   for await (const _ of runRemote(shell, command, streamOf(input, shell))) {
-    // What it prints is of no use.
+    // Its output is not needed.
   }
 }
 
@@ -141,14 +141,14 @@ export async function lookAt(shell: RemoteShell, path: string): Promise<RemoteEn
   const script = `if [ -d ${at} ]; then echo directory; elif [ -f ${at} ]; then stat -L -c 'file %a %s' -- ${at}; elif [ -e ${at} ] || [ -L ${at} ]; then echo other; else echo none; fi`
   const answer = await readUpTo(MOST_ANSWER, runRemote(shell, script))
   if (answer.length > MOST_ANSWER)
-    throw new CommandError('What the server says of the path is no answer: its "stat" is another program.')
+    throw new CommandError('The server describes the path in no known form: its "stat" is another program.')
   const [kind, mode = '', size = ''] = Buffer.from(answer).toString().trim().split(' ')
   if (kind === 'file') return { kind, mode: Number.parseInt(mode, 8) & 0o777, size: Number(size) }
   if (kind === 'directory' || kind === 'none') return { kind }
   return { kind: 'other' }
 }
 
-/** Returns why a command has failed: what berth itself says of it, else the first of what it has complained of. */
+/** Returns why a command has failed: what berth itself says of it, else the first lines of its standard error. */
 function reasonOf(complaint: string, exitCode: number): string {
   const lines = complaint.split('\n').filter((line) => line.trim() !== '')
   const own = lines.find((line) => line.startsWith('berth: '))

@@ -63,7 +63,7 @@ async function uploadDirectory(
   progress: CopyProgress,
 ): Promise<string> {
   if (entry.kind === 'file' || entry.kind === 'other')
-    throw new CommandError(`${path} on the server is no directory, and ${named} is one.`)
+    throw new CommandError(`${path} on the server is not a directory, and ${named} is one.`)
   const isBelow = entry.kind === 'directory' && !meansContent(named)
   const directory = isBelow ? below(path, lastName(named)) : path
   void sizeOf(source).then(progress.expect, () => {})
@@ -86,7 +86,7 @@ async function sizeOf(directory: string): Promise<number> {
 function fileTarget(path: string, target: string, { kind }: RemoteEntry, name: string): string {
   if (kind === 'other') throw new CommandError(`${target} on the server is neither a file nor a directory.`)
   if (kind === 'file' && target.endsWith('/'))
-    throw new CommandError(`${target} on the server is a file, no directory.`)
+    throw new CommandError(`${target} on the server is a file, not a directory.`)
   const isDirectory = kind === 'directory' || target.endsWith('/')
   return isDirectory ? below(path, name) : path
 }

@@ -253,6 +253,6 @@ function contentOf(full: string): string {
 function directoryError(directory: string, error: NodeJS.ErrnoException): CommandError {
   const { code } = error
   if (code === 'ENOENT') return new CommandError(`There is no directory ${directory}.`)
-  if (code === 'ENOTDIR') return new CommandError(`${directory} is no directory.`)
+  if (code === 'ENOTDIR') return new CommandError(`${directory} is not a directory.`)
   return unreadable(directory, error)
 }

@@ -52,7 +52,7 @@ export class Synchronizer {
   async #describe(shell: RemoteShell, { files, links }: FileManifest): Promise<FileManifest> {
     const { kind } = await lookAt(shell, this.#path)
     if (kind === 'none') return { files: [], links: [] }
-    if (kind !== 'directory') throw new CommandError(`${this.#path} on the server is no directory.`)
+    if (kind !== 'directory') throw new CommandError(`${this.#path} on the server is not a directory.`)
     const paths = this.#deletes ? undefined : [...files, ...links].map(({ path }) => path)
     const directory = this.#path === '.' ? undefined : this.#path
     const { client, serverId, signal } = shell

@@ -136,7 +136,7 @@ function readOrRemoveStale(file: string): ListedInstance | null {
   return now
 }
 
-/** Returns the entry in a file; null if the file is no entry, or was removed meanwhile. */
+/** Returns the entry in a file; null if the file is not an entry, or was removed meanwhile. */
 function readEntry(file: string): ListedInstance | null {
   if (!file.endsWith('.json')) return null
   try {

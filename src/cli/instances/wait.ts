@@ -41,7 +41,7 @@ export async function waitUntilReady(
 const DESCRIPTIONS = {
   'cut off': (baseUrl: string) => `${baseUrl} does not answer`,
   nothing: (baseUrl: string) => `nothing answers at ${baseUrl}`,
-  'no berth': (baseUrl: string) => `what answers at ${baseUrl} is no berth`,
+  'no berth': (baseUrl: string) => `the program at ${baseUrl} is not berth`,
   starting: (baseUrl: string) => `${baseUrl} is still starting`,
 } as const
 

@@ -143,7 +143,7 @@ function pageUrl({ baseUrl, attempt, host, label, port }: ApprovalRequest): stri
 const LINE_BYTES = 1_000
 
 /**
- * Reads the code that a person types, or the first line of standard input if that is no terminal.
+ * Reads the code that a person types, or the first line of standard input if that is not a terminal.
  *
  * @throws CommandError if there is none; the signal's reason if it aborts
  */

@@ -69,12 +69,12 @@ const NOTHING: ResultPage = {
   text: 'A terminal that signs in with "berth login" listens here for a moment.',
 }
 const NOT_OURS: ResultPage = {
-  title: 'Not the answer that is waited for',
+  title: 'Not the expected response',
   text: 'The terminal goes on waiting. Use the page that "berth login" has opened.',
 }
 const OVER: ResultPage = {
   title: 'This sign-in is over',
-  text: 'The terminal has had its answer. Close this page.',
+  text: 'The terminal has its response already. Close this page.',
 }
 
 /**

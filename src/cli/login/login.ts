@@ -59,7 +59,7 @@ export async function signIn(
   await checkInstance(baseUrl)
   if (isUnencrypted(baseUrl)) {
     await context.stderr.write(
-      `Caution: the connection to ${baseUrl} is not encrypted. Whoever is between reads the key.\n`,
+      `Caution: the connection to ${baseUrl} is not encrypted. Anyone on the way can read the key.\n`,
     )
   }
   return untilInterrupted(async (signal) => {
@@ -219,7 +219,7 @@ async function exchange(
       const created = await client.call('signIn.exchange', { body })
       // An incomplete entry would make the whole file, with all its keys, count as damaged.
       if (isLoginKey(created)) return created
-      throw new CommandError(`What answers at ${baseUrl} gave no key as berth does. Check the address.`)
+      throw new CommandError(`The program at ${baseUrl} gave no key as berth does. Check the address.`)
     } catch (error) {
       if (!isRefused(error)) throw error
       if (retypeCode === null || tries >= MAX_ATTEMPTS) throw withoutErrorCode(error)

@@ -96,7 +96,7 @@ export function checkNoLink(path: string): void {
 }
 
 function checkFile(path: string, stats: Stats): void {
-  if (!stats.isFile()) throw refusalError(path, 'is no file', 'Remove it.')
+  if (!stats.isFile()) throw refusalError(path, 'is not a file', 'Remove it.')
   if (isForeign(stats)) {
     throw refusalError(path, `belongs to another user (${stats.uid}), and so its keys are not used`, FOREIGN)
   }

@@ -52,7 +52,7 @@ const YES = flag('write without asking', { short: 'y' })
 /** `berth agents` */
 export const agentsNoun: Noun = {
   name: 'agents',
-  summary: 'tell coding assistants of berth',
+  summary: 'connect coding assistants to berth',
   description:
     'Writes the MCP endpoint of the instance into the configuration files of coding assistants. Plain "berth agents" lists those that berth knows.',
   help: `
@@ -134,7 +134,7 @@ async function listed(host: McpHost, context: ProcessContext, isProject: boolean
   return { id: host.id, label: host.label, is_found: isFound(host, context), url: urlIn(entry), file }
 }
 
-/** A file in another format has no entry that could be told. */
+/** A file in another format has no entry that could be shown. */
 const entryIn = (file: string, host: McpHost): Promise<Entry | null> =>
   readAgentEntry(textOf(file), host, file).catch(() => null)
 

@@ -9,7 +9,7 @@ const MOST_SHOWN = 5
 
 const clockFacts = ({ now, frozen, offset_ms, timers, next }: Clock): [string, string][] => [
   ['Now', now],
-  ['Runs', frozen ? 'no, it stands until it is moved' : 'yes'],
+  ['Runs', frozen ? 'no, it is stopped until it is moved' : 'yes'],
   ['Ahead', offset_ms === 0 ? "by nothing: the machine's time" : `by ${spanText(offset_ms)}`],
   ['Waiting', String(timers)],
   ...next

@@ -49,7 +49,7 @@ export const deploymentsNoun: Noun = {
     }),
     call('deployments.create', {
       usage: 'create',
-      description: 'publish the workspace of a server as it is',
+      description: 'publish the workspace of a server',
       options: { server },
       request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
       show: ({ url, warnings }) =>

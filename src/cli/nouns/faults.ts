@@ -69,7 +69,7 @@ export function effectText(effect: Fault['effect']): string {
 /** Returns a fault in a line: `exec.run: 502`. */
 const faultText = ({ match, effect }: Fault): string => `${matchText(match)}: ${effectText(effect)}`
 
-/** Returns when a fault strikes: `2 times after 1, chance 0.3 (seed 7)`. */
+/** Returns when a fault applies: `2 times after 1, chance 0.3 (seed 7)`. */
 function whenText({ times, after, probability, seed }: Fault): string {
   const often = times === null ? 'always' : count(times, 'time')
   const first = after === 0 ? often : `${often} after ${after}`
@@ -128,9 +128,9 @@ function shareOf(given: string): number {
 }
 
 const timing = {
-  times: wholeNumber('N', 'how often it strikes (default always)'),
+  times: wholeNumber('N', 'how often it applies (default always)'),
   after: wholeNumber('N', 'how many requests pass first (default 0)'),
-  probability: parsed('P', 'how likely it strikes, 0 to 1 (default 1)', shareOf),
+  probability: parsed('P', 'how likely it applies, 0 to 1 (default 1)', shareOf),
   seed: wholeNumber('N', 'what decides then: the same seed, the same requests'),
 }
 
@@ -211,7 +211,7 @@ export const faultsNoun: Noun = {
   commands: [
     call('control.faults.list', {
       usage: 'list',
-      description: 'list the faults of requests, with how often each struck',
+      description: 'list the faults of requests, with how often each applied',
       show: rows('faults', COLUMNS, 'No faults. Set one with "berth faults add".\n'),
     }),
     call('control.faults.add', {
@@ -253,7 +253,8 @@ Examples:
       usage: 'delete <FAULT>',
       description: 'remove a fault',
       request: async ([named], _, { idOf }) => ({ params: { faultId: await idOf('FAULT', named) } }),
-      show: ({ id, hits, matched }) => `Removed ${id}; it struck ${hits} of ${count(matched, 'request')}.\n`,
+      show: ({ id, hits, matched }) =>
+        `Removed ${id}; it applied to ${hits} of ${count(matched, 'request')}.\n`,
     }),
     call('control.faults.clear', {
       usage: 'clear',

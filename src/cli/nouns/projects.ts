@@ -50,7 +50,7 @@ function crashFacts({ crash, slug }: Project): [string, string][] {
   return [
     ['Crashed', `${timeAgo(crash.since, machineNow())}: ${crash.reason}`],
     ['Starts again', nextStart(crash)],
-    ['Next', `berth projects logs ${slug} says why; berth projects push sends it fixed`],
+    ['Next', `berth projects logs ${slug} says why; berth projects push sends the fix`],
   ]
 }
 
@@ -130,7 +130,7 @@ export async function findProject(client: Client, given: string | undefined): Pr
 
 const namesOf = ({ slug, name }: Project): string[] => [...new Set([slug, name])]
 
-/** Returns what a project is named by, and what tells it from others. */
+/** Returns what a project is named by, and what distinguishes it from others. */
 const nameable = (project: Project): Pick<Named, 'names' | 'state' | 'createdAt'> => ({
   names: namesOf(project),
   state: projectStatus(project),

@@ -225,7 +225,7 @@ function checkPairs(given: readonly string[]): void {
     .map((one) => /^([^=]+)=[^=]/.exec(one)?.[1] ?? '')
     .find((name) => LIKE_NAME.test(name) && !isVariableName(name))
   if (wrong !== undefined)
-    throw new UsageError(`"${wrong}" is no name of a variable: names have letters, digits and "_".`)
+    throw new UsageError(`"${wrong}" is not a name of a variable: names have letters, digits and "_".`)
   checkNames(
     given.map((one) => one.split('=', 1)[0] ?? ''),
     'NAME=VALUE or NAME',

@@ -40,7 +40,7 @@ export const snapshotsNoun: Noun = {
     call('control.snapshots.create', {
       usage: 'save <NAME>',
       aliases: ['create'],
-      description: 'keep the state as it is now, in place of an earlier snapshot of that name',
+      description: 'keep the current state, in place of an earlier snapshot of that name',
       request: ([name]) => ({ body: { name } }),
       show: ({ name, bytes }) => `Saved ${name}, ${formatBytes(bytes)}.\n`,
     }),
@@ -74,7 +74,7 @@ const SIGNS = { added: '+', removed: '-', changed: '~' } as const
 
 /** Returns what differs as lines below their kind or their server. */
 function diffText({ from, to, kinds, files }: ResponseOf<'control.snapshots.diff'>): string {
-  if (kinds.length + files.length === 0) return `${from} and ${to ?? 'the state of now'} are the same.\n`
+  if (kinds.length + files.length === 0) return `${from} and ${to ?? 'the current state'} are the same.\n`
   const counts = ({ added, removed, changed }: { added: number; removed: number; changed: number }): string =>
     [added && `${added} added`, removed && `${removed} removed`, changed && `${changed} changed`]
       .filter(Boolean)

@@ -54,7 +54,7 @@ export async function followBringUp(
   })
 }
 
-/** What `watchBringUp` shows, and whom it tells. */
+/** What `watchBringUp` shows, and its listeners. */
 interface WatchOptions {
   /** Where the current phase is shown, below what the session prints; by default one of its own. */
   status?: StatusLine | undefined

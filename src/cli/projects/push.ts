@@ -57,7 +57,7 @@ export async function pushProject(
       since: created.created_at,
       remedy: pushCommand(args[0]),
     }).catch((error: unknown) => {
-      // The watch tells that it failed, and waits for the change that fixes it.
+      // The watch reports that it failed, and waits for the change that fixes it.
       if (!options.watch || !(error instanceof CommandError) || error.code !== undefined) throw error
       return error.exitCode
     })

@@ -11,7 +11,7 @@ const WATCH_MS = 500
 /** Milliseconds after which an app that does not respond is taken for broken. */
 const PATIENCE_MS = 5_000
 
-/** Seconds of a log that explain a failure of now. */
+/** Seconds of a log that explain a current failure. */
 const RECENT_S = 10
 
 /** How an app that takes changes of its files by itself has taken one. */

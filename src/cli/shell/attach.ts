@@ -155,7 +155,7 @@ const TCSADRAIN = 1
  * terminal has done already.
  *
  * @returns a function that restores the mode of before
- * @throws Error if standard input is no terminal
+ * @throws Error if standard input is not a terminal
  */
 function enterRawMode(): () => void {
   const { tcgetattr, cfmakeraw, tcsetattr } = openLibc({
@@ -164,7 +164,7 @@ function enterRawMode(): () => void {
     tcsetattr: { args: ['int', 'int', 'ptr'], returns: 'int' },
   })
   const before = new Uint8Array(TERMIOS_BYTES)
-  if (tcgetattr(0, ptr(before)) !== 0) throw new Error('Standard input is no terminal.')
+  if (tcgetattr(0, ptr(before)) !== 0) throw new Error('Standard input is not a terminal.')
   const raw = before.slice()
   cfmakeraw(ptr(raw))
   tcsetattr(0, TCSADRAIN, ptr(raw))

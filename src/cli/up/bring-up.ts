@@ -213,7 +213,7 @@ export class UpProjects {
   }
 }
 
-/** Colours by which a person tells apart whose line it is. */
+/** Colours that distinguish the lines of projects. */
 const STYLES: readonly Style[] = ['cyan', 'yellow', 'green', 'red']
 
 /**
