@@ -1,11 +1,12 @@
 import { API_OPERATIONS, CONTROL_OPERATIONS } from '../contract/operations.ts'
+import type { GROUPS } from '../instance/route-groups.ts'
 import type { AccountChangeMessage } from '../resources/changes/model.ts'
 import type { LogLines } from '../resources/logs/model.ts'
 import type { PositionedDelta } from '../resources/tasks/transcript.ts'
 import type { TranscriptEvent } from '../resources/tasks/transcript-event.ts'
 import type { UsageMessage } from '../resources/usage/model.ts'
 import type { ControlChangeMessage } from '../testing/api/changes.ts'
-import type { ServedRoutes } from './app.ts'
+import type { CONTROL_GROUPS } from '../testing/api/groups.ts'
 
 /** All that a client can call, as `METHOD /path/{parameter}` by id. */
 const CALLS = {
@@ -192,3 +193,28 @@ interface UntypedParts extends Sending {
 
 /** Reports whether a call goes to the control API, which takes the admin token. */
 export const isControlCall = (id: CallId): boolean => Object.hasOwn(CONTROL_OPERATIONS, id)
+
+/** A table of groups of routes, each made by a function. */
+type GroupTable = Readonly<Record<string, (parts: never) => Promise<{ '~Routes': unknown }>>>
+
+/** The intersection of the members of a union. */
+type IntersectionOf<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
+  all: infer All,
+) => void
+  ? All
+  : never
+
+/** The routes of all groups of a table, as Elysia infers them: a tree by the segments of the path, then the method. */
+type RoutesOf<Table extends GroupTable> = IntersectionOf<
+  { [Name in keyof Table]: Awaited<ReturnType<Table[Name]>>['~Routes'] }[keyof Table]
+>
+
+/**
+ * The type of everything that berth serves to clients: the API, the control API and the sign-in of terminals. The app
+ * itself is put together at run time, group by group (instance/api.ts); this joins the types of the same groups, and
+ * loads nothing.
+ */
+interface ServedRoutes {
+  '~Routes': RoutesOf<Omit<typeof GROUPS, 'documents' | 'mcp'>> &
+    RoutesOf<Omit<typeof CONTROL_GROUPS, 'documents'>>
+}

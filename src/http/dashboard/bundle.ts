@@ -12,7 +12,7 @@ export interface Asset {
   /** With a hash of its content: the content of a name never changes. */
   readonly name: string
   /** Compressed by gzip. */
-  readonly gzip: Uint8Array
+  readonly gzip: Uint8Array<ArrayBuffer>
 }
 
 /** The files of the dashboard, and those of them that its page loads first. */
