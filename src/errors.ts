@@ -30,10 +30,25 @@ export interface ErrorBody {
 }
 
 /**
+ * An error whose message is for a person: the cause and, if there is one, the remedy. Of any other, which is internal, only
+ * berth's own log has the message.
+ */
+export class ExplainedError extends Error {
+  /** The message without what a log has already. */
+  get summary(): string {
+    return this.message
+  }
+}
+
+/** Returns what a person reads of an error; null for an internal one. */
+export const explanationOf = (error: unknown): string | null =>
+  error instanceof ExplainedError ? error.summary : null
+
+/**
  * A failure with a code of the registry and a sentence for a person. Domain code throws it;
  * only `contract/error-response.ts` turns it into a response.
  */
-export class BerthError extends Error {
+export class BerthError extends ExplainedError {
   override readonly name = 'BerthError'
 
   constructor(

@@ -1,5 +1,6 @@
 import type { Sandbox } from '../compute/sandbox.ts'
 import type { CommandOwner } from '../compute/server-process.ts'
+import { ExplainedError } from '../errors.ts'
 import type { AgentEvent, OutputDelta } from './events.ts'
 import type { Workbench } from './workbench/workbench.ts'
 
@@ -90,6 +91,6 @@ export interface AgentPlan {
 }
 
 /** The work cannot go on: its message is the result that the caller reads. */
-export class AgentError extends Error {
+export class AgentError extends ExplainedError {
   override readonly name = 'AgentError'
 }

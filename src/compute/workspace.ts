@@ -1,3 +1,5 @@
+import { ExplainedError } from '../errors.ts'
+
 /**
  * A server's files, as berth itself accesses them: directly, so they can be read and written while the server sleeps.
  * Processes on the server may plant symbolic links or swap directories at any time; an implementation still keeps
@@ -234,7 +236,7 @@ export type WorkspaceFault = (typeof WORKSPACE_FAULTS)[number]
  * A refused path: nothing was changed. The rules for paths are in `local/workspace-path.ts`, for the links on their way in
  * `local/resolve-path.ts`.
  */
-export class WorkspaceError extends Error {
+export class WorkspaceError extends ExplainedError {
   override readonly name = 'WorkspaceError'
 
   constructor(

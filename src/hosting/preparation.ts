@@ -33,6 +33,9 @@ export interface AppWorkspace {
   signal?: AbortSignal
 }
 
+/** Variables of an app's commands. */
+export type AppEnvironment = Readonly<Record<string, string>>
+
 /** Detects how an app is started, installs its packages, builds and releases it. */
 export class Preparation {
   readonly #packages: Packages
@@ -103,6 +106,21 @@ export class Preparation {
     if (plan.build !== null) await this.#run(location, 'build', plan, buildVariables(plan, environment))
   }
 
+  /**
+   * Installs and builds an app.
+   *
+   * @param environment called as each step begins, and returns its variables
+   * @throws AppError
+   */
+  async make(
+    location: AppWorkspace,
+    plan: AppPlan,
+    environment: (step: 'install' | 'build') => AppEnvironment,
+  ): Promise<void> {
+    await this.install(location, plan, environment('install'))
+    await this.build(location, plan, environment('build'))
+  }
+
   /** Runs what has to succeed before a version starts. @throws AppError */
   async release(location: AppWorkspace, plan: AppPlan, environment: AppEnvironment): Promise<void> {
     if (plan.release !== null) await this.#run(location, 'release', plan, runVariables(plan, environment))
@@ -145,8 +163,6 @@ async function isOwnTool(sandbox: Sandbox, program: string): Promise<boolean> {
   await exit
   return path.startsWith(`${sandbox.tools}/`)
 }
-
-type AppEnvironment = Readonly<Record<string, string>>
 
 /** Returns where pnpm up to 10 keeps packages; npm warns of settings that it does not know. */
 const pnpmStore = ({ caches }: Sandbox): AppEnvironment => ({ npm_config_store_dir: `${caches}/pnpm` })

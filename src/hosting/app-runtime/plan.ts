@@ -1,3 +1,5 @@
+import { ExplainedError, explanationOf } from '../../errors.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 
 /** How a secret is written that berth makes: 64 hexadecimal digits, or as Laravel reads a key. */
@@ -191,7 +193,7 @@ export const missingVariables = ({ env }: Pick<AppPlan, 'env'>, given: ReadonlyS
     .sort()
 
 /** Error: an app cannot be understood, installed, built or started. The message names the cause and the remedy. */
-export class AppError extends Error {
+export class AppError extends ExplainedError {
   override readonly name: string = 'AppError'
 }
 
@@ -211,6 +213,7 @@ export interface ProcessEnd {
 /** Error: a command of an app failed. The message is one sentence, followed by the end of the command's output. */
 export class AppFailure extends AppError {
   override readonly name = 'AppFailure'
+  readonly #summary: string
 
   /**
    * @param summary one sentence: the cause and, if there is one, the remedy
@@ -219,11 +222,20 @@ export class AppFailure extends AppError {
    * @param endedUnheard whether its process ended without having listened
    */
   constructor(
-    readonly summary: string,
+    summary: string,
     readonly log: readonly string[],
     readonly end: ProcessEnd | null = null,
     readonly endedUnheard: boolean = false,
   ) {
     super(log.length === 0 ? summary : `${summary} The end of its log:\n${log.join('\n')}`)
+    this.#summary = summary
+  }
+
+  /** One sentence, without the end of the output. */
+  override get summary(): string {
+    return this.#summary
   }
 }
+
+/** Returns what a log says of an error that has the end of the output already. */
+export const summaryOf = (error: unknown): string => explanationOf(error) ?? messageOf(error)

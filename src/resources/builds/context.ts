@@ -1,5 +1,6 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
+import { ExplainedError } from '../../errors.ts'
 import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
 import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
 import type { ServerRow } from '../servers/table.ts'
@@ -24,6 +25,6 @@ export interface BuildContext {
 }
 
 /** The failure of a build. The message is for the user: the cause and, if there is one, the remedy. */
-export class BuildFailure extends Error {
+export class BuildFailure extends ExplainedError {
   override readonly name = 'BuildFailure'
 }

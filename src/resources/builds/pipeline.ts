@@ -1,11 +1,9 @@
-import { type Agent, AgentError } from '../../agents/agent.ts'
-import { ComputeError } from '../../compute/compute-error.ts'
+import type { Agent } from '../../agents/agent.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
-import { BerthError } from '../../errors.ts'
-import { AppError, AppFailure, type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'
+import { explanationOf } from '../../errors.ts'
+import { type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { Preparation } from '../../hosting/preparation.ts'
 import { accountCaller } from '../../http/caller.ts'
-import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { DeploymentsService } from '../deployments/service.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -198,11 +196,12 @@ export class BuildPipeline {
     const target = { owner, serverId: row.serverId, sandbox, workspace, directory: '', log, signal }
     const app = await preparation.plan(target)
     if (app.install === null) log.append('install', 'There is nothing to install.')
-    await preparation.install(target, app, { ...address, ...environment(app) })
-    signal.throwIfAborted()
-    this.#startStep('build', app.build === null ? 'There is nothing to build.' : 'Builds the app.')
-    this.#warnOfMissingVariables(app)
-    await preparation.build(target, app, { ...address, ...environment() })
+    await preparation.make(target, app, (step) => {
+      if (step === 'install') return { ...address, ...environment(app) }
+      this.#startStep('build', app.build === null ? 'There is nothing to build.' : 'Builds the app.')
+      this.#warnOfMissingVariables(app)
+      return { ...address, ...environment() }
+    })
     signal.throwIfAborted()
     await this.#updatePlan({ app })
     return app
@@ -243,7 +242,7 @@ export class BuildPipeline {
   async #reportFailure(error: unknown): Promise<void> {
     const { row, log } = this.#context
     const key = this.#step
-    const message = failureMessage(error)
+    const message = explanationOf(error)
     if (message === null) {
       this.#dependencies.logger.error('a build failed of an internal error', { buildId: row.id, error })
     }
@@ -283,12 +282,4 @@ export async function filterExisting(
     paths.map(async (path) => (await workspace.stat(path).catch(() => null))?.kind === 'file'),
   )
   return paths.filter((_, n) => found[n])
-}
-
-/** Returns the message of a failure of the goal, the app or the server; null for any other error. */
-function failureMessage(error: unknown): string | null {
-  // The log contains the command's output already.
-  if (error instanceof AppFailure) return error.summary
-  const known = [BuildFailure, AgentError, AppError, BerthError, ComputeError, WorkspaceError]
-  return known.some((kind) => error instanceof kind) ? messageOf(error) : null
 }

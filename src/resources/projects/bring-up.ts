@@ -1,7 +1,6 @@
-import { ComputeError } from '../../compute/compute-error.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
-import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
-import { BerthError } from '../../errors.ts'
+import type { Workspace } from '../../compute/workspace.ts'
+import { explanationOf } from '../../errors.ts'
 import { AppError, AppFailure, type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
@@ -16,7 +15,6 @@ import type { ServerRow } from '../servers/table.ts'
 import type { ProjectCode } from './code.ts'
 import type { InitPhase } from './model.ts'
 import type { ProjectRecords } from './records.ts'
-import { SourceError } from './sources/errors.ts'
 import { type ProjectRow, projectDirectory, projectOwner } from './table.ts'
 
 /** Number of log lines in the event of a failure. */
@@ -176,7 +174,7 @@ export class BringUp {
       if (signal.aborted && signal.reason === 'dropped') return
       const reason = signal.aborted
         ? 'The server was stopped. Start it and initialise the project again.'
-        : failureMessage(error)
+        : explanationOf(error)
       if (reason === null) logger.error('a project could not be brought up', { projectId: id, error })
       if (!isToldByApp(error, signal, records.find(id)?.initPhase))
         app.log.append('berth', reason ?? "An internal error of berth; berth's log says more.")
@@ -225,7 +223,7 @@ export class BringUp {
     } catch (error) {
       logger.warn('the version before of a project is not restored', {
         projectId: row.id,
-        error: failureMessage(error) ?? error,
+        error: explanationOf(error) ?? error,
       })
       log.append('berth', `The version before cannot be started again: ${messageOf(error)}`)
     }
@@ -360,11 +358,3 @@ function planOf({ plan }: ProjectRow): AppPlan {
 /** Reports whether the app's log says already why it did not start, and what becomes of the version before. */
 const isToldByApp = (error: unknown, signal: AbortSignal, phase: InitPhase | null | undefined): boolean =>
   error instanceof AppFailure && !signal.aborted && (phase === 'start' || phase === 'healthcheck')
-
-/** Returns the message of a failure of the app or the server; null for any other error. */
-export function failureMessage(error: unknown): string | null {
-  // The project's log contains the end of the output already.
-  if (error instanceof AppFailure) return error.summary
-  const known = [AppError, SourceError, BerthError, ComputeError, WorkspaceError]
-  return known.some((kind) => error instanceof kind) ? messageOf(error) : null
-}

@@ -1,9 +1,9 @@
-import { notFound } from '../../errors.ts'
+import { explanationOf, notFound } from '../../errors.ts'
 import { missingVariables } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { FileChange } from '../apps/file-change.ts'
-import { BringUp, type BringUpDependencies, failureMessage, isIdle } from './bring-up.ts'
+import { BringUp, type BringUpDependencies, isIdle } from './bring-up.ts'
 import { hasUrl, type ProjectRow, projectDirectory, projectOwner } from './table.ts'
 
 /** Dependencies of the apps of projects. */
@@ -201,7 +201,7 @@ export class ProjectApp {
     this.#tryVariables(row).catch((error) =>
       this.#dependencies.logger.warn('an app did not start with its new variables', {
         projectId: row.id,
-        error: failureMessage(error) ?? error,
+        error: explanationOf(error) ?? error,
       }),
     )
   }
@@ -236,7 +236,7 @@ export class ProjectApp {
     } catch (error) {
       logger.warn('the app of a project did not start again', {
         projectId: row.id,
-        error: failureMessage(error) ?? error,
+        error: explanationOf(error) ?? error,
       })
     }
   }

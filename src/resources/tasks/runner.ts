@@ -1,8 +1,6 @@
-import { type Agent, AgentError, type Outcome } from '../../agents/agent.ts'
-import { ComputeError } from '../../compute/compute-error.ts'
-import { BerthError } from '../../errors.ts'
+import type { Agent, Outcome } from '../../agents/agent.ts'
+import { explanationOf } from '../../errors.ts'
 import { accountCaller } from '../../http/caller.ts'
-import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -175,9 +173,8 @@ export class TaskRunner {
 
   /** Returns the message of a failure for the task's result. */
   #failureMessage(row: TaskRow, run: TaskRun, error: unknown): string {
-    if ([AgentError, BerthError, ComputeError].some((kind) => error instanceof kind)) {
-      return run.mask(messageOf(error))
-    }
+    const message = explanationOf(error)
+    if (message !== null) return run.mask(message)
     this.#dependencies.logger.error('a task failed of an internal error', { taskId: row.id, error })
     return "An internal error of berth ended the task; berth's log says more."
   }

@@ -1,10 +1,11 @@
+import { ExplainedError } from '../../../errors.ts'
 import { messageOf } from '../../../runtime/error-info.ts'
 
 /**
  * A source whose code cannot be used; the message is a sentence for its author, without credentials. Nothing was
  * changed.
  */
-export class SourceError extends Error {
+export class SourceError extends ExplainedError {
   override readonly name = 'SourceError'
 }
 
