@@ -6,16 +6,14 @@ import {
   type AppCrash,
   describeEnd,
   type ProgramState,
+  type StartOptions,
   type SupervisorOptions,
 } from './app-runtime/supervision.ts'
 import { AppSupervisor } from './app-runtime/supervisor.ts'
-import type { Preparation } from './preparation.ts'
+import type { AppEnvironment, Preparation } from './preparation.ts'
 import type { ServeFiles, ServerPort, Site, SiteHost, SiteOptions, Upstream } from './sites/upstream.ts'
 import { logCommand } from './status-page.ts'
 import { Workers } from './workers.ts'
-
-/** Variables of an app's process. */
-export type AppEnvironment = Readonly<Record<string, string>>
 
 /** A version of an app: how it is started, and its variables. */
 export interface AppVersion {
@@ -23,16 +21,10 @@ export interface AppVersion {
   environment: AppEnvironment
 }
 
-/** The options of one start of a program. */
-export interface StartOptions {
-  /** Called when the process listens, or has not ended soon, and its health is checked. */
-  spawned: () => void
-  /** Stops the program, and an earlier version too, if aborted before it responds. */
+/** The options of one start of an app. */
+export interface AppStartOptions extends StartOptions {
+  /** Stops it, and an earlier version too, if aborted before it responds. */
   signal: AbortSignal
-  /** Stops the program if aborted before it responds. An earlier version goes on. */
-  withdrawn: AbortSignal
-  /** Called if an earlier version that had to end first is started again. */
-  beforeFallback: () => Promise<void>
 }
 
 /** What an app does, and what its requests get. */
@@ -174,7 +166,11 @@ export class AppResponder {
    *
    * @throws as `begin`; AppError if what it needs fails
    */
-  async start(version: AppVersion, before: AppVersion | null, options: Partial<StartOptions>): Promise<void> {
+  async start(
+    version: AppVersion,
+    before: AppVersion | null,
+    options: Partial<AppStartOptions>,
+  ): Promise<void> {
     const { signal, withdrawn } = options
     const ends = [this.#stopped.signal, signal, withdrawn].filter((one) => one !== undefined)
     await this.#release(version, AbortSignal.any(ends))
@@ -191,7 +187,7 @@ export class AppResponder {
   async begin(
     version: AppVersion,
     before: AppVersion | null = null,
-    options: Partial<StartOptions> = {},
+    options: Partial<AppStartOptions> = {},
   ): Promise<void> {
     const { signal: stopped } = this.#stopped
     const { start } = version.plan
@@ -243,7 +239,7 @@ export class AppResponder {
   async #startWorkers(
     version: AppVersion,
     before: AppVersion | null,
-    { beforeFallback, withdrawn }: Partial<StartOptions>,
+    { beforeFallback, withdrawn }: Partial<AppStartOptions>,
   ): Promise<void> {
     const replaced = supervisorOf(this.#responding)
     this.#responding = { kind: 'workers', replacement: null }
@@ -266,15 +262,13 @@ export class AppResponder {
   async #startProgram(
     sandbox: Sandbox,
     { plan, environment }: AppVersion,
-    { spawned, signal, withdrawn, beforeFallback }: Partial<StartOptions>,
+    { signal, ...options }: Partial<AppStartOptions>,
   ): Promise<void> {
     const supervisor = this.#superviseIn(sandbox)
     this.#apply('begun', { kind: 'starting' })
     signal?.throwIfAborted()
     const drained = (port: number) => this.#drained({ server: sandbox, port })
-    const started = supervisor.replace(
-      ...([plan, environment, drained, beforeFallback, withdrawn, spawned] as const),
-    )
+    const started = supervisor.replace(plan, environment, drained, options)
     const stop = () => void supervisor.stop()
     signal?.addEventListener('abort', stop)
     try {

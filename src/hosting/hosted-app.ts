@@ -7,19 +7,13 @@ import { messageOf } from '../runtime/error-info.ts'
 import { LatestOnly } from '../runtime/latest-only.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
-import {
-  type AppChange,
-  type AppEnvironment,
-  AppResponder,
-  type AppVersion,
-  type StartOptions,
-} from './app-responder.ts'
+import { type AppChange, AppResponder, type AppStartOptions, type AppVersion } from './app-responder.ts'
 import { AppLog } from './app-runtime/log/log.ts'
-import { AppFailure, type AppPlan } from './app-runtime/plan.ts'
+import { AppFailure, type AppPlan, summaryOf } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
 import { type AppCrash, describeCrash, type FailedChange } from './app-runtime/supervision.ts'
 import { findWarnings } from './page/warnings.ts'
-import type { Preparation } from './preparation.ts'
+import type { AppEnvironment, Preparation } from './preparation.ts'
 import type { ServeFiles, SiteHost, Upstream } from './sites/upstream.ts'
 import { MAX_PATHS, PausableWatch } from './source-watch.ts'
 import { LiveReload } from './static/reload.ts'
@@ -274,16 +268,13 @@ export class HostedApp {
   /**
    * Starts the app, or replaces the version that runs. Resolves when the new one responds.
    *
-   * @param spawned called when the process listens, or has not ended soon, and its health is checked
-   * @param signal stops the app, and the earlier version too, if aborted before the app responds; `withdrawn` the app alone
-   * @param beforeFallback called if an earlier version that had to end first is started again
    * @throws AppError if the app does not respond; the earlier version keeps running. ComputeError if the server does
    * not run
    */
   async start(
     plan: AppPlan,
     environment: AppEnvironment,
-    options: Partial<StartOptions> = {},
+    options: Partial<AppStartOptions> = {},
   ): Promise<void> {
     const version = { plan, environment }
     if (plan.start.kind === 'command') this.#command = plan.start.command
@@ -375,7 +366,7 @@ export class HostedApp {
     } catch (error) {
       const isOfApp = error instanceof AppFailure
       // The end of the output is in the log already.
-      const reason = isOfApp ? error.summary : messageOf(error)
+      const reason = summaryOf(error)
       // What replaces the version that runs has logged why the new one did not start.
       if (!isOfApp || !isBuilt) log.append('berth', reason)
       this.#failedChange = { reason, at: clock.now() }

@@ -101,6 +101,16 @@ export interface SupervisorOptions {
   timing?: Partial<SupervisorTiming>
 }
 
+/** The options of one start of a version. */
+export interface StartOptions {
+  /** Called once when its process listens, or has not ended soon, and its health is checked. */
+  spawned: () => void
+  /** Stops it if aborted before it responds. An earlier version goes on. */
+  withdrawn: AbortSignal
+  /** Called before an earlier version that had to end first is started again. */
+  beforeFallback: () => Promise<void>
+}
+
 /** Resolves when no request is under way at the app's old port. Called when new requests go to the new one. */
 export type Drained = (port: number) => Promise<void>
 

@@ -1,8 +1,7 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
-import { messageOf } from '../../runtime/error-info.ts'
 import { once } from '../../runtime/once.ts'
-import { AppError, AppFailure, type AppPlan, type ProcessEnd } from './plan.ts'
+import { AppError, AppFailure, type AppPlan, type ProcessEnd, summaryOf } from './plan.ts'
 import { type AppProgram, toProgram } from './process.ts'
 import { AppProcesses, type RunningProcess, serverStoppedError } from './processes.ts'
 import {
@@ -10,6 +9,7 @@ import {
   type Drained,
   MAX_RESTARTS,
   type ProgramState,
+  type StartOptions,
   SUPERVISOR_TIMING,
   type SupervisorOptions,
   type SupervisorTiming,
@@ -88,24 +88,19 @@ export class AppSupervisor {
    * responds on a port of its own cannot run twice: the old one is ended first, and started again if the new one fails.
    * So is an old one that turns out to hold another port that the new one needs.
    *
-   * @param beforeFallback called before the old one is started again
-   * @param withdrawn ends the new one if aborted before it responds. The old one goes on as after a failure
-   * @param onChecked called once when the new one listens, or has not ended soon
    * @throws as `start`; the reason of `withdrawn`
    */
   replace(
     plan: AppPlan,
     env: Readonly<Record<string, string>>,
     drained: Drained,
-    beforeFallback: () => Promise<void> = async () => {},
-    withdrawn?: AbortSignal,
-    onChecked?: () => void,
+    options: Partial<StartOptions> = {},
   ): Promise<void> {
     const program = toProgram(plan, env)
     this.#interruptRestart()
     return this.#enqueue('start', (signal) => {
-      withdrawn?.throwIfAborted()
-      return this.#replace(program, drained, beforeFallback, signal, withdrawn, onChecked)
+      options.withdrawn?.throwIfAborted()
+      return this.#replace(program, drained, signal, options)
     })
   }
 
@@ -150,14 +145,12 @@ export class AppSupervisor {
   async #replace(
     program: AppProgram,
     drained: Drained,
-    beforeFallback: () => Promise<void>,
     signal: AbortSignal,
-    withdrawn?: AbortSignal,
-    onChecked?: () => void,
+    { spawned, withdrawn, beforeFallback }: Partial<StartOptions>,
   ): Promise<void> {
     this.#cancelRestart()
     // A version that is tried a second time has been reported.
-    const reportOnce = once(() => onChecked?.())
+    const reportOnce = once(() => spawned?.())
     const old = this.#running
     let inTheWay = old !== null && excludes(old, program)
     if (old === null || inTheWay) this.#setState({ kind: 'starting' })
@@ -207,7 +200,7 @@ export class AppSupervisor {
   async #afterFailure(
     before: RunningProcess | null,
     reason: string,
-    beforeFallback: () => Promise<void>,
+    beforeFallback: StartOptions['beforeFallback'] | undefined,
     signal: AbortSignal,
   ): Promise<void> {
     if (signal.aborted || this.#options.sandbox.ending) return
@@ -223,7 +216,7 @@ export class AppSupervisor {
     }
     this.#log(`${reason} The version before is started again.`)
     try {
-      await beforeFallback()
+      await beforeFallback?.()
       this.#switchTo(await this.#processes.launch(before.program, signal))
     } catch (again) {
       if (!signal.aborted) this.#giveUp(summaryOf(again), endOf(again))
@@ -365,8 +358,6 @@ export class AppSupervisor {
     this.#options.log.append('berth', text)
   }
 }
-
-const summaryOf = (error: unknown): string => (error instanceof AppFailure ? error.summary : messageOf(error))
 
 /**
  * Reports whether a running version has to end before another one starts: a worker, or an app with a port that the other

@@ -4,10 +4,16 @@ import type { CommandOwner } from '../../compute/server-process.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import { findAppDirectory, type LinkedTree } from '../../hosting/app-directory.ts'
-import { AppError, AppFailure, type AppPlan, NoAppFound, storedPlan } from '../../hosting/app-runtime/plan.ts'
+import {
+  AppError,
+  AppFailure,
+  type AppPlan,
+  NoAppFound,
+  storedPlan,
+  summaryOf,
+} from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
-import type { AppWorkspace, Preparation } from '../../hosting/preparation.ts'
-import { messageOf } from '../../runtime/error-info.ts'
+import type { AppEnvironment, AppWorkspace, Preparation } from '../../hosting/preparation.ts'
 import { parseAppDirectory } from '../projects/app-directory.ts'
 import { PROJECTS_DIRECTORY } from '../projects/table.ts'
 import type { PushedVersion } from './pushes.ts'
@@ -51,85 +57,101 @@ export interface PreparedApp {
 /** What the processes of a published app belong to. A server publishes one. */
 export const OWNER: CommandOwner = { kind: 'deployment', id: null }
 
-/** Returns where what a server publishes is installed and built. */
-export const locationOf = (
-  { serverId, log }: HostedApp,
-  sandbox: Sandbox,
-  workspace: Workspace,
-  within: string,
-  signal: AbortSignal,
-): AppWorkspace => ({ owner: OWNER, serverId, sandbox, workspace, directory: '', within, log, signal })
-
-/** The app of a publication, where it is prepared, and its variables. */
-interface PublicationPlace {
+/** The options of a publication. */
+interface PublicationOptions {
   readonly app: HostedApp
-  readonly location: AppWorkspace
-  /** Returns its variables, with those that berth makes for what the plan asks for. */
-  readonly environment: (plan: AppPlan) => Readonly<Record<string, string>>
+  readonly preparation: Preparation
+  readonly sandbox: Sandbox
+  readonly workspace: Workspace
+  /** The app's own directory, relative to the workspace; empty for the workspace itself. */
+  readonly directory: string
+  /** Ends what prepares the app. */
+  readonly signal: AbortSignal
+  /** Returns the app's variables, with those that berth makes for what the plan asks for. */
+  readonly environment: (plan: AppPlan) => AppEnvironment
+  /** The files that the workspace is given; missing if it is published as it is. */
+  readonly version?: PushedVersion | undefined
 }
 
-/**
- * Detects how to publish a workspace, and installs and builds its app.
- *
- * @param version the files that it has been given; undefined if it is published as it is
- * @throws AppError; the reason why the version was withdrawn
- */
-export async function preparePublication(
-  preparation: Preparation,
-  { app, location, environment }: PublicationPlace,
-  version: PushedVersion | undefined,
-): Promise<AppPlan> {
-  const signals = [location.signal, version?.withdrawn].filter((signal) => signal !== undefined)
-  const signal = AbortSignal.any(signals)
-  const endable = { ...location, signal }
-  const plan = await preparation.plan(endable).catch((error) => {
-    if (!(error instanceof NoAppFound)) throw error
-    const plan = listing(location.within ?? '')
-    location.log.append('berth', `Found: ${plan.kind}. ${error.message}`)
-    return plan
-  })
-  signal.throwIfAborted()
-  if (version !== undefined && (plan.install !== null || plan.build !== null)) version.change?.markBuiltOver()
-  await build(preparation, { app, location: endable, environment }, plan)
-  return plan
-}
+/** One publication of a workspace: from its files to an app that responds, or back to the version before. */
+export class Publication {
+  readonly #options: PublicationOptions
+  readonly #location: AppWorkspace
 
-/** Installs and builds an app. @throws AppError */
-export async function build(
-  preparation: Preparation,
-  { location, environment }: PublicationPlace,
-  plan: AppPlan,
-): Promise<void> {
-  const variables = environment(plan)
-  await preparation.install(location, plan, variables)
-  await preparation.build(location, plan, variables)
-}
-
-/**
- * Puts the files of the version before back after a failure, installs and builds it as far as the failed version has done
- * that, and starts it if it does not respond.
- *
- * @returns what has become of it, for a person
- */
-export async function restorePublication(
-  preparation: Preparation,
-  { app, location, environment }: PublicationPlace,
-  { plan }: DeploymentRow,
-  { change }: PushedVersion,
-): Promise<string> {
-  try {
-    if (!(await change?.putBack())) {
-      return app.isUp
-        ? 'The version before goes on, but the workspace has the new files: those before are more than 128 MiB. Fix them before it is restarted.'
-        : 'The workspace has the new files. Fix them and deploy again.'
+  constructor(options: PublicationOptions) {
+    this.#options = options
+    const { app, sandbox, workspace, directory: within, signal } = options
+    const { serverId, log } = app
+    this.#location = {
+      ...{ owner: OWNER, serverId, sandbox, workspace, directory: '', within, log, signal },
     }
-    app.log.append('berth', 'The files of the version before are back in place.')
-    if (change?.isBuiltOver) await build(preparation, { app, location, environment }, plan)
-    if (!app.isUp) await app.start(plan, environment(plan))
-    return 'The version before goes on, with its files.'
-  } catch (error) {
-    const reason = error instanceof AppFailure ? error.summary : messageOf(error)
-    return `The version before could not be put back: ${reason}`
+  }
+
+  /**
+   * Changes the files, and makes what the workspace has then respond.
+   *
+   * @param before the deployment that there is; undefined for none
+   * @param prepared how the app is started, if it is installed and built already
+   * @returns how it is started
+   * @throws AppError; the reason why the version was withdrawn
+   */
+  async bringUp(before: DeploymentRow | undefined, prepared: AppPlan | undefined): Promise<AppPlan> {
+    const { app, environment, version } = this.#options
+    await version?.apply(before !== undefined && app.crash === null ? before : null)
+    const plan = prepared ?? (await this.#prepare())
+    await app.expose()
+    await app.start(plan, environment(plan), {
+      ...(version && { withdrawn: version.withdrawn }),
+      beforeFallback: async () => void (await version?.change?.putBack()),
+    })
+    return plan
+  }
+
+  /** Detects how the workspace is published, and installs and builds its app. */
+  async #prepare(): Promise<AppPlan> {
+    const { preparation, version, signal: stopped } = this.#options
+    const signal = AbortSignal.any(version === undefined ? [stopped] : [stopped, version.withdrawn])
+    const location = { ...this.#location, signal }
+    const plan = await preparation.plan(location).catch((error) => {
+      if (!(error instanceof NoAppFound)) throw error
+      const plan = listing(location.within ?? '')
+      location.log.append('berth', `Found: ${plan.kind}. ${error.message}`)
+      return plan
+    })
+    signal.throwIfAborted()
+    if (plan.install !== null || plan.build !== null) version?.change?.markBuiltOver()
+    await this.make(plan, location)
+    return plan
+  }
+
+  /** Installs and builds an app. @throws AppError */
+  async make(plan: AppPlan, location: AppWorkspace = this.#location): Promise<void> {
+    const { preparation, environment } = this.#options
+    const variables = environment(plan)
+    await preparation.make(location, plan, () => variables)
+  }
+
+  /**
+   * Puts the files of the version before back after a failure, installs and builds it as far as the failed version has done
+   * that, and starts it if it does not respond.
+   *
+   * @returns what has become of it, for a person
+   */
+  async restore({ plan }: DeploymentRow, { change }: PushedVersion): Promise<string> {
+    const { app, environment } = this.#options
+    try {
+      if (!(await change?.putBack())) {
+        return app.isUp
+          ? 'The version before goes on, but the workspace has the new files: those before are more than 128 MiB. Fix them before it is restarted.'
+          : 'The workspace has the new files. Fix them and deploy again.'
+      }
+      app.log.append('berth', 'The files of the version before are back in place.')
+      if (change?.isBuiltOver) await this.make(plan)
+      if (!app.isUp) await app.start(plan, environment(plan))
+      return 'The version before goes on, with its files.'
+    } catch (error) {
+      return `The version before could not be put back: ${summaryOf(error)}`
+    }
   }
 }
 

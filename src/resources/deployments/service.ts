@@ -1,14 +1,13 @@
 import { eq } from 'drizzle-orm'
 import { BerthError, notFound } from '../../errors.ts'
 import { workspaceTree } from '../../hosting/app-directory.ts'
-import type { AppEnvironment } from '../../hosting/app-responder.ts'
-import { AppFailure, type AppPlan } from '../../hosting/app-runtime/plan.ts'
+import { type AppPlan, summaryOf } from '../../hosting/app-runtime/plan.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
+import type { AppEnvironment } from '../../hosting/preparation.ts'
 import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import { accountCaller, type Caller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { messageOf } from '../../runtime/error-info.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
@@ -31,16 +30,7 @@ import type {
   PublishedDeployment,
   RemovedDeployment,
 } from './model.ts'
-import {
-  build,
-  failureOf,
-  locationOf,
-  OWNER,
-  type PreparedApp,
-  preparePublication,
-  publishedDirectory,
-  restorePublication,
-} from './publication.ts'
+import { failureOf, OWNER, type PreparedApp, Publication, publishedDirectory } from './publication.ts'
 import { DeploymentPushes, type PushedVersion } from './pushes.ts'
 import { type DeploymentRow, deployments } from './table.ts'
 
@@ -293,8 +283,13 @@ export class DeploymentsService implements ServerLifecycleListener {
     const server = servers.records.find(serverId)
     const sandbox = servers.lifecycle.sandbox(serverId)
     if (unfinished.find(serverId)?.state !== 'rebuild' || !server || !sandbox) return
-    const location = locationOf(app, sandbox, servers.workspace(server), '', hosting.stopSignal(serverId))
-    await build(hosting.preparation, { app, location, environment: () => environment }, plan)
+    const publication = new Publication({
+      ...{ app, preparation: hosting.preparation, sandbox, directory: '' },
+      workspace: servers.workspace(server),
+      signal: hosting.stopSignal(serverId),
+      environment: () => environment,
+    })
+    await publication.make(plan)
     unfinished.drop(serverId)
   }
 
@@ -335,19 +330,14 @@ export class DeploymentsService implements ServerLifecycleListener {
       const { port } = reserved
       const app = await this.#app(serverId, port)
       const signal = hosting.stopSignal(serverId)
-      const location = locationOf(app, sandbox, servers.workspace(server), directory, signal)
-      const environment = (plan: AppPlan) => this.#environment(app, plan)
+      const publication = new Publication({
+        ...{ app, preparation: hosting.preparation, sandbox, directory, signal, version },
+        workspace: servers.workspace(server),
+        environment: (plan) => this.#environment(app, plan),
+      })
       const resume = version === undefined ? async () => {} : await app.pauseWatch()
-      const place = { app, location, environment }
       try {
-        await version?.apply(before !== undefined && app.crash === null ? before : null)
-        const plan = prepared?.plan ?? (await preparePublication(hosting.preparation, place, version))
-        await app.expose()
-        const beforeFallback = async () => void (await version?.change?.putBack())
-        await app.start(plan, environment(plan), {
-          ...(version && { withdrawn: version.withdrawn }),
-          beforeFallback,
-        })
+        const plan = await publication.bringUp(before, prepared?.plan)
         return this.#live(server, port, plan, await app.findWarnings(signal))
       } catch (error) {
         const failure = await failureOf(error, app)
@@ -357,7 +347,7 @@ export class DeploymentsService implements ServerLifecycleListener {
           throw failure
         }
         if (version === undefined) throw failure
-        const outcome = await restorePublication(hosting.preparation, place, before, version)
+        const outcome = await publication.restore(before, version)
         throw failure instanceof BerthError && failure.code === 'compute_backend_error'
           ? new BerthError(failure.code, `${failure.message}\n${outcome}`)
           : failure
@@ -374,7 +364,7 @@ export class DeploymentsService implements ServerLifecycleListener {
   /** Notes why a publication failed, for the deployment that goes on. */
   #noteFailedUpdate({ id, accountId }: ServerRow, error: unknown): void {
     if (this.#find(id) === undefined) return
-    this.#setFailedChange(id, error instanceof AppFailure ? error.summary : messageOf(error))
+    this.#setFailedChange(id, summaryOf(error))
     this.#notify(id, accountId)
   }
 
