@@ -76,8 +76,13 @@ export interface Remains {
   readonly remove: () => Promise<void>
 }
 
-/** Runs servers' code and keeps their files. */
-export interface Compute {
+/** One way to run servers' code and keep their files. Implementations pass the suite in test/compute/conformance.ts. */
+export interface ComputeDriver {
+  readonly name: Isolation
+
+  /** Tries the real thing once. Never throws. */
+  probe(): Promise<Probe>
+
   /** Makes an empty workspace for a new server. Until `keep`, it is removed by the next start if it is still empty. */
   create(serverId: string): Promise<Handle>
 
@@ -122,11 +127,3 @@ export interface Compute {
  * program hides who it is, as one on a server may.
  */
 export type Sender = 'server' | 'unknown' | 'elsewhere'
-
-/** One way to provide compute. Implementations pass the suite in test/compute/conformance.ts. */
-export interface ComputeDriver extends Compute {
-  readonly name: Isolation
-
-  /** Tries the real thing once. Never throws. */
-  probe(): Promise<Probe>
-}

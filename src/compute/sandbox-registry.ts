@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Logger } from '../runtime/logger.ts'
 import { ComputeError } from './compute-error.ts'
-import type { Compute, Handle, Limits } from './driver.ts'
 import type { Sandbox } from './sandbox.ts'
 
 /** Called when a sandbox ended without being asked to. */
@@ -9,7 +8,6 @@ type SandboxExitListener = (serverId: string, reason: string) => void
 
 /** The sandboxes that run in this process, by server. */
 export class SandboxRegistry {
-  readonly #compute: Compute
   readonly #logger: Logger
   readonly #onGone: SandboxExitListener
   /** A sandbox ends by itself on behalf of nobody, not of the request that started it. */
@@ -17,8 +15,7 @@ export class SandboxRegistry {
   readonly #running = new Map<string, Sandbox>()
   #closed = false
 
-  constructor(compute: Compute, logger: Logger, onGone: SandboxExitListener) {
-    this.#compute = compute
+  constructor(logger: Logger, onGone: SandboxExitListener) {
     this.#logger = logger
     this.#onGone = onGone
   }
@@ -28,12 +25,12 @@ export class SandboxRegistry {
     return this.#running.get(serverId)
   }
 
-  /** Starts the server's sandbox. The caller sees to it that two calls for one server do not overlap. */
-  async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+  /** Starts the server's sandbox, unless it runs. The caller sees to it that two calls for one server do not overlap. */
+  async start(serverId: string, start: () => Promise<Sandbox>): Promise<Sandbox> {
     const present = this.#running.get(serverId)
     if (present) return present
     if (this.#closed) throw new ComputeError('The service is stopping.')
-    const sandbox = await this.#compute.start(serverId, handle, limits)
+    const sandbox = await start()
     if (this.#closed) {
       await sandbox.stop()
       throw new ComputeError('The service is stopping.')

@@ -37,12 +37,6 @@ export const SOCKET_HANDLERS: Bun.WebSocketHandler<SocketListener> = {
 /** Turns requests into WebSockets. */
 export interface SocketUpgrader {
   /**
-   * Makes later requests able to become WebSockets. The start goes without, because that would slow it.
-   *
-   * @returns whether they were already
-   */
-  acceptSockets(): boolean
-  /**
    * Turns a request into a WebSocket. Its response is then ignored.
    *
    * @param headers of the handshake's response

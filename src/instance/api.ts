@@ -8,41 +8,38 @@ import type { HostOptions } from '../http/host.ts'
 import { idempotencyKeys } from '../http/idempotency.ts'
 import { originOf } from '../http/origin.ts'
 import { requestEntry } from '../http/request-entry.ts'
+import { SESSION_COOKIE_PREFIX } from '../http/session-cookie.ts'
+import { once } from '../runtime/once.ts'
 import { isAccessToken } from '../signin/oauth/grants.ts'
 import { Capture } from '../testing/journal/capture.ts'
-import { composeApp } from './compose-app.ts'
 import { type App, GroupApps } from './group-apps.ts'
 import {
   type AppGroup,
   CONTROL_SEGMENT,
+  DASHBOARD_SEGMENTS,
   documentedGroups,
   GROUPS,
   type Group,
   groupOf,
   NOT_JOURNALED,
+  needsNamedFault,
   type RouteDependencies,
   WITHOUT_SESSION,
 } from './route-groups.ts'
 import type { Services } from './services.ts'
-import { appsWithFaults } from './with-faults.ts'
-import { withSession } from './with-session.ts'
 
 /** The API and the control API. */
 export interface Api {
-  /** Returns the app that a URL leads to; a promise of it while it is loaded. An app never throws. */
-  appAt(url: string): App | Promise<App>
+  /** Responds to a request. Never throws. */
+  dispatch(request: Request): Promise<Response>
   /** Returns all routes that documents describe as one Elysia. */
   whole(): Promise<AnyElysia>
 }
 
 /**
  * Creates the API: one Elysia app for each group of routes, created at the first request for it. Neither the start
- * nor the first response waits for other groups, so a path's group is looked up here, before Elysia's own router:
- *
- *     URL → groupOf       the group of routes, by the path (route-groups.ts)
- *         → withSession   identifies a browser that is signed in, if the group takes sessions (with-session.ts)
- *         → withFaults    only while faults are set, and never for the control API (with-faults.ts)
- *         → GroupApps     the group's app, loaded at its first request (group-apps.ts), by mountGroup; control has groups of its own
+ * nor the first response waits for other groups, so `dispatch` finds a path's group (route-groups.ts) before Elysia's own
+ * router.
  *
  * @param control creates the control API at its first request
  * @param commands for the reference
@@ -78,7 +75,7 @@ export function createApi(
   const dependencies: RouteDependencies = {
     ...{ access, services, host, callers, commands },
     whole: () => mount(documentedGroups()),
-    handle: async (request) => (await appAt(request.url)).fetch(request),
+    handle: (request) => dispatch(request),
   }
   /** Order matters: error handling first, then the request id and the Host check, then the routes. */
   const mount = async (groups: readonly Group[]): Promise<AnyElysia> => {
@@ -106,37 +103,57 @@ export function createApi(
       root.use(routes)
     return root
   }
-  const mountGroup = async (group: Group): Promise<App> => {
-    const app = await mount([group])
-    composeApp(app)
-    return {
-      // Lets what a request causes know it. Reading causes nothing, and is not held up.
-      fetch: (request) =>
-        request.method === 'GET' || request.method === 'HEAD'
-          ? app.fetch(request)
-          : requests.run(() => app.fetch(request)),
-    }
-  }
   const apps = new GroupApps<AppGroup>(
-    (group) => (group === CONTROL_SEGMENT ? control(callers) : mountGroup(group)),
+    (group) => (group === CONTROL_SEGMENT ? control(callers) : mount([group])),
     logger,
   )
-  const faultyAppOf = appsWithFaults({ services, host, callers, capture, apps })
-  const appOf = (group: AppGroup): App | Promise<App> =>
-    faults.any && group !== CONTROL_SEGMENT ? faultyAppOf(group) : apps.get(group)
+  /** The rules of faults, which are loaded at the first request that one may apply to. */
+  const faultGate = once(async () => {
+    const { FaultGate } = await import('../testing/faults/gate.ts')
+    return new FaultGate({
+      store: faults,
+      callers,
+      host,
+      ids,
+      needsNamedFault,
+      dashboardSegments: DASHBOARD_SEGMENTS,
+      onStrike: capture?.struck,
+      backend: () => services.compute.backendFailure(),
+    })
+  })
+  const applyFaults = async (request: Request, next: App['fetch']): Promise<Response> =>
+    (await faultGate()).handle(request, next)
   const identify = async (request: Request): Promise<void> => {
     const { sessionIdentity } = await import('../signin/session/sent-sessions.ts')
     const { signIn, senderOf } = services
     const options = { host, sessions: signIn.sessions, senderOf, logger }
     await callers.identifyBy(request, () => sessionIdentity(request, options))
   }
-  const sessionApps = new Map<AppGroup, App>()
-  const appAt = (url: string): App | Promise<App> => {
-    const group = groupOf(url)
-    if (WITHOUT_SESSION.has(group)) return appOf(group)
-    const app = sessionApps.get(group) ?? withSession(() => appOf(group), identify)
-    sessionApps.set(group, app)
-    return app
+  /** Passes a request to the app of its group, on the way of faults while any are set. */
+  const pass = async (group: AppGroup, request: Request): Promise<Response> => {
+    if (group === CONTROL_SEGMENT) return (await apps.get(group)).fetch(request)
+    const respond = async (request: Request): Promise<Response> => (await apps.get(group)).fetch(request)
+    if (!faults.any) return respond(request)
+    // The journal keeps a request also if a fault responds to it.
+    return capture === null ? applyFaults(request, respond) : capture.around(applyFaults, respond)(request)
   }
-  return { appAt, whole: dependencies.whole }
+  const dispatch = async (request: Request): Promise<Response> => {
+    const group = groupOf(request.url)
+    const isOfSession = !WITHOUT_SESSION.has(group) && isBySession(request)
+    // Before anything else of the request is read.
+    if (isOfSession) await identify(request)
+    // Lets what a request causes know it. Reading causes nothing, and is not held up.
+    const isReading = request.method === 'GET' || request.method === 'HEAD'
+    const response = await (isReading ? pass(group, request) : requests.run(() => pass(group, request)))
+    // Browsers and proxies may store responses to requests with a cookie (RFC 9111, 3.5 is about Authorization alone).
+    if (isOfSession) response.headers.set('cache-control', 'no-store')
+    return response
+  }
+  return { dispatch, whole: dependencies.whole }
 }
+
+/** Reports whether a request has a session of a browser as its only credential. Few requests have a cookie at all. */
+const isBySession = ({ headers }: Request): boolean =>
+  headers.has('cookie') &&
+  !headers.has('authorization') &&
+  (headers.get('cookie') ?? '').includes(SESSION_COOKIE_PREFIX)

@@ -2,7 +2,6 @@ import type { SelectedDriver } from '../compute/select.ts'
 import type { Config } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import type { ControlGroup } from '../testing/api/groups.ts'
-import { composeApp } from './compose-app.ts'
 import type { ControlMaker } from './generation.ts'
 import { GroupApps } from './group-apps.ts'
 import type { InstanceState } from './state.ts'
@@ -12,7 +11,7 @@ interface ControlParts {
   config: Config
   version: string
   commands: OperationCommands
-  selecting: Promise<SelectedDriver>
+  selected: SelectedDriver
   /** Returns the address that a request comes from, or null if it is no longer known. */
   addressOf: (request: Request) => string | null
   /** Returns the instance, which has this function itself. */
@@ -27,7 +26,7 @@ export function controlMaker({
   config,
   version,
   commands,
-  selecting,
+  selected,
   addressOf,
   instance,
 }: ControlParts): ControlMaker {
@@ -50,8 +49,8 @@ export function controlMaker({
         version,
         ephemeral: config.ephemeral,
         agent: config.agent,
-        enforced: async () => (await selecting).enforced(),
-        rejectedIsolations: async () => (await selecting).rejected.map(({ name }) => name),
+        enforced: () => selected.enforced(),
+        rejectedIsolations: selected.rejected.map(({ name }) => name),
         uptimeMs: () => Math.round(performance.now() - startedAt),
         isReady: () => instance().ready,
       },
@@ -60,11 +59,7 @@ export function controlMaker({
       commands,
       stopping,
     })
-    const apps = new GroupApps<ControlGroup>(async (group) => {
-      const app = await api.mount([group])
-      composeApp(app)
-      return app
-    }, services.logger)
+    const apps = new GroupApps<ControlGroup>((group) => api.mount([group]), services.logger)
     return {
       async fetch(request) {
         const app = await apps.get(controlGroupOf(request.url))

@@ -20,13 +20,11 @@ import { startOrder } from './start-order.ts'
 export interface GenerationDependencies
   extends Omit<ServiceDependencies, 'dataDir' | 'database' | 'cipher' | 'scenarios' | 'begunBy'> {
   dataDirectory: DataDirectory
-  /** Settles when the compute driver is selected. */
-  driverSelected: Promise<unknown>
   fixtures: Fixtures | null
   /** Resolves when no request is open any more, or after a while. */
   requestsEnded: () => Promise<void>
-  /** Returns the address of the main port, without a slash at the end, once it listens. */
-  baseUrl: () => string
+  /** The address of the main port, without a slash at the end. */
+  baseUrl: string
   /** The control API over services; asked for at its first request. */
   control: ControlMaker
   /** Returns the command lines that call each operation. */
@@ -100,7 +98,6 @@ export class Generation {
     const { services, credentials } = this
     this.#supervisor = new Supervisor(
       startOrder(services, {
-        driverSelected: dependencies.driverSelected,
         requestsEnded: dependencies.requestsEnded,
         keepFirstKey() {
           if (credentials.api_key) services.keys.keepCopy(credentials.api_key)
@@ -125,9 +122,9 @@ export class Generation {
     return this.#supervisor.started
   }
 
-  /** Returns the app that a URL leads to; a promise of it while it is loaded. An app never throws. */
-  appAt(url: string): App | Promise<App> {
-    return this.#api.appAt(url)
+  /** Responds to a request. Never throws. */
+  get dispatch(): Api['dispatch'] {
+    return this.#api.dispatch
   }
 
   /** Records the outcome of work that a killed berth left unfinished, before the first request. */
@@ -197,7 +194,7 @@ export class Generation {
       mode,
       services,
       firstKey: credentials.api_key,
-      baseUrl: this.#dependencies.baseUrl(),
+      baseUrl: this.#dependencies.baseUrl,
       ended: this.#supervisor.aborted,
     })
   }

@@ -2,15 +2,14 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentLoader } from '../agents/registry.ts'
 import { type FileScenario, ScenarioStore } from '../agents/scripted/store.ts'
-import type { Compute, Sender } from '../compute/driver.ts'
+import type { ComputeDriver, Sender } from '../compute/driver.ts'
 import { Emulators } from '../compute/emulators/emulators.ts'
-import { SpareServers } from '../compute/spare-servers.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
 import type { Packages } from '../hosting/registries/packages.ts'
 import { CredentialChanges } from '../http/credential-changes.ts'
+import type { Listener } from '../http/listener.ts'
 import { sessionsIn } from '../http/session-cookie.ts'
-import type { SocketUpgrader } from '../http/web-socket.ts'
 import { Metering } from '../resources/accounts/metering.ts'
 import type { AccountPlan } from '../resources/accounts/model.ts'
 import { Plans } from '../resources/accounts/plans.ts'
@@ -29,7 +28,6 @@ import { Deliveries, type WebhookOverrides } from '../resources/webhooks/deliver
 import type { LocalWebhooks } from '../resources/webhooks/destination.ts'
 import { ChangeNotifier } from '../runtime/change-notifier.ts'
 import type { SteerableClock } from '../runtime/clock.ts'
-import type { Connection } from '../runtime/connection.ts'
 import { createIds } from '../runtime/ids.ts'
 import { Lazy } from '../runtime/lazy.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -59,7 +57,7 @@ export interface ServiceDependencies {
   dataDir: string
   database: Database
   cipher: Cipher
-  compute: Compute
+  driver: ComputeDriver
   /** The plan of accounts without their own. */
   plan: AccountPlan
   /** Where the time of a kill is found; null if this system has no place for it. */
@@ -76,12 +74,8 @@ export interface ServiceDependencies {
   scenarios: readonly FileScenario[]
   /** Sets the ways to sites besides their own ports; null removes them. */
   route: (routes: SiteRoutes | null) => void
-  /** Turns requests to the main port into WebSockets. */
-  sockets: SocketUpgrader
-  /** Closes the connection of a request without a response, seconds later. */
-  expire: (request: Request) => void
-  /** Returns a request's connection, or null if it is closed. */
-  connectionOf: (request: Request) => Connection | null
+  /** The main port. */
+  listener: Pick<Listener, 'upgrade' | 'expire' | 'connectionOf'>
 }
 
 /** Everything that knows a rule of the domain, wired up. Nothing of it runs yet. */
@@ -92,8 +86,20 @@ export type Services = ReturnType<typeof createServices>
  * `startOrder` of start-order.ts defines when they start and stop.
  */
 export function createServices(dependencies: ServiceDependencies) {
-  const { config, version, logger, clock, randomFor, dataDir, database, cipher, route, localWebhooks } =
-    dependencies
+  const {
+    config,
+    version,
+    logger,
+    clock,
+    randomFor,
+    dataDir,
+    database,
+    cipher,
+    route,
+    localWebhooks,
+    listener,
+  } = dependencies
+  const expire = (request: Request): void => listener.expire(request)
   const credentialOf = (serverId: string): string => dependencies.packages.tokenOf(serverId)
   const { queries } = database
   const state = new StateLookup(queries)
@@ -125,24 +131,19 @@ export function createServices(dependencies: ServiceDependencies) {
     repeatable && (keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id))
   const isTaken = (id: string): boolean =>
     servers.records.find(id) !== undefined || servers.lifecycle.kept.includes(id) || isInScope(id)
-  const newId = (): string => ids.next('srv', repeatable ? isTaken : undefined)
-  const spares = new SpareServers(dependencies.compute, {
+  const compute = new FaultyCompute({
+    driver: dependencies.driver,
     // Ids of a repeatable run follow from its requests only.
-    count: repeatable ? 0 : config.spareServers,
-    nextId: newId,
+    spareServers: repeatable ? 0 : config.spareServers,
+    nextId: () => ids.next('srv', repeatable ? isTaken : undefined),
     logger,
+    onFreed: (serverId) => servers.measure(serverId),
+    onFaults: (serverId) => changes.notify('server_fault', serverId, null),
   })
-  const compute = new FaultyCompute(
-    spares,
-    (serverId) => servers.measure(serverId),
-    (serverId) => changes.notify('server_fault', serverId, null),
-  )
-  const faults = new FaultStore({ ...common, random: randomFor('fault'), expire: dependencies.expire })
+  const faults = new FaultStore({ ...common, random: randomFor('fault'), expire })
   const servers = new ServersService({
     ...common,
     compute,
-    spares,
-    newId,
     repeatable,
     network: {
       outbound: { mode: config.outbound, hosts: config.outboundHosts },
@@ -246,7 +247,6 @@ export function createServices(dependencies: ServiceDependencies) {
   const exec = new ExecService(servers, secrets)
   const terminals = new Lazy(async () => {
     const { TerminalsService } = await import('../resources/terminals/service.ts')
-    dependencies.sockets.acceptSockets()
     const { terminalIdleMs } = config
     return new TerminalsService({
       ...common,
@@ -254,7 +254,7 @@ export function createServices(dependencies: ServiceDependencies) {
       secrets,
       exec,
       emulators,
-      sockets: dependencies.sockets,
+      sockets: listener,
       terminalIdleMs,
     })
   })
@@ -301,7 +301,7 @@ export function createServices(dependencies: ServiceDependencies) {
     ])
     return new ChangesService({
       ...common,
-      sockets: dependencies.sockets,
+      sockets: listener,
       servers,
       projects: async () => (await apps.get()).projects,
       deployments: async () => (await apps.get()).deployments,
@@ -348,8 +348,8 @@ export function createServices(dependencies: ServiceDependencies) {
     state,
     /** The requests on whose behalf code runs. */
     requests,
-    sockets: dependencies.sockets,
-    expire: dependencies.expire,
+    sockets: listener,
+    expire,
     /** For requests of the control API. */
     controlIds,
     /** For requests to inboxes. */
@@ -359,10 +359,10 @@ export function createServices(dependencies: ServiceDependencies) {
     servers,
     /** Finds where the program is that sent a request; unknown if the connection is closed. */
     senderOf: async (request: Request): Promise<Sender> => {
-      const connection = dependencies.connectionOf(request)
-      const sender = connection === null ? 'unknown' : await compute.senderOf(connection)
+      const connection = listener.connectionOf(request)
+      const sender = connection === null ? 'unknown' : await compute.driver.senderOf(connection)
       // A connection that closes during the look-up is not seen, but another with the same addresses may be.
-      return sender === 'elsewhere' && dependencies.connectionOf(request) === null ? 'unknown' : sender
+      return sender === 'elsewhere' && listener.connectionOf(request) === null ? 'unknown' : sender
     },
     exec,
     executions: executions.get,

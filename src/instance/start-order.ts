@@ -4,8 +4,6 @@ import type { Services } from './services.ts'
 
 /** Steps of start and stop that are not services. */
 interface Boundary {
-  /** Settles when the compute driver is selected. */
-  driverSelected: Promise<unknown>
   /** Resolves when no request is open any more, or after a while. Called when nothing runs that one could wait for. */
   requestsEnded: () => Promise<void>
   /** Keeps a copy of the first key. */
@@ -21,9 +19,8 @@ export function startOrder(services: Services, boundary: Boundary): readonly Ser
   const hasApps = (): boolean => state.hasApps()
   const hasUnfinishedBuilds = (): boolean => state.hasUnfinishedBuilds()
   return [
-    // First, while the compute driver is selected: their callers wait from the ready line on.
+    // First: their callers wait from the ready line on.
     apps.service('ports of sites', ports, { recover: hasApps }),
-    { name: 'the compute driver', recover: () => boundary.driverSelected.then(() => {}) },
     { name: 'metering', recover: async () => metering.recover() },
     { name: 'signing in', stop: () => signIn.stop() },
     { name: 'keys', stop: () => keys.stop() },

@@ -1,5 +1,4 @@
 import type { ComputeDependencies } from '../compute/drivers.ts'
-import { PendingDriver } from '../compute/pending-driver.ts'
 import { type SelectedDriver, selectDriver } from '../compute/select.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
@@ -12,7 +11,6 @@ import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
 import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
 import { homeDirectory } from '../runtime/home-directory.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { once } from '../runtime/once.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/sign-in.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
@@ -29,11 +27,10 @@ import { takeData } from './take-data.ts'
 const RECOVERY_DELAY_MS = 15
 
 /**
- * Requests, or milliseconds, after which the just-in-time compiler no longer waits for 16 times as many calls as usual
+ * Milliseconds after which the just-in-time compiler no longer waits for 16 times as many calls as usual
  * (`STARTUP_JIT_POLICY` of the build). Until then most code runs a few times, and compiling it costs more than it saves.
  */
-const COLD_REQUESTS = 100
-const COLD_MS = 5_000
+const COLD_MS = 1_000
 
 /** How long the sign-in link of the ready line is valid. */
 const START_LINK_MS = 3_600_000
@@ -141,8 +138,8 @@ async function start(
 
   // Before most of the modules are loaded: Bun collects garbage when it begins to listen, and there is little yet.
   const mainPort = new MainPort(config)
-  mainPort.listen()
-  onRelease(() => mainPort.close())
+  const { listener } = mainPort
+  onRelease(() => listener.close())
   const [{ localDrivers }, { Packages }] = await Promise.all([
     import('../compute/drivers.ts'),
     import('../hosting/registries/packages.ts'),
@@ -157,7 +154,7 @@ async function start(
     now: machineNow,
   })
   onRelease(() => packages.stop())
-  // The probe runs a process. Meanwhile the rest is loaded, the database opens and the app is created.
+  // The probe runs a process. Meanwhile the rest is loaded.
   const selecting = selectDriver(
     config.isolation,
     localDrivers({
@@ -185,6 +182,7 @@ async function start(
 
   const links = new SignInLinks({ clock, random: systemRandom })
   const { InstanceState } = await import('./state.ts')
+  const selected = await selecting
   const { rngSeed } = config
   const { commands = async () => new Map<string, string>() } = dependencies
   const instance = new InstanceState({
@@ -193,8 +191,7 @@ async function start(
     logger,
     clock,
     dataDirectory,
-    compute: new PendingDriver(selecting),
-    driverSelected: selecting,
+    driver: selected.driver,
     plan,
     heartbeat: data.heartbeat,
     fixtures,
@@ -204,26 +201,23 @@ async function start(
     environment,
     packages,
     randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
-    baseUrl: () => mainPort.url ?? '',
+    baseUrl: mainPort.url,
     route: (routes) => mainPort.route(routes),
-    sockets: mainPort,
-    expire: (request) => mainPort.expire(request),
-    connectionOf: (request) => mainPort.connectionOf(request),
+    listener,
     links,
     control: controlMaker({
       config,
       version,
       commands,
-      selecting,
-      addressOf: (request) => mainPort.addressOf(request),
+      selected,
+      addressOf: (request) => listener.addressOf(request),
       instance: () => instance,
     }),
     commands,
   })
   onRelease(() => instance.close())
-  // While the probe runs, and before a request gets in.
+  // Before a request gets in.
   await instance.generation.recover()
-  const selected = await selecting
   const { kept } = instance.generation.services.servers.lifecycle
   for (const id of kept) {
     logger.warn(
@@ -238,17 +232,18 @@ async function start(
     )
   }
   instance.sweep()
-  openCold(mainPort, responder(instance, config, dependencies))
+  listener.open(responder(instance, config, dependencies))
+  setTimeout(() => Bun.unsafe.setJITPolicy(1), COLD_MS).unref()
   onRelease(async () => {
     // Refuses new requests while the commands of open ones are ended, so these get their responses.
-    await instance.stop(mainPort.drain())
-    await mainPort.close()
+    await instance.stop(listener.drain())
+    await listener.close()
   })
 
-  const baseUrl = mainPort.url ?? ''
+  const baseUrl = mainPort.url
   const isolation = selected.driver.name
   dataDirectory.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation })
-  if (!data.isEphemeral) dataDirectory.writePort(Number(new URL(baseUrl).port))
+  if (!data.isEphemeral) dataDirectory.writePort(listener.port)
   const opening = openInstance(instance, fixtures !== null)
   // Fixtures are complete before the ready line.
   if (fixtures) await orStopRequested(opening, dependencies.stopRequested)
@@ -258,10 +253,6 @@ async function start(
 
   data.keep()
   let stopping: Promise<void> | undefined
-  // Any later request may be a handshake. This takes milliseconds, which the ready line and the first response go without.
-  void Bun.sleep(RECOVERY_DELAY_MS).then(() => {
-    if (stopping === undefined) mainPort.acceptSockets()
-  })
   return {
     info: {
       version,
@@ -295,21 +286,6 @@ async function start(
 async function openInstance(instance: InstanceState, hasFixtures: boolean): Promise<void> {
   if (!hasFixtures) await Bun.sleep(RECOVERY_DELAY_MS)
   await instance.open()
-}
-
-/** Lets requests in. Has code compiled as early as usual when some of them were let in, or after a while. */
-function openCold(mainPort: MainPort, respond: Respond): void {
-  let left = COLD_REQUESTS
-  const warm = once(() => {
-    Bun.unsafe.setJITPolicy(1)
-    mainPort.open(respond)
-  })
-  mainPort.open((request) => {
-    left -= 1
-    if (left === 0) warm()
-    return respond(request)
-  })
-  setTimeout(warm, COLD_MS).unref()
 }
 
 /** Returns the function that responds to requests, with a log and an observer if requested. */

@@ -21,6 +21,7 @@ import type { StateDiff } from '../testing/snapshots/compare.ts'
 import { type Snapshot, Snapshots, saveUndo } from '../testing/snapshots/snapshots.ts'
 import type { UndoKind } from '../testing/snapshots/undo-names.ts'
 import { Generation, type GenerationDependencies } from './generation.ts'
+import { CONTROL_SEGMENT, groupOf } from './route-groups.ts'
 
 /** The mutex key of operations on the whole state. */
 const TURN = 'state'
@@ -70,14 +71,13 @@ export class InstanceState implements StateOperations {
     return this.#closed === null && this.#failure === null && this.#generation.ready
   }
 
-  /** Responds to a request: finds the app that its path leads to, and hands it over. Never throws. */
+  /** Responds to a request, by the current generation. Never throws. */
   readonly respond = (request: Request): Response | Promise<Response> => {
     if (this.#closed !== null) return this.#respondLater(request, this.#closed)
     if (this.#failure !== null) return Response.json(this.#failure.toBody(), { status: this.#failure.status })
-    const app = this.#generation.appAt(request.url)
-    const response = app instanceof Promise ? app.then((loaded) => loaded.fetch(request)) : app.fetch(request)
+    const response = this.#generation.dispatch(request)
     // A request to the control API may itself end the generation, so it does not count as open.
-    if (response instanceof Response || isControlRequest(request)) return response
+    if (groupOf(request.url) === CONTROL_SEGMENT) return response
     this.#open += 1
     response.then(this.#requestEnded, this.#requestEnded)
     return response
@@ -393,6 +393,3 @@ const stopping = (): BerthError => new BerthError('service_unavailable', 'berth 
 
 /** Milliseconds, to a tenth. */
 const since = (begun: number): number => Math.round((performance.now() - begun) * 10) / 10
-
-/** Reports whether a request is for the control API: the first segment of its path is `_berth`. */
-const isControlRequest = ({ url }: Request): boolean => /^[a-z]+:\/\/[^/]*\/_berth(?:[/?]|$)/.test(url)

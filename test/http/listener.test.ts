@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { StartupError } from '../../src/errors.ts'
-import { listen } from '../../src/http/listener.ts'
+import { Listener } from '../../src/http/listener.ts'
 import { testBerth } from '../support/berth.ts'
 import { freePort } from '../support/ports.ts'
 
@@ -20,7 +20,8 @@ test('a command on a server cannot listen where callers of "localhost" send thei
 
 test('a caller on ::1 is known as one of this machine, and ends with the rest', async () => {
   const seen: (string | null)[] = []
-  const listener = listen('127.0.0.1', freePort(), (request) => {
+  const listener = new Listener('127.0.0.1', freePort())
+  listener.open((request) => {
     seen.push(listener.addressOf(request))
     return answer()
   })
@@ -35,6 +36,6 @@ test('a port that another program has on ::1 is refused, and let go of on 127.0.
   using taken = Bun.serve({ hostname: '::1', port: 0, fetch: answer })
   const { port } = taken
   if (port === undefined) throw new Error('no port')
-  expect(() => listen('127.0.0.1', port, answer)).toThrow(StartupError)
-  expect(() => listen('127.0.0.1', port, answer)).toThrow(`Port ${port} on ::1 is taken`)
+  expect(() => new Listener('127.0.0.1', port)).toThrow(StartupError)
+  expect(() => new Listener('127.0.0.1', port)).toThrow(`Port ${port} on ::1 is taken`)
 })

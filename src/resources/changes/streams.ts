@@ -94,9 +94,6 @@ export class ChangeStreams {
   ): Response {
     checkVersion(request)
     const { sockets } = this.#dependencies
-    if (!sockets.acceptSockets()) {
-      throw new BerthError('service_unavailable', 'berth has only just started. Send the handshake again.')
-    }
     const ending = this.#ending.signal
     const socket = new ChangeSocket({
       run,

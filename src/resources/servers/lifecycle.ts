@@ -1,5 +1,6 @@
+import type { Compute } from '../../compute/compute.ts'
 import { ComputeError } from '../../compute/compute-error.ts'
-import type { Compute, Limits, Remains } from '../../compute/driver.ts'
+import type { Limits, Remains } from '../../compute/driver.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import { SandboxRegistry } from '../../compute/sandbox-registry.ts'
 import { BerthError, type ErrorCode } from '../../errors.ts'
@@ -90,7 +91,7 @@ export class ServerLifecycle {
     this.#plans = plans
     this.#metering = metering
     this.#listeners = listeners
-    this.#sandboxes = new SandboxRegistry(compute, logger, (serverId) => this.#markSleeping(serverId))
+    this.#sandboxes = new SandboxRegistry(logger, (serverId) => this.#markSleeping(serverId))
     this.#clock = clock
     this.#lastUse = new LastUse({ queries, clock, logger, table: servers })
     this.#idle = new IdleWatch(clock, idleTimeoutMs, (serverId) => this.#sleepWhenIdle(serverId))
@@ -135,15 +136,22 @@ export class ServerLifecycle {
   /**
    * Starts a server in its turn, unless it runs.
    *
-   * @param overBudget the error code if the budget is used up
+   * @param how `overBudget` is the error code if the budget is used up; `begin` starts the sandbox in another way
    * @throws BerthError with that code, 502 if the sandbox does not start, 503 if berth stops meanwhile
    */
-  async start(row: ServerRow, overBudget: ErrorCode = 'budget_exceeded'): Promise<Sandbox> {
+  async start(
+    row: ServerRow,
+    how: { overBudget?: ErrorCode; begin?: () => Promise<Sandbox> } = {},
+  ): Promise<Sandbox> {
+    const {
+      overBudget = 'budget_exceeded',
+      begin = () => this.#compute.start(row.id, row.handle, this.limits(row)),
+    } = how
     this.#metering.checkBudget(row.accountId, overBudget)
     await this.#afterReaping()
     try {
       const present = this.#sandboxes.get(row.id)
-      const sandbox = await this.#sandboxes.start(row.id, row.handle, this.limits(row))
+      const sandbox = await this.#sandboxes.start(row.id, begin)
       try {
         if (present === undefined) await this.#networks.begin(row, sandbox)
         // The budget may have been used up during the start.
@@ -192,7 +200,7 @@ export class ServerLifecycle {
   takeStock(): void {
     const deleted = this.#records.deleted()
     const handles = deleted.map(({ handle }) => handle)
-    this.#remains = { ...this.#compute.takeStock(this.#records.handles(), handles), deleted }
+    this.#remains = { ...this.#compute.driver.takeStock(this.#records.handles(), handles), deleted }
   }
 
   /** Ids of the directories that no server owned when stock was taken, and that stay. */
@@ -298,7 +306,7 @@ export class ServerLifecycle {
   async #sweep({ remove, deleted }: Stock): Promise<void> {
     await remove()
     for (const { id, handle } of deleted) {
-      await this.#compute.destroy(handle)
+      await this.#compute.driver.destroy(handle)
       // The database is about to be closed. The next start records it.
       if (this.#stopping) return
       this.#records.forgetDeleted(id)

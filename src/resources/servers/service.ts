@@ -1,6 +1,5 @@
-import type { Compute, Handle } from '../../compute/driver.ts'
+import type { Compute } from '../../compute/compute.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
-import type { SpareServers } from '../../compute/spare-servers.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { BerthError, notFound } from '../../errors.ts'
 import { type Caller, mayReachServer } from '../../http/caller.ts'
@@ -38,12 +37,8 @@ const MEASURE_TIMEOUT_MS = 50
 interface ServersDependencies {
   database: Database
   clock: Clock
-  /** Returns the id of a new server. */
-  newId: () => string
   logger: Logger
   compute: Compute
-  /** Servers of `compute` that run before they are created. */
-  spares: SpareServers
   outbox: Outbox
   plans: Plans
   metering: Metering
@@ -74,8 +69,6 @@ export class ServersService {
   >
   readonly #records: ServerRecords
   readonly #clock: Clock
-  readonly #spares: SpareServers
-  readonly #newId: () => string
   readonly #logger: Logger
   readonly #compute: Compute
   readonly #plans: Plans
@@ -88,7 +81,7 @@ export class ServersService {
   readonly #rows: ReadCache<ServerRow | undefined>
 
   constructor(dependencies: ServersDependencies) {
-    const { database, clock, logger, compute, spares, newId, plans, metering, changes } = dependencies
+    const { database, clock, logger, compute, plans, metering, changes } = dependencies
     const { network, repeatable } = dependencies
     this.#records = new ServerRecords({
       ...dependencies,
@@ -98,8 +91,6 @@ export class ServersService {
     this.#lists = new ReadCache(database.version)
     this.#rows = new ReadCache(database.version)
     this.#clock = clock
-    this.#spares = spares
-    this.#newId = newId
     this.#logger = logger
     this.#compute = compute
     this.#plans = plans
@@ -194,11 +185,11 @@ export class ServersService {
     const { tier } = chosen
     this.#metering.checkBudget(caller.accountId, 'plan_limit')
     const counted = this.#admission.admit(caller.accountId, tier)
-    const spare = this.#spares.take(limitsOf(this.#plans.of(caller.accountId).plan, tier))
-    const id = spare?.id ?? this.#newId()
-    return this.#lifecycle
-      .turn(id, async (): Promise<CreatedServer> => {
-        const handle = await this.#compute.create(id)
+    try {
+      const server = this.#compute.provision(limitsOf(this.#plans.of(caller.accountId).plan, tier))
+      const { id } = server
+      return await this.#lifecycle.turn(id, async (): Promise<CreatedServer> => {
+        const handle = await server.create()
         try {
           // Throws if the account was deleted meanwhile.
           this.#plans.of(caller.accountId)
@@ -211,20 +202,19 @@ export class ServersService {
             createdAt: this.#clock.now(),
           })
           counted()
-          await this.#lifecycle.start(row, 'plan_limit')
+          await this.#lifecycle.start(row, { overBudget: 'plan_limit', begin: () => server.start() })
           this.#records.announce(row)
-          this.#compute.keep(handle)
+          this.#compute.driver.keep(handle)
         } catch (error) {
           this.#records.drop(id)
-          await this.#destroy(id, handle)
+          await this.#remove(id, () => server.discard())
           throw error
         }
         return { id, url: null, status: 'running', tier }
       })
-      .finally(async () => {
-        counted()
-        await spare?.release()
-      })
+    } finally {
+      counted()
+    }
   }
 
   /**
@@ -308,7 +298,7 @@ export class ServersService {
    * @throws ComputeError
    */
   checkAllFiles(): void {
-    for (const handle of this.#records.handles()) this.#compute.checkFiles(handle)
+    for (const handle of this.#records.handles()) this.#compute.driver.checkFiles(handle)
   }
 
   /** Returns a server's files, running or not. */
@@ -318,7 +308,7 @@ export class ServersService {
 
   /** Removes what is in a server's caches, to make room. */
   emptyCaches(row: ServerRow): Promise<void> {
-    return this.#compute.emptyCaches(row.handle)
+    return this.#compute.driver.emptyCaches(row.handle)
   }
 
   /** Returns the number of an account's servers. */
@@ -342,7 +332,7 @@ export class ServersService {
   /** Ends the remains of an earlier berth, and starts the servers that ran when it ended. */
   async recover(): Promise<void> {
     await this.#lifecycle.recover()
-    this.#spares.prepare(limitsOf(this.#plans.base, DEFAULTS.tier))
+    this.#compute.prepare(limitsOf(this.#plans.base, DEFAULTS.tier))
   }
 
   /** Measures the files of a server soon, if it exists. */
@@ -353,13 +343,13 @@ export class ServersService {
 
   /** Ends every process. The records stay, so the next start brings the servers up again. */
   async shutDown(): Promise<void> {
-    await Promise.all([this.#spares.close(), this.#lifecycle.shutDown()])
+    await Promise.all([this.#compute.close(), this.#lifecycle.shutDown()])
   }
 
   /** @throws BerthError 502 if the files of a server are gone */
   #checkFiles({ handle }: ServerRow): void {
     try {
-      this.#compute.checkFiles(handle)
+      this.#compute.driver.checkFiles(handle)
     } catch (error) {
       throw new BerthError('compute_backend_error', messageOf(error), { cause: error })
     }
@@ -369,7 +359,8 @@ export class ServersService {
     if (!row) return
     this.#records.remove(row)
     await this.#lifecycle.end(row.id)
-    if (await this.#destroy(row.id, row.handle)) this.#records.forgetDeleted(row.id)
+    const isRemoved = await this.#remove(row.id, () => this.#compute.driver.destroy(row.handle))
+    if (isRemoved) this.#records.forgetDeleted(row.id)
   }
 
   /**
@@ -378,9 +369,9 @@ export class ServersService {
    *
    * @returns whether they are removed
    */
-  async #destroy(id: string, handle: Handle): Promise<boolean> {
+  async #remove(id: string, remove: () => Promise<void>): Promise<boolean> {
     try {
-      await this.#compute.destroy(handle)
+      await remove()
       return true
     } catch (error) {
       this.#logger.error('a directory could not be removed', { serverId: id, error })

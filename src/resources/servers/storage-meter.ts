@@ -1,5 +1,6 @@
 import { and, eq, ne, sql } from 'drizzle-orm'
-import type { Compute, Handle } from '../../compute/driver.ts'
+import type { Compute } from '../../compute/compute.ts'
+import type { Handle } from '../../compute/driver.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'

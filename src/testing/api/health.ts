@@ -61,7 +61,7 @@ export const instanceRoutes = ({ instance, services: { clock, journal } }: Contr
         ephemeral: instance.ephemeral,
         agent: instance.agent,
         enforced: await instance.enforced(),
-        isolation_rejected: [...(await instance.rejectedIsolations())],
+        isolation_rejected: [...instance.rejectedIsolations],
         clock: { now: toIso(clock.now()), frozen: clock.frozen, offset_ms: Math.round(clock.offset) },
         journal: { since: toIso(journal.begun.at), begun_by: journal.begun.by },
       }),

@@ -99,7 +99,7 @@ export interface InstanceStatus {
   agent: AgentName
   enforced(): Promise<Enforced>
   /** Names of stronger isolations that were tried and cannot be used. */
-  rejectedIsolations(): Promise<readonly string[]>
+  rejectedIsolations: readonly string[]
   /** Milliseconds since the start, by a clock that never jumps. */
   uptimeMs(): number
   /** Migrations and recovery are done. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { SlugHosts } from '../../../src/hosting/sites/main-port/slug-hosts.ts'
-import { listen } from '../../../src/http/listener.ts'
+import { Listener } from '../../../src/http/listener.ts'
 import { setsSession, withoutSession } from '../../../src/http/session-cookie.ts'
 import { app, get, rawWay, testSite } from './support.ts'
 
@@ -113,7 +113,8 @@ describe('SLUG.localhost on the main port', () => {
         }),
     )
     await using site = await testSite({ ...backend, slug: 'demo' })
-    const listener = listen('127.0.0.1', 0, () => new Response('API'))
+    const listener = new Listener('127.0.0.1', 0)
+    listener.open(() => new Response('API'))
     listener.route(new SlugHosts(site.gateway))
     try {
       const response = await fetch(`http://127.0.0.1:${listener.port}/`, {
@@ -136,7 +137,8 @@ describe('SLUG.localhost on the main port', () => {
       { websocket: { message() {} } },
     )
     await using site = await testSite({ ...backend, slug: 'demo' })
-    const listener = listen('127.0.0.1', 0, () => new Response('API'))
+    const listener = new Listener('127.0.0.1', 0)
+    listener.open(() => new Response('API'))
     listener.route(new SlugHosts(site.gateway))
     try {
       const socket = new WebSocket(`ws://127.0.0.1:${listener.port}/`, {

@@ -8,7 +8,7 @@ import { SlugHosts } from '../../../src/hosting/sites/main-port/slug-hosts.ts'
 import type { PortSite } from '../../../src/hosting/sites/site.ts'
 import type { GatewayTimes } from '../../../src/hosting/sites/site-state.ts'
 import type { Site, Upstream } from '../../../src/hosting/sites/upstream.ts'
-import { type Listener, listen } from '../../../src/http/listener.ts'
+import { Listener } from '../../../src/http/listener.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { freePort, projectPorts } from '../../support/ports.ts'
 import { until } from '../../support/processes.ts'
@@ -215,7 +215,8 @@ export async function rawWay(): Promise<RawWay> {
 export async function mainPort(upstream?: Upstream, times = {}) {
   const before = openSockets()
   const site = await testSite({ slug: 'demo', times, ...(upstream && { upstream }) })
-  const listener = listen('127.0.0.1', 0, (request) => new Response(`API ${request.headers.get('host')}`))
+  const listener = new Listener('127.0.0.1', 0)
+  listener.open((request) => new Response(`API ${request.headers.get('host')}`))
   const host = `demo.localhost:${listener.port}`
   listener.route(new SlugHosts(site.gateway))
   return {

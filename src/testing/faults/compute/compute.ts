@@ -1,15 +1,20 @@
-import { DelegatingCompute } from '../../../compute/delegating-compute.ts'
-import type { Compute, Handle, Limits } from '../../../compute/driver.ts'
+import { Compute, type ComputeOptions, type Provision } from '../../../compute/compute.ts'
+import type { Handle, Limits } from '../../../compute/driver.ts'
 import type { Sandbox } from '../../../compute/sandbox.ts'
 import type { Workspace } from '../../../compute/workspace.ts'
 import type { BackendFailure } from './active.ts'
 import { FaultySandbox } from './sandbox.ts'
 
-/**
- * A driver that fails when a fault says so, and whose sandboxes can have faults. Without faults it only delegates.
- */
-export class FaultyCompute extends DelegatingCompute {
-  protected override readonly inner: Compute
+/** The options of `FaultyCompute`. */
+interface FaultyComputeOptions extends ComputeOptions {
+  /** Called with a server whose storage no longer counts as full. */
+  onFreed: (serverId: string) => void
+  /** Called with a server in which a fault begins, applies or ends. */
+  onFaults: (serverId: string) => void
+}
+
+/** Compute that fails when a fault says so, and whose sandboxes can have faults. */
+export class FaultyCompute extends Compute {
   readonly #onFreed: (serverId: string) => void
   readonly #onFaults: (serverId: string) => void
   readonly #running = new Map<string, FaultySandbox>()
@@ -18,13 +23,8 @@ export class FaultyCompute extends DelegatingCompute {
   #backendFailure: BackendFailure | null = null
   #workspaces: typeof import('./workspace.ts') | null = null
 
-  /**
-   * @param onFreed called with a server whose storage no longer counts as full
-   * @param onFaults called with a server in which a fault begins, applies or ends
-   */
-  constructor(inner: Compute, onFreed: (serverId: string) => void, onFaults: (serverId: string) => void) {
-    super()
-    this.inner = inner
+  constructor({ onFreed, onFaults, ...options }: FaultyComputeOptions) {
+    super(options)
     this.#onFreed = onFreed
     this.#onFaults = onFaults
   }
@@ -45,14 +45,19 @@ export class FaultyCompute extends DelegatingCompute {
     return this.#running.get(serverId)
   }
 
-  override async create(serverId: string): Promise<Handle> {
+  override provision(limits: Limits): Provision {
     this.#check()
-    return this.inner.create(serverId)
+    return super.provision(limits)
   }
 
-  override async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+  override async start(
+    serverId: string,
+    handle: Handle,
+    limits: Limits,
+    started?: Promise<Sandbox | null>,
+  ): Promise<Sandbox> {
     this.#check()
-    const inner = await this.inner.start(serverId, handle, limits)
+    const inner = await super.start(serverId, handle, limits, started)
     const sandbox = new FaultySandbox(
       inner,
       () => this.#check(),
@@ -67,7 +72,7 @@ export class FaultyCompute extends DelegatingCompute {
   }
 
   override workspace(handle: Handle): Workspace {
-    const inner = this.inner.workspace(handle)
+    const inner = super.workspace(handle)
     const workspaces = this.#workspaces
     if (workspaces === null) return inner
     const error = this.#backendFailure?.current() ?? null
@@ -83,7 +88,7 @@ export class FaultyCompute extends DelegatingCompute {
       return
     }
     this.#workspaces ??= await import('./workspace.ts')
-    const used = await this.inner.workspace(handle).usage()
+    const used = await super.workspace(handle).usage()
     this.#full.set(keyOf(handle), { limit, reserved: Math.max(0, limit - used) })
   }
 
