@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
-import type { ComputeDriver, Handle, Limits } from './driver.ts'
+import type { ComputeDriver, Handle, Limits, Remains } from './driver.ts'
 import type { Sandbox } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
 
@@ -33,8 +33,8 @@ export interface ComputeOptions {
   driver: ComputeDriver
   /** How many servers start before a caller asks for them. */
   spareServers: number
-  /** Returns the id of a new server. */
-  nextId(): string
+  /** Returns the id of a new server. @param isKept reports whether an earlier berth has left a directory by this id */
+  nextId(isKept: (id: string) => boolean): string
   logger: Logger
 }
 
@@ -56,9 +56,10 @@ interface Spare {
  */
 export class Compute {
   /** Finds, keeps and removes what servers have. */
-  readonly driver: Omit<ComputeDriver, 'create' | 'start' | 'workspace'>
+  readonly driver: Omit<ComputeDriver, 'create' | 'start' | 'workspace' | 'takeStock'>
   readonly #driver: ComputeDriver
   readonly #options: ComputeOptions
+  #kept: readonly string[] = []
   /** Spares start on behalf of nobody, not of the request after which they do. */
   readonly #outside = AsyncLocalStorage.snapshot()
   /** Those that can be taken, the oldest first. */
@@ -78,10 +79,22 @@ export class Compute {
     this.#options = options
   }
 
+  /** Ids of the directories that no server owned when stock was taken, and that stay. */
+  get kept(): readonly string[] {
+    return this.#kept
+  }
+
+  /** Lists what earlier berths left, as `takeStock` of the driver does. */
+  takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains {
+    const remains = this.#driver.takeStock(servers, deleted)
+    this.#kept = remains.kept
+    return remains
+  }
+
   /** Begins the creation of a server with these limits: of a spare one if there is any. */
   provision(limits: Limits): Provision {
     const spare = this.#take(limits)
-    const id = spare?.id ?? this.#options.nextId()
+    const id = spare?.id ?? this.#nextId()
     const create = once(() => spare?.handle ?? this.#driver.create(id))
     return {
       id,
@@ -135,6 +148,10 @@ export class Compute {
     await Promise.all(this.#spares.splice(0).map((spare) => this.#remove(spare)))
   }
 
+  #nextId(): string {
+    return this.#options.nextId((id) => this.#kept.includes(id))
+  }
+
   #take(limits: Limits): Spare | undefined {
     const asked = this.#asked
     this.#asked = limits
@@ -166,7 +183,7 @@ export class Compute {
   }
 
   #begin(limits: Limits): Spare {
-    const id = this.#options.nextId()
+    const id = this.#nextId()
     const handle = this.#driver.create(id)
     const start = async (): Promise<Sandbox> => {
       const sandbox = await this.#driver.start(id, await handle, limits)

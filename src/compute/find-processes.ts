@@ -1,6 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { codeOf } from '../runtime/error-info.ts'
 import { Pace } from '../runtime/pace.ts'
+import { hasEnded, STAT, statFields } from '../runtime/process-stat.ts'
 
 /**
  * The environment variable by which berth finds what a command started. systemd uses the same name for the same
@@ -80,28 +81,21 @@ export function listProcesses(): ProcessInfo[] {
 /** Reports whether a process is stopped, by a signal or a debugger. */
 export const isStopped = (pid: number): boolean => {
   const stat = readProc(pid, 'stat')
-  return stat !== null && /^[Tt] /.test(stat.slice(stat.lastIndexOf(')') + 2))
+  return stat !== null && /^[Tt]$/.test(statFields(stat)[STAT.state] ?? '')
 }
-
-/** The fields of /proc/PID/stat with the number of threads and the start, counted from the state (proc_pid_stat(5)). */
-const THREADS_FIELD = 17
-const START_FIELD = 19
 
 /** Returns a process, or null if it has ended. */
 export function readProcess(pid: number): ProcessInfo | null {
   const stat = readProc(pid, 'stat')
   if (stat === null) return null
-  // The name is in parentheses and may contain any character, including parentheses.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ', START_FIELD + 1)
-  const [state, parent, group, session] = fields
-  // One whose first thread alone has ended looks like one that waits to be reaped, and goes on.
-  if (state === 'X' || (state === 'Z' && Number(fields[THREADS_FIELD]) <= 1)) return null
+  const fields = statFields(stat)
+  if (hasEnded(fields)) return null
   return {
     pid,
-    parent: Number(parent),
-    group: Number(group),
-    session: Number(session),
-    startTicks: fields[START_FIELD] ?? '',
+    parent: Number(fields[STAT.parent]),
+    group: Number(fields[STAT.group]),
+    session: Number(fields[STAT.session]),
+    startTicks: fields[STAT.startTicks] ?? '',
   }
 }
 

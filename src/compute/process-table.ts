@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { ifPresent } from '../runtime/if-present.ts'
+import { readStatFields, STAT } from '../runtime/process-stat.ts'
 import { readTextOrNull } from '../runtime/read-text.ts'
 import { readMarker } from './find-processes.ts'
 import { readListeningSockets, socketsOf } from './local/sockets.ts'
@@ -12,20 +13,8 @@ const TICKS = 100
 const MAX_COMMAND = 2_000
 const MAX_PORTS = 1_000
 
-/** Fields of /proc/PID/stat behind the name, counted from the state (proc_pid_stat(5)). */
-const FIELD = {
-  state: 0,
-  parent: 1,
-  userTicks: 11,
-  systemTicks: 12,
-  childUserTicks: 13,
-  childSystemTicks: 14,
-  threads: 17,
-  startTicks: 19,
-}
-
 /** The fields that count time on a processor, that of ended children included. */
-const CPU_FIELDS = [FIELD.userTicks, FIELD.systemTicks, FIELD.childUserTicks, FIELD.childSystemTicks]
+const CPU_FIELDS = [STAT.userTicks, STAT.systemTicks, STAT.childUserTicks, STAT.childSystemTicks]
 
 /** What /proc says of one process. */
 export interface TableEntry {
@@ -92,28 +81,21 @@ function readEntry(pid: number, marker: string, listening: ReadonlyMap<string, n
 export function readStat(
   pid: number,
 ): Pick<TableEntry, 'parentPid' | 'state' | 'cpuMs' | 'startedMs'> | null {
-  const fields = statFields(pid)
+  const fields = readStatFields(pid)
   if (fields === null) return null
   const ticks = (field: number): number => ticksOf(fields, field)
   return {
-    parentPid: Number(fields[FIELD.parent]),
-    state: stateOf(fields[FIELD.state] ?? ''),
-    cpuMs: ticks(FIELD.userTicks) + ticks(FIELD.systemTicks),
-    startedMs: ticks(FIELD.startTicks),
+    parentPid: Number(fields[STAT.parent]),
+    state: stateOf(fields[STAT.state] ?? ''),
+    cpuMs: ticks(STAT.userTicks) + ticks(STAT.systemTicks),
+    startedMs: ticks(STAT.startTicks),
   }
 }
 
 /** Returns the milliseconds that a process and its ended children have been on a processor; 0 if it has ended. */
 export function readCpuMs(pid: number): number {
-  const fields = statFields(pid)
+  const fields = readStatFields(pid)
   return fields === null ? 0 : CPU_FIELDS.reduce((sum, field) => sum + ticksOf(fields, field), 0)
-}
-
-/** Returns the fields of /proc/PID/stat from the state on; null if the process has ended. */
-function statFields(pid: number): string[] | null {
-  const stat = readTextOrNull(`/proc/${pid}/stat`)
-  // The name is in parentheses and may contain any character, including parentheses.
-  return stat === null ? null : stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
 /** Returns a field that counts clock ticks, in milliseconds. */
@@ -130,7 +112,7 @@ export function measureConsumption(started: readonly number[], own: readonly num
   let memoryBytes = 0
   let processes = 0
   for (const pid of [...own, ...started]) {
-    const fields = statFields(pid)
+    const fields = readStatFields(pid)
     if (fields === null) continue
     for (const field of CPU_FIELDS) cpuMs += ticksOf(fields, field)
     if (own.includes(pid)) continue
@@ -138,13 +120,13 @@ export function measureConsumption(started: readonly number[], own: readonly num
     for (const name of ['RssAnon', 'RssShmem']) {
       memoryBytes += Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) * 1024
     }
-    processes += Number(fields[FIELD.threads])
+    processes += Number(fields[STAT.threads])
   }
   return { at: uptimeMs(), cpuMs, memoryBytes, processes }
 }
 
 /** Returns the number of a process's threads; 0 if it has ended. */
-export const countThreads = (pid: number): number => Number(statFields(pid)?.[FIELD.threads] ?? 0)
+export const countThreads = (pid: number): number => Number(readStatFields(pid)?.[STAT.threads] ?? 0)
 
 function stateOf(letter: string): ProcessState {
   // A process whose first thread alone has ended shows the state of that thread.

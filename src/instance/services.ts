@@ -82,33 +82,88 @@ export interface ServiceDependencies {
 export type Services = ReturnType<typeof createServices>
 
 /**
- * Creates the services. Tasks, builds, webhooks, and hosting with projects and deployments are loaded on first use.
- * `startOrder` of start-order.ts defines when they start and stop.
+ * Creates the services, each group from those before it. Tasks, builds, webhooks, and hosting with projects and deployments
+ * are loaded on first use. `startOrder` of start-order.ts defines when they start and stop.
  */
 export function createServices(dependencies: ServiceDependencies) {
-  const {
-    config,
+  const { config, version, clock, dataDir, localWebhooks, listener, packages } = dependencies
+  const base = createBase(dependencies)
+  const access = createAccess(dependencies, base)
+  const onServers = createServers(dependencies, base, access)
+  const webhooks = createWebhooks(dependencies, base)
+  const hosted = createHosting(dependencies, base, access, onServers)
+  const work = createWork(dependencies, base, onServers, hosted)
+  const changeStreams = createChangeStreams(dependencies, { base, access, onServers, webhooks, hosted, work })
+  subscribeToServers(dependencies, base, onServers, hosted, work)
+  const { tasks, builds, terminals, executions, processes, usage } = work
+  const { compute } = onServers
+  return {
+    ...base.common,
     version,
-    logger,
-    clock,
-    randomFor,
     dataDir,
-    database,
-    cipher,
-    route,
+    state: base.state,
+    /** The requests on whose behalf code runs. */
+    requests: base.requests,
+    sockets: listener,
+    expire: base.expire,
+    /** For requests of the control API. */
+    controlIds: base.controlIds,
+    /** For requests to inboxes. */
+    inboxIds: base.inboxIds,
+    compute,
+    faults: base.faults,
+    servers: onServers.servers,
+    /** Finds where the program is that sent a request; unknown if the connection is closed. */
+    senderOf: async (request: Request): Promise<Sender> => {
+      const connection = listener.connectionOf(request)
+      const sender = connection === null ? 'unknown' : await compute.driver.senderOf(connection)
+      // A connection that closes during the look-up is not seen, but another with the same addresses may be.
+      return sender === 'elsewhere' && listener.connectionOf(request) === null ? 'unknown' : sender
+    },
+    exec: work.exec,
+    executions: executions.get,
+    leaves: new Leaves(),
+    executionsDirectory: work.executionsDirectory,
+    hideCredentials: (text: string) => packages.hide(text),
+    /** Most characters of the result of a tool of MCP. */
+    mcpOutput: config.mcpOutput,
+    terminals: terminals.get,
+    processes: processes.get,
+    usage: usage.get,
+    files: new FilesService(onServers.servers),
+    templates: hosted.templates,
+    secrets: onServers.secrets,
+    scenarios: work.scenarios,
+    keys: access.keys,
+    signIn: access.signIn,
+    deliveries: webhooks.deliveries,
     localWebhooks,
-    listener,
-  } = dependencies
-  const expire = (request: Request): void => listener.expire(request)
-  const credentialOf = (serverId: string): string => dependencies.packages.tokenOf(serverId)
+    journal: new RequestJournal({
+      entries: config.journalSize,
+      bytes: JOURNAL_BYTES,
+      begun: { at: clock.now(), by: dependencies.begunBy },
+    }),
+    webhooks: webhooks.webhooks.get,
+    changeStreams: changeStreams.get,
+    tasks: tasks.get,
+    builds: builds.get,
+    projects: async () => (await hosted.apps.get()).projects,
+    deployments: async () => (await hosted.apps.get()).deployments,
+    lazy: { tasks, builds, apps: hosted.apps, terminals, executions, changeStreams },
+  }
+}
+
+type Base = ReturnType<typeof createBase>
+type Access = ReturnType<typeof createAccess>
+type OnServers = ReturnType<typeof createServers>
+type Hosted = ReturnType<typeof createHosting>
+type Work = ReturnType<typeof createWork>
+
+/** Creates what most services need: the state, ids, events, changes, plans and charges. */
+function createBase(dependencies: ServiceDependencies) {
+  const { clock, logger, randomFor, database, cipher, listener } = dependencies
   const { queries } = database
-  const state = new StateLookup(queries)
-  const repeatable = config.rngSeed !== null
   const ids = createIds(clock, randomFor)
-  // How often a test asks whether something has happened changes no id of the API's requests.
-  const controlIds = createIds(clock, (prefix) => randomFor(`control_${prefix}`))
-  // Deliveries arrive between a test's requests at times that vary.
-  const inboxIds = createIds(clock, (prefix) => randomFor(`inbox_${prefix}`))
   const requests = new RequestContext()
   const deleteOld = (): void => {
     import('../resources/webhooks/old-events.ts')
@@ -118,29 +173,63 @@ export function createServices(dependencies: ServiceDependencies) {
   const outbox = new Outbox({ requests, queries, clock, ids, deleteOld })
   const changes: Changes = new ChangeNotifier<ChangeType>()
   const plans = new Plans(database, dependencies.plan)
-  const metering = new Metering({ ...dependencies, queries, outbox, plans, changes })
-  const credentialChanges = new CredentialChanges()
   const common = {
-    ...{ database, queries, clock, ids, logger, cipher },
-    ...{ outbox, changes, plans, metering, credentialChanges, credentialOf },
+    ...{ database, queries, clock, ids, logger, cipher, outbox, changes, plans },
+    metering: new Metering({ ...dependencies, queries, outbox, plans, changes }),
+    credentialChanges: new CredentialChanges(),
+    credentialOf: (serverId: string): string => dependencies.packages.tokenOf(serverId),
   }
+  const expire = (request: Request): void => listener.expire(request)
+  return {
+    common,
+    expire,
+    requests,
+    state: new StateLookup(queries),
+    faults: new FaultStore({ ...common, random: randomFor('fault'), expire }),
+    // How often a test asks whether something has happened changes no id of the API's requests.
+    controlIds: createIds(clock, (prefix) => randomFor(`control_${prefix}`)),
+    // Deliveries arrive between a test's requests at times that vary.
+    inboxIds: createIds(clock, (prefix) => randomFor(`inbox_${prefix}`)),
+  }
+}
 
+/** Creates what finds callers: keys, sessions and grants. */
+function createAccess({ randomFor, dataDir, links }: ServiceDependencies, { common, state }: Base) {
+  const keys = new KeysService({
+    ...common,
+    random: randomFor('api_key'),
+    owners: {
+      server: (accountId, id) => state.ownsServer(accountId, id),
+      project: (accountId, id) => state.ownsProject(accountId, id),
+    },
+  })
+  const signIn = new SignIn({ ...common, dataDir, links, keys })
+  return { keys, signIn }
+}
+
+/** Creates the servers, and what runs them. */
+function createServers(
+  { config, driver }: ServiceDependencies,
+  { common, state }: Base,
+  { keys, signIn }: Access,
+) {
+  const { ids, logger, changes } = common
+  const repeatable = config.rngSeed !== null
   // Ids of a repeatable run repeat at each start, and a new server or project must not get one that the scope of a
   // credential names, even of a deleted one. Others are random, and need no look.
   const isInScope = (id: string): boolean =>
     repeatable && (keys.hasScopeFor(id) || signIn.grants.hasScopeFor(id))
-  const isTaken = (id: string): boolean =>
-    servers.records.find(id) !== undefined || servers.lifecycle.kept.includes(id) || isInScope(id)
   const compute = new FaultyCompute({
-    driver: dependencies.driver,
+    driver,
     // Ids of a repeatable run follow from its requests only.
     spareServers: repeatable ? 0 : config.spareServers,
-    nextId: () => ids.next('srv', repeatable ? isTaken : undefined),
+    nextId(isKept) {
+      const isTaken = (id: string): boolean => state.hasServer(id) || isKept(id) || isInScope(id)
+      return ids.next('srv', repeatable ? isTaken : undefined)
+    },
     logger,
-    onFreed: (serverId) => servers.measure(serverId),
     onFaults: (serverId) => changes.notify('server_fault', serverId, null),
   })
-  const faults = new FaultStore({ ...common, random: randomFor('fault'), expire })
   const servers = new ServersService({
     ...common,
     compute,
@@ -150,36 +239,24 @@ export function createServices(dependencies: ServiceDependencies) {
       machinePorts: config.serverHosts,
     },
     idleTimeoutMs: config.idleTimeoutMs,
-    storedBeside: (id) => executions.loaded?.storageBytes(id) ?? 0,
   })
-  const keys = new KeysService({
-    ...common,
-    random: randomFor('api_key'),
-    owners: {
-      server: (accountId, id) => servers.owns(accountId, id),
-      project: (accountId, id) => state.ownsProject(accountId, id),
-    },
-    onChanged: (id, endsSessions) => signIn.keyChanged(id, endsSessions),
-  })
-  const signIn = new SignIn({
-    ...common,
-    dataDir,
-    links: dependencies.links,
-    isOwnerValid: (id, key) => keys.isOwnerValid(id, key),
-  })
-  const secrets = new SecretsService({ database, cipher, servers, changes })
-  const templates = new TemplateCatalog()
-  const scenarios = new ScenarioStore(queries, dependencies.scenarios)
-  const emulators = new Emulators(logger)
-  const agent = agentLoader({ ...common, config, emulators, scenarios })
+  compute.onFreed((serverId) => servers.measure(serverId))
+  const secrets = new SecretsService({ ...common, servers })
+  return { compute, servers, secrets, isInScope }
+}
 
+/** Creates webhooks and their deliveries. */
+function createWebhooks(
+  { version, randomFor, localWebhooks, webhooks: overrides }: ServiceDependencies,
+  { common, faults }: Base,
+) {
   const deliveries = new Deliveries({
     ...common,
     version,
     randomFor,
     localWebhooks,
     faults: deliveryFaults(faults),
-    overrides: dependencies.webhooks,
+    overrides,
   })
   const webhooks = new Lazy(async () => {
     const { WebhooksService } = await import('../resources/webhooks/service.ts')
@@ -190,7 +267,18 @@ export function createServices(dependencies: ServiceDependencies) {
       onDeleted: (id) => deliveries.forget(id),
     })
   })
+  return { deliveries, webhooks }
+}
 
+/** Creates what runs and serves apps: hosting, projects and deployments. */
+function createHosting(
+  { config, dataDir, randomFor, environment, packages, route }: ServiceDependencies,
+  { common, state }: Base,
+  { signIn }: Access,
+  { servers, secrets, isInScope }: OnServers,
+) {
+  const { clock, logger } = common
+  const templates = new TemplateCatalog()
   const apps = new Lazy(async () => {
     const [{ Hosting }, { ProjectsService }, { DeploymentsService }] = await Promise.all([
       import('../hosting/hosting.ts'),
@@ -213,9 +301,9 @@ export function createServices(dependencies: ServiceDependencies) {
       host: config.host,
       publicHost: config.publicHost,
       ports: config.projectPorts,
-      packages: dependencies.packages,
+      packages,
       dataDir,
-      repeatable,
+      repeatable: config.rngSeed !== null,
       async mayReadLogs(serverId, cookies) {
         const secrets = sessionsIn(cookies)
         if (secrets.length === 0) return false
@@ -233,13 +321,26 @@ export function createServices(dependencies: ServiceDependencies) {
       templates,
       hosting,
       random: randomFor('project_name'),
-      sources: { sourceFolders, allowLocal, environment: dependencies.environment },
+      sources: { sourceFolders, allowLocal, environment },
       isInScope,
     })
     const deployments = new DeploymentsService({ ...common, servers, secrets, hosting })
     const listeners = new ServerLifecycleListeners([projects.apps, deployments, hosting])
     return { hosting, projects, deployments, listeners, route }
   })
+  return { templates, apps }
+}
+
+/** Creates what runs on servers on behalf of callers: commands, terminals, tasks and builds, and what measures it. */
+function createWork(
+  { config, dataDir, scenarios: ofFiles, listener: sockets }: ServiceDependencies,
+  { common }: Base,
+  { servers, secrets }: OnServers,
+  { templates, apps }: Hosted,
+) {
+  const scenarios = new ScenarioStore(common.queries, ofFiles)
+  const emulators = new Emulators(common.logger)
+  const agent = agentLoader({ ...common, config, emulators, scenarios })
   const tasks = new Lazy(async () => {
     const { TasksService } = await import('../resources/tasks/service.ts')
     return new TasksService({ ...common, servers, secrets, agent })
@@ -248,15 +349,7 @@ export function createServices(dependencies: ServiceDependencies) {
   const terminals = new Lazy(async () => {
     const { TerminalsService } = await import('../resources/terminals/service.ts')
     const { terminalIdleMs } = config
-    return new TerminalsService({
-      ...common,
-      servers,
-      secrets,
-      exec,
-      emulators,
-      sockets: listener,
-      terminalIdleMs,
-    })
+    return new TerminalsService({ ...common, servers, secrets, exec, emulators, sockets, terminalIdleMs })
   })
   const executionsDirectory = join(dataDir, 'executions')
   const executions = new Lazy(async () => {
@@ -270,15 +363,16 @@ export function createServices(dependencies: ServiceDependencies) {
       directory: executionsDirectory,
     })
   })
+  servers.meter.countBeside((id) => executions.loaded?.storageBytes(id) ?? 0)
   const processes = new Lazy(async () => {
     const { ProcessesService } = await import('../resources/processes/service.ts')
-    return new ProcessesService({ servers, clock })
+    return new ProcessesService({ ...common, servers })
   })
   const usage = new Lazy(async () => {
     const { UsageService } = await import('../resources/usage/service.ts')
-    return new UsageService({ queries, servers, clock, metering, logger })
+    return new UsageService({ ...common, servers })
   })
-  const logDirectory = join(dataDir, 'logs', 'builds')
+  const buildLogs = join(dataDir, 'logs', 'builds')
   const builds = new Lazy(async () => {
     const { BuildsService } = await import('../resources/builds/service.ts')
     return new BuildsService({
@@ -289,11 +383,34 @@ export function createServices(dependencies: ServiceDependencies) {
       agent,
       preparation: async () => (await apps.get()).hosting.preparation,
       deployments: async () => (await apps.get()).deployments,
-      logDirectory,
+      logDirectory: buildLogs,
     })
   })
+  return {
+    ...{ scenarios, tasks, exec, terminals, executions, executionsDirectory },
+    ...{ processes, usage, builds, buildLogs },
+  }
+}
 
-  const changeStreams = new Lazy(async () => {
+/** Creates the streams of changes, which read every kind of object. */
+function createChangeStreams(
+  { listener: sockets }: ServiceDependencies,
+  groups: {
+    base: Base
+    access: Access
+    onServers: OnServers
+    webhooks: ReturnType<typeof createWebhooks>
+    hosted: Hosted
+    work: Work
+  },
+) {
+  const { common } = groups.base
+  const { keys, signIn } = groups.access
+  const { servers, secrets } = groups.onServers
+  const { webhooks } = groups.webhooks
+  const { apps } = groups.hosted
+  const { tasks, builds, terminals, executions } = groups.work
+  return new Lazy(async () => {
     const [{ ChangesService }, { AccountsService }, { programView, browserView }] = await Promise.all([
       import('../resources/changes/service.ts'),
       import('../resources/accounts/service.ts'),
@@ -301,7 +418,7 @@ export function createServices(dependencies: ServiceDependencies) {
     ])
     return new ChangesService({
       ...common,
-      sockets: listener,
+      sockets,
       servers,
       projects: async () => (await apps.get()).projects,
       deployments: async () => (await apps.get()).deployments,
@@ -324,7 +441,17 @@ export function createServices(dependencies: ServiceDependencies) {
       accounts: new AccountsService({ ...common, keys, signIn, servers }),
     })
   })
+}
 
+/** Has services notified of what happens to servers, in this order. */
+function subscribeToServers(
+  { config }: ServiceDependencies,
+  { common, state }: Base,
+  { servers }: OnServers,
+  { apps }: Hosted,
+  { tasks, terminals, executions, executionsDirectory, builds, buildLogs }: Work,
+): void {
+  const { queries, outbox } = common
   servers.subscribe(lazyListener(tasks, (service) => service))
   servers.subscribe(lazyListener(terminals, (service) => service))
   servers.subscribe(
@@ -334,65 +461,10 @@ export function createServices(dependencies: ServiceDependencies) {
   )
   servers.subscribe(
     // The logs of builds that are long over are removed too.
-    lazyListener(builds, (service) => service, { serverDeleted: (id) => existsSync(join(logDirectory, id)) }),
+    lazyListener(builds, (service) => service, { serverDeleted: (id) => existsSync(join(buildLogs, id)) }),
   )
   servers.subscribe(removalListener({ queries, outbox, host: config.host }))
   servers.subscribe(
     lazyListener(apps, ({ listeners }) => listeners, { serverStarted: (id) => state.hasApps(id) }),
   )
-
-  return {
-    ...common,
-    version,
-    dataDir,
-    state,
-    /** The requests on whose behalf code runs. */
-    requests,
-    sockets: listener,
-    expire,
-    /** For requests of the control API. */
-    controlIds,
-    /** For requests to inboxes. */
-    inboxIds,
-    compute,
-    faults,
-    servers,
-    /** Finds where the program is that sent a request; unknown if the connection is closed. */
-    senderOf: async (request: Request): Promise<Sender> => {
-      const connection = listener.connectionOf(request)
-      const sender = connection === null ? 'unknown' : await compute.driver.senderOf(connection)
-      // A connection that closes during the look-up is not seen, but another with the same addresses may be.
-      return sender === 'elsewhere' && listener.connectionOf(request) === null ? 'unknown' : sender
-    },
-    exec,
-    executions: executions.get,
-    leaves: new Leaves(),
-    executionsDirectory,
-    hideCredentials: (text: string) => dependencies.packages.hide(text),
-    /** Most characters of the result of a tool of MCP. */
-    mcpOutput: config.mcpOutput,
-    terminals: terminals.get,
-    processes: processes.get,
-    usage: usage.get,
-    files: new FilesService(servers),
-    templates,
-    secrets,
-    scenarios,
-    keys,
-    signIn,
-    deliveries,
-    localWebhooks,
-    journal: new RequestJournal({
-      entries: config.journalSize,
-      bytes: JOURNAL_BYTES,
-      begun: { at: clock.now(), by: dependencies.begunBy },
-    }),
-    webhooks: webhooks.get,
-    changeStreams: changeStreams.get,
-    tasks: tasks.get,
-    builds: builds.get,
-    projects: async () => (await apps.get()).projects,
-    deployments: async () => (await apps.get()).deployments,
-    lazy: { tasks, builds, apps, terminals, executions, changeStreams },
-  }
 }

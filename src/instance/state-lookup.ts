@@ -16,6 +16,14 @@ export class StateLookup {
     return this.#has(sql`FROM accounts WHERE id = ${id}`)
   }
 
+  hasServer(id: string): boolean {
+    return this.#has(sql`FROM servers WHERE id = ${id}`)
+  }
+
+  ownsServer(accountId: string, id: string): boolean {
+    return this.#has(sql`FROM servers WHERE id = ${id} AND account_id = ${accountId}`)
+  }
+
   ownsProject(accountId: string, id: string): boolean {
     return this.#has(sql`FROM projects WHERE id = ${id} AND account_id = ${accountId}`)
   }

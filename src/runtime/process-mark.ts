@@ -1,5 +1,5 @@
 import { readlinkSync } from 'node:fs'
-import { readTextOrNull } from './read-text.ts'
+import { hasEnded, readStatFields, STAT } from './process-stat.ts'
 
 /** Identifies this process among all processes of the machine, past and future. */
 export interface ProcessMark {
@@ -35,20 +35,10 @@ export function parseMark(text: string): ProcessMark | null {
   return pid === undefined ? null : { pid: Number(pid), start, namespace }
 }
 
-/** Positions of `num_threads` and `starttime` behind the name (proc_pid_stat(5)). */
-const THREADS = 17
-const START = 19
-
 /** Returns when a process started, in clock ticks since boot; null if no such process runs. */
 function startOf(pid: number): string | null {
-  const stat = readTextOrNull(`/proc/${pid}/stat`)
-  if (stat === null) return null
-  // The name is in parentheses and may contain any character, including parentheses.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const [state] = fields
-  // One whose first thread has ended before others still holds what it held.
-  const hasEnded = state === 'X' || (state === 'Z' && Number(fields[THREADS]) <= 1)
-  return hasEnded ? null : (fields[START] ?? null)
+  const fields = readStatFields(pid)
+  return fields === null || hasEnded(fields) ? null : (fields[STAT.startTicks] ?? null)
 }
 
 function ownNamespace(): string | null {

@@ -1,6 +1,7 @@
 import type { CredentialChanges } from '../http/credential-changes.ts'
 import { LINK_PATH } from '../http/secret-path.ts'
 import type { Changes } from '../resources/changes/types.ts'
+import type { KeysService } from '../resources/keys/service.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Ids } from '../runtime/ids.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -23,8 +24,7 @@ interface SignInDependencies {
   /** The data directory. */
   dataDir: string
   links: SignInLinks
-  /** Reports whether the account and the key that began the session, if any, still exist. */
-  isOwnerValid: (accountId: string, keyId: string | null) => boolean
+  keys: KeysService
 }
 
 /** Signs in browsers, by sessions, and clients, by grants. */
@@ -49,7 +49,7 @@ export class SignIn {
     changes,
     dataDir,
     links,
-    isOwnerValid,
+    keys,
   }: SignInDependencies) {
     this.grants = new Grants({ database, clock, logger, credentialChanges, changes })
     this.links = links
@@ -66,11 +66,14 @@ export class SignIn {
         credentialChanges.notify(id)
         onChanged(id, accountId)
       }
+      const isOwnerValid = (accountId: string, keyId: string | null): boolean =>
+        keys.isOwnerValid(accountId, keyId)
       const dependencies = { database, clock, ids, random, isOwnerValid, onChanged, onEnded }
       const sessions = new BrowserSessions(dependencies)
       this.#opened = { sessions, close: () => database.close() }
       return sessions
     })
+    keys.subscribe((id, endsSessions) => this.#keyChanged(id, endsSessions))
   }
 
   /** Ends the access of every program and every browser to an account. */
@@ -84,7 +87,7 @@ export class SignIn {
    *
    * @param endsSessions whether the sessions that it began end
    */
-  keyChanged(keyId: string, endsSessions: boolean): void {
+  #keyChanged(keyId: string, endsSessions: boolean): void {
     if (endsSessions) this.#changeSessions((sessions) => sessions.endOfKey(keyId))
     else this.#opened?.sessions.notifyOfKey(keyId)
   }

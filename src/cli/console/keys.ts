@@ -1,4 +1,4 @@
-import { readTextOrNull } from '../../runtime/read-text.ts'
+import { readStatFields, STAT } from '../../runtime/process-stat.ts'
 
 /** Keys that are read from the terminal. */
 export interface Keys {
@@ -66,8 +66,6 @@ export function readKeys(press: (key: string) => void): Keys {
 
 /** Reports whether this process is in the foreground of its terminal (proc(5), fields pgrp and tpgid). */
 function isInForeground(): boolean {
-  const stat = readTextOrNull('/proc/self/stat')
-  if (stat === null) return true
-  const [, , , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 1).split(' ')
-  return group === foreground
+  const fields = readStatFields('self')
+  return fields === null || fields[STAT.group] === fields[STAT.foregroundGroup]
 }

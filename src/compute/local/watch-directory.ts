@@ -7,27 +7,12 @@ import type { WatchFilter, WatchOptions, WorkspaceWatch } from '../workspace.ts'
 import { canSkip, DirectoryChain } from './directories.ts'
 import type { PinnedEntry } from './pinned.ts'
 
-/** Most paths whose removal is reported as such; that of others is reported as a change of their directory. */
-const MAX_KNOWN = 200_000
-
 /** The directory to watch. */
 export interface WatchedDirectory {
   dir: PinnedEntry
   /** Reports whether a path below the directory is in the workspace, links not followed. */
   has(path: string): boolean
 }
-
-/**
- * Changes that may come at once, and how many a second may come for long. A program that makes more would keep berth from
- * everything else. Chokidar looks at about 75 files a second that are made and removed again; those that wait take memory, with
- * long paths 16 KiB each.
- */
-const MAX_CHANGES = 10_000
-const MAX_PER_SECOND = 100
-
-/** Milliseconds after which a directory is watched again that had more; at most, if it has more each time. */
-const PAUSE_MS = 2_000
-const MAX_PAUSE_MS = 60_000
 
 /**
  * Reports changes below an existing directory of a workspace. Links are not followed, so nothing the server plants
@@ -75,6 +60,56 @@ export async function watchDirectory(
   await watching.start()
   return { close: () => watching.close() }
 }
+
+/** Most paths whose removal is reported as such; that of others is reported as a change of their directory. */
+const MAX_KNOWN = 200_000
+
+/** Lists what is in a directory before it is watched, by paths relative to it. */
+async function listKnown(dir: PinnedEntry, ignored: WatchFilter): Promise<Set<string>> {
+  const known = new Set<string>()
+  const pace = new Pace()
+  using chain = new DirectoryChain(dir)
+  const frames = [{ path: '', entries: await chain.list(dir) }]
+  for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+    if (pace.due) await pace.rest()
+    const entry = frame.entries.pop()
+    if (entry === undefined) {
+      frames.pop()
+      if (frames.length > 0) chain.leave()
+      continue
+    }
+    const path = frame.path === '' ? String(entry.name) : `${frame.path}/${entry.name}`
+    if (isIgnored(ignored, path)) continue
+    if (known.size >= MAX_KNOWN) break
+    known.add(path)
+    if (entry.kind !== 'directory') continue
+    const { depth } = chain
+    try {
+      frames.push({ path, entries: await chain.list(chain.enter(entry.name)) })
+    } catch (error) {
+      if (chain.depth > depth) chain.leave()
+      if (!canSkip(error)) throw error
+    }
+  }
+  return known
+}
+
+function isIgnored({ names, files, kept }: WatchFilter, path: string): boolean {
+  if (kept !== null && (path === kept || path.startsWith(`${kept}/`))) return false
+  return path.split('/').some((name) => names.includes(name)) || files.test(path)
+}
+
+/**
+ * Changes that may come at once, and how many a second may come for long. A program that makes more would keep berth from
+ * everything else. Chokidar looks at about 75 files a second that are made and removed again; those that wait take memory, with
+ * long paths 16 KiB each.
+ */
+const MAX_CHANGES = 10_000
+const MAX_PER_SECOND = 100
+
+/** Milliseconds after which a directory is watched again that had more; at most, if it has more each time. */
+const PAUSE_MS = 2_000
+const MAX_PAUSE_MS = 60_000
 
 /** The codes with which the kernel refuses one more watch, or one more inotify instance (inotify_add_watch(2)). */
 const LIMIT_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EMFILE', 'ENFILE'])
@@ -167,39 +202,4 @@ class PacedWatch {
     }, this.#pauseMs)
     this.#timer.unref()
   }
-}
-
-/** Lists what is in a directory before it is watched, by paths relative to it. */
-async function listKnown(dir: PinnedEntry, ignored: WatchFilter): Promise<Set<string>> {
-  const known = new Set<string>()
-  const pace = new Pace()
-  using chain = new DirectoryChain(dir)
-  const frames = [{ path: '', entries: await chain.list(dir) }]
-  for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
-    if (pace.due) await pace.rest()
-    const entry = frame.entries.pop()
-    if (entry === undefined) {
-      frames.pop()
-      if (frames.length > 0) chain.leave()
-      continue
-    }
-    const path = frame.path === '' ? String(entry.name) : `${frame.path}/${entry.name}`
-    if (isIgnored(ignored, path)) continue
-    if (known.size >= MAX_KNOWN) break
-    known.add(path)
-    if (entry.kind !== 'directory') continue
-    const { depth } = chain
-    try {
-      frames.push({ path, entries: await chain.list(chain.enter(entry.name)) })
-    } catch (error) {
-      if (chain.depth > depth) chain.leave()
-      if (!canSkip(error)) throw error
-    }
-  }
-  return known
-}
-
-function isIgnored({ names, files, kept }: WatchFilter, path: string): boolean {
-  if (kept !== null && (path === kept || path.startsWith(`${kept}/`))) return false
-  return path.split('/').some((name) => names.includes(name)) || files.test(path)
 }

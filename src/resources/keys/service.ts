@@ -30,13 +30,14 @@ interface KeysDependencies {
   credentialChanges: CredentialChanges
   changes: Changes
   owners: ScopeOwners
-  /**
-   * Called when a key is deleted, replaced, or has another scope.
-   *
-   * @param endsSessions whether the sessions that it began end: a key that is limited begins none
-   */
-  onChanged: (id: string, endsSessions: boolean) => void
 }
+
+/**
+ * Receives the id of a key that is deleted, replaced, or has another scope.
+ *
+ * @param endsSessions whether the sessions that it began end: a key that is limited begins none
+ */
+type KeyListener = (id: string, endsSessions: boolean) => void
 
 /** The prefix of keys (specification, "Authentication" 1). */
 const KEY_PREFIX = 'sk_live_'
@@ -52,7 +53,7 @@ export class KeysService {
   readonly #lastUse: LastUse
   readonly #credentialChanges: CredentialChanges
   readonly #changes: Changes
-  readonly #onChanged: KeysDependencies['onChanged']
+  readonly #listeners: KeyListener[] = []
   readonly #authenticator: KeyAuthenticator
   readonly #isTaken
   readonly #add
@@ -70,7 +71,6 @@ export class KeysService {
     this.#owners = owners
     this.#credentialChanges = dependencies.credentialChanges
     this.#changes = dependencies.changes
-    this.#onChanged = dependencies.onChanged
     this.#lastUse = new LastUse({ queries, clock, logger, table: apiKeys })
     this.#authenticator = new KeyAuthenticator(database, this.#lastUse, this.#changes)
     this.#isTaken = once(() =>
@@ -105,6 +105,11 @@ export class KeysService {
       newKey: () => this.#generate(),
       newKeyId: () => this.#nextId(),
     })
+  }
+
+  /** Notifies `listener` when keys change. */
+  subscribe(listener: KeyListener): void {
+    this.#listeners.push(listener)
   }
 
   /** Returns the caller of a key's plaintext, or null if there is no such key. */
@@ -288,7 +293,7 @@ export class KeysService {
   #notify(id: string, accountId: string, endsSessions: boolean): void {
     this.#credentialChanges.notify(id)
     this.#changes.notify('key', id, accountId)
-    this.#onChanged(id, endsSessions)
+    for (const listener of this.#listeners) listener(id, endsSessions)
   }
 
   #toKey(row: ApiKeyRow): ApiKey {

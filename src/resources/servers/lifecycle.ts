@@ -200,12 +200,12 @@ export class ServerLifecycle {
   takeStock(): void {
     const deleted = this.#records.deleted()
     const handles = deleted.map(({ handle }) => handle)
-    this.#remains = { ...this.#compute.driver.takeStock(this.#records.handles(), handles), deleted }
+    this.#remains = { ...this.#compute.takeStock(this.#records.handles(), handles), deleted }
   }
 
   /** Ids of the directories that no server owned when stock was taken, and that stay. */
   get kept(): readonly string[] {
-    return this.#remains?.kept ?? []
+    return this.#compute.kept
   }
 
   /**

@@ -47,8 +47,6 @@ interface ServersDependencies {
   network: Pick<ServerNetworksDependencies, 'outbound' | 'machinePorts'>
   /** Milliseconds without use after which a server goes to sleep; null for never. */
   idleTimeoutMs: number | null
-  /** Returns the bytes that berth stores for a server beside its workspace. They count as its storage. */
-  storedBeside: (serverId: string) => number
   /** Whether responses wait for measurements of storage, so they are the same in every run. */
   repeatable: boolean
 }

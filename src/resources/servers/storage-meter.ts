@@ -20,8 +20,6 @@ interface MeterDependencies {
   /** Notified of every new size. */
   changes: Changes
   logger: Logger
-  /** Returns the bytes that berth stores for a server beside its workspace. */
-  storedBeside: (serverId: string) => number
 }
 
 /** A server to measure. */
@@ -38,7 +36,7 @@ export class StorageMeter {
   readonly #compute: Compute
   readonly #changes: Changes
   readonly #logger: Logger
-  readonly #storedBeside: (serverId: string) => number
+  #storedBeside: (serverId: string) => number = () => 0
   readonly #walks = new Map<string, Promise<number>>()
   /** Times of the last measurements, by a monotonic clock. */
   readonly #walkedAt = new Map<string, number>()
@@ -50,11 +48,10 @@ export class StorageMeter {
   readonly #setSize
   readonly #addToSize
 
-  constructor({ queries, compute, changes, logger, storedBeside }: MeterDependencies) {
+  constructor({ queries, compute, changes, logger }: MeterDependencies) {
     this.#compute = compute
     this.#changes = changes
     this.#logger = logger
-    this.#storedBeside = storedBeside
     const changed = { id: servers.id, accountId: servers.accountId }
     const { id, storageBytes } = servers
     this.#setSize = once(() =>
@@ -73,6 +70,11 @@ export class StorageMeter {
         .returning(changed)
         .prepare(),
     )
+  }
+
+  /** Counts what berth stores for a server beside its workspace, too. @param bytesOf returns its bytes */
+  countBeside(bytesOf: (serverId: string) => number): void {
+    this.#storedBeside = bytesOf
   }
 
   /** Measures the workspace, adds what is stored beside it, and records the size. Parallel calls share a measurement. Resolves to bytes. */

@@ -8,7 +8,7 @@ import { findNetwork, joinableNetwork, type Namespaces } from './namespaces.ts'
 import type { ProjectPorts } from './project-ports.ts'
 import { type RuleCopy, readRules, writeRules } from './rule-copies.ts'
 import { redirectOutbound } from './rules.ts'
-import { ServerNetwork } from './server-network.ts'
+import { type NetworkSockets, ServerNetwork } from './server-network.ts'
 import { loadSocketCalls, type SocketCalls, type SocketFacts } from './socket-calls.ts'
 
 /** Sets up networks that sandboxes have to themselves, for all servers of a driver. */
@@ -48,8 +48,8 @@ export class NetworkLoader {
     try {
       sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length + NETLINK_SOCKETS.length)
       for (const descriptor of sockets) this.#calls.neverWait(descriptor)
-      const { blank, rules, ends } = checkSockets(this.#calls, sockets, this.#ownNetwork)
-      return { network: new ServerNetwork(this.#calls, this.#projectPorts, blank, ends), rules }
+      const { rules, ...others } = checkSockets(this.#calls, sockets, this.#ownNetwork)
+      return { network: new ServerNetwork(this.#calls, this.#projectPorts, others), rules }
     } catch (error) {
       for (const descriptor of sockets) closeSync(descriptor)
       const why = error instanceof Error ? error.message : String(error)
@@ -210,7 +210,7 @@ function checkSockets(
   calls: SocketCalls,
   sockets: readonly number[],
   own: bigint,
-): { blank: readonly number[]; rules: number | null; ends: number | null } {
+): NetworkSockets & { readonly rules: number | null } {
   const half = BLANK_SOCKETS.length / 2
   const facts = sockets.map((descriptor) => calls.facts(descriptor))
   const place = (wanted: { domain: number; protocol: number }): number =>
@@ -230,7 +230,17 @@ function checkSockets(
     if (fact.network === own) throw new Error("sandboxd's sockets are of berth's own network.")
     if (fact.network !== facts[0]?.network) throw new Error("sandboxd's sockets are of different networks.")
   }
-  return { blank: sockets.slice(0, blank), rules: sockets[rules] ?? null, ends: sockets[ends] ?? null }
+  // Checked above: those of each IP version are in the order of `BLANK_SOCKETS`.
+  const versionAt = (first: number): NetworkSockets['v4'] => {
+    const [listener = -1, connector = -1, udp = -1] = sockets.slice(first, first + half)
+    return { listener, connector, udp }
+  }
+  return {
+    v4: versionAt(0),
+    v6: blank > half ? versionAt(half) : null,
+    ends: sockets[ends] ?? null,
+    rules: sockets[rules] ?? null,
+  }
 }
 
 const IPPROTO_TCP = 6

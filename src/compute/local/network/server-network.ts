@@ -14,7 +14,7 @@ import {
   socketAddress,
   systemError,
 } from './socket-calls.ts'
-import { SocketSource } from './socket-source.ts'
+import { SocketSource, type SourceSockets } from './socket-source.ts'
 
 const HOSTS = ['127.0.0.1', '::1'] as const
 
@@ -22,6 +22,20 @@ const HOSTS = ['127.0.0.1', '::1'] as const
 interface NetworkListener {
   /** Closes it with its connections. May be called again. */
   stop(): void
+}
+
+/** The sockets that sandboxd makes in a server's own network, as open descriptors. */
+export interface NetworkSockets {
+  readonly v4: VersionSockets
+  /** Null if the kernel has no IPv6. */
+  readonly v6: VersionSockets | null
+  /** `ENDS_SOCKET`; null if the kernel has none. */
+  readonly ends: number | null
+}
+
+/** The sockets of one IP version: two of TCP by which others are made, and one of UDP. */
+interface VersionSockets extends SourceSockets {
+  readonly udp: number
 }
 
 /**
@@ -43,25 +57,15 @@ export class ServerNetwork {
   #closed = false
   #unredirected: string | null = null
 
-  /**
-   * Takes ownership of the sockets.
-   *
-   * @param sockets those of `BLANK_SOCKETS`, or the ones of IPv4 among them
-   * @param ends `ENDS_SOCKET`; null if the kernel has none
-   */
-  constructor(
-    calls: SocketCalls,
-    projectPorts: ProjectPorts,
-    [a = -1, b = -1, u = -1, a6, b6, u6]: readonly number[],
-    ends: number | null = null,
-  ) {
+  /** Takes ownership of the sockets, which are blank. */
+  constructor(calls: SocketCalls, projectPorts: ProjectPorts, { v4, v6, ends }: NetworkSockets) {
     this.#calls = calls
     this.#projectPorts = projectPorts
     this.#sources = {
-      v4: new SocketSource(calls, '127.0.0.1', a, b),
-      v6: a6 === undefined || b6 === undefined ? null : new SocketSource(calls, '::1', a6, b6),
+      v4: new SocketSource(calls, '127.0.0.1', v4),
+      v6: v6 === null ? null : new SocketSource(calls, '::1', v6),
     }
-    this.#udp = { v4: u, v6: u6 ?? null }
+    this.#udp = { v4: v4.udp, v6: v6?.udp ?? null }
     this.#ends = ends === null ? null : new EndedConnections(calls, ends)
   }
 

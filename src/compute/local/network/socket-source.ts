@@ -11,6 +11,12 @@ const KEPT_MS = 100
 /** Largest number of sockets of ended connections that are kept. */
 const MAX_KEPT = 256
 
+/** The blank TCP sockets by which a `SocketSource` makes others, as open descriptors. */
+export interface SourceSockets {
+  readonly listener: number
+  readonly connector: number
+}
+
 /**
  * Makes blank TCP sockets in a network out of two: one connects to the other, which listens; the accepted end is a new
  * socket of that network, and both become blank by disconnecting. This takes nothing of the sandbox's process, which may
@@ -36,7 +42,7 @@ export class SocketSource {
   readonly isMarked: boolean
 
   /** Takes ownership of both sockets. */
-  constructor(calls: SocketCalls, host: '127.0.0.1' | '::1', listener: number, connector: number) {
+  constructor(calls: SocketCalls, host: '127.0.0.1' | '::1', { listener, connector }: SourceSockets) {
     this.#calls = calls
     this.#address = socketAddress(host, SOURCE_PORT)
     this.#listener = listener

@@ -7,15 +7,13 @@ import { FaultySandbox } from './sandbox.ts'
 
 /** The options of `FaultyCompute`. */
 interface FaultyComputeOptions extends ComputeOptions {
-  /** Called with a server whose storage no longer counts as full. */
-  onFreed: (serverId: string) => void
   /** Called with a server in which a fault begins, applies or ends. */
   onFaults: (serverId: string) => void
 }
 
 /** Compute that fails when a fault says so, and whose sandboxes can have faults. */
 export class FaultyCompute extends Compute {
-  readonly #onFreed: (serverId: string) => void
+  #onFreed: (serverId: string) => void = () => {}
   readonly #onFaults: (serverId: string) => void
   readonly #running = new Map<string, FaultySandbox>()
   /** Storage that counts as full: bytes reserved in addition to files, by handle. */
@@ -23,10 +21,14 @@ export class FaultyCompute extends Compute {
   #backendFailure: BackendFailure | null = null
   #workspaces: typeof import('./workspace.ts') | null = null
 
-  constructor({ onFreed, onFaults, ...options }: FaultyComputeOptions) {
+  constructor({ onFaults, ...options }: FaultyComputeOptions) {
     super(options)
-    this.#onFreed = onFreed
     this.#onFaults = onFaults
+  }
+
+  /** Calls `listener` with each server whose storage no longer counts as full. */
+  onFreed(listener: (serverId: string) => void): void {
+    this.#onFreed = listener
   }
 
   /** Returns the switch that makes the driver fail in the work of a request. */
