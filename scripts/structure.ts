@@ -23,7 +23,7 @@ const BY_HAND: readonly Row[] = [
     measured: '4 of 10',
     goal: '≥ 9',
   },
-  { what: 'hops from the socket to a route, 2026-11-28', measured: '9', goal: '≤ 4' },
+  { what: 'hops from the socket to a route, 2026-11-28', measured: '4', goal: '≤ 4' },
   { what: "objects that hold a part of an app's state, 2026-11-28", measured: '6', goal: '1' },
 ]
 

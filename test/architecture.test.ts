@@ -28,6 +28,30 @@ const ROWS: readonly (readonly string[])[] = [
   ['errors.ts'],
 ]
 
+/**
+ * The doors of rooms: the files that others may import. A door names what others need, and has it or exports it from where
+ * it is. There are several where one would load what few need. `main.ts` starts the programs of the executable by themselves.
+ */
+const DOORS: Readonly<Record<string, readonly string[]>> = {
+  compute: [
+    // Provisions and starts servers; loads the drivers.
+    'compute.ts',
+    // A server that runs, and a server's files.
+    'sandbox.ts',
+    'workspace.ts',
+    'emulators/emulators.ts',
+    // Tools of the machine, and those of berth's own.
+    'machine.ts',
+    'own-tools.ts',
+    // Processes, and what else a killed berth leaves.
+    'processes.ts',
+    'remains.ts',
+    // Trees of files on this machine.
+    'trees.ts',
+  ],
+  storage: ['data-directory.ts', 'database.ts', 'state.ts', 'cipher.ts', 'files.ts'],
+}
+
 const files = sourceFiles(src)
 const imports = importsOf(src, files)
 
@@ -64,6 +88,22 @@ describe('src', () => {
       .filter(({ from, to }) => rowOf(to) < rowOf(from))
       .map(({ from, to }) => `${from} → ${to}`)
     expect(upward).toEqual([])
+  })
+
+  test('rooms are entered by their doors', () => {
+    const others = imports.flatMap(({ from, to }) => {
+      const [room = ''] = to.split('/')
+      const doors = DOORS[room]?.map((door) => `${room}/${door}`)
+      const isOutside = !from.startsWith(`${room}/`) && from !== 'main.ts'
+      return doors && isOutside && !doors.includes(to) ? [`${from} → ${to}`] : []
+    })
+    expect(others).toEqual([])
+    const doors = Object.entries(DOORS).flatMap(([room, names]) => names.map((name) => `${room}/${name}`))
+    expect(
+      doors.filter(
+        (door) => !imports.some(({ to, from }) => to === door && !from.startsWith(`${door.split('/')[0]}/`)),
+      ),
+    ).toEqual([])
   })
 
   test('no imports run in a circle, those of types and those on first use included', () => {

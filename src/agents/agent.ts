@@ -1,5 +1,4 @@
-import type { Sandbox } from '../compute/sandbox.ts'
-import type { CommandOwner } from '../compute/server-process.ts'
+import type { CommandOwner, Sandbox } from '../compute/sandbox.ts'
 import { ExplainedError } from '../errors.ts'
 import type { AgentEvent, OutputDelta } from './events.ts'
 import type { Workbench } from './workbench/workbench.ts'

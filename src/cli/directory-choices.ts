@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { isObject } from '../runtime/is-object.ts'
-import { writePrivate } from '../storage/private-file.ts'
+import { writePrivate } from '../storage/files.ts'
 import { CommandError } from './errors.ts'
 import { printable } from './output.ts'
 import type { ProcessContext } from './process-context.ts'

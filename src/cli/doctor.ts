@@ -1,28 +1,23 @@
 import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { ComputeDriver, Enforced, Limits } from '../compute/driver.ts'
-import { localDrivers } from '../compute/drivers.ts'
-import { listProcesses } from '../compute/find-processes.ts'
-import { realPathOrNull } from '../compute/local/machine-files.ts'
-import { type ShownTools, selectMachineTools, type ToolPlaces } from '../compute/local/machine-tools.ts'
-import { portsOf } from '../compute/local/ports.ts'
-import { commandOf } from '../compute/local/toolchains.ts'
-import { probeDrivers } from '../compute/select.ts'
-import { selfCommand } from '../compute/self.ts'
+import { type ComputeDriver, type Enforced, type Limits, loadDrivers } from '../compute/compute.ts'
+import { commandOf, type ShownTools, selectMachineTools, type ToolPlaces } from '../compute/machine.ts'
+import { listProcesses } from '../compute/processes.ts'
+import { portsOf } from '../compute/remains.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Machine } from '../hosting/detection/machine.ts'
 import { SandboxMachine } from '../hosting/detection/sandbox-machine.ts'
 import { titleOf } from '../hosting/detection/versions.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
+import { readTextOrNull, realPathOrNull } from '../runtime/if-present.ts'
 import { fieldsOf } from '../runtime/is-object.ts'
 import { createLogger } from '../runtime/logger.ts'
 import { reachLoopbackDirectly } from '../runtime/process-environment.ts'
-import { readTextOrNull } from '../runtime/read-text.ts'
 import { runHelper } from '../runtime/run-helper.ts'
-import { readInstance } from '../storage/data-directory.ts'
-import { makeTemporary } from '../storage/ephemeral.ts'
+import { selfCommand } from '../runtime/self.ts'
+import { makeTemporary, readInstance } from '../storage/data-directory.ts'
 import { findDataDirectory } from './find-instance.ts'
 import type { ProcessContext } from './process-context.ts'
 import { type VersionInfo, versionInfo } from './version.ts'
@@ -80,6 +75,7 @@ export async function examine(
   const trial = makeTemporary(tmpdir(), 'berth-doctor-')
   try {
     const path = env.PATH ?? ''
+    const { localDrivers } = await loadDrivers()
     const drivers = localDrivers({
       self: selfCommand(process.execPath, Bun.main),
       path,
@@ -134,6 +130,7 @@ export async function examineIsolation(
   drivers: readonly ComputeDriver[],
   wanted: Config['isolation'],
 ): Promise<IsolationReport> {
+  const { probeDrivers } = await loadDrivers()
   const probed = await probeDrivers(drivers)
   const used = probed.find(({ name, probe }) => probe.available && (wanted === 'auto' || wanted === name))
   const findings = probed.map(({ name, probe }): Finding => {

@@ -1,34 +1,37 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isServerUser } from '../compute/bubblewrap/server-users.ts'
 import {
+  killAll,
   listProcesses,
   type ProcessInfo,
   readEnvironment,
   readMarker,
   readProcess,
   SANDBOXD_COMMAND,
-} from '../compute/find-processes.ts'
+} from '../compute/processes.ts'
 import {
   ABANDONED_MS,
   allDataDirectoryGroups,
   type DataDirectoryGroup,
+  dataMarkerOf,
+  findOccupants,
+  isServerUser,
+  portsOf,
   removeGroups,
-} from '../compute/limits/groups.ts'
-import { findOccupants } from '../compute/local/mount-tables.ts'
-import { portsOf } from '../compute/local/ports.ts'
-import { dataMarkerOf, serverMarkerOf } from '../compute/local/server-directories.ts'
-import { STAGING } from '../compute/local/staging.ts'
-import { isTemporary } from '../compute/local/temporary-file.ts'
-import { killAll } from '../compute/terminate.ts'
+  STAGING,
+  serverMarkerOf,
+} from '../compute/remains.ts'
+import { isTemporary } from '../compute/trees.ts'
 import { machineNow } from '../runtime/clock.ts'
-import { namesIn } from '../runtime/names-in.ts'
-import { readTextOrNull } from '../runtime/read-text.ts'
+import { namesIn, readTextOrNull } from '../runtime/if-present.ts'
 import { shellQuote } from '../runtime/shell-quote.ts'
-import { isInUse } from '../storage/data-directory.ts'
-import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
-import { findAbandonedHeartbeats } from '../storage/heartbeat.ts'
+import {
+  findAbandoned,
+  findAbandonedHeartbeats,
+  isInUse,
+  removeTemporary,
+} from '../storage/data-directory.ts'
 import type { Print } from './command.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { directoriesHeldBy, realPath } from './instances/directory-lock.ts'

@@ -1,9 +1,28 @@
+/**
+ * Where servers run. `Compute` provisions and starts them, by a driver. Those of this machine are `local/driver.ts` with an
+ * isolation (`bubblewrap/`, `landlock/`, `none/`); `limits/` has control groups and watchdogs, `local/network/` the networks
+ * of servers. In each sandbox runs sandboxd (`sandboxd/`), which starts the commands, and `remote/` reaches one that is
+ * elsewhere.
+ *
+ * The other doors are `sandbox.ts`, a server that runs, `workspace.ts`, its files, and those that
+ * `test/architecture.test.ts` lists. To change how commands run, begin at `sandbox.ts`; to add a driver, see
+ * docs/contributing.md.
+ */
+
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
-import type { ComputeDriver, Handle, Limits, Remains } from './driver.ts'
-import type { Sandbox } from './sandbox.ts'
+import type { ComputeDriver, Limits, Remains, ServerHandle } from './driver.ts'
+import { ComputeError, type Sandbox } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
+
+export type { ComputeDriver, Enforced, Limits, Remains, Sender, ServerHandle } from './driver.ts'
+export type { ComputeDependencies, SelectedDriver } from './drivers.ts'
+export type { AcceptAtPort, AcceptedConnection } from './local/network/project-ports.ts'
+export type { ServerNetwork } from './local/network/server-network.ts'
+
+/** Loads the drivers of this machine, and what selects one of them. */
+export const loadDrivers = () => import('./drivers.ts')
 
 /** Milliseconds after the start of berth in which nobody waits for spare servers, so they take no time from it. */
 const FIRST_MS = 1_000
@@ -19,7 +38,7 @@ export interface Provision {
   readonly id: string
 
   /** Makes the server's workspace, which is empty. Further calls return the same. Throws `ComputeError`. */
-  create(): Promise<Handle>
+  create(): Promise<ServerHandle>
 
   /** Starts the server's sandbox, as `Compute.start` does. */
   start(): Promise<Sandbox>
@@ -42,7 +61,7 @@ export interface ComputeOptions {
 interface Spare {
   readonly id: string
   readonly limits: Limits
-  readonly handle: Promise<Handle>
+  readonly handle: Promise<ServerHandle>
   /** Null if it did not start. */
   readonly sandbox: Promise<Sandbox | null>
 }
@@ -85,7 +104,7 @@ export class Compute {
   }
 
   /** Lists what earlier berths left, as `takeStock` of the driver does. */
-  takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains {
+  takeStock(servers: readonly ServerHandle[], deleted: readonly ServerHandle[]): Remains {
     const remains = this.#driver.takeStock(servers, deleted)
     this.#kept = remains.kept
     return remains
@@ -114,7 +133,7 @@ export class Compute {
    */
   async start(
     serverId: string,
-    handle: Handle,
+    handle: ServerHandle,
     limits: Limits,
     started?: Promise<Sandbox | null>,
   ): Promise<Sandbox> {
@@ -131,7 +150,7 @@ export class Compute {
   }
 
   /** Returns a server's files, whether it runs or not. */
-  workspace(handle: Handle): Workspace {
+  workspace(handle: ServerHandle): Workspace {
     return this.#driver.workspace(handle)
   }
 
@@ -223,3 +242,72 @@ const isSame = (a: Limits, b: Limits): boolean =>
   a.memoryBytes === b.memoryBytes &&
   a.processes === b.processes &&
   a.storageBytes === b.storageBytes
+
+/** Called when a sandbox ended without being asked to. */
+type SandboxExitListener = (serverId: string, reason: string) => void
+
+/** The sandboxes that run in this process, by server. */
+export class SandboxRegistry {
+  readonly #logger: Logger
+  readonly #onGone: SandboxExitListener
+  /** A sandbox ends by itself on behalf of nobody, not of the request that started it. */
+  readonly #outside = AsyncLocalStorage.snapshot()
+  readonly #running = new Map<string, Sandbox>()
+  #closed = false
+
+  constructor(logger: Logger, onGone: SandboxExitListener) {
+    this.#logger = logger
+    this.#onGone = onGone
+  }
+
+  /** Returns the server's sandbox if it runs. */
+  get(serverId: string): Sandbox | undefined {
+    return this.#running.get(serverId)
+  }
+
+  /** Starts the server's sandbox, unless it runs. The caller sees to it that two calls for one server do not overlap. */
+  async start(serverId: string, start: () => Promise<Sandbox>): Promise<Sandbox> {
+    const present = this.#running.get(serverId)
+    if (present) return present
+    if (this.#closed) throw new ComputeError('The service is stopping.')
+    const sandbox = await start()
+    if (this.#closed) {
+      await sandbox.stop()
+      throw new ComputeError('The service is stopping.')
+    }
+    this.#running.set(serverId, sandbox)
+    void sandbox.exited.then(({ reason }) => {
+      if (this.#running.get(serverId) !== sandbox) return
+      this.#running.delete(serverId)
+      this.#logger.warn('a sandbox ended by itself', { serverId, reason })
+      this.#outside(() => this.#onGone(serverId, reason))
+    })
+    return sandbox
+  }
+
+  /** Ends every process of the server; resolves when none is left. */
+  async stop(serverId: string): Promise<void> {
+    const sandbox = this.#running.get(serverId)
+    if (!sandbox) return
+    this.#running.delete(serverId)
+    await sandbox.stop()
+  }
+
+  /** Pauses every process of every server until the returned function is called. If one cannot be, none is. */
+  async pause(): Promise<() => void> {
+    const paused = await Promise.allSettled([...this.#running.values()].map((sandbox) => sandbox.pause()))
+    const resume = (): void => {
+      for (const one of paused) if (one.status === 'fulfilled') one.value()
+    }
+    const failed = paused.find((one) => one.status === 'rejected')
+    if (failed === undefined) return resume
+    resume()
+    throw failed.reason
+  }
+
+  /** Ends every process of every server and starts none anymore. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.allSettled([...this.#running.keys()].map((serverId) => this.stop(serverId)))
+  }
+}

@@ -56,7 +56,7 @@ export type Probe =
  * Identifies what a driver created for one server, as plain JSON kept in the database, so a restarted berth can find,
  * use, stop or remove it. Only drivers read its fields.
  */
-export type Handle = { readonly kind: string; readonly [key: string]: unknown }
+export type ServerHandle = { readonly kind: string; readonly [key: string]: unknown }
 
 /**
  * What earlier berths left, as it was at one moment. Nothing that is made after that moment belongs to it, so a request
@@ -84,22 +84,22 @@ export interface ComputeDriver {
   probe(): Promise<Probe>
 
   /** Makes an empty workspace for a new server. Until `keep`, it is removed by the next start if it is still empty. */
-  create(serverId: string): Promise<Handle>
+  create(serverId: string): Promise<ServerHandle>
 
   /** Makes the files somebody's: from now on only `destroy` removes them. To be called before a caller gets the server. */
-  keep(handle: Handle): void
+  keep(handle: ServerHandle): void
 
   /** Starts the server's sandbox; resolves when it takes commands. Throws `ComputeError`. */
-  start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox>
+  start(serverId: string, handle: ServerHandle, limits: Limits): Promise<Sandbox>
 
   /** Returns the server's files, whether it runs or not. */
-  workspace(handle: Handle): Workspace
+  workspace(handle: ServerHandle): Workspace
 
   /** Removes what is in the server's caches, to make room; its programs may be writing there. */
-  emptyCaches(handle: Handle): Promise<void>
+  emptyCaches(handle: ServerHandle): Promise<void>
 
   /** Throws `ComputeError` if the server's files are gone, as when a person has removed their directory. */
-  checkFiles(handle: Handle): void
+  checkFiles(handle: ServerHandle): void
 
   /**
    * Lists what earlier berths left. To be called before anything is made.
@@ -107,13 +107,13 @@ export interface ComputeDriver {
    * @param servers those that have a record
    * @param deleted those whose record was deleted, and which may not have been destroyed
    */
-  takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains
+  takeStock(servers: readonly ServerHandle[], deleted: readonly ServerHandle[]): Remains
 
   /**
    * Removes everything that belongs to the server, whose sandbox must be stopped. Does nothing if it is already
    * removed.
    */
-  destroy(handle: Handle): Promise<void>
+  destroy(handle: ServerHandle): Promise<void>
 
   /**
    * Finds where the program is that has the other end of a connection to this process. Returns `elsewhere` if the machine

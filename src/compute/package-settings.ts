@@ -23,7 +23,7 @@ export const PACKAGE_VARIABLES = {
  * for it would need characters that a shell does not pass on. They are npm's global settings, so a project's and a
  * user's own take precedence.
  */
-export const NPM_SETTINGS = `registry=\${${PACKAGE_VARIABLES.url}}
+const NPM_SETTINGS = `registry=\${${PACKAGE_VARIABLES.url}}
 //\${${PACKAGE_VARIABLES.host}}/:_authToken=\${${PACKAGE_VARIABLES.token}}
 audit=false
 fund=false

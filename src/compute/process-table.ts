@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { ifPresent } from '../runtime/if-present.ts'
+import { ifPresent, readTextOrNull } from '../runtime/if-present.ts'
 import { readStatFields, STAT } from '../runtime/process-stat.ts'
-import { readTextOrNull } from '../runtime/read-text.ts'
-import { readMarker } from './find-processes.ts'
 import { readListeningSockets, socketsOf } from './local/sockets.ts'
-import type { ProcessState, ServerConsumption } from './server-process.ts'
+import { readMarker } from './processes.ts'
+import type { ProcessState, ServerConsumption } from './sandbox.ts'
 
 /** Clock ticks per second in /proc. The kernel shows this number to programs on every processor (USER_HZ). */
 const TICKS = 100

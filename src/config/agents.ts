@@ -1,5 +1,5 @@
 import { StartupError } from '../errors.ts'
-import { choice, list, url } from './values.ts'
+import { choiceValue, listValue, url } from './values.ts'
 
 /** The kinds of agents. */
 export const AGENTS = ['scripted', 'openai', 'anthropic', 'command'] as const
@@ -87,7 +87,7 @@ export const AGENT_OPTIONS = [
     choices: AGENTS,
     description: `who does tasks and builds: ${AGENTS.join(', ')} (default scripted)`,
     setting: 'agent',
-    kind: choice(AGENTS),
+    kind: choiceValue(AGENTS),
   },
   {
     name: 'openai-base-url',
@@ -145,7 +145,7 @@ export const AGENT_OPTIONS = [
     choices: AGENT_INPUTS,
     description: 'how it is given the goal: argument, stdin (default argument)',
     setting: 'agentInput',
-    kind: choice(AGENT_INPUTS),
+    kind: choiceValue(AGENT_INPUTS),
   },
   {
     name: 'agent-question',
@@ -168,7 +168,7 @@ export const AGENT_OPTIONS = [
     description:
       'a file that says what there is at the start (see "berth guide fixtures"); may be repeated, the variable takes several with ":" between',
     setting: 'fixtures',
-    kind: list('files'),
+    kind: listValue('files'),
   },
 ] as const
 

@@ -1,9 +1,9 @@
 import { LOG_LEVELS, type LogLevel } from '../runtime/logger.ts'
 import { AGENT_OPTIONS, AGENT_SECRETS, type AgentConfig } from './agents.ts'
 import {
-  choice,
-  integer,
-  list,
+  choiceValue,
+  integerValue,
+  listValue,
   OUTBOUND_MODES,
   type OutboundMode,
   type PortRange,
@@ -117,7 +117,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     value: 'PORT',
     description: 'port to listen on, 0 for any free one (default 4747)',
     setting: 'port',
-    kind: integer(0, 65_535),
+    kind: integerValue(0, 65_535),
   },
   {
     name: 'data',
@@ -152,7 +152,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     choices: ['auto', ...ISOLATIONS],
     description: `how servers are isolated: auto, ${ISOLATIONS.join(', ')} (default auto)`,
     setting: 'isolation',
-    kind: choice(['auto', ...ISOLATIONS]),
+    kind: choiceValue(['auto', ...ISOLATIONS]),
   },
   {
     name: 'outbound',
@@ -160,7 +160,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     choices: OUTBOUND_MODES,
     description: `what servers may reach: ${OUTBOUND_MODES.join(', ')} (default public: the internet)`,
     setting: 'outbound',
-    kind: choice(OUTBOUND_MODES),
+    kind: choiceValue(OUTBOUND_MODES),
   },
   {
     name: 'outbound-hosts',
@@ -187,7 +187,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     value: 'N',
     description: 'servers kept ready for quick creation (default 1)',
     setting: 'spareServers',
-    kind: integer(0, MOST_SPARE_SERVERS),
+    kind: integerValue(0, MOST_SPARE_SERVERS),
   },
   {
     name: 'api-key',
@@ -201,7 +201,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     value: 'N',
     description: 'make ids and keys repeat from run to run (keys are then guessable)',
     setting: 'rngSeed',
-    kind: integer(0, Number.MAX_SAFE_INTEGER),
+    kind: integerValue(0, Number.MAX_SAFE_INTEGER),
   },
   {
     name: 'freeze',
@@ -235,7 +235,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     description:
       'directories, with ":" between, whose git repositories projects may be made from (default none)',
     setting: 'sourceFolders',
-    kind: list('directories'),
+    kind: listValue('directories'),
   },
   {
     name: 'npm-registry',
@@ -264,7 +264,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     choices: LOG_LEVELS,
     description: `${LOG_LEVELS.join(', ')} (default info)`,
     setting: 'logLevel',
-    kind: choice(LOG_LEVELS),
+    kind: choiceValue(LOG_LEVELS),
   },
   {
     name: 'idle-timeout',
@@ -293,14 +293,14 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     value: 'N',
     description: 'most characters of a result of an MCP tool (default 24000)',
     setting: 'mcpOutput',
-    kind: integer(4_000, 10_000_000),
+    kind: integerValue(4_000, 10_000_000),
   },
   {
     name: 'journal-size',
     value: 'N',
     description: 'how many requests the journal keeps, 0 for none (default 1000)',
     setting: 'journalSize',
-    kind: integer(0, 100_000),
+    kind: integerValue(0, 100_000),
   },
   {
     name: 'plan',

@@ -39,17 +39,17 @@ export type ValueKind =
     }
 
 /** Returns the kind of whole numbers from `minimum` to `maximum`. */
-export const integer = (minimum: number, maximum: number): ValueKind => ({
+export const integerValue = (minimum: number, maximum: number): ValueKind => ({
   kind: 'integer',
   minimum,
   maximum,
 })
 
 /** Returns the kind of a few texts. */
-export const choice = (of: readonly string[]): ValueKind => ({ kind: 'choice', of })
+export const choiceValue = (of: readonly string[]): ValueKind => ({ kind: 'choice', of })
 
 /** Returns the kind of lists of paths. @param of what they are, such as `files` */
-export const list = (of: string): ValueKind => ({ kind: 'list', of })
+export const listValue = (of: string): ValueKind => ({ kind: 'list', of })
 
 /** Returns the kind of addresses of services. */
 export const url = (example: string): ValueKind => ({ kind: 'url', example })

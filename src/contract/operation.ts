@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import { type AnyElysia, t } from 'elysia'
 import { ERROR_STATUS } from '../errors.ts'
-import type { Admission } from '../http/authentication.ts'
+import type { RouteAdmission } from '../http/authentication.ts'
 import type { FormShape } from '../http/multipart.ts'
 import { refuseBadQuery } from '../http/request-checks.ts'
 import type { IndexedOperation, OperationId } from './operations.ts'
@@ -141,7 +141,7 @@ type Admitting<Needed extends OperationAccess> = Needed extends 'public'
   ? object
   : Needed extends 'admin'
     ? { admin: true }
-    : { access: Admission }
+    : { access: RouteAdmission }
 
 /** The declaration of a route, from which Elysia infers the handler's types. */
 type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = Admitting<Needed> & {

@@ -19,7 +19,7 @@ export type Access = 'account' | 'resource'
  * The declaration of an operation's route: its access, and its form if it takes one in place of JSON, or that its handler
  * reads the body itself, as bytes.
  */
-export type Admission =
+export type RouteAdmission =
   | Access
   | { readonly access: Access; readonly form?: FormShape | undefined; readonly readsBytes?: boolean }
 
@@ -222,7 +222,7 @@ interface AccessOptions {
  */
 export function accessControl({ callers, uploads, bodyLimit, onBody }: AccessOptions) {
   return new Elysia({ name: 'berth/access' }).macro({
-    access(admission: Admission) {
+    access(admission: RouteAdmission) {
       const {
         access: needed,
         form,

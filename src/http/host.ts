@@ -96,3 +96,31 @@ function hostName(host: string): string {
   const name = bracketed?.[1] ?? host.replace(/:\d*$/, '')
   return name.toLowerCase().replace(/\.$/, '')
 }
+
+/**
+ * Returns the other loopback address that "localhost" resolves to, if a service listens on `host`; null if the
+ * service covers it already or does not listen on loopback. Most programs try ::1 first, so a listener there would
+ * receive what is sent to `http://localhost:PORT`, credentials included.
+ */
+export function otherLoopback(host: string): '127.0.0.1' | '::1' | null {
+  if (host === '::1') return '127.0.0.1'
+  return host === '127.0.0.1' || host === '0.0.0.0' || host === 'localhost' ? '::1' : null
+}
+
+/** Returns a host if it is one of the two loopback addresses that berth listens on; null for names and others. */
+export const asLoopback = (host: string): '127.0.0.1' | '::1' | null =>
+  host === '127.0.0.1' || host === '::1' ? host : null
+
+/**
+ * Ports that browsers, and other clients that fetch as they do, refuse to connect to: other protocols live there. From the
+ * Fetch standard, section "Port blocking".
+ */
+const BLOCKED: ReadonlySet<number> = new Set([
+  1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104,
+  109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515,
+  526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049,
+  3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+])
+
+/** Reports whether browsers refuse to open a port. */
+export const isBlockedByBrowsers = (port: number): boolean => BLOCKED.has(port)

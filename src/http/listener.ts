@@ -1,12 +1,12 @@
 import { StartupError } from '../errors.ts'
 import { type Connection, newSocketForServers } from '../runtime/connection.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
-import { asLoopback, otherLoopback } from './loopback.ts'
+import { asLoopback, otherLoopback } from './host.ts'
 import type { Respond } from './request-log.ts'
 import { SOCKET_HANDLERS, type SocketListener, type SocketUpgrader } from './web-socket.ts'
 
 /** Another program listens on the port. */
-export class PortTaken extends StartupError {
+export class AddressTaken extends StartupError {
   constructor(
     readonly host: string,
     readonly port: number,
@@ -176,7 +176,7 @@ function bind(host: string, port: number, fetch: ServerFetch): BoundListeners {
     const companion = listenOnCompanion(host, main.port, fetch)
     if (companion !== 'taken') return { main, companion }
     void main.server.stop(true)
-    if (port !== 0 || attempt === MAX_ATTEMPTS) throw new PortTaken(otherLoopback(host) ?? host, main.port)
+    if (port !== 0 || attempt === MAX_ATTEMPTS) throw new AddressTaken(otherLoopback(host) ?? host, main.port)
   }
 }
 
@@ -195,7 +195,7 @@ function serve(host: string, port: number, fetch: ServerFetch): BoundListener {
   try {
     return start(host, port, fetch)
   } catch (error) {
-    if (codeOf(error) === 'EADDRINUSE') throw new PortTaken(host, port)
+    if (codeOf(error) === 'EADDRINUSE') throw new AddressTaken(host, port)
     const cause = messageOf(error)
     throw new StartupError(
       `Cannot listen on ${host}:${port}: ${cause}. Choose another address with --host and --port.`,

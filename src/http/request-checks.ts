@@ -1,6 +1,6 @@
 import { BerthError, badRequest } from '../errors.ts'
 import { percentDecoded } from '../runtime/decode.ts'
-import { repeated } from '../runtime/validation/validation-error.ts'
+import { repeatedName } from '../runtime/validation/validation-error.ts'
 
 /**
  * Refuses an admitted request of which something would be read otherwise than it was sent, before anything is done: see
@@ -31,7 +31,7 @@ export function checkQuery(url: string): void {
 export const refuseBadQuery = ({ request }: { request: Request }): void => checkQuery(request.url)
 
 /** A fault of a text of the type application/x-www-form-urlencoded, of which queries are too. */
-export interface FormFault {
+interface FormFault {
   /** The parameter, decoded if that is possible. */
   readonly name: string
   /** Whether it comes twice, or is malformed. */
@@ -66,7 +66,7 @@ export function findFormFault(
 /** Describes a fault. @param part the part of the request that has the parameters */
 export function describeFormFault({ name, isRepeated }: FormFault, part: 'query' | 'body'): string {
   const shown = name.length > 50 ? `${name.slice(0, 49)}…` : name
-  if (isRepeated) return repeated([shown]).describe(part)
+  if (isRepeated) return repeatedName([shown]).describe(part)
   return `"${shown}" in the ${part} is malformed: "%" and two hexadecimal digits stand for a byte, and the bytes must be UTF-8. A percent sign is %25.`
 }
 

@@ -1,5 +1,4 @@
 import type { Logger } from '../runtime/logger.ts'
-import { pathForLogs } from './secret-path.ts'
 
 /** Responds to a request. */
 export type Respond = (request: Request) => Response | Promise<Response>
@@ -20,3 +19,11 @@ export const logged =
     })
     return response
   }
+
+/** The path of a link that signs a browser in, up to its secret. */
+export const LINK_PATH = '/signin/link/'
+
+/** Returns a path for logs. The secret of a sign-in link is removed. */
+export function pathForLogs(path: string): string {
+  return path.toLowerCase().includes(LINK_PATH) ? `${LINK_PATH}…` : path
+}

@@ -1,8 +1,7 @@
 import { realpathSync } from 'node:fs'
-import { allDataDirectoryGroups, removeGroups } from '../compute/limits/groups.ts'
-import { dataMarkerOf } from '../compute/local/server-directories.ts'
+import { allDataDirectoryGroups, dataMarkerOf, removeGroups } from '../compute/remains.ts'
 import { ifPresent } from '../runtime/if-present.ts'
-import { findAbandoned, removeTemporary } from '../storage/ephemeral.ts'
+import { findAbandoned, removeTemporary } from '../storage/data-directory.ts'
 
 /**
  * Removes what killed instances left: temporary data directories and the control groups of their servers. Keeps a

@@ -12,7 +12,7 @@ import { SESSION_COOKIE_PREFIX } from '../http/session-cookie.ts'
 import { once } from '../runtime/once.ts'
 import { isAccessToken } from '../signin/oauth/grants.ts'
 import { Capture } from '../testing/journal/capture.ts'
-import { type App, GroupApps } from './group-apps.ts'
+import { type GroupApp, GroupApps } from './group-apps.ts'
 import {
   type AppGroup,
   CONTROL_SEGMENT,
@@ -48,7 +48,7 @@ export interface Api {
 export function createApi(
   services: Services,
   host: HostOptions,
-  control: (callers: Callers) => Promise<App>,
+  control: (callers: Callers, whole: () => Promise<AnyElysia>) => Promise<GroupApp>,
   commands: OperationCommands,
   bodySilenceMs?: number,
 ): Api {
@@ -104,7 +104,7 @@ export function createApi(
     return root
   }
   const apps = new GroupApps<AppGroup>(
-    (group) => (group === CONTROL_SEGMENT ? control(callers) : mount([group])),
+    (group) => (group === CONTROL_SEGMENT ? control(callers, dependencies.whole) : mount([group])),
     logger,
   )
   /** The rules of faults, which are loaded at the first request that one may apply to. */
@@ -121,7 +121,7 @@ export function createApi(
       backend: () => services.compute.backendFailure(),
     })
   })
-  const applyFaults = async (request: Request, next: App['fetch']): Promise<Response> =>
+  const applyFaults = async (request: Request, next: GroupApp['fetch']): Promise<Response> =>
     (await faultGate()).handle(request, next)
   const identify = async (request: Request): Promise<void> => {
     const { sessionIdentity } = await import('../signin/session/sent-sessions.ts')
@@ -129,22 +129,18 @@ export function createApi(
     const options = { host, sessions: signIn.sessions, senderOf, logger }
     await callers.identifyBy(request, () => sessionIdentity(request, options))
   }
-  /** Passes a request to the app of its group, on the way of faults while any are set. */
-  const pass = async (group: AppGroup, request: Request): Promise<Response> => {
-    if (group === CONTROL_SEGMENT) return (await apps.get(group)).fetch(request)
-    const respond = async (request: Request): Promise<Response> => (await apps.get(group)).fetch(request)
-    if (!faults.any) return respond(request)
-    // The journal keeps a request also if a fault responds to it.
-    return capture === null ? applyFaults(request, respond) : capture.around(applyFaults, respond)(request)
-  }
   const dispatch = async (request: Request): Promise<Response> => {
     const group = groupOf(request.url)
     const isOfSession = !WITHOUT_SESSION.has(group) && isBySession(request)
     // Before anything else of the request is read.
     if (isOfSession) await identify(request)
+    const toApp = async (request: Request): Promise<Response> => (await apps.get(group)).fetch(request)
+    // The journal keeps a request also if a fault responds to it.
+    const withFaults = capture?.around(applyFaults, toApp) ?? ((request) => applyFaults(request, toApp))
+    const respond = faults.any && group !== CONTROL_SEGMENT ? withFaults : toApp
     // Lets what a request causes know it. Reading causes nothing, and is not held up.
     const isReading = request.method === 'GET' || request.method === 'HEAD'
-    const response = await (isReading ? pass(group, request) : requests.run(() => pass(group, request)))
+    const response = await (isReading ? respond(request) : requests.run(() => respond(request)))
     // Browsers and proxies may store responses to requests with a cookie (RFC 9111, 3.5 is about Authorization alone).
     if (isOfSession) response.headers.set('cache-control', 'no-store')
     return response

@@ -1,70 +1,73 @@
-import type { SelectedDriver } from '../compute/select.ts'
+import type { AnyElysia } from 'elysia'
+import type { SelectedDriver } from '../compute/compute.ts'
 import type { Config } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
+import type { Callers } from '../http/authentication.ts'
+import { once } from '../runtime/once.ts'
+import type { CredentialsFile } from '../storage/data-directory.ts'
 import type { ControlGroup } from '../testing/api/groups.ts'
-import type { ControlMaker } from './generation.ts'
-import { GroupApps } from './group-apps.ts'
-import type { InstanceState } from './state.ts'
+import type { StateOperations } from '../testing/api/parts.ts'
+import { type GroupApp, GroupApps } from './group-apps.ts'
+import type { Services } from './services.ts'
 
-/** Dependencies of the control API that outlive a generation. */
-interface ControlParts {
+/** Dependencies of the control API. */
+interface ControlDependencies {
   config: Config
   version: string
   commands: OperationCommands
-  selected: SelectedDriver
+  driver: SelectedDriver
   /** Returns the address that a request comes from, or null if it is no longer known. */
   addressOf: (request: Request) => string | null
-  /** Returns the instance, which has this function itself. */
-  instance: () => InstanceState
+  /** When the instance started, by the clock of `performance`. */
+  startedAt: number
+  /** Saves and replaces the state. */
+  states: StateOperations
+  /** Reports whether recovery and fixtures are complete. */
+  isReady: () => boolean
+  services: Services
+  credentials: CredentialsFile
+  /** The callers of running requests. */
+  callers: Callers
+  /** Returns all routes of the API that documents describe. */
+  whole: () => Promise<AnyElysia>
+  /** Fires when the generation ends: streams end too. */
+  stopping: AbortSignal
 }
 
-/**
- * Returns the function that makes the control API of each generation: as the API, one Elysia app for each group of routes,
- * created at the first request for it. The uptime counts from this call.
- */
-export function controlMaker({
-  config,
-  version,
-  commands,
-  selected,
-  addressOf,
-  instance,
-}: ControlParts): ControlMaker {
-  const startedAt = performance.now()
-  return async ({ services, credentials, callers, operations, stopping }) => {
-    const [{ createControlApi }, { controlGroupOf }] = await Promise.all([
+/** Makes the control API of a generation: as the API, one Elysia app for each group of routes, created at the first request for it. */
+export async function createControl(dependencies: ControlDependencies): Promise<GroupApp> {
+  const { config, version, commands, driver, addressOf, startedAt, states, isReady } = dependencies
+  const { services, credentials, callers, whole, stopping } = dependencies
+  const [{ createControlApi }, { controlGroupOf }, { describedOperations }, { OperationIndex }] =
+    await Promise.all([
       import('../testing/api/app.ts'),
       import('../testing/api/groups.ts'),
+      import('../contract/operation.ts'),
+      import('../contract/operations.ts'),
     ])
-    const api = createControlApi({
-      services,
-      host: { bound: config.host, publicHost: config.publicHost },
-      guard: {
-        adminToken: credentials.admin_token,
-        callers,
-        exposed: config.exposeControl,
-        addressOf,
-      },
-      instance: {
-        version,
-        ephemeral: config.ephemeral,
-        agent: config.agent,
-        enforced: () => selected.enforced(),
-        rejectedIsolations: selected.rejected.map(({ name }) => name),
-        uptimeMs: () => Math.round(performance.now() - startedAt),
-        isReady: () => instance().ready,
-      },
-      states: instance(),
-      operations,
-      commands,
-      stopping,
-    })
-    const apps = new GroupApps<ControlGroup>((group) => api.mount([group]), services.logger)
-    return {
-      async fetch(request) {
-        const app = await apps.get(controlGroupOf(request.url))
-        return app.fetch(request)
-      },
-    }
+  const api = createControlApi({
+    services,
+    host: { bound: config.host, publicHost: config.publicHost },
+    guard: { adminToken: credentials.admin_token, callers, exposed: config.exposeControl, addressOf },
+    instance: {
+      version,
+      ephemeral: config.ephemeral,
+      agent: config.agent,
+      enforced: () => driver.enforced(),
+      rejectedIsolations: driver.rejected.map(({ name }) => name),
+      uptimeMs: () => Math.round(performance.now() - startedAt),
+      isReady,
+    },
+    states,
+    operations: once(async () => new OperationIndex(describedOperations(await whole()))),
+    commands,
+    stopping,
+  })
+  const apps = new GroupApps<ControlGroup>((group) => api.mount([group]), services.logger)
+  return {
+    async fetch(request) {
+      const app = await apps.get(controlGroupOf(request.url))
+      return app.fetch(request)
+    },
   }
 }

@@ -1,52 +1,46 @@
-import type { DescribedOperation } from '../contract/operation.ts'
-import type { OperationIndex } from '../contract/operations.ts'
+import type { SelectedDriver } from '../compute/compute.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
-import type { Callers } from '../http/authentication.ts'
+import type { Listener } from '../http/listener.ts'
 import type { FirstIds } from '../resources/keys/first-account.ts'
-import { once } from '../runtime/once.ts'
 import { base62 } from '../runtime/random.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
+import { openCipher } from '../storage/cipher.ts'
 import type { CredentialsFile, DataDirectory } from '../storage/data-directory.ts'
 import { type Database, openDatabase } from '../storage/database.ts'
-import { openCipher } from '../storage/master-key.ts'
+import type { StateOperations } from '../testing/api/parts.ts'
 import type { StateCause } from '../testing/journal/journal.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
 import { type Api, createApi } from './api.ts'
-import type { App } from './group-apps.ts'
+import { createControl } from './control.ts'
 import { createServices, type ServiceDependencies, type Services } from './services.ts'
 import { startOrder } from './start-order.ts'
 
 /** Dependencies that outlive one generation. */
 export interface GenerationDependencies
-  extends Omit<ServiceDependencies, 'dataDir' | 'database' | 'cipher' | 'scenarios' | 'begunBy'> {
+  extends Omit<
+    ServiceDependencies,
+    'dataDir' | 'database' | 'cipher' | 'scenarios' | 'begunBy' | 'driver' | 'listener'
+  > {
   dataDirectory: DataDirectory
   fixtures: Fixtures | null
   /** Resolves when no request is open any more, or after a while. */
   requestsEnded: () => Promise<void>
   /** The address of the main port, without a slash at the end. */
   baseUrl: string
-  /** The control API over services; asked for at its first request. */
-  control: ControlMaker
+  selected: SelectedDriver
+  /** The main port. */
+  listener: Listener
+  /** When the instance started, by the clock of `performance`. */
+  startedAt: number
+  /** Saves and replaces the state, on behalf of the control API. */
+  states: StateOperations
+  /** Reports whether recovery and fixtures are complete. */
+  isReady: () => boolean
   /** Returns the command lines that call each operation. */
   commands: OperationCommands
   /** Milliseconds without a byte after which a request's body is given up; undefined for the usual ones. */
   bodySilenceMs: number | undefined
 }
-
-/** Dependencies of the control API of a generation. */
-interface ControlDependencies {
-  services: Services
-  credentials: CredentialsFile
-  /** The callers of running requests. */
-  callers: Callers
-  /** The operations of the API. */
-  operations: () => Promise<OperationIndex<DescribedOperation>>
-  /** Fires when the generation ends: streams end too. */
-  stopping: AbortSignal
-}
-
-/** Makes the control API of a generation. */
-export type ControlMaker = (dependencies: ControlDependencies) => Promise<App>
 
 /**
  * Everything built on one state of the data directory: database, services, API. A start creates the first; a reset
@@ -76,6 +70,7 @@ export class Generation {
       const { queries } = this.#database
       this.services = createServices({
         ...dependencies,
+        driver: dependencies.selected.driver,
         begunBy,
         dataDir: dataDirectory.path,
         database: this.#database,
@@ -87,14 +82,6 @@ export class Generation {
       this.#database.close()
       throw error
     }
-    // The API is made below; by the time of the first request for its operations it is there.
-    const operations = once(async () => {
-      const [{ describedOperations }, { OperationIndex }] = await Promise.all([
-        import('../contract/operation.ts'),
-        import('../contract/operations.ts'),
-      ])
-      return new OperationIndex(describedOperations(await this.#api.whole()))
-    })
     const { services, credentials } = this
     this.#supervisor = new Supervisor(
       startOrder(services, {
@@ -111,7 +98,13 @@ export class Generation {
     this.#api = createApi(
       services,
       host,
-      (callers) => dependencies.control({ services, credentials, callers, operations, stopping }),
+      (callers, whole) =>
+        createControl({
+          ...dependencies,
+          driver: dependencies.selected,
+          addressOf: (request) => dependencies.listener.addressOf(request),
+          ...{ services, credentials, callers, whole, stopping },
+        }),
       dependencies.commands,
       dependencies.bodySilenceMs,
     )

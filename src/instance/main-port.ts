@@ -1,4 +1,4 @@
-import type { ServerNetwork } from '../compute/local/network/server-network.ts'
+import type { ServerNetwork } from '../compute/compute.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
 import { ownHost } from '../http/host.ts'

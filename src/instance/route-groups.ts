@@ -4,7 +4,7 @@ import type { OperationCommands } from '../contract/reference/routes.ts'
 import type { AccessControl, Callers } from '../http/authentication.ts'
 import type { HostOptions } from '../http/host.ts'
 import { originOf } from '../http/origin.ts'
-import type { App } from './group-apps.ts'
+import type { GroupApp } from './group-apps.ts'
 import type { Services } from './services.ts'
 
 /** Dependencies of the route groups. */
@@ -17,7 +17,7 @@ export interface RouteDependencies {
   whole: () => Promise<AnyElysia>
   commands: OperationCommands
   /** Responds to a request made on behalf of a caller. */
-  handle: App['fetch']
+  handle: GroupApp['fetch']
 }
 
 /** Every group of routes, in the order in which documents list them. Each is loaded when it is first asked for. */

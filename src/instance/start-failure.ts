@@ -1,6 +1,10 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import { StartupError } from '../errors.ts'
-import { codeOf, messageOf } from '../runtime/error-info.ts'
-import { isDiskFull } from '../storage/disk-full.ts'
+import { codeOf, isDiskFull, messageOf } from '../runtime/error-info.ts'
+import { shellQuote } from '../runtime/shell-quote.ts'
+import type { DataDirectory } from '../storage/data-directory.ts'
+import { SERVERS } from '../storage/state.ts'
 
 /** Codes of SQLite for a file that is damaged or no database. */
 const DAMAGED = /^SQLITE_(?:CORRUPT|NOTADB)/
@@ -23,9 +27,8 @@ export async function startFailure(error: unknown, path: string): Promise<unknow
   }
   const damage = damageIn(error)
   if (damage === null) return error
-  const { wayBack } = await import('./way-back.ts')
   return new StartupError(
-    `The database ${path}/berth.db is damaged: ${briefly(damage)}. Nothing was changed. ${wayBack(path)}`,
+    `The database ${path}/berth.db is damaged: ${briefly(damage)}. Nothing was changed. ${await wayBack(path)}`,
     { cause: error },
   )
 }
@@ -39,4 +42,45 @@ function damageIn(error: unknown): Error | null {
 function briefly(error: unknown): string {
   const [line = ''] = messageOf(error).split('\n')
   return line.length > MOST_CAUSE ? `${line.slice(0, MOST_CAUSE)} …` : line.replace(/\.$/, '')
+}
+
+/** Most ids that the refusal names. */
+const MOST_NAMED = 3
+
+/**
+ * Refuses a data directory that has lost its database and still has files of servers: a start would begin a new state, in
+ * which nobody owns them. A power cut can leave the database with 0 bytes.
+ *
+ * @throws StartupError
+ */
+export async function refuseLostDatabase({ path, database }: DataDirectory): Promise<void> {
+  const found = statSync(database, { throwIfNoEntry: false })
+  if (found?.isDirectory()) {
+    throw new StartupError(
+      `${database} is a directory, and berth's database belongs in its place. Move it away, put the database back, or choose another directory with --data.`,
+    )
+  }
+  const servers = join(path, SERVERS)
+  if ((found?.size ?? 0) > 0 || !statSync(servers, { throwIfNoEntry: false })?.isDirectory()) return
+  const { ServerDirectories } = await import('../compute/remains.ts')
+  const ids = new ServerDirectories(path).claimed()
+  if (ids.length === 0) return
+  const state = found === undefined ? 'is missing' : 'is empty'
+  const more = ids.length > MOST_NAMED ? ', …' : ''
+  throw new StartupError(
+    `The database ${database} ${state}, but ${servers} holds the files of ${ids.length === 1 ? 'a server' : `${ids.length} servers`} (${ids.slice(0, MOST_NAMED).join(', ')}${more}). Nothing was changed. Put the database back. ${await wayBack(path)} To start anew, move ${servers} away first.`,
+  )
+}
+
+/**
+ * Returns how to go on without the database of a data directory, in a sentence: with the newest snapshot there.
+ *
+ * @param path the data directory
+ */
+async function wayBack(path: string): Promise<string> {
+  const { Snapshots } = await import('../testing/snapshots/snapshots.ts')
+  const [newest] = new Snapshots(path).list()
+  if (newest === undefined) return `${join(path, 'snapshots')} has no snapshot to go back to.`
+  const command = shellQuote(['berth', 'serve', '--snapshot', join(path, 'snapshots', newest.name)])
+  return `The newest snapshot, of ${newest.created_at}, goes on in a new directory: ${command} --data NEW.`
 }

@@ -1,9 +1,8 @@
-import type { ComputeDependencies } from '../compute/drivers.ts'
-import { type SelectedDriver, selectDriver } from '../compute/select.ts'
+import { type ComputeDependencies, loadDrivers, type SelectedDriver } from '../compute/compute.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import { StartupError } from '../errors.ts'
-import { isBlockedByBrowsers } from '../http/blocked-port.ts'
+import { isBlockedByBrowsers } from '../http/host.ts'
 import { logged, type Respond } from '../http/request-log.ts'
 import type { AccountPlan } from '../resources/accounts/model.ts'
 import { DEFAULT_PLAN } from '../resources/accounts/plan.ts'
@@ -14,12 +13,10 @@ import type { Logger } from '../runtime/logger.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/sign-in.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
-import { SCHEMA, schemaOf } from '../storage/migrate.ts'
+import { SCHEMA, schemaOf } from '../storage/database.ts'
 import type { Fixtures } from '../testing/seed/fixtures.ts'
-import { controlMaker } from './control.ts'
-import { refuseLostDatabase } from './lost-database.ts'
 import { MainPort } from './main-port.ts'
-import { startFailure } from './start-failure.ts'
+import { refuseLostDatabase, startFailure } from './start-failure.ts'
 import type { InstanceState } from './state.ts'
 import { takeData } from './take-data.ts'
 
@@ -140,8 +137,8 @@ async function start(
   const mainPort = new MainPort(config)
   const { listener } = mainPort
   onRelease(() => listener.close())
-  const [{ localDrivers }, { Packages }] = await Promise.all([
-    import('../compute/drivers.ts'),
+  const [{ localDrivers, selectDriver }, { Packages }] = await Promise.all([
+    loadDrivers(),
     import('../hosting/registries/packages.ts'),
   ])
   const packages = new Packages({
@@ -191,7 +188,7 @@ async function start(
     logger,
     clock,
     dataDirectory,
-    driver: selected.driver,
+    selected,
     plan,
     heartbeat: data.heartbeat,
     fixtures,
@@ -205,14 +202,6 @@ async function start(
     route: (routes) => mainPort.route(routes),
     listener,
     links,
-    control: controlMaker({
-      config,
-      version,
-      commands,
-      selected,
-      addressOf: (request) => listener.addressOf(request),
-      instance: () => instance,
-    }),
     commands,
   })
   onRelease(() => instance.close())

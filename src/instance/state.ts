@@ -5,11 +5,10 @@ import type { FirstIds } from '../resources/keys/first-account.ts'
 import { type ClockState, toIso } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { KeyedMutex } from '../runtime/mutex.ts'
-import { checkState } from '../storage/master-key.ts'
-import { SCHEMA } from '../storage/migrate.ts'
-import { serversIn } from '../storage/owned-servers.ts'
-import { removeTreeAside } from '../storage/remove-tree.ts'
-import { SERVERS, StateSwap } from '../storage/state.ts'
+import { checkState } from '../storage/cipher.ts'
+import { SCHEMA } from '../storage/database.ts'
+import { removeTreeAside } from '../storage/files.ts'
+import { SERVERS, StateSwap, serversIn } from '../storage/state.ts'
 import type {
   ReplacementOptions,
   RestoredState,
@@ -28,6 +27,9 @@ const TURN = 'state'
 
 /** Milliseconds in which open requests get their responses after their commands have ended. */
 const GRACE_MS = 1_000
+
+/** Dependencies of `InstanceState`. */
+type InstanceDependencies = Omit<GenerationDependencies, 'startedAt' | 'states' | 'isReady' | 'requestsEnded'>
 
 /**
  * The current generation and its replacement. Requests that arrive during a replacement wait for the next generation:
@@ -54,8 +56,14 @@ export class InstanceState implements StateOperations {
   /**
    * @throws StartupError if the state cannot be used
    */
-  constructor(dependencies: Omit<GenerationDependencies, 'requestsEnded'>) {
-    const whole = { ...dependencies, requestsEnded: () => this.#requestsEnded() }
+  constructor(dependencies: InstanceDependencies) {
+    const whole = {
+      ...dependencies,
+      startedAt: performance.now(),
+      states: this,
+      isReady: () => this.ready,
+      requestsEnded: () => this.#requestsEnded(),
+    }
     this.#dependencies = whole
     this.#snapshots = new Snapshots(whole.dataDirectory.path)
     this.#generation = new Generation(whole, 'start')

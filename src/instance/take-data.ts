@@ -1,9 +1,16 @@
 import { tmpdir } from 'node:os'
 import type { Config } from '../config/config.ts'
 import { type ClockState, machineNow } from '../runtime/clock.ts'
-import { type DataDirectory, takeDataDirectory, untilGivenBack } from '../storage/data-directory.ts'
-import { type EphemeralDirectory, makeEphemeral } from '../storage/ephemeral.ts'
-import { type Heartbeat, NO_HEARTBEAT, openHeartbeat } from '../storage/heartbeat.ts'
+import {
+  type DataDirectory,
+  type EphemeralDirectory,
+  type Heartbeat,
+  makeEphemeral,
+  NO_HEARTBEAT,
+  openHeartbeat,
+  takeDataDirectory,
+  untilGivenBack,
+} from '../storage/data-directory.ts'
 
 /** The data directory of a berth, and what differs for one that is used once. */
 interface TakenData {

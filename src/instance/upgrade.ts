@@ -5,7 +5,7 @@ import { type SteerableClock, toIso } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
-import { SCHEMA } from '../storage/migrate.ts'
+import { SCHEMA } from '../storage/database.ts'
 import { Snapshots } from '../testing/snapshots/snapshots.ts'
 
 /** Dependencies of `prepareUpgrade`. */

@@ -53,7 +53,7 @@ const C1_LEAD = 0xc2
 type AnyEmulator = Pick<Terminal, 'parser' | 'unicode' | 'write' | 'reset' | 'cols' | 'rows'>
 
 /** An error of the emulator itself. It is then in no state to go on. */
-export interface EmulatorFault {
+interface EmulatorFault {
   readonly error: unknown
   /** Where the piece begins at which it has failed, and where it ends. */
   readonly from: number

@@ -1,7 +1,7 @@
 import { Notifier } from './notifier.ts'
 
 /** Says which object has changed, without the object. */
-export interface Change<Type extends string = string> {
+export interface NotifiedChange<Type extends string = string> {
   readonly type: Type
   readonly id: string
   /** The account that it belongs to; null if it belongs to the instance. */
@@ -11,7 +11,7 @@ export interface Change<Type extends string = string> {
 }
 
 /** Receives a change inside the transaction that makes it. It may only take a note: the change may yet be undone. */
-export type Watcher<Type extends string> = (change: Change<Type>) => void
+export type Watcher<Type extends string> = (change: NotifiedChange<Type>) => void
 
 /**
  * Notifies of changed objects: watchers of every single one, listeners that something has changed. A notification that

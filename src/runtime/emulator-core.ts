@@ -4,7 +4,7 @@ import type { Terminal } from '@xterm/headless'
  * The parts of the emulator (xterm.js) that its interface does not show. They belong to the versions that package.json
  * pins, of the emulator without a display and of the one in a browser.
  */
-export interface EmulatorCore {
+interface EmulatorCore {
   readonly _inputHandler: InputHandler
   readonly buffer: ScreenBuffer
   readonly buffers: { readonly normal: ScreenBuffer; readonly alt: ScreenBuffer }

@@ -1,4 +1,4 @@
-import { beginningOf } from './characters.ts'
+import { firstCharacters } from './characters.ts'
 import type { MaskStream, Masks } from './masks.ts'
 
 /** Characters of a line that are kept; the rest of it is cut off. */
@@ -82,7 +82,7 @@ export class LineStream {
 
   #append(text: string): void {
     const room = LONGEST_LINE - this.#line.length
-    if (!this.#cut) this.#line += beginningOf(text, room)
+    if (!this.#cut) this.#line += firstCharacters(text, room)
     if (text.length > room) this.#cut = true
   }
 

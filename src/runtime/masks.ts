@@ -1,4 +1,4 @@
-import { beginningOf } from './characters.ts'
+import { firstCharacters } from './characters.ts'
 import { Patterns, SHORTEST_PATTERN, type Span } from './patterns.ts'
 
 /** Values shorter than this are not masked: they would blot out half of every log. */
@@ -89,7 +89,7 @@ export class Masks {
   beginning(text: string, length: number): string {
     if (text.length <= length) return this.mask(text)
     const stream = this.stream()
-    return stream.push(beginningOf(text, length)) + stream.flush()
+    return stream.push(firstCharacters(text, length)) + stream.flush()
   }
 
   /** Returns a mask for a text that arrives in pieces. */

@@ -1,4 +1,4 @@
-import { readTextOrNull } from './read-text.ts'
+import { readTextOrNull } from './if-present.ts'
 
 /** The fields of /proc/PID/stat that berth reads, as positions behind the name (proc_pid_stat(5)). */
 export const STAT = {

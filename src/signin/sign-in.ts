@@ -1,5 +1,5 @@
 import type { CredentialChanges } from '../http/credential-changes.ts'
-import { LINK_PATH } from '../http/secret-path.ts'
+import { LINK_PATH } from '../http/request-log.ts'
 import type { Changes } from '../resources/changes/types.ts'
 import type { KeysService } from '../resources/keys/service.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -59,7 +59,7 @@ export class SignIn {
       const { BrowserSessions } = await import('./session/sessions.ts')
       // These secrets are never reproducible, even in a deterministic run.
       const random = systemRandom
-      const { openSessionDatabase } = await import('../storage/session-database.ts')
+      const { openSessionDatabase } = await import('../storage/database.ts')
       const database = openSessionDatabase(dataDir)
       const onChanged = (id: string, accountId: string): void => changes.notify('browser', id, accountId)
       const onEnded = (id: string, accountId: string): void => {
@@ -112,7 +112,7 @@ export class SignIn {
 
   /** Reads the sessions for a change, unless nobody ever signed in. */
   async #changeUnread(change: (sessions: BrowserSessions) => void): Promise<void> {
-    const { hasSessionDatabase } = await import('../storage/session-database.ts')
+    const { hasSessionDatabase } = await import('../storage/database.ts')
     if (hasSessionDatabase(this.#dataDir)) change(await this.sessions())
   }
 

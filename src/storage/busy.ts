@@ -1,14 +1,10 @@
 import { StartupError } from '../errors.ts'
-import { codeOf } from '../runtime/error-info.ts'
 
 /**
  * Milliseconds that a write waits while another program, such as the `sqlite3` shell or a copy, holds the file.
  * Writes are synchronous, so berth does nothing else meanwhile.
  */
 export const BUSY_MS = 1_000
-
-/** Reports whether SQLite failed because another program holds the file. */
-export const isBusy = (error: unknown): boolean => (codeOf(error) ?? '').startsWith('SQLITE_BUSY')
 
 /** Returns what a start says if another program holds a database longer than a start waits. */
 export const databaseBusy = (path: string): StartupError =>

@@ -1,14 +1,17 @@
-import { Database as Sqlite } from 'bun:sqlite'
-import { closeSync, openSync, statSync } from 'node:fs'
+import { Database as Sqlite, type Statement } from 'bun:sqlite'
+import { closeSync, existsSync, openSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
-import { messageOf } from '../runtime/error-info.ts'
-import { BUSY_MS, databaseBusy, isBusy } from './busy.ts'
-import { isDiskFull } from './disk-full.ts'
-import { keepStatements } from './keep-statements.ts'
+import { codeOf, isBusy, isDiskFull, messageOf } from '../runtime/error-info.ts'
+import { BUSY_MS, databaseBusy } from './busy.ts'
+import { makePrivate, remove, writePrivate } from './files.ts'
 import { emptyDatabase } from './migrate.ts' with { type: 'macro' }
 import { migrate } from './migrate.ts'
-import { remove, writePrivate } from './private-file.ts'
+import sessions from './migrations/sessions/0001_sessions.sql' with { type: 'text' }
+import admin from './migrations/sessions/0002_admin.sql' with { type: 'text' }
+
+export { findDamage, SCHEMA, schemaOf } from './migrate.ts'
 
 /** Made when berth is compiled. */
 const EMPTY_DATABASE = emptyDatabase()
@@ -122,4 +125,109 @@ function makeWhereMissing(path: string): void {
   // Those of a database that is gone would be applied to this one.
   for (const suffix of ['-wal', '-shm']) remove(`${path}${suffix}`)
   writePrivate(path, Bun.zstdDecompressSync(Buffer.from(EMPTY_DATABASE, 'base64')))
+}
+
+/** Compiled statements kept at most: each takes a few KB, and lists of ids make texts of any number. */
+const MAX_KEPT = 200
+
+/**
+ * Makes a connection compile each text once and keep the statement for the next query with the same text. The one that
+ * was not used for longest is dropped first; a query that holds it can still use it. No caller may keep the cursor of
+ * `iterate` open: others have the same statement. `close(true)` finalizes them.
+ */
+export function keepStatements(sqlite: Sqlite): void {
+  const compile = sqlite.prepare.bind(sqlite)
+  const kept = new Map<string, Statement>()
+  const prepare = (text: string): Statement => {
+    const statement = kept.get(text) ?? compile(text)
+    // A map lists its keys in the order in which they were set.
+    kept.delete(text)
+    kept.set(text, statement)
+    for (const oldest of kept.keys()) {
+      if (kept.size <= MAX_KEPT) break
+      kept.delete(oldest)
+    }
+    return statement
+  }
+  sqlite.prepare = prepare as Sqlite['prepare']
+}
+
+/**
+ * Caches results of reads until anything in the database changes. One process writes, through one connection, so its
+ * count of changes is exact.
+ */
+export class ReadCache<Result> {
+  readonly #version: () => number
+  readonly #results = new Map<string, Result>()
+  #seen = -1
+
+  /** @param version `Database.version` */
+  constructor(version: () => number) {
+    this.#version = version
+  }
+
+  /** Returns the result for `key`, from `read` if there is none or it is old. */
+  get(key: string, read: () => Result): Result {
+    const version = this.#version()
+    if (version !== this.#seen) {
+      this.#results.clear()
+      this.#seen = version
+    }
+    const kept = this.#results.get(key)
+    if (kept !== undefined) return kept
+    const result = read()
+    // Missing rows are not cached: callers could fill the memory by asking for them.
+    if (result !== undefined && result !== null) this.#results.set(key, result)
+    return result
+  }
+}
+
+/** The schema's steps, oldest first; a step that was ever released is never edited. */
+const MIGRATIONS: readonly string[] = [sessions, admin]
+
+/** The open database of signed-in browsers. */
+export interface SessionDatabase {
+  readonly queries: Queries
+  close(): void
+}
+
+const pathIn = (dataDir: string): string => join(dataDir, 'sessions.db')
+
+/** Reports whether somebody has signed in with a data directory. */
+export const hasSessionDatabase = (dataDir: string): boolean => existsSync(pathIn(dataDir))
+
+/**
+ * Opens or creates `sessions.db` in a data directory. It lies beside the state: a reset and a restored snapshot keep
+ * it. A file that cannot be read is replaced by an empty one, so that browsers have to sign in anew.
+ *
+ * @throws the system's error if the file cannot be written
+ */
+export function openSessionDatabase(dataDir: string): SessionDatabase {
+  const path = pathIn(dataDir)
+  try {
+    return open(path)
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    remove(path)
+    return open(path)
+  }
+}
+
+function open(path: string): SessionDatabase {
+  makePrivate(path)
+  const sqlite = new Sqlite(path, { strict: true })
+  try {
+    sqlite.run(`PRAGMA busy_timeout = ${BUSY_MS}`)
+    migrate(sqlite, path, MIGRATIONS)
+    return { queries: drizzle(sqlite), close: () => sqlite.close() }
+  } catch (error) {
+    sqlite.close()
+    throw error
+  }
+}
+
+/** Reports whether a file is no database, a damaged one, or one of a newer berth. */
+function isUnreadable(error: unknown): boolean {
+  const code = codeOf(error)
+  return error instanceof StartupError || code === 'SQLITE_NOTADB' || code === 'SQLITE_CORRUPT'
 }

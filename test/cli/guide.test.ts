@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { GUIDE_PAGES } from '../../src/cli/help.ts'
-import { wordForms } from '../../src/http/docs/guide/words.ts'
+import { wordForms } from '../../src/http/docs/guide/search.ts'
 import { run } from './command.ts'
 
 const DOCS = join(import.meta.dir, '../../docs')

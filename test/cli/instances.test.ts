@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { type InstanceVariables, shellText } from '../../src/cli/instances/variables.ts'
-import { readProcess } from '../../src/compute/find-processes.ts'
+import { readProcess } from '../../src/compute/processes.ts'
 import { asUser, whyNoOrdinaryUser } from '../support/ordinary-user.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findFamily, readProcess } from '../../src/compute/find-processes.ts'
+import { findFamily, readProcess } from '../../src/compute/processes.ts'
 import { haltedBwrap } from '../support/halted-bwrap.ts'
 import { until } from '../support/processes.ts'
 import { startSurvivor } from '../support/survivor.ts'
@@ -220,7 +220,7 @@ test('a doctor that was killed amid its trials leaves nothing that stays', async
     cmd: [
       process.execPath,
       '-e',
-      `const { makeTemporary } = require(${JSON.stringify(join(import.meta.dir, '../../src/storage/ephemeral.ts'))}); console.log(makeTemporary(process.env.TMPDIR, 'berth-doctor-'))`,
+      `const { makeTemporary } = require(${JSON.stringify(join(import.meta.dir, '../../src/storage/data-directory.ts'))}); console.log(makeTemporary(process.env.TMPDIR, 'berth-doctor-'))`,
     ],
     env: { PATH: process.env.PATH ?? '', ...here.env },
     stdout: 'pipe',

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { readProcess } from '../../src/compute/find-processes.ts'
+import { readProcess } from '../../src/compute/processes.ts'
 import { markText, ownMark } from '../../src/runtime/process-mark.ts'
 import { shellQuote } from '../../src/runtime/shell-quote.ts'
 import { processesOf, until } from '../support/processes.ts'

@@ -1,15 +1,14 @@
 import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ComputeDriver, Handle, Limits } from '../../src/compute/driver.ts'
+import type { ComputeDriver, Limits, ServerHandle } from '../../src/compute/driver.ts'
 import { localDrivers } from '../../src/compute/drivers.ts'
-import type { ExecCommand, ExecExit } from '../../src/compute/execution.ts'
-import { listProcesses, readMarker } from '../../src/compute/find-processes.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
-import type { Sandbox } from '../../src/compute/sandbox.ts'
-import { type SelfCommand, selfCommand } from '../../src/compute/self.ts'
+import { listProcesses, readMarker } from '../../src/compute/processes.ts'
+import type { ExecCommand, ExecExit, Sandbox } from '../../src/compute/sandbox.ts'
 import type { Isolation } from '../../src/config/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
+import { type SelfCommand, selfCommand } from '../../src/runtime/self.ts'
 import { until as holds } from '../support/processes.ts'
 import { PipedDriver } from './piped-driver.ts'
 
@@ -75,7 +74,7 @@ export class Bench implements AsyncDisposable {
   }
 
   /** A server that exists, started. */
-  async startAgain(id: string, handle: Handle, limits: Partial<Limits> = {}): Promise<Sandbox> {
+  async startAgain(id: string, handle: ServerHandle, limits: Partial<Limits> = {}): Promise<Sandbox> {
     const sandbox = await this.driver.start(id, handle, { ...LIMITS, ...limits })
     this.#sandboxes.push(sandbox)
     this.#ids.add(id)

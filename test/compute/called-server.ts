@@ -8,10 +8,10 @@ import { spawnWithSocket } from '../../src/compute/local/spawn.ts'
 import { type KeepAlive, SandboxdClient } from '../../src/compute/sandboxd/client.ts'
 import { type SandboxdConfiguration, UNCONFINED } from '../../src/compute/sandboxd/protocol.ts'
 import {
+  type FrameTransport,
   type PipeSink,
   PipeTransport,
   SocketTransport,
-  type Transport,
   type TransportHandlers,
 } from '../../src/compute/sandboxd/transport.ts'
 import { SELF, TEST_PATH } from './bench.ts'
@@ -87,7 +87,7 @@ export class CalledServer implements AsyncDisposable {
 }
 
 interface Carried {
-  transport: Transport
+  transport: FrameTransport
   sandboxd: Bun.Subprocess
   tcp: TcpRelay | null
 }
@@ -122,10 +122,10 @@ const CARRY: Readonly<Record<Carrier, (argv: string[], marker: string) => Promis
 }
 
 /** Counts the bytes that come. */
-class CountedTransport implements Transport {
+class CountedTransport implements FrameTransport {
   bytes = 0
 
-  constructor(private readonly inner: Transport) {}
+  constructor(private readonly inner: FrameTransport) {}
 
   open({ data, ...rest }: TransportHandlers): Promise<void> {
     return this.inner.open({

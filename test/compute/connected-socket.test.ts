@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readlinkSync } from 'node:fs'
-import { loadFindConnectedSocket, type SocketEnd } from '../../src/compute/local/connected-socket.ts'
+import { type ConnectedEnd, loadFindConnectedSocket } from '../../src/compute/local/connected-socket.ts'
 
 const find = loadFindConnectedSocket()
 const ownSockets = (): string[] =>
@@ -21,7 +21,7 @@ async function connection(address: string) {
   const listener = Bun.listen({ hostname: address, port: 0, socket: { data() {}, open: () => accepted() } })
   const client = await Bun.connect({ hostname: address, port: listener.port, socket: { data() {} } })
   await isAccepted
-  const end: SocketEnd = { address, port: client.localPort, peerAddress: address, peerPort: listener.port }
+  const end: ConnectedEnd = { address, port: client.localPort, peerAddress: address, peerPort: listener.port }
   return { end, client, listener }
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { debugPortsOf } from '../../src/compute/local/debug-ports.ts'
+import { debugPortsOf } from '../../src/compute/local/ports.ts'
 
 test.each([
   ['node --inspect server.js', [9229, 6499]],

@@ -1,5 +1,4 @@
-import type { DialHandlers, LoopbackHost } from '../../src/compute/dialed-connection.ts'
-import type { Sandbox } from '../../src/compute/sandbox.ts'
+import type { DialHandlers, LoopbackHost, Sandbox } from '../../src/compute/sandbox.ts'
 
 /** Gets a path from a program of a server, in the server's own network if it has one; resolves to the body. */
 export async function fetchInside(

@@ -1,18 +1,17 @@
 import { join } from 'node:path'
-import type { ComputeDriver, Handle, Limits, Probe, Sender } from '../../src/compute/driver.ts'
-import { findMarked, STDIO } from '../../src/compute/find-processes.ts'
+import type { ComputeDriver, Limits, Probe, Sender, ServerHandle } from '../../src/compute/driver.ts'
 import { DiskWatch } from '../../src/compute/local/disk-watch.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
 import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
 import { NoIsolation } from '../../src/compute/none/isolation.ts'
+import { findMarked, killAll, STDIO, signal } from '../../src/compute/processes.ts'
 import { RemoteSandbox } from '../../src/compute/remote/sandbox.ts'
 import { RemoteWorkspace } from '../../src/compute/remote/workspace.ts'
 import type { Sandbox } from '../../src/compute/sandbox.ts'
 import { KEEP_ALIVE } from '../../src/compute/sandboxd/client.ts'
 import { PipeTransport } from '../../src/compute/sandboxd/transport.ts'
-import type { SelfCommand } from '../../src/compute/self.ts'
-import { killAll, signal } from '../../src/compute/terminate.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
+import type { SelfCommand } from '../../src/runtime/self.ts'
 
 /**
  * Runs each server behind a pair of pipes, as a driver does whose servers are elsewhere: berth knows of a sandbox what
@@ -51,11 +50,11 @@ export class PipedDriver implements ComputeDriver {
     return this.local.probe()
   }
 
-  create(serverId: string): Promise<Handle> {
+  create(serverId: string): Promise<ServerHandle> {
     return this.local.create(serverId)
   }
 
-  async start(id: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+  async start(id: string, handle: ServerHandle, limits: Limits): Promise<Sandbox> {
     const dir = this.#directories.dir(handle)
     const marker = this.#directories.serverMarker(handle)
     const workspace = this.#directories.workspace(handle)
@@ -104,22 +103,22 @@ export class PipedDriver implements ComputeDriver {
   }
 
   /** The files of a server that runs are reached by its sandboxd; a volume elsewhere needs one for a sleeping server too. */
-  workspace(handle: Handle): ReturnType<ComputeDriver['workspace']> {
+  workspace(handle: ServerHandle): ReturnType<ComputeDriver['workspace']> {
     const dir = this.#directories.dir(handle)
     const sandbox = this.#running.get(dir)
     if (sandbox === undefined) return this.local.workspace(handle)
     return new RemoteWorkspace({ connect: async () => sandbox, staging: join(dir, 'staging') })
   }
 
-  keep(handle: Handle): void {
+  keep(handle: ServerHandle): void {
     this.local.keep(handle)
   }
 
-  emptyCaches(handle: Handle): Promise<void> {
+  emptyCaches(handle: ServerHandle): Promise<void> {
     return this.local.emptyCaches(handle)
   }
 
-  checkFiles(handle: Handle): void {
+  checkFiles(handle: ServerHandle): void {
     this.local.checkFiles(handle)
   }
 
@@ -127,7 +126,7 @@ export class PipedDriver implements ComputeDriver {
     return this.local.takeStock(...stock)
   }
 
-  destroy(handle: Handle): Promise<void> {
+  destroy(handle: ServerHandle): Promise<void> {
     return this.local.destroy(handle)
   }
 

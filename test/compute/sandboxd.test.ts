@@ -4,17 +4,16 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ComputeError } from '../../src/compute/compute-error.ts'
-import type { ExecCommand } from '../../src/compute/execution.ts'
+import { ComputeError, type ExecCommand } from '../../src/compute/sandbox.ts'
 import { FrameWriter } from '../../src/compute/sandboxd/channel.ts'
 import { MOST_CALLS, SandboxdClient } from '../../src/compute/sandboxd/client.ts'
 import { ProcessList } from '../../src/compute/sandboxd/process-list.ts'
 import {
   CALL_WINDOW,
   CHUNK,
-  encodeFrame,
   encodeJson,
   encodeNumber,
+  encodeSandboxdFrame,
   FRAME,
   FrameReader,
   MAX_FROM_SANDBOXD,
@@ -25,9 +24,9 @@ import {
   WINDOW,
 } from '../../src/compute/sandboxd/protocol.ts'
 import {
+  type FrameTransport,
   PipeTransport,
   SocketTransport,
-  type Transport,
   type TransportHandlers,
 } from '../../src/compute/sandboxd/transport.ts'
 import { SELF, TEST_PATH } from './bench.ts'
@@ -49,30 +48,32 @@ const CONFIGURATION: SandboxdConfiguration = {
 }
 
 /** Reports that the first command runs. */
-const STARTED = encodeFrame(FRAME.started, 1, encodeNumber(7))
+const STARTED = encodeSandboxdFrame(FRAME.started, 1, encodeNumber(7))
 
 describe('a sandboxd that breaks the protocol', () => {
   const json = (kind: number, value: unknown): Uint8Array => encodeJson(kind, 1, value)
   const oversized = new Uint8Array(9)
   new DataView(oversized.buffer).setUint32(0, 0xffff_ffff, true)
-  const tooMuch = Array.from({ length: 5 }, () => encodeFrame(FRAME.stdout, 1, new Uint8Array(WINDOW / 4)))
+  const tooMuch = Array.from({ length: 5 }, () =>
+    encodeSandboxdFrame(FRAME.stdout, 1, new Uint8Array(WINDOW / 4)),
+  )
 
   test.each<[string, Uint8Array[]]>([
     ['noise', [new Uint8Array(100_000).map((_, index) => (index * 7919) % 251)]],
     ['a frame over the size', [oversized]],
-    ['a frame about no execution', [encodeFrame(FRAME.stdout, 99, new Uint8Array(1))]],
-    ['a frame of no kind', [encodeFrame(77, 1)]],
-    ['an exit that is no JSON', [encodeFrame(FRAME.exit, 1, new TextEncoder().encode('{'))]],
+    ['a frame about no execution', [encodeSandboxdFrame(FRAME.stdout, 99, new Uint8Array(1))]],
+    ['a frame of no kind', [encodeSandboxdFrame(77, 1)]],
+    ['an exit that is no JSON', [encodeSandboxdFrame(FRAME.exit, 1, new TextEncoder().encode('{'))]],
     ['an exit without a code', [json(FRAME.exit, {})]],
     ['an exit with a code that is none', [json(FRAME.exit, { exitCode: 4096 })]],
     ['an exit that is null', [json(FRAME.exit, null)]],
     ['a failure without words', [json(FRAME.failure, { message: 5 })]],
     ['more output than it has credit for', tooMuch],
-    ['output without bytes', [encodeFrame(FRAME.stdout, 1)]],
-    ['being ready twice', [encodeFrame(FRAME.ready, 0), encodeFrame(FRAME.ready, 0)]],
-    ['a pong without a ping', [encodeFrame(FRAME.pong, 0)]],
+    ['output without bytes', [encodeSandboxdFrame(FRAME.stdout, 1)]],
+    ['being ready twice', [encodeSandboxdFrame(FRAME.ready, 0), encodeSandboxdFrame(FRAME.ready, 0)]],
+    ['a pong without a ping', [encodeSandboxdFrame(FRAME.pong, 0)]],
     ['a second start of a command', [STARTED]],
-    ['input taken without bytes', [encodeFrame(FRAME.typed, 1, encodeNumber(0))]],
+    ['input taken without bytes', [encodeSandboxdFrame(FRAME.typed, 1, encodeNumber(0))]],
   ])('by %s loses its sandbox; its command counts as killed', async (_, frames) => {
     await using sandboxd = new FalseSandboxd([STARTED, ...frames])
     const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
@@ -85,17 +86,20 @@ describe('a sandboxd that breaks the protocol', () => {
   })
 
   test.each<[string, Uint8Array[]]>([
-    ['bytes of no call', [encodeFrame(FRAME.data, 99, new Uint8Array(1))]],
-    ['an answer that is no JSON', [encodeFrame(FRAME.result, 1, new TextEncoder().encode('{'))]],
+    ['bytes of no call', [encodeSandboxdFrame(FRAME.data, 99, new Uint8Array(1))]],
+    ['an answer that is no JSON', [encodeSandboxdFrame(FRAME.result, 1, new TextEncoder().encode('{'))]],
     ['an error without words', [json(FRAME.error, { code: 'refused' })]],
-    ['the drop of a call that goes on', [encodeFrame(FRAME.drop, 1)]],
-    ['bytes after the end', [encodeFrame(FRAME.end, 1), encodeFrame(FRAME.data, 1, new Uint8Array(1))]],
-    ['no room', [encodeFrame(FRAME.more, 1, encodeNumber(0))]],
-    ['data without bytes', [encodeFrame(FRAME.data, 1)]],
-    ['more room than it has', [encodeFrame(FRAME.more, 1, encodeNumber(0xffff_ffff))]],
+    ['the drop of a call that goes on', [encodeSandboxdFrame(FRAME.drop, 1)]],
+    [
+      'bytes after the end',
+      [encodeSandboxdFrame(FRAME.end, 1), encodeSandboxdFrame(FRAME.data, 1, new Uint8Array(1))],
+    ],
+    ['no room', [encodeSandboxdFrame(FRAME.more, 1, encodeNumber(0))]],
+    ['data without bytes', [encodeSandboxdFrame(FRAME.data, 1)]],
+    ['more room than it has', [encodeSandboxdFrame(FRAME.more, 1, encodeNumber(0xffff_ffff))]],
     [
       'more bytes than there is room for',
-      Array.from({ length: 5 }, () => encodeFrame(FRAME.data, 1, new Uint8Array(CALL_WINDOW / 4))),
+      Array.from({ length: 5 }, () => encodeSandboxdFrame(FRAME.data, 1, new Uint8Array(CALL_WINDOW / 4))),
     ],
   ])('by %s in a call loses its sandbox', async (_, frames) => {
     await using sandboxd = new FalseSandboxd(frames)
@@ -115,7 +119,7 @@ describe('a sandboxd that breaks the protocol', () => {
   })
 
   test('sends no more about a call that was given up than about another', async () => {
-    const data = encodeFrame(FRAME.data, 1, new Uint8Array(CALL_WINDOW / 4))
+    const data = encodeSandboxdFrame(FRAME.data, 1, new Uint8Array(CALL_WINDOW / 4))
     await using sandboxd = new FalseSandboxd(Array(5).fill(data))
     const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
     connection.call('pause', {}).drop()
@@ -150,8 +154,8 @@ function bytesInUse(): number {
 describe('a sandboxd that was taken over', () => {
   test('takes little memory with single bytes for a reader that takes none', async () => {
     const bytes = Array.from({ length: WINDOW }, (_, n) => (n % 2 === 0 ? FRAME.stdout : FRAME.stderr))
-    const output = Buffer.concat(bytes.map((kind) => encodeFrame(kind, 1, new Uint8Array(1))))
-    await using sandboxd = new FalseSandboxd([STARTED, output, encodeFrame(FRAME.pong, 0)])
+    const output = Buffer.concat(bytes.map((kind) => encodeSandboxdFrame(kind, 1, new Uint8Array(1))))
+    await using sandboxd = new FalseSandboxd([STARTED, output, encodeSandboxdFrame(FRAME.pong, 0)])
     const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
     const received = { stdout: 0, stderr: 0 }
     const { promise: taken, resolve: take } = Promise.withResolvers<void>()
@@ -227,9 +231,9 @@ describe('a sandboxd that was taken over', () => {
   ])('shows no processes if it sends %s', async (_, result, lines) => {
     const bytes = Buffer.from(lines)
     const pieces = Array.from({ length: Math.ceil(bytes.length / CHUNK) }, (_, n) =>
-      encodeFrame(FRAME.data, 1, bytes.subarray(n * CHUNK, (n + 1) * CHUNK)),
+      encodeSandboxdFrame(FRAME.data, 1, bytes.subarray(n * CHUNK, (n + 1) * CHUNK)),
     )
-    const frames = [encodeJson(FRAME.result, 1, result), ...pieces, encodeFrame(FRAME.end, 1)]
+    const frames = [encodeJson(FRAME.result, 1, result), ...pieces, encodeSandboxdFrame(FRAME.end, 1)]
     await using sandboxd = new FalseSandboxd(frames)
     const connection = await SandboxdClient.open(new SocketTransport(sandboxd.fd))
     await expect(new ProcessList(connection).read()).rejects.toBeInstanceOf(ComputeError)
@@ -238,10 +242,10 @@ describe('a sandboxd that was taken over', () => {
 })
 
 /** The way to a sandboxd that responds to pings, and to nothing else. */
-class AnsweringTransport implements Transport {
+class AnsweringTransport implements FrameTransport {
   #handlers: TransportHandlers | null = null
   readonly #reader = new FrameReader(2 ** 20, (kind, id) => {
-    if (kind === FRAME.ping) setImmediate(() => this.send(encodeFrame(FRAME.pong, id)))
+    if (kind === FRAME.ping) setImmediate(() => this.send(encodeSandboxdFrame(FRAME.pong, id)))
   })
 
   async open(handlers: TransportHandlers): Promise<void> {
@@ -266,9 +270,9 @@ class AnsweringTransport implements Transport {
 
 describe('frames', () => {
   const frames = [
-    encodeFrame(FRAME.stdout, 1, new TextEncoder().encode('one')),
-    encodeFrame(FRAME.pong, 0),
-    encodeFrame(FRAME.stderr, 0xffff_ffff, new Uint8Array(1000)),
+    encodeSandboxdFrame(FRAME.stdout, 1, new TextEncoder().encode('one')),
+    encodeSandboxdFrame(FRAME.pong, 0),
+    encodeSandboxdFrame(FRAME.stderr, 0xffff_ffff, new Uint8Array(1000)),
   ]
   const stream = Buffer.concat(frames)
 
@@ -287,7 +291,7 @@ describe('frames', () => {
 
   test('that announce too much are refused before anything is stored', () => {
     const reader = new FrameReader(10, () => {})
-    expect(() => reader.push(encodeFrame(FRAME.stdout, 1, new Uint8Array(11)))).toThrow(ProtocolError)
+    expect(() => reader.push(encodeSandboxdFrame(FRAME.stdout, 1, new Uint8Array(11)))).toThrow(ProtocolError)
   })
 
   test.each([1, 3, 10, 1000])('reach a peer that takes %p bytes at a time, whole and in order', (size) => {

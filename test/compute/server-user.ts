@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { findDescendants } from '../../src/compute/find-processes.ts'
 import { LocalSandbox } from '../../src/compute/local/sandbox.ts'
+import { findDescendants } from '../../src/compute/processes.ts'
 import type { Sandbox } from '../../src/compute/sandbox.ts'
 import { driverOn, LIMITS, run } from './bench.ts'
 

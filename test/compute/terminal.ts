@@ -1,5 +1,4 @@
-import type { ExecExit, TerminalCommand, TerminalSize } from '../../src/compute/execution.ts'
-import type { Sandbox } from '../../src/compute/sandbox.ts'
+import type { ExecExit, Sandbox, TerminalCommand, TerminalSize } from '../../src/compute/sandbox.ts'
 import { until } from './bench.ts'
 
 type Rest = Partial<Omit<TerminalCommand, 'command' | 'onOutput'>>

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ComputeError } from '../../src/compute/compute-error.ts'
 import { RemoteWorkspace } from '../../src/compute/remote/workspace.ts'
+import { ComputeError } from '../../src/compute/sandbox.ts'
 import { SandboxdClient } from '../../src/compute/sandboxd/client.ts'
-import { CALL_WINDOW, encodeFrame, encodeJson, FRAME } from '../../src/compute/sandboxd/protocol.ts'
+import { CALL_WINDOW, encodeJson, encodeSandboxdFrame, FRAME } from '../../src/compute/sandboxd/protocol.ts'
 import { SocketTransport } from '../../src/compute/sandboxd/transport.ts'
 import type { Workspace } from '../../src/compute/workspace.ts'
 import { until } from './bench.ts'
@@ -225,9 +225,9 @@ describe('a sandboxd that was taken over', () => {
   const result = (value: unknown): Uint8Array[] => [json(FRAME.result, value)]
   const stream = (text: string | Uint8Array): Uint8Array[] => [
     ...result(null),
-    encodeFrame(FRAME.data, 1, typeof text === 'string' ? new TextEncoder().encode(text) : text),
-    encodeFrame(FRAME.end, 1),
-    encodeFrame(FRAME.drop, 1),
+    encodeSandboxdFrame(FRAME.data, 1, typeof text === 'string' ? new TextEncoder().encode(text) : text),
+    encodeSandboxdFrame(FRAME.end, 1),
+    encodeSandboxdFrame(FRAME.drop, 1),
   ]
 
   test.each<[string, Uint8Array[], (workspace: Workspace) => Promise<unknown>]>([
@@ -247,7 +247,7 @@ describe('a sandboxd that was taken over', () => {
     ['neither yes nor no', result('yes'), (workspace) => workspace.unchanged('f', 'x')],
     [
       'more than it announced',
-      [json(FRAME.result, { size: 2 }), encodeFrame(FRAME.data, 1, new Uint8Array(3))],
+      [json(FRAME.result, { size: 2 }), encodeSandboxdFrame(FRAME.data, 1, new Uint8Array(3))],
       (workspace) => workspace.read('f'),
     ],
   ])('answers with %s and is not believed', async (_, frames, ask) => {

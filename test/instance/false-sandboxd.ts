@@ -1,8 +1,8 @@
 import {
   decodeJson,
-  encodeFrame,
   encodeJson,
   encodeNumber,
+  encodeSandboxdFrame,
   FRAME,
   FrameReader,
 } from '../../src/compute/sandboxd/protocol.ts'
@@ -12,26 +12,27 @@ const DEEDS: Readonly<Record<string, (send: (bytes: Uint8Array) => void, id: num
   'sends noise': (send) => send(new Uint8Array(100_000).map((_, n) => (n * 7919) % 251)),
   'announces a frame of 4 GiB': (send) => send(new Uint8Array(9).fill(255)),
   'prints for a command that was never asked for': (send, id) =>
-    send(encodeFrame(FRAME.stdout, id + 100, new Uint8Array(1))),
+    send(encodeSandboxdFrame(FRAME.stdout, id + 100, new Uint8Array(1))),
   'answers a call that was never made': (send, id) => send(encodeJson(FRAME.result, id, {})),
   'exits with 4096': (send, id) => send(encodeJson(FRAME.exit, id, { exitCode: 4096 })),
   'exits with a prototype': (send, id) =>
-    send(encodeFrame(FRAME.exit, id, Buffer.from('{"__proto__": {"exitCode": 0}}'))),
-  'exits with deep JSON': (send, id) => send(encodeFrame(FRAME.exit, id, Buffer.from('['.repeat(200_000)))),
+    send(encodeSandboxdFrame(FRAME.exit, id, Buffer.from('{"__proto__": {"exitCode": 0}}'))),
+  'exits with deep JSON': (send, id) =>
+    send(encodeSandboxdFrame(FRAME.exit, id, Buffer.from('['.repeat(200_000)))),
   'exits twice': (send, id) => {
     for (let n = 0; n < 2; n++) send(encodeJson(FRAME.exit, id, { exitCode: 0 }))
   },
   'prints more than was asked for': (send, id) => {
-    for (let n = 0; n < 300; n++) send(encodeFrame(FRAME.stdout, id, new Uint8Array(64 * 1024)))
+    for (let n = 0; n < 300; n++) send(encodeSandboxdFrame(FRAME.stdout, id, new Uint8Array(64 * 1024)))
   },
   'takes input that it was not sent': (send, id) =>
-    send(encodeFrame(FRAME.typed, id, new Uint8Array(4).fill(9))),
-  'grants a call room': (send, id) => send(encodeFrame(FRAME.more, id, new Uint8Array(4).fill(255))),
+    send(encodeSandboxdFrame(FRAME.typed, id, new Uint8Array(4).fill(9))),
+  'grants a call room': (send, id) => send(encodeSandboxdFrame(FRAME.more, id, new Uint8Array(4).fill(255))),
   'starts a command twice': (send, id) => {
-    for (let n = 0; n < 2; n++) send(encodeFrame(FRAME.started, id, encodeNumber(7)))
+    for (let n = 0; n < 2; n++) send(encodeSandboxdFrame(FRAME.started, id, encodeNumber(7)))
   },
   'starts a command and ends': (send, id) => {
-    send(encodeFrame(FRAME.started, id, encodeNumber(7)))
+    send(encodeSandboxdFrame(FRAME.started, id, encodeNumber(7)))
     process.exit(0)
   },
   ends: () => process.exit(0),
@@ -53,8 +54,8 @@ async function runFalsely(deed: string): Promise<void> {
     flush()
   }
   const reader = new FrameReader(2 ** 26, (kind, id, payload) => {
-    if (kind === FRAME.configure) send(encodeFrame(FRAME.ready, 0))
-    else if (kind === FRAME.ping) send(encodeFrame(FRAME.pong, 0))
+    if (kind === FRAME.configure) send(encodeSandboxdFrame(FRAME.ready, 0))
+    else if (kind === FRAME.ping) send(encodeSandboxdFrame(FRAME.pong, 0))
     else if (kind === FRAME.shutdown) process.exit(0)
     else if (kind === FRAME.spawn && decodeJson(payload) !== null) DEEDS[deed]?.(send, id)
   })

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
-import { type App, GroupApps } from '../../src/instance/group-apps.ts'
+import { type GroupApp, GroupApps } from '../../src/instance/group-apps.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 
 const request = () => new Request('http://127.0.0.1/servers')
 
 /** Returns apps whose routes are loaded by `load`, and the lines of their log. */
-function apps(load: () => Promise<App>) {
+function apps(load: () => Promise<GroupApp>) {
   const lines: string[] = []
   const logger = createLogger('error', (line) => lines.push(line), Date.now)
   return { apps: new GroupApps<'servers'>(load, logger), lines }
@@ -22,8 +22,8 @@ test('routes are loaded once, however many requests wait for them', async () => 
   const waiting = [all.get('servers'), all.get('servers')]
   gate.resolve()
   const [first, second] = await Promise.all(waiting)
-  expect(first).toBe(second as App)
-  expect(all.get('servers')).toBe(first as App)
+  expect(first).toBe(second as GroupApp)
+  expect(all.get('servers')).toBe(first as GroupApp)
   expect(loads).toBe(1)
 })
 

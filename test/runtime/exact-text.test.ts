@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { beginningOf, endOf } from '../../src/runtime/characters.ts'
+import { firstCharacters, lastCharacters } from '../../src/runtime/characters.ts'
 import { ExactDecoder, exactBytes, exactText } from '../../src/runtime/exact-text.ts'
 
 /** Returns bytes of which many are parts of UTF-8, by a generator that always gives the same. */
@@ -28,7 +28,7 @@ test('text holds any bytes exactly, whole and in pieces, and is ordinary text wh
 })
 
 test('a cut ends before a character that it would split, and begins after one', () => {
-  expect([0, 1, 2, 3, 4, 9].map((most) => beginningOf('a💀b', most))).toEqual([
+  expect([0, 1, 2, 3, 4, 9].map((most) => firstCharacters('a💀b', most))).toEqual([
     '',
     'a',
     'a',
@@ -36,5 +36,12 @@ test('a cut ends before a character that it would split, and begins after one', 
     'a💀b',
     'a💀b',
   ])
-  expect([0, 1, 2, 3, 4, 9].map((most) => endOf('a💀b', most))).toEqual(['', 'b', 'b', '💀b', 'a💀b', 'a💀b'])
+  expect([0, 1, 2, 3, 4, 9].map((most) => lastCharacters('a💀b', most))).toEqual([
+    '',
+    'b',
+    'b',
+    '💀b',
+    'a💀b',
+    'a💀b',
+  ])
 })

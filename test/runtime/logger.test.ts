@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { ComputeError } from '../../src/compute/compute-error.ts'
+import { ComputeError } from '../../src/compute/sandbox.ts'
 import { createLogger, type LogLevel } from '../../src/runtime/logger.ts'
 
 /** Returns the line that is logged of an error. */

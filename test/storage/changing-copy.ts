@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BerthError } from '../../src/errors.ts'
-import { copyTrees } from '../../src/storage/copy-with-cp.ts'
+import { copyTrees } from '../../src/storage/files.ts'
 import { amidChurn } from '../support/churn.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-changing-'))

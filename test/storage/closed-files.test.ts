@@ -39,7 +39,7 @@ test('a tree is removed where no process can be started for it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'berth-remove-'))
   mkdirSync(join(folder, 'a/b'), { recursive: true })
   writeFileSync(join(folder, 'a/b/file'), '')
-  const module = join(import.meta.dir, '../../src/storage/remove-tree.ts')
+  const module = join(import.meta.dir, '../../src/storage/files.ts')
   const script = `const { removeTreeAside } = await import(${JSON.stringify(module)}); await removeTreeAside(${JSON.stringify(folder)})`
   const child = Bun.spawn([process.execPath, '-e', script], { env: { PATH: '/nowhere' }, stderr: 'inherit' })
   expect(await child.exited).toBe(0)

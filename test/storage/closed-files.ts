@@ -10,8 +10,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeEphemeral } from '../../src/storage/ephemeral.ts'
-import { removeTree } from '../../src/storage/remove-tree.ts'
+import { makeEphemeral } from '../../src/storage/data-directory.ts'
+import { removeTree } from '../../src/storage/files.ts'
 import { finishSwap, StateSwap } from '../../src/storage/state.ts'
 import { Snapshots } from '../../src/testing/snapshots/snapshots.ts'
 

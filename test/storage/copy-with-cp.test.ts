@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { copyTrees } from '../../src/storage/copy-with-cp.ts'
+import { copyTrees } from '../../src/storage/files.ts'
 
 test('a copy is given up when berth is to end, before it and amid it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'berth-copy-'))

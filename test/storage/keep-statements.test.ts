@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../src/resources/accounts/table.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { keepStatements } from '../../src/storage/keep-statements.ts'
+import { keepStatements, openDatabase } from '../../src/storage/database.ts'
 
 test('a text is compiled once, and again when many others were used since', () => {
   using sqlite = new Sqlite(':memory:')

@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StartupError } from '../../src/errors.ts'
+import { openCipher } from '../../src/storage/cipher.ts'
 import { takeDataDirectory } from '../../src/storage/data-directory.ts'
 import { openDatabase } from '../../src/storage/database.ts'
-import { openCipher } from '../../src/storage/master-key.ts'
 
 /** A data folder that is opened as a start opens it. */
 function dataFolder() {

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { writePrivate } from '../../src/storage/private-file.ts'
+import { writePrivate } from '../../src/storage/files.ts'
 
 test.each([
   ['nothing', () => {}],

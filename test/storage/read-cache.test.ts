@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { accounts } from '../../src/resources/accounts/table.ts'
-import { type Database, openDatabase } from '../../src/storage/database.ts'
-import { ReadCache } from '../../src/storage/read-cache.ts'
+import { type Database, openDatabase, ReadCache } from '../../src/storage/database.ts'
 
 /** A cache of the accounts' labels, and how often it read. */
 function labels(database: Database) {

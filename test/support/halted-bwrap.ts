@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { readProcess } from '../../src/compute/find-processes.ts'
+import { readProcess } from '../../src/compute/processes.ts'
 import { codeOf } from '../../src/runtime/error-info.ts'
 
 /** A bwrap that halts when it has started its inner process, which waits for it. */

@@ -1,4 +1,4 @@
-import { isBlockedByBrowsers } from '../../src/http/blocked-port.ts'
+import { isBlockedByBrowsers } from '../../src/http/host.ts'
 
 /*
  * Ports from FIRST to END - 1 are handed out in blocks of SIZE, the lowest first. They lie below those that the kernel hands

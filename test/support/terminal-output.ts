@@ -1,4 +1,4 @@
-import type { TerminalSize } from '../../src/compute/execution.ts'
+import type { TerminalSize } from '../../src/compute/sandbox.ts'
 import { type Random, seededRandom } from '../../src/runtime/random.ts'
 
 /** What a terminal goes through: output of its program, or another size. */

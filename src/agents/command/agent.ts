@@ -1,5 +1,5 @@
 import type { Emulators } from '../../compute/emulators/emulators.ts'
-import type { TerminalExecution } from '../../compute/execution.ts'
+import type { TerminalExecution } from '../../compute/sandbox.ts'
 import type { AgentConfig } from '../../config/agents.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'

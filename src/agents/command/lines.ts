@@ -1,5 +1,5 @@
 import type { Emulators } from '../../compute/emulators/emulators.ts'
-import type { TerminalSize } from '../../compute/execution.ts'
+import type { TerminalSize } from '../../compute/sandbox.ts'
 import { cleanLine, LONGEST_LINE } from '../../runtime/lines.ts'
 import { type Row, type RowReport, Screen } from './screen.ts'
 

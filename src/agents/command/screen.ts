@@ -1,6 +1,5 @@
-import type { Emulator, Emulators } from '../../compute/emulators/emulators.ts'
-import type { RowEvent } from '../../compute/emulators/rows.ts'
-import type { TerminalSize } from '../../compute/execution.ts'
+import type { Emulator, Emulators, RowEvent } from '../../compute/emulators/emulators.ts'
+import type { TerminalSize } from '../../compute/sandbox.ts'
 
 /** Rows above the screen that the emulator keeps. One would do: each is read as it leaves. */
 const SCROLLBACK = 10

@@ -1,5 +1,5 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import { beginningOf } from '../../runtime/characters.ts'
+import { firstCharacters } from '../../runtime/characters.ts'
 import type { ModelResponse, Reasoning } from './response.ts'
 
 /** Characters of a token, about. */
@@ -159,7 +159,7 @@ const shortened = ({ text, exchanges, reply }: Turn, left: number): Turn => ({
 /** Returns the beginning of a text, with a note about the rest. Does not cut that note again. */
 function truncate(text: string, left: number): string {
   if (text.length <= left + MAX_MARK) return text
-  const kept = beginningOf(text, left)
+  const kept = firstCharacters(text, left)
   return `${kept}… (${text.length - kept.length} more characters were here)`
 }
 

@@ -1,7 +1,7 @@
 import type { JSONSchema7, LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { beginningOf, endOf } from '../../runtime/characters.ts'
+import { firstCharacters, lastCharacters } from '../../runtime/characters.ts'
 import type { Assignment, Outcome } from '../agent.ts'
 import { ToolError } from '../workbench/search.ts'
 import type { ModelBudget } from './budget.ts'
@@ -158,8 +158,8 @@ const MAX_RESULT = 24_000
 /** Returns the beginning and the end of a text that is too long. */
 function truncateMiddle(text: string, most: number = MAX_RESULT): string {
   if (text.length <= most) return text
-  const head = beginningOf(text, Math.floor((most * 2) / 3))
-  const tail = endOf(text, most - head.length)
+  const head = firstCharacters(text, Math.floor((most * 2) / 3))
+  const tail = lastCharacters(text, most - head.length)
   const omitted = text.length - head.length - tail.length
   return `${head}\n… (${omitted} characters are left out here)\n${tail}`
 }

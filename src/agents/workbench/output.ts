@@ -1,4 +1,4 @@
-import { beginningOf, endOf } from '../../runtime/characters.ts'
+import { firstCharacters, lastCharacters } from '../../runtime/characters.ts'
 import { ExactDecoder, exactBytes } from '../../runtime/exact-text.ts'
 import type { MaskStream, Masks } from '../../runtime/masks.ts'
 import { type PrintedFields, printedFields, readableText } from '../../runtime/printed.ts'
@@ -64,7 +64,7 @@ class BoundedText {
   omitted = 0
 
   add(text: string): void {
-    const begun = this.#isHeadFull ? '' : beginningOf(text, MAX_KEPT - this.#head.length)
+    const begun = this.#isHeadFull ? '' : firstCharacters(text, MAX_KEPT - this.#head.length)
     this.#head += begun
     // A character of two units may have left one free.
     this.#isHeadFull ||= begun.length < text.length
@@ -80,7 +80,7 @@ class BoundedText {
   }
 
   #cut(): void {
-    const kept = endOf(this.#tail, MAX_KEPT)
+    const kept = lastCharacters(this.#tail, MAX_KEPT)
     this.omitted += this.#tail.length - kept.length
     this.#tail = kept
   }

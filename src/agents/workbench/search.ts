@@ -1,5 +1,4 @@
-import { ComputeError } from '../../compute/compute-error.ts'
-import type { Sandbox } from '../../compute/sandbox.ts'
+import { ComputeError, type Sandbox } from '../../compute/sandbox.ts'
 import { onAbort } from '../../runtime/abort.ts'
 
 /** Most matches of a search. */

@@ -1,7 +1,10 @@
-import { ComputeError } from '../../compute/compute-error.ts'
-import { describeRefusal, RefusalCollector } from '../../compute/outbound-control.ts'
-import type { Sandbox } from '../../compute/sandbox.ts'
-import type { CommandOwner } from '../../compute/server-process.ts'
+import {
+  type CommandOwner,
+  ComputeError,
+  describeRefusal,
+  RefusalCollector,
+  type Sandbox,
+} from '../../compute/sandbox.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { messageOf } from '../../runtime/error-info.ts'

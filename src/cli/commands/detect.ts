@@ -97,7 +97,7 @@ async function look(
     { toDetection },
     { BerthError },
   ] = await Promise.all([
-    import('../../compute/local/workspace.ts'),
+    import('../../compute/trees.ts'),
     import('../../hosting/app-directory.ts'),
     import('../../hosting/detection/detect.ts'),
     import('../../hosting/detection/local-machine.ts'),

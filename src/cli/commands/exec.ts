@@ -1,4 +1,4 @@
-import { describeRefusal } from '../../compute/outbound-control.ts'
+import { describeRefusal } from '../../compute/sandbox.ts'
 import { UsageError } from '../../errors.ts'
 import { FRAME_KINDS, FRAMES_TYPE, readFrames } from '../../resources/exec/frames.ts'
 import type { PartsOf, ResponseOf } from '../../route-client/client.ts'

@@ -114,7 +114,8 @@ async function downloadDirectory(
   directory: string,
   progress: CopyProgress,
 ): Promise<void> {
-  const { unpackTree } = await import('../../compute/local/unpack-tree.ts')
+  const { loadUnpackTree } = await import('../../compute/trees.ts')
+  const { unpackTree } = await loadUnpackTree()
   const isThere = (await stat(directory).catch(orNull)) !== null
   let part: string | null = null
   try {

@@ -1,6 +1,6 @@
-import { selfCommand } from '../../compute/self.ts'
 import { loadConfig } from '../../config/load.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
+import { selfCommand } from '../../runtime/self.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { BACKGROUND } from '../command-line.ts'
 import { CommandError } from '../errors.ts'

@@ -10,10 +10,8 @@ import {
   statSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { codeOf } from '../../runtime/error-info.ts'
-import { ifPresent } from '../../runtime/if-present.ts'
-import { namesIn } from '../../runtime/names-in.ts'
-import { isBusy } from '../../storage/busy.ts'
+import { codeOf, isBusy } from '../../runtime/error-info.ts'
+import { ifPresent, namesIn } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 
 /** Suffix that Linux adds to the path of an open file that was removed. */

@@ -1,9 +1,9 @@
-import { selfCommand } from '../../compute/self.ts'
 import type { Config } from '../../config/config.ts'
 import { loadConfig } from '../../config/load.ts'
-import { PortTaken } from '../../http/listener.ts'
+import { AddressTaken } from '../../http/listener.ts'
 import { type Berth, startBerth } from '../../instance/start.ts'
 import { createLogger } from '../../runtime/logger.ts'
+import { selfCommand } from '../../runtime/self.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { readLastPort } from '../../storage/data-directory.ts'
 import type { ProcessContext } from '../process-context.ts'
@@ -43,7 +43,7 @@ export async function startInstance(
   try {
     return await starting
   } catch (error) {
-    throw error instanceof PortTaken ? await nameOwner(error, env) : error
+    throw error instanceof AddressTaken ? await nameOwner(error, env) : error
   }
 }
 
@@ -66,30 +66,30 @@ export async function startAtFreePort(
   try {
     return await startInstance(config, context, listeners)
   } catch (error) {
-    if (!(error instanceof PortTaken)) throw error
+    if (!(error instanceof AddressTaken)) throw error
     const isChosen = config.port !== DEFAULT_PORT || env.BERTH_PORT !== undefined
     // "berth up" has no --port.
     const choice = 'Choose another with BERTH_PORT or in berth.config.json.'
-    if (isChosen) throw new PortTaken(error.host, error.port, error.by, error.remedy, choice)
+    if (isChosen) throw new AddressTaken(error.host, error.port, error.by, error.remedy, choice)
     const onPort = (port: number): Promise<Berth> =>
       startInstance(loadConfig({ flags: { ...flags, port: String(port) }, env, cwd }), context, listeners)
     const last = readLastPort(config.dataDir)
     if (last === null || last === DEFAULT_PORT) return onPort(0)
     return onPort(last).catch((error) => {
-      if (error instanceof PortTaken) return onPort(0)
+      if (error instanceof AddressTaken) return onPort(0)
       throw error
     })
   }
 }
 
 /** Returns the failure with the instance of `berth list` that has the port, if there is one, and how to stop it. */
-async function nameOwner(error: PortTaken, env: ProcessContext['env']): Promise<PortTaken> {
+async function nameOwner(error: AddressTaken, env: ProcessContext['env']): Promise<AddressTaken> {
   const { listInstances } = await import('./registry.ts')
   try {
     const owner = listInstances(env).find(({ base_url }) => Number(new URL(base_url).port) === error.port)
     if (owner === undefined) return error
     const { data_dir, pid } = owner
-    return new PortTaken(
+    return new AddressTaken(
       error.host,
       error.port,
       `the berth on ${data_dir} (pid ${pid})`,

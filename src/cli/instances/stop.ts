@@ -1,4 +1,4 @@
-import { signal } from '../../compute/terminate.ts'
+import { signal } from '../../compute/processes.ts'
 import { isAlive, markOf, type ProcessMark } from '../../runtime/process-mark.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { isInUse, readInstance } from '../../storage/data-directory.ts'

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isObject } from '../../runtime/is-object.ts'
-import { writePrivate } from '../../storage/private-file.ts'
+import { writePrivate } from '../../storage/files.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { userDirectory } from '../user-directory.ts'

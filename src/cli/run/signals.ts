@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
-import { signal as send } from '../../compute/terminate.ts'
-import { readTextOrNull } from '../../runtime/read-text.ts'
+import { signal as send } from '../../compute/processes.ts'
+import { readTextOrNull } from '../../runtime/if-present.ts'
 
 /**
  * Signals to relay to the command. Job control and terminal resizes reach its whole process group without a relay.

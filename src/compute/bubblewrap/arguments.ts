@@ -4,7 +4,7 @@ import { WORKSPACE } from '../local/mount-tables.ts'
 import { FILES_FD, REPORT_FD } from '../local/spawn.ts'
 import type { SystemPath } from '../local/system-files.ts'
 import { NO_NESTING } from './kernel-support.ts'
-import { CACHES, PROGRAM, type SharedMounts, SOURCES, TOOLS } from './shared-files.ts'
+import { PROGRAM, SANDBOX_CACHES, type SharedMounts, SOURCES, TOOLS } from './shared-files.ts'
 
 /**
  * Makes sandboxd process 1. The kernel keeps signals of the sandbox's processes from it, so no command can stop it and
@@ -65,8 +65,8 @@ export function bwrapArguments(sandbox: SandboxSpec): string[] {
     ...sandbox.groups.flatMap(({ dir, path }) => ['--ro-bind-try', dir, path]),
     // The rest of bwrap's own file system is in memory without a limit, so nothing may be written there.
     ...(sandbox.workspace === null
-      ? ['--dir', WORKSPACE, '--dir', CACHES]
-      : ['--bind', sandbox.workspace, WORKSPACE, '--bind', sandbox.caches, CACHES]),
+      ? ['--dir', WORKSPACE, '--dir', SANDBOX_CACHES]
+      : ['--bind', sandbox.workspace, WORKSPACE, '--bind', sandbox.caches, SANDBOX_CACHES]),
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...['--hostname', sandbox.hostname, '--chdir', '/'],
   ]

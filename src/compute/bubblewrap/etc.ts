@@ -11,8 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { makeReadable } from '../../runtime/make-readable.ts'
 import { selectEtc } from '../local/etc-files.ts'
-import { makeReadable } from '../local/make-readable.ts'
 import { findSystemPath, type SystemPath } from '../local/system-files.ts'
 
 /** Files that change while berth runs, when the machine joins another network. */

@@ -1,7 +1,6 @@
-import { realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
+import { readTextOrNull } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
-import { ComputeError } from '../compute-error.ts'
-import { sandboxdArguments } from '../find-processes.ts'
 import {
   baseEnvironment,
   type IsolationProbe,
@@ -15,13 +14,14 @@ import { WORKSPACE } from '../local/mount-tables.ts'
 import { loadSocketCalls, OWN_IPV4 } from '../local/network/socket-calls.ts'
 import { dataMarkerOf, serverMarkerOf } from '../local/server-directories.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
+import { sandboxdArguments } from '../processes.ts'
+import { ComputeError } from '../sandbox.ts'
 import { canFilterSystemCalls } from '../sandboxd/seccomp-filter.ts'
 import { bwrapArguments, type SandboxSpec } from './arguments.ts'
 import { KernelSupport } from './kernel-support.ts'
 import { type OwnUser, OwnUsers } from './own-users.ts'
 import { TerminalLimit } from './pseudo-terminals.ts'
-import { explainFailure, MISSING } from './refusal.ts'
-import { CACHES, PROGRAM, SharedFiles, SOURCES, TOOLS, USER } from './shared-files.ts'
+import { PROGRAM, SANDBOX_CACHES, SharedFiles, SOURCES, TOOLS, USER } from './shared-files.ts'
 
 /**
  * Largest /tmp, bytes. It is in memory, and counts as such: a server with less than four times this gets a quarter of
@@ -88,7 +88,7 @@ export class BubblewrapIsolation implements LocalIsolation {
   }
 
   async launch(server: ServerToStart): Promise<Launch> {
-    const user = await this.#users.take({ [WORKSPACE]: server.workspace, [CACHES]: server.caches })
+    const user = await this.#users.take({ [WORKSPACE]: server.workspace, [SANDBOX_CACHES]: server.caches })
     if (user === null) return this.#launchAs(null, server)
     const { attachWorkspace, release } = user
     const fallback = {
@@ -125,7 +125,7 @@ export class BubblewrapIsolation implements LocalIsolation {
       workspace: WORKSPACE,
       commandEnv: baseEnvironment(WORKSPACE, USER, this.#files.commandPath(shared), '/tmp'),
       tools: TOOLS,
-      caches: CACHES,
+      caches: SANDBOX_CACHES,
       toolchains: toolchainsOf(this.#options, 'selected'),
       limitTerminals: (pid) => this.#terminals.limit(pid),
       confinement: {
@@ -190,3 +190,55 @@ const canHideSockets = async (): Promise<boolean> =>
 type Mounts = Pick<SandboxSpec, 'shared' | 'hostname' | 'caches' | 'memoryDirectoryBytes' | 'groups'> & {
   workspace: string
 }
+
+/** Why an isolation cannot be used, and what a person can do about it. */
+interface Refusal {
+  reason: string
+  remedy: string
+}
+
+/** bwrap is not installed. */
+const MISSING: Refusal = {
+  reason: 'bubblewrap is not installed: there is no bwrap on PATH.',
+  remedy:
+    'Install it: apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap or apk add bubblewrap.',
+}
+
+/** Turns bwrap's error output into cause and remedy. */
+function explainFailure(said: string): Refusal {
+  const reason = `bwrap failed: ${said === '' ? 'it said nothing' : said}`
+  if (/mount proc|proc on .*newroot/i.test(said)) {
+    return {
+      reason,
+      remedy:
+        'A /proc of its own may not be mounted, as in an unprivileged container: start the container with --security-opt systempaths=unconfined.',
+    }
+  }
+  if (!/namespace|Operation not permitted|Permission denied|uid map|No space/i.test(said)) {
+    return { reason, remedy: 'Run the same bwrap by hand to see more; a newer bubblewrap may help.' }
+  }
+  if (setting('apparmor_restrict_unprivileged_userns') === '1') {
+    return {
+      reason,
+      remedy:
+        'AppArmor keeps programs from making user namespaces. Allow it to bwrap with a profile (apt-get install apparmor-profiles has one), or for all: sysctl kernel.apparmor_restrict_unprivileged_userns=0.',
+    }
+  }
+  if (setting('unprivileged_userns_clone') === '0') {
+    return { reason, remedy: 'User namespaces are switched off: sysctl kernel.unprivileged_userns_clone=1.' }
+  }
+  if (existsSync('/.dockerenv') || existsSync('/run/.containerenv')) {
+    return {
+      reason,
+      remedy:
+        'The container forbids namespaces: start it with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (and apparmor=unconfined on Ubuntu).',
+    }
+  }
+  return {
+    reason,
+    remedy:
+      'User namespaces are refused: look at sysctl user.max_user_namespaces, and at the seccomp profile of a container.',
+  }
+}
+
+const setting = (name: string): string | undefined => readTextOrNull(`/proc/sys/kernel/${name}`)?.trim()

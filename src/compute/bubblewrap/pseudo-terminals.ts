@@ -1,7 +1,7 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
+import { openLibc } from '../../runtime/libc.ts'
 import type { SocketCalls } from '../local/network/socket-calls.ts'
-import { openLibc } from '../sandboxd/libc.ts'
 
 /** How many pseudo-terminals a server can have open. The machine has 3,072 for all by default, see pty(7). */
 const MAX_TERMINALS = 64

@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { selfFiles } from '../../runtime/self.ts'
 import type { LocalDriverOptions } from '../local/isolation.ts'
 import { selectMachineTools } from '../local/machine-tools.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
 import { type SystemPath, systemDirectories } from '../local/system-files.ts'
 import { SANDBOX_TOOLS, ToolsDirectory } from '../local/tools-directory.ts'
-import { selfFiles } from '../self.ts'
 import { EtcDirectory } from './etc.ts'
 
 /** Paths inside the sandbox of sandboxd's executable and, when berth runs from source, of its source files. */
@@ -16,7 +16,7 @@ export const SOURCES = '/run/berth/src'
 export const TOOLS = '/opt/berth'
 
 /** Path inside the sandbox of the server's caches. */
-export const CACHES = '/var/cache/berth'
+export const SANDBOX_CACHES = '/var/cache/berth'
 
 /** The user's name inside; its number is 1000, since a root without powers breaks programs such as tar. */
 export const USER = 'berth'

@@ -10,6 +10,10 @@ import type {
 import type { ScreenRows } from './rows.ts'
 import type { ScreenText } from './text.ts'
 
+export type { EmulatorSize, InputModes, WatchRequest, WriteResult } from './protocol.ts'
+export type { RowEvent } from './rows.ts'
+export type { ScreenText } from './text.ts'
+
 /** The options of an emulator. */
 interface OpenOptions {
   /** Called with what it responds to a program's questions. */

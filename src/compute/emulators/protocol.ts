@@ -1,4 +1,4 @@
-import type { TerminalSize } from '../execution.ts'
+import type { TerminalSize } from '../sandbox.ts'
 import type { RowEvent, ScreenRows } from './rows.ts'
 import type { ScreenText } from './text.ts'
 

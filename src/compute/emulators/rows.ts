@@ -2,7 +2,7 @@ import type { IBufferLine, Terminal } from '@xterm/headless'
 import { parameterValue } from '../../runtime/bounded-emulator.ts'
 
 /** A row of a screen. */
-export interface RowText {
+interface RowText {
   readonly text: string
   /** Whether it continues the row above, which was full. */
   readonly continues: boolean

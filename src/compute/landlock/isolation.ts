@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { type SelfCommand, selfFiles } from '../../runtime/self.ts'
 import { selectEtc } from '../local/etc-files.ts'
 import { hostLaunch, hostTools } from '../local/host-launch.ts'
 import type {
@@ -14,10 +15,9 @@ import { pinRoot } from '../local/pinned.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import { systemDirectories } from '../local/system-files.ts'
 import type { ToolsDirectory } from '../local/tools-directory.ts'
-import { removeEntry } from '../local/tree.ts'
+import { removeTreeEntry } from '../local/tree.ts'
 import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
 import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/seccomp-filter.ts'
-import { type SelfCommand, selfFiles } from '../self.ts'
 import type { LandlockPlan } from './plan.ts'
 import { canScopeUnixSockets, gapsOf } from './ruleset.ts'
 
@@ -151,7 +151,7 @@ function launcher(self: SelfCommand, plan: LandlockPlan): SpawnPlan {
 /** Creates an empty directory, after removing what an earlier start left there. */
 async function emptyDirectory(parent: string, name: string): Promise<string> {
   using pinned = pinRoot(parent, true)
-  await removeEntry(pinned, name)
+  await removeTreeEntry(pinned, name)
   mkdirSync(join(parent, name), { mode: 0o700 })
   return join(parent, name)
 }

@@ -1,5 +1,5 @@
 import { ptr } from 'bun:ffi'
-import { openLibc } from '../sandboxd/libc.ts'
+import { openLibc } from '../../runtime/libc.ts'
 
 /** System call numbers, the same on all 64-bit architectures. */
 const LANDLOCK_CREATE_RULESET = 444

@@ -1,7 +1,6 @@
 import { readdirSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { ifPresent } from '../../runtime/if-present.ts'
-import { readTextOrNull } from '../../runtime/read-text.ts'
+import { ifPresent, readTextOrNull } from '../../runtime/if-present.ts'
 import { findBases } from './cgroup-layout.ts'
 
 /** Milliseconds after which an empty group of an unknown data directory is taken for left behind. */

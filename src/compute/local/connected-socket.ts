@@ -2,7 +2,7 @@ import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { openLibc } from '../sandboxd/libc.ts'
+import { openLibc } from '../../runtime/libc.ts'
 
 /** Constants of socket(2), netlink(7) and sock_diag(7). */
 const AF_INET = 2
@@ -29,7 +29,7 @@ const RESPONSE_COOKIE = 60
 const ID_BYTES = 36
 
 /** One end of a TCP connection: the address and port of a socket, then those of its peer. */
-export interface SocketEnd {
+export interface ConnectedEnd {
   readonly address: string
   readonly port: number
   readonly peerAddress: string
@@ -57,7 +57,7 @@ export interface ConnectedSocket extends SocketOwner {
  *
  * The function returns null if there is no such socket, and if the kernel cannot be asked: a container may forbid it.
  */
-export function loadFindConnectedSocket(): (end: SocketEnd) => ConnectedSocket | null {
+export function loadFindConnectedSocket(): (end: ConnectedEnd) => ConnectedSocket | null {
   const calls = openLibc({
     socket: { args: ['int', 'int', 'int'], returns: 'int' },
     send: { args: ['int', 'ptr', 'usize', 'int'], returns: 'i64' },
@@ -79,7 +79,7 @@ export function loadFindConnectedSocket(): (end: SocketEnd) => ConnectedSocket |
   }
 }
 
-function requestFor({ address, port, peerAddress, peerPort }: SocketEnd): Uint8Array {
+function requestFor({ address, port, peerAddress, peerPort }: ConnectedEnd): Uint8Array {
   const request = new Uint8Array(REQUEST_BYTES)
   const view = new DataView(request.buffer)
   view.setUint32(0, REQUEST_BYTES, true)

@@ -17,10 +17,10 @@ import {
 } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
 import { basename } from 'node:path'
+import { readInto, writeAll } from '../../runtime/descriptor-io.ts'
 import { codeOf } from '../../runtime/error-info.ts'
+import { openLibc } from '../../runtime/libc.ts'
 import { Pace } from '../../runtime/pace.ts'
-import { openLibc } from '../sandboxd/libc.ts'
-import { readInto, writeAll } from './descriptor-io.ts'
 import { DirectoryChain } from './directories.ts'
 import { Listing } from './listing.ts'
 import {

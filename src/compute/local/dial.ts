@@ -1,11 +1,11 @@
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
-import { ComputeError } from '../compute-error.ts'
 import {
+  ComputeError,
   type DialedConnection,
   type DialHandlers,
   DialRefused,
   type LoopbackHost,
-} from '../dialed-connection.ts'
+} from '../sandbox.ts'
 import type { WatchedEnd } from './network/ended-connections.ts'
 import type { ServerNetwork } from './network/server-network.ts'
 

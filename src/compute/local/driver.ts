@@ -5,27 +5,25 @@ import type { Connection } from '../../runtime/connection.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
+import { maxOpenFiles, openFiles } from '../../runtime/open-files.ts'
 import { base62, systemRandom } from '../../runtime/random.ts'
-import { ComputeError } from '../compute-error.ts'
-import type { ComputeDriver, Handle, Limits, Probe, Remains, Sender } from '../driver.ts'
-import { findMarked, findSandboxds, ProcessScanner } from '../find-processes.ts'
+import { selfCommand } from '../../runtime/self.ts'
+import type { ComputeDriver, Limits, Probe, Remains, Sender, ServerHandle } from '../driver.ts'
 import { chooseLimiter } from '../limits/choose.ts'
 import { groupName } from '../limits/groups.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import type { Sandbox } from '../sandbox.ts'
-import { selfCommand } from '../self.ts'
-import { killAll } from '../terminate.ts'
+import { findMarked, findSandboxds, killAll, ProcessScanner } from '../processes.ts'
+import { ComputeError, type Sandbox } from '../sandbox.ts'
 import type { Workspace } from '../workspace.ts'
 import { DiskWatch } from './disk-watch.ts'
 import { LaunchRefused, type LocalDriverOptions, type LocalIsolation } from './isolation.ts'
 import { findOccupants } from './mount-tables.ts'
-import { checkOpenFiles, maxOpenFiles } from './open-files.ts'
 import { pinRoot } from './pinned.ts'
 import { workspaceGone } from './resolve-path.ts'
 import { findLeft, type LeftSandboxes, RunningSandboxes } from './running.ts'
 import type { LocalSandbox, SandboxStart } from './sandbox.ts'
 import { ServerDirectories, serverMarkerOf } from './server-directories.ts'
-import { removeEntry } from './tree.ts'
+import { removeTreeEntry } from './tree.ts'
 
 /** What `Enforced.network` says. */
 const NETWORK_NAMES = {
@@ -116,15 +114,15 @@ export class LocalDriver implements ComputeDriver {
     }
   }
 
-  create(serverId: string): Promise<Handle> {
+  create(serverId: string): Promise<ServerHandle> {
     return this.#directories.create(serverId)
   }
 
-  keep(handle: Handle): void {
+  keep(handle: ServerHandle): void {
     this.#directories.keep(handle)
   }
 
-  async start(serverId: string, handle: Handle, limits: Limits): Promise<Sandbox> {
+  async start(serverId: string, handle: ServerHandle, limits: Limits): Promise<Sandbox> {
     const { logger } = this.#options
     checkOpenFiles(this.#maxOpenFiles())
     try {
@@ -141,25 +139,25 @@ export class LocalDriver implements ComputeDriver {
     }
   }
 
-  checkFiles(handle: Handle): void {
+  checkFiles(handle: ServerHandle): void {
     const workspace = this.#directories.workspace(handle)
     if (!lstatSync(workspace, { throwIfNoEntry: false })?.isDirectory()) throw workspaceGone(workspace)
   }
 
-  workspace(handle: Handle): Workspace {
+  workspace(handle: ServerHandle): Workspace {
     const { workspace } = this.#options
     return workspace(this.#directories.workspace(handle), this.#directories.caches(handle))
   }
 
-  async emptyCaches(handle: Handle): Promise<void> {
+  async emptyCaches(handle: ServerHandle): Promise<void> {
     const path = this.#directories.makeCaches(handle)
     using pinned = pinRoot(path, process.platform === 'linux', false)
     // What programs put there meanwhile may stay.
-    for (const name of readdirSync(path)) await removeEntry(pinned, name).catch(() => {})
+    for (const name of readdirSync(path)) await removeTreeEntry(pinned, name).catch(() => {})
     await this.#options.prepareCaches(this.#directories.name(handle), this.#options.workspace(path))
   }
 
-  takeStock(servers: readonly Handle[], deleted: readonly Handle[]): Remains {
+  takeStock(servers: readonly ServerHandle[], deleted: readonly ServerHandle[]): Remains {
     const { ids, kept, remove } = this.#directories.takeStock(servers, deleted)
     const left = this.#running.left()
     return { kept, end: () => this.#endProcesses(ids, left), remove }
@@ -212,7 +210,7 @@ export class LocalDriver implements ComputeDriver {
     return occupants.filter(({ serverId }) => serverIds.has(serverId)).map(({ pid }) => pid)
   }
 
-  destroy(handle: Handle): Promise<void> {
+  destroy(handle: ServerHandle): Promise<void> {
     return this.#directories.destroy(handle)
   }
 
@@ -225,7 +223,7 @@ export class LocalDriver implements ComputeDriver {
    * Returns the bytes of everything that the server can write: its workspace with its caches, and its temporary directory
    * if that is on disk.
    */
-  async #usage(handle: Handle): Promise<number> {
+  async #usage(handle: ServerHandle): Promise<number> {
     const temporary = join(this.#directories.dir(handle), 'tmp')
     const inTemporary = await this.#options
       .workspace(temporary)
@@ -262,7 +260,7 @@ export class LocalDriver implements ComputeDriver {
     }
   }
 
-  async #launch(id: string, handle: Handle, limits: Limits): Promise<LocalSandbox> {
+  async #launch(id: string, handle: ServerHandle, limits: Limits): Promise<LocalSandbox> {
     const dir = this.#directories.dir(handle)
     const workspace = this.#directories.workspace(handle)
     this.checkFiles(handle)
@@ -339,4 +337,20 @@ export class LocalDriver implements ComputeDriver {
     this.#limiter ??= this.#chooseLimiter()
     return this.#limiter
   }
+}
+
+/** The share of this process's descriptors that servers leave to requests, connections and files. */
+const SHARE_FOR_OTHERS = 1 / 8
+
+/**
+ * Refuses one more server if its descriptors would take those that everything else needs.
+ *
+ * @param limit the outcome of `maxOpenFiles`
+ * @throws ComputeError
+ */
+function checkOpenFiles(limit: number | null): void {
+  if (limit === null || openFiles() < limit * (1 - SHARE_FOR_OTHERS)) return
+  throw new ComputeError(
+    `berth has nearly as many files open as the system allows, ${limit}, and each running server takes some. Stop servers, or start berth again after "ulimit -n" with a greater number (with systemd: LimitNOFILE).`,
+  )
 }

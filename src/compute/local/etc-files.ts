@@ -1,6 +1,6 @@
 import { type Dirent, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { entriesOf, realPathOrNull } from './machine-files.ts'
+import { entriesOf, realPathOrNull } from '../../runtime/if-present.ts'
 import type { SystemPath } from './system-files.ts'
 
 /**
@@ -43,7 +43,7 @@ const SECRETS =
   /^(?:private|environment|pool\.d|settings(?:-security)?\.xml|Renviron\.site|\.?(?:netrc|npmrc|pypirc)|pip\.conf|auth\.json|(?!.*\.template$).*(?:password|passwd|secret|credential).*|.*\.(?:key|p12|pfx|jks|keystore)|.*[-_.]?(?:priv|private)?key\.pem)$/i
 
 /** The part of /etc that servers see. */
-export interface EtcSelection {
+interface EtcSelection {
   /** Directories of which everything is shown. */
   readonly directories: readonly SystemPath[]
   /** Files, also those of directories of which only a part is shown. */

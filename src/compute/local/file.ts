@@ -1,13 +1,13 @@
 import { closeSync, type Stats } from 'node:fs'
+import { COPY_CHUNK, readInto } from '../../runtime/descriptor-io.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 import type { WorkspaceFile } from '../workspace.ts'
-import { CHUNK, readInto } from './descriptor-io.ts'
 import { openForReading, type PinnedEntry } from './pinned.ts'
 import { toWorkspaceError } from './resolve-path.ts'
 import { missing } from './workspace-path.ts'
 
 /** A regular file of a workspace, pinned; it is opened for reading when it is first read. See `WorkspaceFile`. */
-export class LocalFile implements WorkspaceFile {
+export class PinnedFile implements WorkspaceFile {
   readonly size: number
   readonly mode: number
   readonly modifiedAt: number
@@ -44,7 +44,7 @@ export class LocalFile implements WorkspaceFile {
     this.#reading += 1
     try {
       while (filled < length) {
-        const most = Math.min(CHUNK, length - filled)
+        const most = Math.min(COPY_CHUNK, length - filled)
         const bytesRead = await readInto(descriptor, bytes, filled, most, offset + filled)
         if (bytesRead === 0) break
         filled += bytesRead

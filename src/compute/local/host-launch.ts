@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sandboxdArguments } from '../find-processes.ts'
+import { selfFiles } from '../../runtime/self.ts'
+import { sandboxdArguments } from '../processes.ts'
 import { UNCONFINED } from '../sandboxd/protocol.ts'
-import { selfFiles } from '../self.ts'
 import {
   baseEnvironment,
   type Launch,

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { homeDirectory } from '../../runtime/home-directory.ts'
-import { isDirectory, namesIn, realPathOrNull, textOf } from './machine-files.ts'
+import { isDirectory, namesIn, realPathOrNull, textOrEmpty } from '../../runtime/if-present.ts'
 import type { SystemPath } from './system-files.ts'
 import { type RecognisedToolchain, recognise } from './toolchain-kinds.ts'
 import { type FoundManager, findManagers } from './version-managers.ts'
@@ -278,7 +278,7 @@ function identityOf(path: string): string {
 
 /** Returns the homes of this machine's users, and where homes are. The system's own users have none. */
 function homes(): string[] {
-  const listed = textOf('/etc/passwd')
+  const listed = textOrEmpty('/etc/passwd')
     .split('\n')
     .map((line) => line.split(':')[5] ?? '')
     .filter((home) => home.split('/').length > 2 && !isSystem(home) && !NOT_OURS.test(home))

@@ -1,7 +1,7 @@
 import { closeSync, readlinkSync, readSync } from 'node:fs'
+import { readInto } from '../../runtime/descriptor-io.ts'
 import { Pace } from '../../runtime/pace.ts'
 import { type ManifestEntry, WorkspaceError } from '../workspace.ts'
-import { readInto } from './descriptor-io.ts'
 import { canSkip, DirectoryChain } from './directories.ts'
 import { identityOf } from './file.ts'
 import { childPath, openForReading, type PinnedEntry, pinChild } from './pinned.ts'

@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
-import { listProcesses } from '../find-processes.ts'
+import { listProcesses } from '../processes.ts'
 
 /** Where sandboxes with a mount namespace have their workspace. */
 export const WORKSPACE = '/workspace'

@@ -1,8 +1,8 @@
 import { chmodSync, closeSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import { type Header, type Pack, pack } from 'tar-stream'
+import { readInto } from '../../runtime/descriptor-io.ts'
 import { Pace } from '../../runtime/pace.ts'
 import { tarBytes } from '../../runtime/tar-bytes.ts'
-import { readInto } from './descriptor-io.ts'
 import { canSkip, DirectoryChain } from './directories.ts'
 import { Listing } from './listing.ts'
 import {
@@ -48,7 +48,7 @@ interface PackFrame {
  * links and hard links, with permission bits and times. Leaves out sockets, pipes, devices and temporary files. Follows no link; skips what vanishes meanwhile. A file that
  * shrinks while it is read is filled with zeros.
  */
-export function packTree(root: PinnedEntry): AsyncGenerator<Uint8Array> {
+export function packWorkspaceTree(root: PinnedEntry): AsyncGenerator<Uint8Array> {
   const tar = pack()
   return tarBytes(tar, () => new TreePacker(tar, root).run())
 }

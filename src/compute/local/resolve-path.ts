@@ -1,6 +1,6 @@
 import { mkdirSync, readlinkSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
-import { ComputeError } from '../compute-error.ts'
+import { ComputeError } from '../sandbox.ts'
 import { WorkspaceError } from '../workspace.ts'
 import { childPath, type PinnedEntry, pinChild, pinRoot } from './pinned.ts'
 import {
@@ -10,7 +10,7 @@ import {
   notAFile,
   outside,
   parseLink,
-  parsePath,
+  parseWorkspacePath,
   quote,
   type Route,
 } from './workspace-path.ts'
@@ -82,7 +82,7 @@ export interface ResolveOptions {
  * does. The caller disposes of the result.
  */
 export function resolvePath(root: WorkspaceRoot, path: string, options: ResolveOptions): ResolvedPath {
-  let { names: ahead, mustBeDirectory } = parsePath(path)
+  let { names: ahead, mustBeDirectory } = parseWorkspacePath(path)
   let walked: string[] = []
   let links = 0
   let dir = pinWorkspace(root)

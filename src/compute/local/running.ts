@@ -1,12 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ifPresent } from '../../runtime/if-present.ts'
-import { readTextOrNull } from '../../runtime/read-text.ts'
-import { findDescendants, readMarker, rememberProcesses } from '../find-processes.ts'
+import { ifPresent, readTextOrNull } from '../../runtime/if-present.ts'
 import { processesOf } from '../limits/groups.ts'
+import { findDescendants, readMarker, rememberProcesses } from '../processes.ts'
 
 /** What leads to every process of a sandbox, so no other process has to be looked at. */
-export interface Traces {
+interface Traces {
   /** Processes whose end ends all others of the sandbox: that of bwrap, and the first one of the PID namespace. */
   pids: readonly number[]
   /** Absolute paths of the control groups that all its processes are in. */

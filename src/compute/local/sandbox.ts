@@ -1,28 +1,35 @@
 import { messageOf } from '../../runtime/error-info.ts'
-import { ComputeError } from '../compute-error.ts'
-import type { DialedConnection, DialHandlers, LoopbackHost } from '../dialed-connection.ts'
 import type { Limits } from '../driver.ts'
-import type { CommandActivity } from '../execution.ts'
+import type { LimitGroup } from '../limits/limiter.ts'
+import { countThreads, measureConsumption } from '../process-table.ts'
 import {
   commandMarker,
   findDescendants,
   isStopped,
+  killAll,
+  killPresent,
   type ProcessScanner,
   rememberProcesses,
-} from '../find-processes.ts'
-import type { LimitGroup } from '../limits/limiter.ts'
-import type { OutboundControl } from '../outbound-control.ts'
-import { countThreads, measureConsumption } from '../process-table.ts'
-import type { FaultInjection, Sandbox } from '../sandbox.ts'
+  signal,
+  stopAll,
+} from '../processes.ts'
+import {
+  type CommandActivity,
+  ComputeError,
+  type DialedConnection,
+  type DialHandlers,
+  type FaultInjection,
+  type LoopbackHost,
+  type OutboundControl,
+  type Sandbox,
+  type ServerConsumption,
+} from '../sandbox.ts'
 import { SandboxdClient } from '../sandboxd/client.ts'
 import type { SandboxdCommand, SandboxdExecution } from '../sandboxd/client-execution.ts'
-import { SandboxBase } from '../sandboxd/sandbox-base.ts'
+import { type FaultLimits, SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
 import { TerminalSender } from '../sandboxd/terminals.ts'
 import { SocketTransport } from '../sandboxd/transport.ts'
-import type { ServerConsumption } from '../server-process.ts'
-import { killAll, killPresent, signal, stopAll } from '../terminate.ts'
 import { dialLoopback, dialNetwork } from './dial.ts'
-import { LocalFaultInjection } from './fault-injection.ts'
 import { type Launch, LaunchRefused, type LocalDriverOptions, type LocalIsolation } from './isolation.ts'
 import type { NetworkLoader, NetworkSetup } from './network/network-setup.ts'
 import type { OutboundRelay, RelayedOutbound } from './network/outbound/relay.ts'
@@ -389,5 +396,39 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     await group.close()
     if (this.isStopping) return { reason: 'It was stopped.' }
     return { reason: outOfMemory ? `${why} It had run out of memory.` : why }
+  }
+}
+
+/** The options of a `LocalFaultInjection`. */
+interface LocalFaultOptions extends FaultLimits {
+  /** The process that the sandbox ends with. */
+  pid: number
+  /** Returns all that commands have started. */
+  started(): number[]
+  /** Resolves when sandboxd has acted on everything it was sent before. */
+  drained(): Promise<void>
+  fillStorage: FaultInjection['fillStorage']
+}
+
+/** Causes faults in a sandbox on this machine, by signals and through its disk watch. */
+class LocalFaultInjection extends SandboxFaults {
+  readonly #options: LocalFaultOptions
+
+  constructor(options: LocalFaultOptions) {
+    super(options, options.fillStorage)
+    this.#options = options
+  }
+
+  crash(): void {
+    signal(this.#options.pid, 'SIGKILL')
+  }
+
+  async freeze(): Promise<void> {
+    await this.#options.drained()
+    stopAll(this.#options.started)
+  }
+
+  thaw(): void {
+    for (const pid of this.#options.started()) signal(pid, 'SIGCONT')
   }
 }

@@ -11,7 +11,7 @@ import {
   listProcesses,
   readName,
   readProcess,
-} from '../find-processes.ts'
+} from '../processes.ts'
 import { type ConnectedSocket, loadFindConnectedSocket, type SocketOwner } from './connected-socket.ts'
 import { findTcpSockets, hasSocket } from './sockets.ts'
 

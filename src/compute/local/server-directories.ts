@@ -1,14 +1,14 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
-import { ComputeError } from '../compute-error.ts'
-import type { Handle } from '../driver.ts'
+import type { ServerHandle } from '../driver.ts'
+import { ComputeError } from '../sandbox.ts'
 import { pinRoot } from './pinned.ts'
 import { STAGING, StagingArea } from './staging.ts'
-import { removeEntry } from './tree.ts'
+import { removeTreeEntry } from './tree.ts'
 
 /** The handle of a server on this machine. The directory is relative to the data directory, which may be moved. */
-interface LocalHandle extends Handle {
+interface LocalHandle extends ServerHandle {
   readonly kind: 'local'
   readonly folder: string
 }
@@ -74,32 +74,32 @@ export class ServerDirectories {
   }
 
   /** Removes the mark that nobody has been given the server. */
-  keep(handle: Handle): void {
+  keep(handle: ServerHandle): void {
     rmSync(join(this.dir(handle), MARK), { force: true })
   }
 
   /** Returns the server's id. Throws `ComputeError` for a handle of another driver. */
-  name(handle: Handle): string {
+  name(handle: ServerHandle): string {
     return nameOf(handle)
   }
 
   /** Returns absolute path of the server's own directory. Throws `ComputeError` for a handle of another driver. */
-  dir(handle: Handle): string {
+  dir(handle: ServerHandle): string {
     return join(this.#servers, nameOf(handle))
   }
 
   /** Returns absolute path of the server's workspace. */
-  workspace(handle: Handle): string {
+  workspace(handle: ServerHandle): string {
     return join(this.dir(handle), WORKSPACE)
   }
 
   /** Returns the absolute path of the server's directory of caches. */
-  caches(handle: Handle): string {
+  caches(handle: ServerHandle): string {
     return join(this.dir(handle), CACHES)
   }
 
   /** Creates the directory of caches if it is missing, and returns its absolute path. */
-  makeCaches(handle: Handle): string {
+  makeCaches(handle: ServerHandle): string {
     const path = this.caches(handle)
     mkdirSync(path, { recursive: true, mode: 0o755 })
     return path
@@ -109,7 +109,7 @@ export class ServerDirectories {
    * Removes the server's directory with everything in it, at any depth and with any permissions. One that cannot be
    * removed now goes with the next.
    */
-  async destroy(handle: Handle): Promise<void> {
+  async destroy(handle: ServerHandle): Promise<void> {
     const name = nameOf(handle)
     try {
       await this.#remove(name)
@@ -138,9 +138,9 @@ export class ServerDirectories {
    * @param servers those that have a record
    * @param deleted those that are removed elsewhere
    */
-  takeStock(servers: readonly Handle[], deleted: readonly Handle[] = []): DirectoryStock {
+  takeStock(servers: readonly ServerHandle[], deleted: readonly ServerHandle[] = []): DirectoryStock {
     // Servers of other drivers have no directory here.
-    const idsOf = (handles: readonly Handle[]): Set<string> =>
+    const idsOf = (handles: readonly ServerHandle[]): Set<string> =>
       new Set(handles.flatMap((handle) => (isLocal(handle) ? [basename(handle.folder)] : [])))
     const owned = idsOf(servers)
     const doomed = idsOf(deleted)
@@ -194,7 +194,7 @@ export class ServerDirectories {
   }
 
   /** Returns first 24 hex digits of the marker of every process of a server: data directory and server. */
-  serverMarker(handle: Handle): string {
+  serverMarker(handle: ServerHandle): string {
     return serverMarkerOf(this.dataMarker(), nameOf(handle))
   }
 
@@ -216,18 +216,18 @@ export class ServerDirectories {
     })
     if ((await rm.exited) === 0) return
     using servers = pinRoot(this.#servers, process.platform === 'linux')
-    await removeEntry(servers, name)
+    await removeTreeEntry(servers, name)
   }
 }
 
-function nameOf(handle: Handle): string {
+function nameOf(handle: ServerHandle): string {
   if (!isLocal(handle)) {
     throw new ComputeError('The server was made by another compute driver, which this berth does not have.')
   }
   return basename(handle.folder)
 }
 
-const isLocal = (handle: Handle): handle is LocalHandle =>
+const isLocal = (handle: ServerHandle): handle is LocalHandle =>
   handle.kind === 'local' && typeof handle.folder === 'string' && SERVER_ID.test(basename(handle.folder))
 
 /** Returns first 12 hex digits of the marker of every process of a data directory. @param dataDir its real path */

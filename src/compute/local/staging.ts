@@ -15,7 +15,7 @@ import {
   TemporaryFile,
   temporaryName,
 } from './temporary-file.ts'
-import { removeEntry } from './tree.ts'
+import { removeTreeEntry } from './tree.ts'
 import { notAFile, quote, theRoot } from './workspace-path.ts'
 
 /** Most attempts if the target, or a directory on the way, changes meanwhile. */
@@ -93,7 +93,7 @@ export class StagingArea {
     using root = ifPresent(() => pinRoot(this.#root, this.#byDescriptor))
     // The server's whole directory is gone.
     if (root === null) return
-    await removeEntry(root, name)
+    await removeTreeEntry(root, name)
   }
 }
 

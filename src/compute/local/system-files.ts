@@ -1,5 +1,5 @@
 import { lstatSync } from 'node:fs'
-import { realPathOrNull } from './machine-files.ts'
+import { realPathOrNull } from '../../runtime/if-present.ts'
 
 /** Directories of the system beside /usr, or links into it. */
 const BESIDE_USR = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']

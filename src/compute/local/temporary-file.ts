@@ -1,5 +1,5 @@
 import { closeSync, constants, fchmodSync, openSync, renameSync, unlinkSync } from 'node:fs'
-import { writeAll } from './descriptor-io.ts'
+import { writeAll } from '../../runtime/descriptor-io.ts'
 
 /**
  * Names for files that are written before they replace another. They have a fixed length, so a file with the longest

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { entriesOf, isDirectory, namesIn, realPathOrNull, textOf } from './machine-files.ts'
+import { entriesOf, isDirectory, namesIn, realPathOrNull, textOrEmpty } from '../../runtime/if-present.ts'
 
 /** A language's or a build tool's main program, by the name under which apps need it. */
 export type ToolName =
@@ -274,4 +274,4 @@ function rustVersion(prefix: string): string | null {
   return /^\[pkg\.rustc?\]\nversion = "([^" ]+)/m.exec(manifest)?.[1] ?? null
 }
 
-const textAt = (prefix: string, path: string): string => textOf(join(prefix, path))
+const textAt = (prefix: string, path: string): string => textOrEmpty(join(prefix, path))

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { entriesOf, namesIn, realPathOrNull } from '../../runtime/if-present.ts'
 import { runHelper } from '../../runtime/run-helper.ts'
-import { entriesOf, namesIn, realPathOrNull } from './machine-files.ts'
 import {
   isShown,
   isSystem,
@@ -63,7 +63,7 @@ const VERSION_MS = 5_000
 export type PrintedVersions = Map<string, string | null>
 
 /** What is looked for, and how. */
-export interface ToolchainSearch {
+interface ToolchainSearch {
   /** As for `selectMachineTools`; `selected` by default. */
   readonly sees?: 'selected' | 'all'
   /** The tools that are looked for; all by default. */

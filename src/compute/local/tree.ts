@@ -135,7 +135,7 @@ export async function measureUsage(root: PinnedEntry): Promise<number> {
         frames.pop()
         if (frames.length > 0) leaveMeasured(chain, frame)
       } else if (entry.kind === 'directory' && isStale(String(entry.name))) {
-        await removeEntry(chain.current, entry.name)
+        await removeTreeEntry(chain.current, entry.name)
       } else if (entry.kind === 'directory') {
         const dir = chain.enter(entry.name)
         bytes += dir.stats.blocks * 512
@@ -193,7 +193,7 @@ interface RemovalFrame {
  * followed. Directories that berth's user may not enter or change are made accessible first. An entry that is already
  * gone is no error. Throws the system's error; `ENOTEMPTY` if a process keeps writing into a directory.
  */
-export async function removeEntry(parent: PinnedEntry, name: EntryName): Promise<void> {
+export async function removeTreeEntry(parent: PinnedEntry, name: EntryName): Promise<void> {
   const pace = new Pace()
   using chain = new DirectoryChain(parent)
   const frames: RemovalFrame[] = [newFrame(Listing.of(parent, [{ name, kind: kindOf(parent, name) }]))]

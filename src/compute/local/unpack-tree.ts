@@ -14,9 +14,9 @@ import {
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { extract, type Header } from 'tar-stream'
+import { writeAll } from '../../runtime/descriptor-io.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 import { Pace } from '../../runtime/pace.ts'
-import { writeAll } from './descriptor-io.ts'
 import { RAW_NAME, RAW_TARGET, SMALL_FILE } from './pack-tree.ts'
 import { childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 import { pinWorkspace, toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
@@ -31,7 +31,7 @@ interface UnpackedEntry {
 }
 
 /** Notified while a tree is unpacked. */
-export interface UnpackListener {
+interface UnpackListener {
   /** Called for bytes of files that were written. */
   read(bytes: number): void
   /** Called for each file and link. */

@@ -1,10 +1,10 @@
 import { basename, dirname, join } from 'node:path'
+import { entriesOf, isDirectory, realPathOrNull, textOrEmpty } from '../../runtime/if-present.ts'
 import { parseToml } from '../../runtime/toml.ts'
-import { entriesOf, isDirectory, realPathOrNull, textOf } from './machine-files.ts'
 import { byVersion, pickVersion } from './versions.ts'
 
 /** Where a person's version managers are looked for. */
-export interface ManagerPlaces {
+interface ManagerPlaces {
   /** Absolute path of the home directory; null if there is none. */
   readonly home: string | null
   /** The variables that berth was started with. */
@@ -53,7 +53,7 @@ interface Manager {
 const chooseByFile =
   (variable: string) =>
   (root: string, { variables }: ManagerPlaces): string[] => {
-    const wish = variables[variable] ?? textOf(join(root, 'version')).replace(/#.*/g, '')
+    const wish = variables[variable] ?? textOrEmpty(join(root, 'version')).replace(/#.*/g, '')
     return wish.split(/[\s:]+/).filter((name) => name !== '' && name !== 'system')
   }
 
@@ -252,7 +252,7 @@ const MAX_ALIASES = 8
 function nvmAlias(root: string, alias: string): string[] {
   let name = alias
   for (let step = 0; step < MAX_ALIASES; step += 1) {
-    const target = textOf(join(root, 'alias', name.replaceAll('..', ''))).trim()
+    const target = textOrEmpty(join(root, 'alias', name.replaceAll('..', ''))).trim()
     if (target === '') break
     name = target
   }
@@ -268,7 +268,7 @@ function nvmAlias(root: string, alias: string): string[] {
 function voltaDefaults(tools: string): string[] {
   let platform: { node?: { runtime?: unknown }; pnpm?: unknown; yarn?: unknown }
   try {
-    platform = JSON.parse(textOf(join(tools, 'user/platform.json'))) ?? {}
+    platform = JSON.parse(textOrEmpty(join(tools, 'user/platform.json'))) ?? {}
   } catch {
     return []
   }
@@ -284,7 +284,7 @@ type Wish = readonly [tool: string, version: string]
 /** Reads the versions of the home directory's .tool-versions, which count everywhere. */
 function toolVersions({ home }: ManagerPlaces): Wish[] {
   if (home === null) return []
-  return textOf(join(home, '.tool-versions'))
+  return textOrEmpty(join(home, '.tool-versions'))
     .split('\n')
     .flatMap((line) => {
       const [tool = '', ...versions] = line.replace(/#.*/, '').trim().split(/\s+/)
@@ -315,7 +315,7 @@ const inDirectoryOf =
 /** Returns the content of a TOML file; empty if it cannot be read or is not valid. */
 function tomlOf(path: string): Record<string, unknown> {
   try {
-    return parseToml(textOf(path))
+    return parseToml(textOrEmpty(path))
   } catch {
     return {}
   }

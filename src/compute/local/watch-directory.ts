@@ -22,7 +22,7 @@ export interface WatchedDirectory {
  * directories. It names files by their paths, so a program that swaps a directory for a link while chokidar looks at it can
  * have it look at one outside. No name from there is reported.
  */
-export async function watchDirectory(
+export async function watchTree(
   { dir, has }: WatchedDirectory,
   { ignored, onChange, onLimit }: WatchOptions,
 ): Promise<WorkspaceWatch> {

@@ -17,7 +17,7 @@ export interface Route {
  * Splits a caller's path, which is relative to the workspace or begins with `/workspace`. Keeps `..`, because its
  * meaning depends on the links before it. Throws `WorkspaceError` `invalid`, `outside`.
  */
-export function parsePath(path: string): Route {
+export function parseWorkspacePath(path: string): Route {
   if (path.includes('\0')) throw invalid(path, 'contains a NUL byte')
   if (!path.isWellFormed()) throw invalid(path, 'contains half of a surrogate pair')
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) throw invalid(path, `is longer than ${MAX_PATH_BYTES} bytes`)
@@ -52,7 +52,7 @@ export function parseLink(target: string, root: string): (Route & { absolute: bo
  */
 export function plainPaths(paths: readonly string[]): string[] {
   for (const path of paths) {
-    parsePath(path)
+    parseWorkspacePath(path)
     if (path.split('/').some((name) => name === '' || name === '.' || name === '..'))
       throw invalid(path, 'is no plain path below the directory')
   }
@@ -93,7 +93,7 @@ export const theRoot = (path: string): WorkspaceError =>
   new WorkspaceError('root', `${quote(path)} is the workspace itself. Name a file or directory in it.`)
 
 /** Returns the refusal of a file that is larger than its reader takes. */
-export const tooLarge = (path: string, size: number, most: number): WorkspaceError =>
+export const pathTooLarge = (path: string, size: number, most: number): WorkspaceError =>
   new WorkspaceError(
     'too_large',
     `${quote(path)} has ${size} bytes, more than the ${most} that are read at once. Split it with a command first.`,

@@ -16,7 +16,7 @@ import {
   type WorkspaceFile,
   type WorkspaceWatch,
 } from '../workspace.ts'
-import { identityOf, LocalFile } from './file.ts'
+import { identityOf, PinnedFile } from './file.ts'
 import { Listing } from './listing.ts'
 import { childPath, type PinnedEntry, pinRoot } from './pinned.ts'
 import {
@@ -29,17 +29,17 @@ import {
 } from './resolve-path.ts'
 import { mergeStaged, moveStaged, STAGING, StagingArea } from './staging.ts'
 import { isTemporary, TemporaryFile, temporaryName } from './temporary-file.ts'
-import { listFiles, measureUsage, removeEntry } from './tree.ts'
-import { watchDirectory } from './watch-directory.ts'
+import { listFiles, measureUsage, removeTreeEntry } from './tree.ts'
+import { watchTree } from './watch-directory.ts'
 import {
   invalid,
   missing,
   notAFile,
-  parsePath,
+  parseWorkspacePath,
+  pathTooLarge,
   plainPaths,
   quote,
   theRoot,
-  tooLarge,
   tooManyEntries,
 } from './workspace-path.ts'
 
@@ -98,7 +98,7 @@ export class LocalWorkspace implements Workspace {
   /** See `Workspace.read`. Reads a growing file up to the size it had when it was opened. */
   async read(path: string, most = MAX_READ_BYTES): Promise<Uint8Array> {
     using file = await this.open(path)
-    if (file.size > most) throw tooLarge(path, file.size, most)
+    if (file.size > most) throw pathTooLarge(path, file.size, most)
     return await file.read(0, file.size)
   }
 
@@ -106,7 +106,7 @@ export class LocalWorkspace implements Workspace {
   async open(path: string): Promise<WorkspaceFile> {
     const { parent, entry, mustBeDirectory } = this.#resolve(path, { follow: true })
     parent[Symbol.dispose]()
-    if (entry?.stats.isFile() && !mustBeDirectory) return new LocalFile(entry, path)
+    if (entry?.stats.isFile() && !mustBeDirectory) return new PinnedFile(entry, path)
     entry?.[Symbol.dispose]()
     throw entry === null ? missing(path) : notAFile(path)
   }
@@ -116,7 +116,7 @@ export class LocalWorkspace implements Workspace {
    * inside, with its old times, has the same identity.
    */
   async unchanged(path: string, identity: string): Promise<boolean> {
-    const { names } = parsePath(path)
+    const { names } = parseWorkspacePath(path)
     try {
       const stats = statSync(`${this.#root.path}/${names.join('/')}`, { throwIfNoEntry: false })
       return stats !== undefined && identityOf(stats) === identity
@@ -152,7 +152,7 @@ export class LocalWorkspace implements Workspace {
    * bits; other hard links to it keep the old bytes. A link inside the workspace stays, its target is replaced.
    */
   async write(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
-    const { names } = parsePath(path)
+    const { names } = parseWorkspacePath(path)
     if (isTemporary(names.at(-1) ?? '')) throw invalid(path, 'is a name that berth keeps for itself')
     if (!(content instanceof Uint8Array)) return await this.#writePieces(path, content)
     await this.#replace(path, async ({ parent, entry, name }) => {
@@ -186,7 +186,7 @@ export class LocalWorkspace implements Workspace {
     if (stats === undefined || (found.mustBeDirectory && stats.isFile())) throw missing(path)
     if (stats.isSymbolicLink()) this.#refuseLinkOut(path)
     try {
-      await removeEntry(found.parent, found.name)
+      await removeTreeEntry(found.parent, found.name)
     } catch (error) {
       if (codeOf(error) === 'ENOTEMPTY') {
         throw new Error(
@@ -246,14 +246,14 @@ export class LocalWorkspace implements Workspace {
         return false
       }
     }
-    return await watchDirectory({ dir: found.entry, has }, options)
+    return await watchTree({ dir: found.entry, has }, options)
   }
 
   /** See `Workspace.pack`. */
   async *pack(): AsyncGenerator<Uint8Array> {
-    const { packTree } = await import('./pack-tree.ts')
+    const { packWorkspaceTree } = await import('./pack-tree.ts')
     using root = pinWorkspace(this.#root)
-    yield* packTree(root)
+    yield* packWorkspaceTree(root)
   }
 
   /** See `Workspace.unpack`. */
@@ -288,7 +288,7 @@ export class LocalWorkspace implements Workspace {
 
   /** Makes the directories on the way to a file and has `put` put it there, again if they are removed meanwhile. */
   async #replace(path: string, put: (target: ResolvedPath) => Promise<void>): Promise<void> {
-    const makeParents = !parsePath(path).mustBeDirectory
+    const makeParents = !parseWorkspacePath(path).mustBeDirectory
     for (let attempt = 1; ; attempt += 1) {
       try {
         using target = this.#resolveFile(path, { follow: true, makeParents })

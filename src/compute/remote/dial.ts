@@ -1,9 +1,4 @@
-import {
-  type DialedConnection,
-  type DialHandlers,
-  DialRefused,
-  type LoopbackHost,
-} from '../dialed-connection.ts'
+import { type DialedConnection, type DialHandlers, DialRefused, type LoopbackHost } from '../sandbox.ts'
 import type { SandboxdClient } from '../sandboxd/client.ts'
 import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
 

@@ -1,4 +1,4 @@
-import { ComputeError } from '../compute-error.ts'
+import { ComputeError } from '../sandbox.ts'
 import type { ClientCall } from '../sandboxd/client-calls.ts'
 import { FILE_PIECE, READ_REQUEST_BYTES } from '../sandboxd/protocol.ts'
 import type { WorkspaceFile } from '../workspace.ts'

@@ -1,8 +1,11 @@
 import { utf8Text } from '../../runtime/decode.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
-import { ComputeError } from '../compute-error.ts'
-import type { CommandActivity, ListeningAddress } from '../execution.ts'
-import type { ServerConsumption } from '../server-process.ts'
+import {
+  type CommandActivity,
+  ComputeError,
+  type ListeningAddress,
+  type ServerConsumption,
+} from '../sandbox.ts'
 import type { DirectoryEntry, ManifestEntry, WorkspaceEntry, WorkspaceFile } from '../workspace.ts'
 
 /** Most addresses taken from one response. */
@@ -18,7 +21,7 @@ const SHA256 = /^[0-9a-f]{64}$/
 const KINDS = { f: 'file', d: 'directory', o: 'other' } as const
 
 /** Reads a response of `activity`. Throws `ComputeError` if it is none. */
-export function readActivity(value: unknown): CommandActivity {
+export function decodeActivity(value: unknown): CommandActivity {
   const { listening, cpuMs } = fieldsOf(value)
   if (!isTime(cpuMs) || cpuMs < 0) throw wrongResponse('activity')
   return { listening: listening === null ? null : readAddresses(listening), cpuMs }
@@ -63,7 +66,7 @@ export function readEntries(bytes: Uint8Array): DirectoryEntry[] {
  * Reads what `manifest` streams: only paths that were asked for, sorted, each once, and below the directory. Throws
  * `ComputeError`.
  */
-export function readManifest(bytes: Uint8Array, paths: readonly string[] | null): ManifestEntry[] {
+export function decodeManifest(bytes: Uint8Array, paths: readonly string[] | null): ManifestEntry[] {
   const wanted = paths === null ? null : new Set(paths)
   let previous = ''
   return readJsonList('manifest', bytes).map((value) => {
@@ -79,7 +82,7 @@ export function readManifest(bytes: Uint8Array, paths: readonly string[] | null)
 }
 
 /** Reads a response of `stat`. Throws `ComputeError`. */
-export function readEntry(value: unknown): WorkspaceEntry | null {
+export function decodeEntry(value: unknown): WorkspaceEntry | null {
   if (value === null) return null
   const { kind, size } = fieldsOf(value)
   const isKind = kind === 'file' || kind === 'directory' || kind === 'other'

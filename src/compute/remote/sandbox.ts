@@ -1,17 +1,22 @@
-import { ComputeError } from '../compute-error.ts'
-import type { DialedConnection, DialHandlers, LoopbackHost } from '../dialed-connection.ts'
 import type { Limits } from '../driver.ts'
-import type { CommandActivity } from '../execution.ts'
-import type { FaultInjection, Sandbox } from '../sandbox.ts'
+import {
+  type CommandActivity,
+  ComputeError,
+  type DialedConnection,
+  type DialHandlers,
+  type FaultInjection,
+  type LoopbackHost,
+  type Sandbox,
+  type ServerConsumption,
+} from '../sandbox.ts'
 import { type KeepAlive, SandboxdClient } from '../sandboxd/client.ts'
 import type { ClientCall } from '../sandboxd/client-calls.ts'
 import type { SandboxdExecution } from '../sandboxd/client-execution.ts'
 import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
 import { SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
-import type { Transport } from '../sandboxd/transport.ts'
-import type { ServerConsumption } from '../server-process.ts'
+import type { FrameTransport } from '../sandboxd/transport.ts'
 import { dialThrough } from './dial.ts'
-import { readActivity, readBoolean, readConsumption } from './read-response.ts'
+import { decodeActivity, readBoolean, readConsumption } from './read-response.ts'
 
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
 const STOP_MARGIN_MS = 2_000
@@ -19,7 +24,7 @@ const STOP_MARGIN_MS = 2_000
 /** The options of `RemoteSandbox.start`. */
 interface RemoteStart {
   /** The way to a sandboxd that was started with `--stdio`; belongs to the sandbox from here on. */
-  transport: Transport
+  transport: FrameTransport
   /** How a peer is noticed that is gone; null if the transport reports it. */
   keepAlive: KeepAlive | null
   configuration: Omit<SandboxdConfiguration, 'silenceMs'>
@@ -108,7 +113,7 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     try {
       const call = this.call('activity', { execution })
       call.stream.end()
-      return readActivity(await call.result)
+      return decodeActivity(await call.result)
     } catch {
       // The sandbox is gone or answers nonsense: nothing is known of its sockets.
       return { listening: null, cpuMs: 0 }

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises'
-import { ComputeError } from '../compute-error.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { StagingArea } from '../local/staging.ts'
-import { plainPaths, tooLarge } from '../local/workspace-path.ts'
+import { pathTooLarge, plainPaths } from '../local/workspace-path.ts'
+import { ComputeError } from '../sandbox.ts'
 import type { SandboxdClient } from '../sandboxd/client.ts'
 import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
 import { type FileCallName, ProtocolError } from '../sandboxd/protocol.ts'
@@ -24,13 +24,13 @@ import {
 } from '../workspace.ts'
 import { RemoteFile } from './file.ts'
 import {
+  decodeEntry,
+  decodeManifest,
   isPathBelow,
   MAX_LIST_BYTES,
   readBoolean,
   readEntries,
-  readEntry,
   readFileFacts,
-  readManifest,
   readPaths,
   readSize,
   readUsage,
@@ -74,7 +74,7 @@ export class RemoteWorkspace implements Workspace {
     try {
       for (const piece of wanted) await call.stream.send(piece)
       call.stream.end()
-      return readManifest(await readList(call), paths)
+      return decodeManifest(await readList(call), paths)
     } catch (error) {
       call.drop()
       throw toWorkspaceError(error)
@@ -84,7 +84,7 @@ export class RemoteWorkspace implements Workspace {
   async read(path: string, most = MAX_READ_BYTES): Promise<Uint8Array> {
     return await this.#receive('read', { path }, async (call) => {
       const size = readSize(await call.result)
-      if (size > most) throw tooLarge(path, size, most)
+      if (size > most) throw pathTooLarge(path, size, most)
       return await readFile(call, size)
     })
   }
@@ -116,7 +116,7 @@ export class RemoteWorkspace implements Workspace {
   }
 
   async stat(path: string): Promise<WorkspaceEntry | null> {
-    return readEntry(await this.#ask('stat', { path }))
+    return decodeEntry(await this.#ask('stat', { path }))
   }
 
   async staging(options?: StagingOptions): Promise<Staging> {
@@ -175,10 +175,10 @@ export class RemoteWorkspace implements Workspace {
   /** Sends a prepared directory, and removes it here. */
   async #sendStaged(name: FileCallName, dir: string, path: string, options: MergeOptions): Promise<void> {
     await this.#area.check(dir, options)
-    const { packTree } = await import('../local/pack-tree.ts')
+    const { packWorkspaceTree } = await import('../local/pack-tree.ts')
     {
       using root = pinRoot(dir, process.platform === 'linux')
-      await this.#send(name, { path, ...options }, packTree(root))
+      await this.#send(name, { path, ...options }, packWorkspaceTree(root))
     }
     await rm(dir, { recursive: true, force: true })
   }

@@ -1,10 +1,10 @@
-import { encodeFrame, encodeJson, type FrameHandler, FrameReader, ProtocolError } from './protocol.ts'
-import type { Transport } from './transport.ts'
+import { encodeJson, encodeSandboxdFrame, type FrameHandler, FrameReader, ProtocolError } from './protocol.ts'
+import type { FrameTransport } from './transport.ts'
 
 /** A channel's transport and event handlers. */
 interface ChannelOptions {
   /** Belongs to the channel from here on; not yet open. */
-  transport: Transport
+  transport: FrameTransport
   /** Largest payload taken. */
   maxPayload: number
   /** Most frames that wait until the peer reads; with more it has broken the protocol. Without it there is no bound. */
@@ -47,7 +47,7 @@ export class FrameChannel {
 
   /** Sends a frame, now or when the peer has room for it. */
   send(kind: number, id: number, payload?: Uint8Array): void {
-    this.#send(encodeFrame(kind, id, payload))
+    this.#send(encodeSandboxdFrame(kind, id, payload))
   }
 
   /** Sends a frame whose payload is JSON. */

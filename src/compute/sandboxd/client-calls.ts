@@ -1,5 +1,5 @@
 import { fieldsOf } from '../../runtime/is-object.ts'
-import { ComputeError } from '../compute-error.ts'
+import { ComputeError } from '../sandbox.ts'
 import { CallStream } from './call-stream.ts'
 import type { FrameChannel } from './channel.ts'
 import { type CallName, type CallRequest, decodeJson, FRAME, isCallFrame, ProtocolError } from './protocol.ts'

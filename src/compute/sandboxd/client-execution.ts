@@ -1,7 +1,6 @@
 import { PieceQueue } from '../../runtime/piece-queue.ts'
-import { ComputeError } from '../compute-error.ts'
-import type { ExecCommand, ExecExit, TerminalSize } from '../execution.ts'
-import { GRACE_MS, HANG_UP_MS } from '../terminate.ts'
+import { GRACE_MS, HANG_UP_MS } from '../processes.ts'
+import { ComputeError, type ExecCommand, type ExecExit, type TerminalSize } from '../sandbox.ts'
 import type { FrameChannel } from './channel.ts'
 import {
   CHUNK,

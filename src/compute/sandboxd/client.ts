@@ -1,5 +1,5 @@
 import { isObject } from '../../runtime/is-object.ts'
-import { ComputeError } from '../compute-error.ts'
+import { ComputeError } from '../sandbox.ts'
 import { FrameChannel } from './channel.ts'
 import { type ClientCall, ClientCalls } from './client-calls.ts'
 import { NOT_RUNNING, type SandboxdCommand, SandboxdExecution } from './client-execution.ts'
@@ -14,7 +14,7 @@ import {
   ProtocolError,
   type SandboxdConfiguration,
 } from './protocol.ts'
-import type { Transport } from './transport.ts'
+import type { FrameTransport } from './transport.ts'
 
 /** Milliseconds after a command's timeout, or its cancellation, at which sandboxd should have ended it. */
 const OVERDUE_MS = 10_000
@@ -72,7 +72,7 @@ export class SandboxdClient {
    * @param overdueMs milliseconds after a command's timeout, or its cancellation, at which sandboxd should have ended it
    */
   static async open(
-    transport: Transport,
+    transport: FrameTransport,
     keepAlive: KeepAlive | null = null,
     overdueMs = OVERDUE_MS,
   ): Promise<SandboxdClient> {
@@ -82,7 +82,7 @@ export class SandboxdClient {
     return connection
   }
 
-  private constructor(transport: Transport, overdueMs: number) {
+  private constructor(transport: FrameTransport, overdueMs: number) {
     this.#overdueMs = overdueMs
     this.#channel = new FrameChannel({
       transport,

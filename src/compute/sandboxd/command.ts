@@ -1,15 +1,24 @@
 import { statSync } from 'node:fs'
-import type { TerminalSize } from '../execution.ts'
-import { commandMarker, findFamily, listDescendants, MARKER_NAME } from '../find-processes.ts'
-import { endOfGrace, GRACE_MS, HANG_UP_MS, request, terminate } from '../terminate.ts'
+import type { Libc } from '../../runtime/libc.ts'
+import {
+  commandMarker,
+  endOfGrace,
+  findFamily,
+  GRACE_MS,
+  HANG_UP_MS,
+  listDescendants,
+  MARKER_NAME,
+  request,
+  terminate,
+} from '../processes.ts'
+import type { TerminalSize } from '../sandbox.ts'
 import { InputPipe } from './input-pipe.ts'
-import type { Libc } from './libc.ts'
 import { MemoryFile } from './memory-file.ts'
 import { Credit, OutputBatcher, OutputPump, WIDE_PIPE } from './output.ts'
 import { type ExitReport, type SandboxdConfiguration, type SpawnRequest, WINDOW } from './protocol.ts'
 import type { Pty, PtyCalls } from './pty.ts'
-import { type Started, type StartOptions, startOnPipes, startOnTerminal } from './start.ts'
-import { TERMINAL_TYPE, type Terminal } from './terminal.ts'
+import { type CommandStart, type Started, startOnPipes, startOnTerminal } from './start.ts'
+import { type CommandTerminal, TERMINAL_TYPE } from './terminal.ts'
 
 /** Milliseconds after the process's end in which its pipes may still deliver. */
 const DRAIN_MS = 100
@@ -54,7 +63,7 @@ export class Command {
   readonly marker: string
   #stdin: MemoryFile | null = null
   #inputPipe: InputPipe | null = null
-  #terminal: Terminal | null = null
+  #terminal: CommandTerminal | null = null
   #batcher: OutputBatcher | null = null
   #pid: number | null = null
   #ending: Promise<void> | null = null
@@ -185,7 +194,7 @@ export class Command {
     if (this.#request.stdin === 'pipe') this.#inputPipe = new InputPipe(libc, taken)
     const stdin = this.#inputPipe ?? this.#stdin
     this.#stdin = null
-    const options: StartOptions = {
+    const options: CommandStart = {
       libc,
       command,
       stdin,

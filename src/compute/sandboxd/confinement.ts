@@ -1,6 +1,6 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, openSync, readdirSync } from 'node:fs'
-import { openLibc } from './libc.ts'
+import { openLibc } from '../../runtime/libc.ts'
 import type { Confinement } from './protocol.ts'
 import { type FilterOptions, INSTRUCTION_BYTES, systemCallFilter } from './seccomp-filter.ts'
 

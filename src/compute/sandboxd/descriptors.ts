@@ -1,5 +1,5 @@
 import { ptr } from 'bun:ffi'
-import { openLibc } from './libc.ts'
+import { openLibc } from '../../runtime/libc.ts'
 
 const SOL_SOCKET = 1
 const SCM_RIGHTS = 1

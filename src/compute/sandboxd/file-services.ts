@@ -15,7 +15,7 @@ const MAX_PATHS_BYTES = 64 * 1024 * 1024
  *
  * @param root the workspace's directory, absolute
  */
-export async function serveFiles(name: FileCallName, call: ServedCall, root: string): Promise<void> {
+export async function serveFileCalls(name: FileCallName, call: ServedCall, root: string): Promise<void> {
   await FILE_SERVICES[name](call, new LocalWorkspace(root, true, root))
 }
 

@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import type { Libc } from './libc.ts'
+import type { Libc } from '../../runtime/libc.ts'
 
 /** A file in memory whose descriptor stays at the beginning while it is filled, for a child to read. */
 export class MemoryFile {

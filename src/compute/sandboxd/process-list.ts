@@ -1,14 +1,14 @@
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { Pace } from '../../runtime/pace.ts'
-import { ComputeError } from '../compute-error.ts'
 import type { ProcessTable, TableEntry } from '../process-table.ts'
 import {
   type CommandOwner,
+  ComputeError,
   PROCESS_STATES,
   type ProcessSignal,
   type ServerProcess,
   type SignalOutcome,
-} from '../server-process.ts'
+} from '../sandbox.ts'
 import type { CallStream } from './call-stream.ts'
 import type { SandboxdClient } from './client.ts'
 import type { ClientCall } from './client-calls.ts'

@@ -1,7 +1,6 @@
-import { readProcess } from '../find-processes.ts'
 import { readProcessTable, readStat } from '../process-table.ts'
-import { PROCESS_SIGNALS, type SignalOutcome } from '../server-process.ts'
-import { signal } from '../terminate.ts'
+import { readProcess, signal } from '../processes.ts'
+import { PROCESS_SIGNALS, type SignalOutcome } from '../sandbox.ts'
 import type { ServedCall } from './call-stream.ts'
 
 /** The server's processes, as sandboxd finds them. */

@@ -1,11 +1,11 @@
-import type { TerminalSize } from '../execution.ts'
+import type { TerminalSize } from '../sandbox.ts'
 
 /**
  * The protocol between berth and sandboxd, over any stream of bytes (`transport.ts`). On this machine that is a socket
  * pair that sandboxd inherits as file descriptor 3; it has no path, so nothing else in the sandbox can connect.
  *
  * Both sides use `protocol.ts` and `channel.ts`. Berth's side is `client.ts` with `client-execution.ts`; sandboxd's is
- * `sandboxd.ts` with `command.ts`. `terminals.ts` and `blank-sockets.ts` use the separate socket for
+ * `sandboxd.ts` with `command.ts`. `terminals.ts` and `sendBlankSockets` use the separate socket for
  * descriptors.
  *
  * A frame is a header of 9 bytes, little-endian, and a payload:
@@ -254,7 +254,7 @@ export class ProtocolError extends Error {
 const NO_BYTES = new Uint8Array(0)
 
 /** Returns a frame as bytes, header and payload in one piece. */
-export function encodeFrame(kind: number, id: number, payload: Uint8Array = NO_BYTES): Uint8Array {
+export function encodeSandboxdFrame(kind: number, id: number, payload: Uint8Array = NO_BYTES): Uint8Array {
   const frame = new Uint8Array(HEADER_BYTES + payload.length)
   const view = new DataView(frame.buffer)
   view.setUint32(0, payload.length, true)
@@ -266,7 +266,7 @@ export function encodeFrame(kind: number, id: number, payload: Uint8Array = NO_B
 
 /** Returns a frame whose payload is JSON. */
 export function encodeJson(kind: number, id: number, value: unknown): Uint8Array {
-  return encodeFrame(kind, id, new TextEncoder().encode(JSON.stringify(value)))
+  return encodeSandboxdFrame(kind, id, new TextEncoder().encode(JSON.stringify(value)))
 }
 
 /** Encodes the payload of a frame that is a number, such as `credit`. */

@@ -1,8 +1,8 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, openSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
-import type { TerminalSize } from '../execution.ts'
-import { openLibc } from './libc.ts'
+import { openLibc } from '../../runtime/libc.ts'
+import type { TerminalSize } from '../sandbox.ts'
 
 const O_RDWR = 2
 const O_NOCTTY = 0o400

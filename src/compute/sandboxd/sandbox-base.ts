@@ -1,16 +1,19 @@
-import { ComputeError } from '../compute-error.ts'
 import type { Limits } from '../driver.ts'
+import { GRACE_MS } from '../processes.ts'
 import {
   type CommandActivity,
+  ComputeError,
   type ExecCommand,
   type Execution,
+  type FaultInjection,
   NO_ACTIVITY,
+  type ProcessSignal,
+  type Sandbox,
+  type ServerProcess,
+  type SignalOutcome,
   type TerminalCommand,
   type TerminalExecution,
-} from '../execution.ts'
-import type { FaultInjection, Sandbox } from '../sandbox.ts'
-import type { ProcessSignal, ServerProcess, SignalOutcome } from '../server-process.ts'
-import { GRACE_MS } from '../terminate.ts'
+} from '../sandbox.ts'
 import type { SandboxdClient } from './client.ts'
 import type { SandboxdCommand, SandboxdExecution } from './client-execution.ts'
 import { ProcessList } from './process-list.ts'

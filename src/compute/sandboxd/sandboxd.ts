@@ -1,25 +1,27 @@
-import { openSync, readlinkSync, writeSync } from 'node:fs'
+import { closeSync, openSync, read, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
-import type { TerminalSize } from '../execution.ts'
-import { findDescendants, readChildren } from '../find-processes.ts'
-import { maxOpenFiles } from '../local/open-files.ts'
-import { killAll, terminate } from '../terminate.ts'
-import { sendBlankSockets } from './blank-sockets.ts'
+import { type Libc, loadLibc, openLibc } from '../../runtime/libc.ts'
+import { maxOpenFiles } from '../../runtime/open-files.ts'
+import { findDescendants, killAll, readChildren, terminate } from '../processes.ts'
+import type { TerminalSize } from '../sandbox.ts'
 import { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
 import { confine } from './confinement.ts'
-import { type Libc, loadLibc } from './libc.ts'
-import { startPoolThreads } from './pool-threads.ts'
+import { loadDescriptorCalls } from './descriptors.ts'
 import {
+  BLANK_SOCKETS,
   CHUNK,
+  DESCRIPTORS_FD,
   decodeJson,
   decodeNumber,
   encodeNumber,
   FRAME,
   isCallFrame,
   MAX_TO_SANDBOXD,
+  NETLINK_SOCKETS,
   OOM_SCORE_FD,
+  REPORT_READER_FD,
   type SandboxdConfiguration,
   type SpawnRequest,
 } from './protocol.ts'
@@ -328,4 +330,69 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
   await channel.open()
   // What runs from here on is worth compiling early, unlike the start.
   Bun.unsafe.setJITPolicy(1)
+}
+
+const SOCK_CLOEXEC = 0o2000000
+const SOCK_NONBLOCK = 0o4000
+
+/**
+ * Makes `BLANK_SOCKETS` and `NETLINK_SOCKETS` in the network of this process and sends them to berth over
+ * `DESCRIPTORS_FD`, which it then closes, and `REPORT_READER_FD` too. A socket belongs to the network that it was made
+ * in, whoever uses it. Leaves out those of IPv6 if the kernel has none. Must be called before the first command, so that
+ * nothing on the server ever has a copy.
+ */
+function sendBlankSockets(): void {
+  const { socket } = openLibc({ socket: { args: ['int', 'int', 'int'], returns: 'int' } })
+  const made = [...BLANK_SOCKETS.map((blank) => ({ ...blank, protocol: 0 })), ...NETLINK_SOCKETS].map(
+    ({ domain, type, protocol }) => socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol),
+  )
+  const open = made.filter((descriptor) => descriptor >= 0)
+  try {
+    loadDescriptorCalls().send(DESCRIPTORS_FD, open)
+  } finally {
+    for (const descriptor of [...open, DESCRIPTORS_FD, REPORT_READER_FD]) closeSync(descriptor)
+  }
+}
+
+/** Threads of Bun's pool; SANDBOXD_ENVIRONMENT sets this limit. */
+const POOL_THREADS = 2
+
+/** How often they are looked for, and microseconds between two looks. */
+const MOST_THREAD_LOOKS = 2_000
+const REST_US = 50
+
+/**
+ * Makes Bun start the threads of its pool while the process limit leaves room: it aborts if it needs a thread later and
+ * cannot have one. Each is given a read that blocks, so that the next one needs another.
+ *
+ * @returns a function that waits until they are there, which usually takes no time, and ends the reads
+ */
+function startPoolThreads(libc: Pick<Libc, 'pipe' | 'rest'>): () => void {
+  const writers = Array.from({ length: POOL_THREADS }, () => {
+    const ends = libc.pipe('write')
+    read(ends.read, new Uint8Array(1), 0, 1, null, () => closeSync(ends.read))
+    return ends.write
+  })
+  return () => {
+    for (let look = 0; look < MOST_THREAD_LOOKS && poolThreads() < POOL_THREADS; look += 1) {
+      // A new thread may have to wait for this one's processor, for milliseconds if this one goes on.
+      libc.rest(REST_US)
+    }
+    for (const writer of writers) {
+      writeSync(writer, '\n')
+      closeSync(writer)
+    }
+  }
+}
+
+/** Counts the threads of Bun's pool, by their names. */
+function poolThreads(): number {
+  try {
+    const threads = readdirSync('/proc/self/task')
+    const names = threads.map((thread) => readFileSync(`/proc/self/task/${thread}/comm`, 'utf8'))
+    return names.filter((name) => name.startsWith('Bun Pool')).length
+  } catch {
+    // One that has ended since, or no /proc: the next look finds out.
+    return 0
+  }
 }

@@ -1,4 +1,4 @@
-import type { Libc } from './libc.ts'
+import type { Libc } from '../../runtime/libc.ts'
 import { MemoryFile } from './memory-file.ts'
 
 /** Longest single argument that Linux passes to a program, with room for the terminating zero. */

@@ -1,9 +1,8 @@
 import { readdirSync, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
-import { ifPresent } from '../../runtime/if-present.ts'
-import { readTextOrNull } from '../../runtime/read-text.ts'
-import { signal } from '../terminate.ts'
-import type { Libc } from './libc.ts'
+import { ifPresent, readTextOrNull } from '../../runtime/if-present.ts'
+import type { Libc } from '../../runtime/libc.ts'
+import { signal } from '../processes.ts'
 import type { SocketMemory, SocketMeter } from './socket-memory.ts'
 
 /** Something that holds memory of a server. */

@@ -1,8 +1,7 @@
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
-import type { LoopbackHost } from '../dialed-connection.ts'
-import { commandMarker, isStopped } from '../find-processes.ts'
 import { readActivity } from '../local/ports.ts'
-import { killPresent, signal, stopAll } from '../terminate.ts'
+import { commandMarker, isStopped, killPresent, signal, stopAll } from '../processes.ts'
+import type { LoopbackHost } from '../sandbox.ts'
 import type { CallStream, ServedCall } from './call-stream.ts'
 import type { CallName, FileCallName } from './protocol.ts'
 
@@ -106,8 +105,8 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
 /** Returns a service of the workspace's files, which is loaded when one is first called. */
 function files(name: FileCallName): Service {
   return async (call, { workspace }) => {
-    const { serveFiles } = await import('./file-services.ts')
-    await serveFiles(name, call, workspace)
+    const { serveFileCalls } = await import('./file-services.ts')
+    await serveFileCalls(name, call, workspace)
   }
 }
 

@@ -1,14 +1,14 @@
 import { closeSync } from 'node:fs'
-import type { TerminalSize } from '../execution.ts'
-import type { Libc } from './libc.ts'
+import type { Libc } from '../../runtime/libc.ts'
+import type { TerminalSize } from '../sandbox.ts'
 import type { OutputPump } from './output.ts'
 import type { Pty, PtyCalls } from './pty.ts'
 import { scriptOf } from './script.ts'
 import { spawnError } from './spawn-error.ts'
-import { Terminal, terminalArguments } from './terminal.ts'
+import { CommandTerminal, terminalArguments } from './terminal.ts'
 
 /** The options of every start of a command. */
-export interface StartOptions {
+export interface CommandStart {
   libc: Libc
   command: string
   /** Standard input, whose descriptor the start closes. Null for none, or the terminal. */
@@ -23,11 +23,11 @@ export interface StartOptions {
 export interface Started {
   readonly process: Bun.Subprocess
   readonly pumps: readonly OutputPump[]
-  readonly terminal: Terminal | null
+  readonly terminal: CommandTerminal | null
 }
 
 /** Starts a command whose output goes to two pipes. Throws `SpawnError`. */
-export function startOnPipes({ libc, command, stdin, pump, spawn }: StartOptions): Started {
+export function startOnPipes({ libc, command, stdin, pump, spawn }: CommandStart): Started {
   const ours: number[] = []
   const theirs: number[] = stdin === null ? [] : [stdin.fd]
   try {
@@ -55,7 +55,7 @@ export function startOnPipes({ libc, command, stdin, pump, spawn }: StartOptions
 }
 
 /** The additional options of a start on a terminal. */
-interface TerminalOptions extends StartOptions {
+interface TerminalOptions extends CommandStart {
   calls: PtyCalls
   /** Belongs to the start. */
   pty: Pty
@@ -69,7 +69,7 @@ interface TerminalOptions extends StartOptions {
 /** Starts a command that has a terminal. Throws `SpawnError`. */
 export function startOnTerminal(options: TerminalOptions): Started {
   const { libc, command, stdin, pump, spawn, calls, pty, size, setsid, typed } = options
-  const terminal = new Terminal(calls, pty, size, typed)
+  const terminal = new CommandTerminal(calls, pty, size, typed)
   const theirs: number[] = stdin === null ? [] : [stdin.fd]
   try {
     const script = scriptOf(libc, command)

@@ -1,5 +1,5 @@
 import { closeSync, writeSync } from 'node:fs'
-import type { TerminalSize } from '../execution.ts'
+import type { TerminalSize } from '../sandbox.ts'
 import type { Pty, PtyCalls } from './pty.ts'
 import type { Script } from './script.ts'
 
@@ -14,7 +14,7 @@ const LONGEST_PAUSE_MS = 16
 const WITH_INPUT = (fd: number): string => `exec /bin/sh -c "$1" <&${fd} ${fd}<&-`
 
 /** A pseudo-terminal while its command runs. */
-export class Terminal {
+export class CommandTerminal {
   readonly #calls: PtyCalls
   readonly #pty: Pty
   readonly #onTyped: (bytes: number) => void

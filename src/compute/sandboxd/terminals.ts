@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
-import { ComputeError } from '../compute-error.ts'
+import { ComputeError } from '../sandbox.ts'
 import { type DescriptorCalls, loadDescriptorCalls } from './descriptors.ts'
 import { DESCRIPTORS_FD, type SandboxdConfiguration } from './protocol.ts'
 import { loadPtyCalls, type Pty, type PtyCalls } from './pty.ts'

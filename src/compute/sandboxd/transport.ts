@@ -1,10 +1,10 @@
+import type { Libc } from '../../runtime/libc.ts'
 import { once } from '../../runtime/once.ts'
-import { STDIO } from '../find-processes.ts'
-import type { Libc } from './libc.ts'
+import { STDIO } from '../processes.ts'
 import { SANDBOXD_FD } from './protocol.ts'
 
 /** A stream of bytes to and from a peer, which carries the frames. */
-export interface Transport {
+export interface FrameTransport {
   /** Begins to read. Called once, before all else; resolves when `write` may be called. */
   open(handlers: TransportHandlers): Promise<void>
   /** Accepts the first of these bytes and returns how many; `drain` is called when it accepts more. They must not change. */
@@ -22,7 +22,7 @@ export interface TransportHandlers {
 }
 
 /** A connected socket, which one process inherited from the other. */
-export class SocketTransport implements Transport {
+export class SocketTransport implements FrameTransport {
   readonly #fd: number
   #socket: Bun.Socket | null = null
 
@@ -66,7 +66,7 @@ export interface PipeSink {
 }
 
 /** Two pipes: one to read, one to write. Any carrier that has a stream for each direction fits, such as ssh. */
-export class PipeTransport implements Transport {
+export class PipeTransport implements FrameTransport {
   readonly #input: ReadableStream<Uint8Array>
   readonly #sink: PipeSink
   #handlers: TransportHandlers | null = null
@@ -163,7 +163,7 @@ class QuietSocketTransport extends PipeTransport {
 }
 
 /** Returns sandboxd's end: its standard input and output with `--stdio`, otherwise the socket that it inherits. */
-export function inheritedTransport(args: readonly string[], libc: Libc): Transport {
+export function inheritedTransport(args: readonly string[], libc: Libc): FrameTransport {
   if (!args.includes(STDIO)) return new QuietSocketTransport(SANDBOXD_FD, libc)
   return new PipeTransport(Bun.file(0).stream(), Bun.file(1).writer())
 }

@@ -1,6 +1,5 @@
-import { readMarker } from '../find-processes.ts'
-import { killAll } from '../terminate.ts'
-import type { Libc } from './libc.ts'
+import type { Libc } from '../../runtime/libc.ts'
+import { killAll, readMarker } from '../processes.ts'
 import type { SandboxdConfiguration } from './protocol.ts'
 import { measureMemory, measureSockets, type PrivateMemory, type ServerMemory } from './server-memory.ts'
 

@@ -1,5 +1,4 @@
-import type { DialedConnection, LoopbackAddress } from '../../compute/dialed-connection.ts'
-import type { Dialer } from '../../compute/sandbox.ts'
+import type { DialedConnection, Dialer, LoopbackAddress } from '../../compute/sandbox.ts'
 import { onAbort } from '../../runtime/abort.ts'
 
 /** A request to an app, and how its response is read. */

@@ -1,4 +1,4 @@
-import type { CommandActivity } from '../../compute/execution.ts'
+import type { CommandActivity } from '../../compute/sandbox.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { type AppAddress, type HealthResult, HOSTS } from './health.ts'
 import { OtherPorts } from './other-ports.ts'

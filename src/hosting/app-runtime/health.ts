@@ -1,5 +1,4 @@
-import type { LoopbackAddress } from '../../compute/dialed-connection.ts'
-import type { Dialer } from '../../compute/sandbox.ts'
+import type { Dialer, LoopbackAddress } from '../../compute/sandbox.ts'
 import { exchange, responseHeadIn, saysPage, USER_AGENT } from './exchange.ts'
 
 /** The address on which an app responds. */

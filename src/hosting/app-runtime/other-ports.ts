@@ -1,4 +1,4 @@
-import type { CommandActivity, ListeningAddress } from '../../compute/execution.ts'
+import type { CommandActivity, ListeningAddress } from '../../compute/sandbox.ts'
 import type { AppAddress, HealthResponse, HealthResult } from './health.ts'
 import { RetryDelays } from './retry-delays.ts'
 

@@ -1,5 +1,4 @@
-import { DialRefused } from '../../compute/dialed-connection.ts'
-import type { Sandbox } from '../../compute/sandbox.ts'
+import { DialRefused, type Sandbox } from '../../compute/sandbox.ts'
 import { AppError } from './plan.ts'
 
 /** Largest number of attempts to find a port if the system offers reserved ones. */

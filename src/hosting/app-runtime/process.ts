@@ -1,8 +1,10 @@
-import { ComputeError } from '../../compute/compute-error.ts'
-import type { Execution } from '../../compute/execution.ts'
-import type { RefusalCollector } from '../../compute/outbound-control.ts'
-import type { Sandbox } from '../../compute/sandbox.ts'
-import type { CommandOwner } from '../../compute/server-process.ts'
+import {
+  type CommandOwner,
+  ComputeError,
+  type Execution,
+  type RefusalCollector,
+  type Sandbox,
+} from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'

@@ -1,6 +1,5 @@
 import { join } from 'node:path/posix'
-import type { Sandbox } from '../../compute/sandbox.ts'
-import type { CommandOwner } from '../../compute/server-process.ts'
+import type { CommandOwner, Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'
 import type { LogSource } from './log/entry.ts'

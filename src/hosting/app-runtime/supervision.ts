@@ -1,5 +1,4 @@
-import type { Sandbox } from '../../compute/sandbox.ts'
-import type { CommandOwner } from '../../compute/server-process.ts'
+import type { CommandOwner, Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { AppAddress } from './health.ts'

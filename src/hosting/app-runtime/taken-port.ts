@@ -1,5 +1,4 @@
-import type { Sandbox } from '../../compute/sandbox.ts'
-import type { CommandOwner, ServerProcess } from '../../compute/server-process.ts'
+import type { CommandOwner, Sandbox, ServerProcess } from '../../compute/sandbox.ts'
 
 /** Matches what programs print whose port is taken. */
 export const PORT_TAKEN =

@@ -1,16 +1,18 @@
 import { delimiter, dirname, join } from 'node:path'
-import { realPathOrNull } from '../../compute/local/machine-files.ts'
-import { isShown, selectMachineTools, type ToolPlaces } from '../../compute/local/machine-tools.ts'
 import {
   commandOf,
   findToolchains,
+  isShown,
   isToolName,
   type PrintedVersions,
+  selectMachineTools,
   type Toolchain,
+  type ToolPlaces,
   versionArguments,
-} from '../../compute/local/toolchains.ts'
-import { PROGRAM_NAMES } from '../../compute/programs/programs.ts'
+} from '../../compute/machine.ts'
+import { PROGRAM_NAMES } from '../../compute/own-tools.ts'
 import { messageOf } from '../../runtime/error-info.ts'
+import { realPathOrNull } from '../../runtime/if-present.ts'
 import { runHelper } from '../../runtime/run-helper.ts'
 import { checkOf, type Machine, type ToolCheck } from './machine.ts'
 

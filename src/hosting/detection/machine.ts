@@ -1,4 +1,4 @@
-import { type Toolchain, versionIn } from '../../compute/local/toolchains.ts'
+import { type Toolchain, versionIn } from '../../compute/machine.ts'
 
 /** The programs that an app's commands can call. */
 export interface Machine {

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { commandOf, isToolName, type Toolchain, versionArguments } from '../../compute/local/toolchains.ts'
+import { commandOf, isToolName, type Toolchain, versionArguments } from '../../compute/machine.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { checkOf, type Machine, type ProgramResult, type ToolCheck } from './machine.ts'

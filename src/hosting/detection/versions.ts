@@ -1,5 +1,4 @@
-import { commandOf, type Toolchain } from '../../compute/local/toolchains.ts'
-import { byVersion } from '../../compute/local/versions.ts'
+import { byVersion, commandOf, type Toolchain } from '../../compute/machine.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { FoundTool } from '../app-runtime/plan.ts'
 import type { Machine, ToolCheck } from './machine.ts'

@@ -4,7 +4,7 @@ import {
   NPM_SETTINGS_FILE,
   PACKAGE_VARIABLES,
   RUBY_SETTINGS_FILE,
-} from '../../compute/package-settings.ts'
+} from '../../compute/own-tools.ts'
 import type { SandboxPaths } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'

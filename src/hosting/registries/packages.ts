@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { toolsOnHost } from '../../compute/local/tools-directory.ts'
-import { GRADLE_SETTINGS, GRADLE_SETTINGS_FILE } from '../../compute/package-settings.ts'
+import { GRADLE_SETTINGS, GRADLE_SETTINGS_FILE, toolsOnHost } from '../../compute/own-tools.ts'
 import type { SandboxPaths } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import type { Logger } from '../../runtime/logger.ts'

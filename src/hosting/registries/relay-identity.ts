@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { base62, type Random } from '../../runtime/random.ts'
-import { writePrivate } from '../../storage/private-file.ts'
+import { writePrivate } from '../../storage/files.ts'
 
 /** The file with what stays between starts. */
 const FILE = 'relay.json'

@@ -1,5 +1,4 @@
-import type { DialedConnection, DialHandlers, LoopbackHost } from '../../compute/dialed-connection.ts'
-import type { Dialer } from '../../compute/sandbox.ts'
+import type { DialedConnection, Dialer, DialHandlers, LoopbackHost } from '../../compute/sandbox.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { BufferedWriter } from './buffered-writer.ts'
 import { Body } from './http1/body.ts'

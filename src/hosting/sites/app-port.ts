@@ -1,5 +1,4 @@
-import type { LoopbackHost } from '../../compute/dialed-connection.ts'
-import type { Dialer } from '../../compute/sandbox.ts'
+import type { Dialer, LoopbackHost } from '../../compute/sandbox.ts'
 import { AppConnection, type AppExchange, type ConnectionPool } from './app-connection.ts'
 import type { HeadMemory } from './http1/head-memory.ts'
 

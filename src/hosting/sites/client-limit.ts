@@ -1,5 +1,5 @@
-import { maxOpenFiles } from '../../compute/local/open-files.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { maxOpenFiles } from '../../runtime/open-files.ts'
 
 /** The share of berth's descriptors that connections of clients take at most. Each may take another to an app. */
 const SHARE = 3 / 8

@@ -1,6 +1,5 @@
 import type { PortRange } from '../../config/config.ts'
-import { isBlockedByBrowsers } from '../../http/blocked-port.ts'
-import { siteHostGuard } from '../../http/host.ts'
+import { isBlockedByBrowsers, siteHostGuard } from '../../http/host.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Duplex } from './buffered-writer.ts'

@@ -1,4 +1,4 @@
-import type { AcceptedConnection } from '../../compute/local/network/project-ports.ts'
+import type { AcceptedConnection } from '../../compute/compute.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { BufferedWriter, type Duplex } from './buffered-writer.ts'
 import { findHeadEnd, HEAD_LIMIT } from './http1/head.ts'

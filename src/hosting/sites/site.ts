@@ -1,4 +1,4 @@
-import { otherLoopback } from '../../http/loopback.ts'
+import { otherLoopback } from '../../http/host.ts'
 import { ClientConnection } from './client-connection.ts'
 import { type ListenFailure, listenFailure } from './listen-failure.ts'
 import { type GatewayContext, SiteState } from './site-state.ts'

@@ -1,5 +1,4 @@
-import type { LoopbackHost } from '../../compute/dialed-connection.ts'
-import type { Dialer } from '../../compute/sandbox.ts'
+import type { Dialer, LoopbackHost } from '../../compute/sandbox.ts'
 
 /**
  * A request for a file of a site. Not a `Request`, which with its headers takes longer to construct than the

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { lookup } from 'mrmime'
 import { takesGzip } from '../compressed.ts'
-import { type Asset, type Bundle, bundleDashboard, DASHBOARD_SOURCE } from './bundle.ts'
+import { type Bundle, type BundledAsset, bundleDashboard, DASHBOARD_SOURCE } from './bundle.ts'
 
 /** The executable has the bundle embedded (scripts/build.ts); from source it is made on first use. */
 const isExecutable = import.meta.dir.startsWith('/$bunfs/')
@@ -57,7 +57,7 @@ async function embeddedBundle(): Promise<Bundle> {
   const { script, style } = JSON.parse(await readFile(join(directory, MANIFEST), 'utf8')) as Bundle
   const names = (await readdir(directory)).filter((name) => name !== MANIFEST)
   const assets = names.map(
-    async (name): Promise<Asset> => ({ name, gzip: await readFile(join(directory, name)) }),
+    async (name): Promise<BundledAsset> => ({ name, gzip: await readFile(join(directory, name)) }),
   )
   return { script, style, assets: await Promise.all(assets) }
 }

@@ -8,7 +8,7 @@ export const ASSETS_PATH = '/dashboard/assets/'
 export const DASHBOARD_SOURCE = join(import.meta.dir, '../../dashboard')
 
 /** A file of the dashboard. */
-export interface Asset {
+export interface BundledAsset {
   /** With a hash of its content: the content of a name never changes. */
   readonly name: string
   /** Compressed by gzip. */
@@ -20,7 +20,7 @@ export interface Bundle {
   /** The name of the script that starts the page; it loads the others when they are needed. */
   readonly script: string
   readonly style: string
-  readonly assets: readonly Asset[]
+  readonly assets: readonly BundledAsset[]
 }
 
 /**

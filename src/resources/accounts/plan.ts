@@ -1,4 +1,4 @@
-import type { Limits } from '../../compute/driver.ts'
+import type { Limits } from '../../compute/compute.ts'
 import type { AccountPlan, PlanOverrides } from './model.ts'
 import { TIER_PROCESSES, TIERS, type TierName } from './tiers.ts'
 

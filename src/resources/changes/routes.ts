@@ -1,7 +1,7 @@
 import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { credentialEnd } from '../../http/socket-ends.ts'
+import { credentialEnd } from '../../http/web-socket.ts'
 import { Change } from './model.ts'
 import type { ChangesService } from './service.ts'
 

@@ -1,6 +1,6 @@
 import { BerthError } from '../../errors.ts'
 import { type Caller, isScoped, mayReachProject, mayReachServer } from '../../http/caller.ts'
-import type { Change } from '../../runtime/change-notifier.ts'
+import type { NotifiedChange } from '../../runtime/change-notifier.ts'
 import type { Browser, Program } from '../accounts/access-model.ts'
 import type { AccountsService } from '../accounts/service.ts'
 import type { BuildsService } from '../builds/service.ts'
@@ -94,7 +94,10 @@ export class ChangesService {
     }
   }
 
-  async #read(caller: Caller, { type, id, serverId }: Change<AccountChangeType>): Promise<ChangeMessage> {
+  async #read(
+    caller: Caller,
+    { type, id, serverId }: NotifiedChange<AccountChangeType>,
+  ): Promise<ChangeMessage> {
     const where = serverId === null || type === 'server' ? {} : { server_id: serverId }
     try {
       const value = (await this.#readers[type](caller, serverId ?? '', id)) ?? null
@@ -107,11 +110,11 @@ export class ChangesService {
 }
 
 /** Reports whether a change is of an object that belongs to an account. */
-const isOfAccount = (change: Change<ChangeType>): change is Change<AccountChangeType> =>
+const isOfAccount = (change: NotifiedChange<ChangeType>): change is NotifiedChange<AccountChangeType> =>
   change.accountId !== null
 
 /** Reports whether the caller's GETs reach an object, while it is there. */
-function mayReach(caller: Caller, { type, id, serverId }: Change<AccountChangeType>): boolean {
+function mayReach(caller: Caller, { type, id, serverId }: NotifiedChange<AccountChangeType>): boolean {
   if (serverId === null) return !isScoped(caller)
   const isOfProject = type === 'project' || (type === 'secret' && id !== serverId)
   return isOfProject ? mayReachProject(caller, { id, serverId }) : mayReachServer(caller, serverId)

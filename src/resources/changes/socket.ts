@@ -1,5 +1,4 @@
-import type { SocketEnd } from '../../http/socket-ends.ts'
-import type { Socket, SocketListener } from '../../http/web-socket.ts'
+import type { Socket, SocketEnd, SocketListener } from '../../http/web-socket.ts'
 import type { ChangeMessage, SendMessage, StreamSignal } from './stream.ts'
 
 /** Bytes on their way to a reader from which it is sent nothing until it has read. */

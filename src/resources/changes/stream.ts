@@ -1,4 +1,4 @@
-import type { Change } from '../../runtime/change-notifier.ts'
+import type { NotifiedChange } from '../../runtime/change-notifier.ts'
 
 /** Milliseconds in which the changes of one object become one message. */
 const COALESCE_MS = 20
@@ -31,9 +31,9 @@ export type SendMessage = (message: ChangeMessage | StreamSignal) => Promise<voi
 /** What a stream is made of. */
 export interface ChangeSource<Type extends string> {
   /** Passes on every change that the reader may see. @returns a function that ends this */
-  watch(watcher: (change: Change<Type>) => void): () => void
+  watch(watcher: (change: NotifiedChange<Type>) => void): () => void
   /** Returns the message about an object as it is now; undefined for none. */
-  read(change: Change<Type>): Promise<ChangeMessage | undefined> | ChangeMessage | undefined
+  read(change: NotifiedChange<Type>): Promise<ChangeMessage | undefined> | ChangeMessage | undefined
 }
 
 /**
@@ -48,8 +48,8 @@ export async function streamChanges<Type extends string>(
   ended: AbortSignal,
 ): Promise<void> {
   /** Objects that have changed since the last turn, by type and id, and those that are being sent. */
-  let waiting = new Map<string, Change<Type>>()
-  let due = new Map<string, Change<Type>>()
+  let waiting = new Map<string, NotifiedChange<Type>>()
+  let due = new Map<string, NotifiedChange<Type>>()
   let hasGap = false
   let next = Promise.withResolvers<void>()
   const wake = (): void => next.resolve()

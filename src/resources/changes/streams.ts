@@ -1,8 +1,13 @@
 import { BerthError, badRequest } from '../../errors.ts'
 import { isNamed } from '../../http/accept.ts'
-import { SHARED_ENDS, type SocketEnd } from '../../http/socket-ends.ts'
 import { EVENT_STREAM_TYPE, type StreamRun } from '../../http/sse.ts'
-import { checkVersion, type SocketUpgrader, wantsSocket } from '../../http/web-socket.ts'
+import {
+  checkVersion,
+  SHARED_ENDS,
+  type SocketEnd,
+  type SocketUpgrader,
+  wantsSocket,
+} from '../../http/web-socket.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { ChangeSocket } from './socket.ts'

@@ -1,6 +1,4 @@
-import { ComputeError } from '../../compute/compute-error.ts'
-import type { Sandbox } from '../../compute/sandbox.ts'
-import type { CommandOwner } from '../../compute/server-process.ts'
+import { type CommandOwner, ComputeError, type Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import { findAppDirectory, type LinkedTree } from '../../hosting/app-directory.ts'

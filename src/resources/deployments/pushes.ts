@@ -1,4 +1,4 @@
-import { ComputeError } from '../../compute/compute-error.ts'
+import { ComputeError } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { type ChangedApp, FileChange, type UnfinishedChanges } from '../apps/file-change.ts'

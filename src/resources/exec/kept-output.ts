@@ -2,7 +2,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, writ
 import { join } from 'node:path'
 import { unfinished } from '../../runtime/decode.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
-import { writePrivate } from '../../storage/private-file.ts'
+import { writePrivate } from '../../storage/files.ts'
 import type { Stream } from './output.ts'
 
 /** Bytes of each stream that are kept: the first ones, and the last ones. */

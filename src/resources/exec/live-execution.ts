@@ -1,4 +1,4 @@
-import type { CommandOwner } from '../../compute/server-process.ts'
+import type { CommandOwner } from '../../compute/sandbox.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { InputQueue } from './input-queue.ts'
 import type { KeptOutput } from './kept-output.ts'

@@ -1,5 +1,4 @@
-import type { ExecExit } from '../../compute/execution.ts'
-import type { RefusedDestination } from '../../compute/outbound-control.ts'
+import type { ExecExit, RefusedDestination } from '../../compute/sandbox.ts'
 import type { BerthError } from '../../errors.ts'
 import type { SendBytes } from '../../http/byte-stream.ts'
 import type { SendEvent } from '../../http/sse.ts'

@@ -1,8 +1,11 @@
-import { ComputeError } from '../../compute/compute-error.ts'
-import type { ExecCommand, Execution } from '../../compute/execution.ts'
-import { RefusalCollector } from '../../compute/outbound-control.ts'
-import type { Sandbox } from '../../compute/sandbox.ts'
-import type { CommandOwner } from '../../compute/server-process.ts'
+import {
+  type CommandOwner,
+  ComputeError,
+  type ExecCommand,
+  type Execution,
+  RefusalCollector,
+  type Sandbox,
+} from '../../compute/sandbox.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'

@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { PROCESS_SIGNALS, PROCESS_STATES } from '../../compute/server-process.ts'
+import { PROCESS_SIGNALS, PROCESS_STATES } from '../../compute/sandbox.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 
 /** What started a process. */

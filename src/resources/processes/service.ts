@@ -1,5 +1,4 @@
-import { ComputeError } from '../../compute/compute-error.ts'
-import type { ProcessSignal } from '../../compute/server-process.ts'
+import { ComputeError, type ProcessSignal } from '../../compute/sandbox.ts'
 import { BerthError } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'

@@ -1,4 +1,4 @@
-import { LocalWorkspace } from '../../compute/local/workspace.ts'
+import { LocalWorkspace } from '../../compute/trees.ts'
 import { badRequest } from '../../errors.ts'
 import { findAppDirectory, workspaceTree } from '../../hosting/app-directory.ts'
 import { AppError, storedPlan } from '../../hosting/app-runtime/plan.ts'

@@ -1,5 +1,5 @@
 import { blob, customType, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { CommandOwner } from '../../compute/server-process.ts'
+import type { CommandOwner } from '../../compute/sandbox.ts'
 import { type AppPlan, storedPlan } from '../../hosting/app-runtime/plan.ts'
 import type { AppCrash, FailedChange } from '../../hosting/app-runtime/supervision.ts'
 import type { HostedApp } from '../../hosting/hosted-app.ts'

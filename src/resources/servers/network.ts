@@ -1,6 +1,9 @@
-import { ComputeError } from '../../compute/compute-error.ts'
-import type { OutboundSettings, RefusedDestination } from '../../compute/outbound-control.ts'
-import type { Sandbox } from '../../compute/sandbox.ts'
+import {
+  ComputeError,
+  type OutboundSettings,
+  type RefusedDestination,
+  type Sandbox,
+} from '../../compute/sandbox.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { NetworkChoice } from './model.ts'
 import type { ServerRecords } from './records.ts'

@@ -1,6 +1,5 @@
 import { and, eq, ne, sql } from 'drizzle-orm'
-import type { Compute } from '../../compute/compute.ts'
-import type { Handle } from '../../compute/driver.ts'
+import type { Compute, ServerHandle } from '../../compute/compute.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
@@ -25,7 +24,7 @@ interface MeterDependencies {
 /** A server to measure. */
 interface MeasuredServer {
   id: string
-  handle: Handle
+  handle: ServerHandle
 }
 
 /**

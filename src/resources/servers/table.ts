@@ -1,5 +1,5 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { Handle } from '../../compute/driver.ts'
+import type { ServerHandle } from '../../compute/compute.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { toCredits } from '../accounts/credits.ts'
 import { toGb } from '../accounts/plan.ts'
@@ -14,7 +14,7 @@ export const servers = sqliteTable('servers', {
   tier: text('tier').$type<Tier>().notNull(),
   region: text('region').$type<Region>().notNull(),
   status: text('status').$type<ServerStatus>().notNull(),
-  handle: text('handle', { mode: 'json' }).$type<Handle>().notNull(),
+  handle: text('handle', { mode: 'json' }).$type<ServerHandle>().notNull(),
   /** The size at the last measurement. */
   storageBytes: integer('storage_bytes').notNull().default(0),
   /** Whether server.created was emitted. */
@@ -33,7 +33,7 @@ export const servers = sqliteTable('servers', {
 /** Servers whose record is deleted, until their files are removed. */
 export const deletedServers = sqliteTable('deleted_servers', {
   id: text('id').primaryKey(),
-  handle: text('handle', { mode: 'json' }).$type<Handle>().notNull(),
+  handle: text('handle', { mode: 'json' }).$type<ServerHandle>().notNull(),
 })
 
 /** A server as it is stored. */

@@ -1,5 +1,5 @@
 import type { AgentEvent, OutputDelta } from '../../agents/events.ts'
-import { beginningOf } from '../../runtime/characters.ts'
+import { firstCharacters } from '../../runtime/characters.ts'
 import { exactBytes, exactText } from '../../runtime/exact-text.ts'
 import type { MaskStream, Masks } from '../../runtime/masks.ts'
 import type { TaskEvent } from './model.ts'
@@ -186,7 +186,7 @@ function clean(event: TranscriptEvent, masks: Masks): TranscriptEvent {
 
 /** Limits the length of a text to that of a transcript's texts. Returns an already truncated text as it is. */
 export const truncate = (text: string): string =>
-  text.length <= MAX_TEXT + 1 ? text : `${beginningOf(text, MAX_TEXT)}…`
+  text.length <= MAX_TEXT + 1 ? text : `${firstCharacters(text, MAX_TEXT)}…`
 
 function cleanValue(name: string, value: unknown, masks: Masks): unknown {
   if (typeof value === 'string')

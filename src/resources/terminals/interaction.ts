@@ -1,4 +1,4 @@
-import type { InputModes } from '../../compute/emulators/protocol.ts'
+import type { InputModes } from '../../compute/emulators/emulators.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import { endedCredential, type WaitEnds } from '../../http/wait-ends.ts'
 import { encodeInput, KEY_NAMES, type TypedInput } from './keys.ts'

@@ -1,4 +1,4 @@
-import type { InputModes } from '../../compute/emulators/protocol.ts'
+import type { InputModes } from '../../compute/emulators/emulators.ts'
 
 /** What is to be typed. */
 export interface TypedInput {

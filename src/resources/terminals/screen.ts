@@ -1,7 +1,13 @@
-import type { Emulator, Emulators } from '../../compute/emulators/emulators.ts'
-import type { EmulatorSize, InputModes, WatchRequest, WriteResult } from '../../compute/emulators/protocol.ts'
-import type { ScreenText } from '../../compute/emulators/text.ts'
-import type { TerminalSize } from '../../compute/execution.ts'
+import type {
+  Emulator,
+  EmulatorSize,
+  Emulators,
+  InputModes,
+  ScreenText,
+  WatchRequest,
+  WriteResult,
+} from '../../compute/emulators/emulators.ts'
+import type { TerminalSize } from '../../compute/sandbox.ts'
 import { PendingOutput } from './pending-output.ts'
 
 /** Most rows above the screen, and most bytes of all rows together. A cell of the emulator takes 12. */

@@ -1,6 +1,5 @@
-import type { TerminalSize } from '../../compute/execution.ts'
-import { SHARED_ENDS, type SocketEnd } from '../../http/socket-ends.ts'
-import type { Socket, SocketListener } from '../../http/web-socket.ts'
+import type { TerminalSize } from '../../compute/sandbox.ts'
+import { SHARED_ENDS, type Socket, type SocketEnd, type SocketListener } from '../../http/web-socket.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { MAX_CELLS } from './model.ts'
 

@@ -1,5 +1,5 @@
 import { accountCaller, type Caller, mayReachServer } from '../../http/caller.ts'
-import type { Change } from '../../runtime/change-notifier.ts'
+import type { NotifiedChange } from '../../runtime/change-notifier.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { ChangeSource } from '../changes/stream.ts'
@@ -20,7 +20,7 @@ interface Measuring {
 interface Reader {
   readonly accountId: string
   readonly reaches: (serverId: string) => boolean
-  readonly watcher: (change: Change<'usage'>) => void
+  readonly watcher: (change: NotifiedChange<'usage'>) => void
 }
 
 /** A measurement, and whose server it is of. */

@@ -1,6 +1,4 @@
-import { ComputeError } from '../../compute/compute-error.ts'
-import type { Sandbox } from '../../compute/sandbox.ts'
-import type { ServerConsumption } from '../../compute/server-process.ts'
+import { ComputeError, type Sandbox, type ServerConsumption } from '../../compute/sandbox.ts'
 import { BerthError } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'

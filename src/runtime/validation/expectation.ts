@@ -107,7 +107,7 @@ function range({ minimum, maximum }: Schema): string {
 
 function objectWords({ properties = {}, required = [] }: Schema): string {
   const names = required.length > 0 ? required : Object.keys(properties)
-  return names.length > 0 ? `an object with ${listed(names, 'and')}` : 'an object'
+  return names.length > 0 ? `an object with ${inWords(names, 'and')}` : 'an object'
 }
 
 /** Of objects told apart by a field or by the one key they have, these; else what each alternative asks for. */
@@ -117,15 +117,15 @@ function alternatives(variants: readonly Schema[]): string {
   const name = some.length > 1 ? discriminator(some) : undefined
   if (name !== undefined) {
     const values = some.map(({ properties }) => String(properties?.[name]?.const))
-    return `an object whose ${name} is ${listed(values)}`
+    return `an object whose ${name} is ${inWords(values)}`
   }
   const keys = some.flatMap((variant) => soleKey(variant) ?? [])
   if (keys.length > 1 && keys.length === some.length) return `an object with one of ${keys.join(', ')}`
-  return listed([...new Set(some.map(expectation))])
+  return inWords([...new Set(some.map(expectation))])
 }
 
 /** Names with a word before the last. */
-export const listed = (names: readonly string[], word = 'or'): string =>
+export const inWords = (names: readonly string[], word = 'or'): string =>
   names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}`
 
 /** Returns the field that tells several shapes of objects apart, as each has another constant in it; undefined for none. */

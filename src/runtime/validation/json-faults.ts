@@ -1,4 +1,4 @@
-import { type JsonPath, repeated, ValidationError } from './validation-error.ts'
+import { type JsonPath, repeatedName, ValidationError } from './validation-error.ts'
 
 /**
  * Deepest nesting of arrays and objects in a JSON text (RFC 8259, 9). Parsers and validators descend level by level, so
@@ -7,7 +7,7 @@ import { type JsonPath, repeated, ValidationError } from './validation-error.ts'
 export const MAX_JSON_DEPTH = 64
 
 /** A place of a JSON text that is nested too deeply, or that `JSON.parse` reads and does not keep. */
-export interface JsonFault {
+interface JsonFault {
   readonly offset: number
   /** Describes what would be lost; null if the text is nested too deeply. */
   readonly loss: ValidationError | null
@@ -92,7 +92,7 @@ function scan(text: string, levels: Level[] | null): Scan {
     if (code === QUOTE) {
       const end = endOfString(text, at)
       if (expectsName && fault === null && levels?.[depth - 1]?.add(decoded(text.slice(at + 1, end)))) {
-        fault = { offset: at, loss: repeated(path()) }
+        fault = { offset: at, loss: repeatedName(path()) }
       }
       expectsName = false
       at = end

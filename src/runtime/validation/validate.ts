@@ -6,13 +6,13 @@ import {
   discriminator,
   entryCount,
   expectation,
+  inWords,
   isSecret,
-  listed,
   type Schema,
   soleKey,
 } from './expectation.ts'
 import { nearest } from './nearest.ts'
-import { brokenText, type JsonPath, kindOf, shown, ValidationError } from './validation-error.ts'
+import { brokenText, type JsonPath, shown, ValidationError, valueKindOf } from './validation-error.ts'
 
 /** Raw errors that are looked at: a long list of wrong values is not read to its end. */
 const MOST_ERRORS = 64
@@ -129,7 +129,7 @@ export function wrong(value: unknown, schema: Schema, path: JsonPath): Validatio
   const isText = typeof value === 'string' && expectation(schema).startsWith('a string')
   return new ValidationError(
     path,
-    `${expected}${isText || isHidden(schema, value) ? '' : `, got ${kindOf(value)}`}.`,
+    `${expected}${isText || isHidden(schema, value) ? '' : `, got ${valueKindOf(value)}`}.`,
   )
 }
 
@@ -154,7 +154,7 @@ const MOST_NAMES = 16
 /** Refuses a field that is not known. @param known the names of those that are */
 export function unknownField(path: JsonPath, known: readonly string[]): ValidationError {
   const near = nearest(String(path.at(-1)), known)
-  const hint = near.length > 0 ? ` Did you mean ${listed(near)}?` : ''
+  const hint = near.length > 0 ? ` Did you mean ${inWords(near)}?` : ''
   const names = known.length > 0 && known.length <= MOST_NAMES ? `; known are ${known.join(', ')}` : ''
   return new ValidationError(path, `${names}.${hint}`, 'unknown')
 }
@@ -163,7 +163,7 @@ export function unknownField(path: JsonPath, known: readonly string[]): Validati
 function meant(value: unknown, { enum: choices }: Schema): string {
   if (typeof value !== 'string' || choices === undefined) return ''
   const near = nearest(value, choices.map(String))
-  return near.length > 0 ? ` Did you mean ${listed(near)}?` : ''
+  return near.length > 0 ? ` Did you mean ${inWords(near)}?` : ''
 }
 
 function repeated(path: JsonPath, values: readonly unknown[]): ValidationError {

@@ -99,7 +99,7 @@ function written(value: unknown): string {
 }
 
 /** Names the kind of a value, without showing the value. */
-export function kindOf(value: unknown): string {
+export function valueKindOf(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
@@ -108,7 +108,7 @@ export function kindOf(value: unknown): string {
 }
 
 /** Returns the mistake that a name which may come once comes again. */
-export const repeated = (path: JsonPath): ValidationError =>
+export const repeatedName = (path: JsonPath): ValidationError =>
   new ValidationError(path, 'name it once', 'repeated')
 
 /** Refuses text that has half a surrogate pair, which no encoding can carry (Unicode 16, D75). */

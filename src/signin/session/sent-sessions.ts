@@ -1,4 +1,4 @@
-import type { Sender } from '../../compute/driver.ts'
+import type { Sender } from '../../compute/compute.ts'
 import { BerthError } from '../../errors.ts'
 import type { Identity } from '../../http/authentication.ts'
 import { type HostOptions, hostGuard, mayBeProjects } from '../../http/host.ts'

@@ -3,8 +3,7 @@ import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Random } from '../../runtime/random.ts'
 import { hashOf, newSecret } from '../../runtime/secret.ts'
-import type { Queries } from '../../storage/database.ts'
-import type { SessionDatabase } from '../../storage/session-database.ts'
+import type { Queries, SessionDatabase } from '../../storage/database.ts'
 import { sessions } from './table.ts'
 
 /** A browser that is signed in. */

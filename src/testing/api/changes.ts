@@ -3,14 +3,14 @@ import { Elysia, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { BerthError } from '../../errors.ts'
-import { SHARED_ENDS } from '../../http/socket-ends.ts'
+import { SHARED_ENDS } from '../../http/web-socket.ts'
 import type { ChangeMessage, ChangeSource, StreamSignal } from '../../resources/changes/stream.ts'
 import { ChangeStreams } from '../../resources/changes/streams.ts'
 import { INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
 import { events } from '../../resources/events/table.ts'
 import type { LocalWebhooks } from '../../resources/webhooks/destination.ts'
-import type { Change, Watcher } from '../../runtime/change-notifier.ts'
+import type { NotifiedChange, Watcher } from '../../runtime/change-notifier.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { InboxSummary } from '../inbox/model.ts'
@@ -139,7 +139,7 @@ function sourceOf(parts: ControlParts, streams: ChangeStreams, bodies: boolean):
   }
 }
 
-const isShown = (change: Change<string>): change is Change<ControlType> =>
+const isShown = (change: NotifiedChange<string>): change is NotifiedChange<ControlType> =>
   (TYPES as readonly string[]).includes(change.type)
 
 /** Passes on each request that gets its response; its id is its number. */
@@ -166,7 +166,7 @@ function watchEvents(queries: Queries, outbox: Outbox, watcher: Watcher<ControlT
   })
 }
 
-const changeOf = (type: ControlType, id: string): Change<ControlType> => ({
+const changeOf = (type: ControlType, id: string): NotifiedChange<ControlType> => ({
   type,
   id,
   accountId: null,

@@ -1,6 +1,6 @@
 import type { AnyElysia } from 'elysia'
 import type { ScenarioStore } from '../../agents/scripted/store.ts'
-import type { Enforced } from '../../compute/driver.ts'
+import type { Enforced } from '../../compute/compute.ts'
 import type { AgentName } from '../../config/agents.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'

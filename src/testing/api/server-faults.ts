@@ -1,6 +1,6 @@
 import type { TProperties } from '@sinclair/typebox'
 import { Elysia, type Static, status, t } from 'elysia'
-import type { NetworkFault } from '../../compute/outbound-control.ts'
+import type { NetworkFault } from '../../compute/sandbox.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'

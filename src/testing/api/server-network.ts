@@ -1,5 +1,5 @@
 import { Elysia, type Static, t } from 'elysia'
-import { ComputeError } from '../../compute/compute-error.ts'
+import { ComputeError } from '../../compute/sandbox.ts'
 import { OUTBOUND_MODES } from '../../config/values.ts'
 import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'

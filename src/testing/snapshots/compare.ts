@@ -1,11 +1,14 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { DirectoryChain } from '../../compute/local/directories.ts'
-import { Listing } from '../../compute/local/listing.ts'
-import { childPath, pinRoot } from '../../compute/local/pinned.ts'
-import { isTemporary } from '../../compute/local/temporary-file.ts'
-import { MAX_PATH_BYTES } from '../../compute/local/workspace-path.ts'
+import {
+  childPath,
+  DirectoryChain,
+  isTemporary,
+  Listing,
+  MAX_PATH_BYTES,
+  pinRoot,
+} from '../../compute/trees.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 import { Pace } from '../../runtime/pace.ts'
 

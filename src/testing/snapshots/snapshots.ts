@@ -13,15 +13,18 @@ import { readdir } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { ClockState } from '../../runtime/clock.ts'
-import { codeOf, messageOf } from '../../runtime/error-info.ts'
+import { codeOf, isDiskFull, MAKE_ROOM, messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { runHelper } from '../../runtime/run-helper.ts'
-import { copyCancelled, copyTrees, notCopied } from '../../storage/copy-with-cp.ts'
-import { isDiskFull, MAKE_ROOM } from '../../storage/disk-full.ts'
-import { findDamage } from '../../storage/find-damage.ts'
-import { SCHEMA } from '../../storage/migrate.ts'
-import { writePrivate } from '../../storage/private-file.ts'
-import { removeTree, removeTreeAside } from '../../storage/remove-tree.ts'
+import { findDamage, SCHEMA } from '../../storage/database.ts'
+import {
+  copyCancelled,
+  copyTrees,
+  notCopied,
+  removeTree,
+  removeTreeAside,
+  writePrivate,
+} from '../../storage/files.ts'
 import { SERVERS, stateEntries } from '../../storage/state.ts'
 import type { ComparedState, StateDiff } from './compare.ts'
 import { NOT_SAVED, nextUndo, type UndoKind } from './undo-names.ts'
@@ -117,10 +120,9 @@ export class Snapshots {
 
   /** Copies the servers' files by descriptors. Servers are paused meanwhile, but a hostile program evades that. */
   async #copyServers(to: string, signal: AbortSignal | undefined): Promise<void> {
-    const [{ copyTree }, { pinRoot }, { CACHES }] = await Promise.all([
-      import('../../compute/local/copy-tree.ts'),
-      import('../../compute/local/pinned.ts'),
-      import('../../compute/local/server-directories.ts'),
+    const [{ copyTree, pinRoot }, { CACHES }] = await Promise.all([
+      import('../../compute/trees.ts'),
+      import('../../compute/remains.ts'),
     ])
     mkdirSync(to, { mode: 0o700 })
     using root = pinRoot(join(this.#path, SERVERS), process.platform === 'linux')

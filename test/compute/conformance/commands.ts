@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { ComputeError } from '../../../src/compute/compute-error.ts'
+import { ComputeError } from '../../../src/compute/sandbox.ts'
 import { Bench, run, type Subject } from '../bench.ts'
 import { sharedServer } from './shared-server.ts'
 

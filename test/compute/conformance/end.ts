@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { randomInt } from 'node:crypto'
 import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ComputeError } from '../../../src/compute/compute-error.ts'
 import type { Enforced } from '../../../src/compute/driver.ts'
-import type { ExecExit } from '../../../src/compute/execution.ts'
+import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
+import { ServerDirectories } from '../../../src/compute/local/server-directories.ts'
 import {
   commandMarker,
   findFamily,
@@ -12,10 +12,8 @@ import {
   listProcesses,
   MARKER_NAME,
   readProcess,
-} from '../../../src/compute/find-processes.ts'
-import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
-import { ServerDirectories } from '../../../src/compute/local/server-directories.ts'
-import type { Sandbox } from '../../../src/compute/sandbox.ts'
+} from '../../../src/compute/processes.ts'
+import { ComputeError, type ExecExit, type Sandbox } from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, isSandboxdSafe, processesMarked, run, type Subject, until } from '../bench.ts'
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { ComputeError } from '../../../src/compute/compute-error.ts'
 import type { Enforced } from '../../../src/compute/driver.ts'
-import { findDescendants } from '../../../src/compute/find-processes.ts'
 import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
+import { findDescendants } from '../../../src/compute/processes.ts'
+import { ComputeError } from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, run, type Subject, TEST_PATH, until } from '../bench.ts'
 

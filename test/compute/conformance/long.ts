@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test'
-import { ComputeError } from '../../../src/compute/compute-error.ts'
 import {
+  ComputeError,
   type DialedConnection,
   DialRefused,
+  type Execution,
   type LoopbackAddress,
   type LoopbackHost,
-} from '../../../src/compute/dialed-connection.ts'
-import type { Execution } from '../../../src/compute/execution.ts'
-import type { Sandbox } from '../../../src/compute/sandbox.ts'
+  type Sandbox,
+} from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { BufferedWriter } from '../../../src/hosting/sites/buffered-writer.ts'
 import { freePort } from '../../support/ports.ts'

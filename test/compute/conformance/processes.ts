@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { Sandbox } from '../../../src/compute/sandbox.ts'
-import type { ServerProcess } from '../../../src/compute/server-process.ts'
+import type { Sandbox, ServerProcess } from '../../../src/compute/sandbox.ts'
 import { until } from '../../support/processes.ts'
 import { Bench, run, type Subject } from '../bench.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { ComputeError } from '../../../src/compute/compute-error.ts'
+import { ComputeError } from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { Bench, driverOn, LIMITS, run } from '../bench.ts'
 

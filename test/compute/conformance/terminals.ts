@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { ComputeError } from '../../../src/compute/compute-error.ts'
+import { ComputeError } from '../../../src/compute/sandbox.ts'
 import { Bench, run, type Subject, until } from '../bench.ts'
 import { openTerminal, show } from '../terminal.ts'
 import { sharedServer } from './shared-server.ts'

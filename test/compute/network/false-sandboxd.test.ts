@@ -1,12 +1,12 @@
 import { ptr } from 'bun:ffi'
 import { expect, test } from 'bun:test'
 import { closeSync, openSync, readdirSync } from 'node:fs'
-import { ComputeError } from '../../../src/compute/compute-error.ts'
 import { NetworkLoader } from '../../../src/compute/local/network/network-setup.ts'
 import { loadSocketCalls, socketAddress } from '../../../src/compute/local/network/socket-calls.ts'
+import { ComputeError } from '../../../src/compute/sandbox.ts'
 import { loadDescriptorCalls } from '../../../src/compute/sandboxd/descriptors.ts'
-import { openLibc } from '../../../src/compute/sandboxd/libc.ts'
 import { BLANK_SOCKETS } from '../../../src/compute/sandboxd/protocol.ts'
+import { openLibc } from '../../../src/runtime/libc.ts'
 
 const libc = openLibc({
   socket: { args: ['int', 'int', 'int'], returns: 'int' },

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { NameServer } from '../../../src/compute/local/network/outbound/name-server.ts'
-import type { OutboundSettings } from '../../../src/compute/outbound-control.ts'
+import type { OutboundSettings } from '../../../src/compute/sandbox.ts'
 import { endWorlds, hasWorlds, openWorld } from './open-world.ts'
 
 const PUBLIC: OutboundSettings = { mode: 'public', hosts: [] }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { ReceivedBytes } from '../../../src/compute/local/network/outbound/received-bytes.ts'
-import type { OutboundSettings } from '../../../src/compute/outbound-control.ts'
+import type { OutboundSettings } from '../../../src/compute/sandbox.ts'
 import { endWorlds, hasWorlds, openWorld } from './open-world.ts'
 
 const PUBLIC: OutboundSettings = { mode: 'public', hosts: [] }

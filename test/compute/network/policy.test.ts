@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { OutboundPolicy, ownAddresses } from '../../../src/compute/local/network/outbound/policy.ts'
-import type { OutboundSettings } from '../../../src/compute/outbound-control.ts'
+import type { OutboundSettings } from '../../../src/compute/sandbox.ts'
 import { parseHostPattern } from '../../../src/runtime/host-pattern.ts'
 
 const OWN = new Set(['203.0.112.9', '2a00:1450::9'])

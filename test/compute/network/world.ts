@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { readQuestion } from '../../../src/compute/local/network/outbound/dns-message.ts'
 import { OutboundRelay } from '../../../src/compute/local/network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from '../../../src/compute/local/network/rules.ts'
-import type { NetworkFault, OutboundSettings } from '../../../src/compute/outbound-control.ts'
+import type { NetworkFault, OutboundSettings } from '../../../src/compute/sandbox.ts'
 import { NAME_SERVER, SILENT } from './internet.ts'
 
 /** A step. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { type DialHandlers, DialRefused, type LoopbackHost } from '../../../src/compute/dialed-connection.ts'
 import { dialLoopback } from '../../../src/compute/local/dial.ts'
+import { type DialHandlers, DialRefused, type LoopbackHost } from '../../../src/compute/sandbox.ts'
 import { AppError, AppFailure } from '../../../src/hosting/app-runtime/plan.ts'
 import { AppPorts } from '../../../src/hosting/app-runtime/ports.ts'
 import { run, until } from '../../compute/bench.ts'

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { Limits } from '../../../src/compute/driver.ts'
-import type { ExecCommand } from '../../../src/compute/execution.ts'
-import type { Sandbox } from '../../../src/compute/sandbox.ts'
+import type { ExecCommand, Sandbox } from '../../../src/compute/sandbox.ts'
 import type { Workspace } from '../../../src/compute/workspace.ts'
 import type { Isolation } from '../../../src/config/config.ts'
 import { Packages, type PackagesOptions } from '../../../src/hosting/registries/packages.ts'

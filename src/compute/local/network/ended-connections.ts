@@ -1,5 +1,5 @@
 import { closeSync } from 'node:fs'
-import type { LoopbackHost } from '../../dialed-connection.ts'
+import type { LoopbackHost } from '../../sandbox.ts'
 import type { SocketCalls } from './socket-calls.ts'
 
 /** The groups that the kernel tells of ended TCP sockets, of IPv4 and of IPv6: `enum sknetlink_groups` of linux/sock_diag.h. */

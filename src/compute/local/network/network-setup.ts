@@ -1,12 +1,12 @@
 import { closeSync } from 'node:fs'
 import type { PortRange } from '../../../config/config.ts'
-import { ComputeError } from '../../compute-error.ts'
+import { ComputeError } from '../../sandbox.ts'
 import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
 import { BLANK_SOCKETS, ENDS_SOCKET, NETLINK_SOCKETS, RULES_SOCKET } from '../../sandboxd/protocol.ts'
 import type { Spawned } from '../spawn.ts'
 import { findNetwork, joinableNetwork, type Namespaces } from './namespaces.ts'
 import type { ProjectPorts } from './project-ports.ts'
-import { type RuleCopy, readRules, writeRules } from './rule-copies.ts'
+import { type RuleCopy, readNetworkRules, writeRules } from './rule-copies.ts'
 import { redirectOutbound } from './rules.ts'
 import { type NetworkSockets, ServerNetwork } from './server-network.ts'
 import { loadSocketCalls, type SocketCalls, type SocketFacts } from './socket-calls.ts'
@@ -84,7 +84,7 @@ export class NetworkLoader {
    * @param socket its `RULES_SOCKET`
    */
   keepRules(socket: number): void {
-    if (this.#rules === undefined) this.#rules = readRules(this.#calls, socket)
+    if (this.#rules === undefined) this.#rules = readNetworkRules(this.#calls, socket)
   }
 
   /**

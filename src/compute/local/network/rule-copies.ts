@@ -42,7 +42,7 @@ export type RuleCopy = Uint8Array
  *
  * @param socket see `RULES_SOCKET`
  */
-export function readRules(calls: SocketCalls, socket: number): RuleCopy | null {
+export function readNetworkRules(calls: SocketCalls, socket: number): RuleCopy | null {
   try {
     const parts = [TABLE, CHAIN, RULE].flatMap((kind) => dump(calls, socket, kind))
     const messages = parts.map(({ kind, attributes }, index) => {

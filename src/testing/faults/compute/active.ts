@@ -1,7 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { ComputeError } from '../../../compute/compute-error.ts'
-import type { NetworkFault } from '../../../compute/outbound-control.ts'
-import type { Sandbox } from '../../../compute/sandbox.ts'
+import { ComputeError, type NetworkFault, type Sandbox } from '../../../compute/sandbox.ts'
 
 /** The faults that last. */
 const LASTING_FAULT_KINDS = ['disk_full', 'hang', 'network', 'oom', 'slow_exec'] as const

@@ -1,5 +1,10 @@
-import { Compute, type ComputeOptions, type Provision } from '../../../compute/compute.ts'
-import type { Handle, Limits } from '../../../compute/driver.ts'
+import {
+  Compute,
+  type ComputeOptions,
+  type Limits,
+  type Provision,
+  type ServerHandle,
+} from '../../../compute/compute.ts'
 import type { Sandbox } from '../../../compute/sandbox.ts'
 import type { Workspace } from '../../../compute/workspace.ts'
 import type { BackendFailure } from './active.ts'
@@ -54,7 +59,7 @@ export class FaultyCompute extends Compute {
 
   override async start(
     serverId: string,
-    handle: Handle,
+    handle: ServerHandle,
     limits: Limits,
     started?: Promise<Sandbox | null>,
   ): Promise<Sandbox> {
@@ -73,7 +78,7 @@ export class FaultyCompute extends Compute {
     return sandbox
   }
 
-  override workspace(handle: Handle): Workspace {
+  override workspace(handle: ServerHandle): Workspace {
     const inner = super.workspace(handle)
     const workspaces = this.#workspaces
     if (workspaces === null) return inner
@@ -84,7 +89,7 @@ export class FaultyCompute extends Compute {
   }
 
   /** Makes a server's storage count as full with its current files; null ends that. */
-  async #fill(serverId: string, handle: Handle, limit: number | null): Promise<void> {
+  async #fill(serverId: string, handle: ServerHandle, limit: number | null): Promise<void> {
     if (limit === null) {
       if (this.#full.delete(keyOf(handle))) this.#onFreed(serverId)
       return
@@ -103,4 +108,4 @@ export class FaultyCompute extends Compute {
   }
 }
 
-const keyOf = (handle: Handle): string => JSON.stringify(handle)
+const keyOf = (handle: ServerHandle): string => JSON.stringify(handle)

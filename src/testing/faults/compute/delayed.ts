@@ -5,7 +5,7 @@ import {
   NO_ACTIVITY,
   type TerminalExecution,
   type TerminalSize,
-} from '../../../compute/execution.ts'
+} from '../../../compute/sandbox.ts'
 
 /** How a command ends that was cancelled before it began: as by SIGTERM. */
 const CANCELLED: ExecExit = { exitCode: 143, timedOut: false, truncated: false }

@@ -1,6 +1,5 @@
-import { ComputeError } from '../../../compute/compute-error.ts'
-import type { Sandbox } from '../../../compute/sandbox.ts'
-import { readTextOrNull } from '../../../runtime/read-text.ts'
+import { ComputeError, type Sandbox } from '../../../compute/sandbox.ts'
+import { readTextOrNull } from '../../../runtime/if-present.ts'
 
 /** Bytes that a process which runs out of memory takes beyond the limit, as a part of it. */
 const BEYOND = 0.1

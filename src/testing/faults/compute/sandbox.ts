@@ -1,18 +1,19 @@
-import type { DialedConnection, DialHandlers, LoopbackHost } from '../../../compute/dialed-connection.ts'
 import type {
+  DialedConnection,
+  DialHandlers,
   ExecCommand,
   Execution,
-  TerminalCommand,
-  TerminalExecution,
-} from '../../../compute/execution.ts'
-import type { OutboundControl } from '../../../compute/outbound-control.ts'
-import type { FaultInjection, Sandbox } from '../../../compute/sandbox.ts'
-import type {
+  FaultInjection,
+  LoopbackHost,
+  OutboundControl,
   ProcessSignal,
+  Sandbox,
   ServerConsumption,
   ServerProcess,
   SignalOutcome,
-} from '../../../compute/server-process.ts'
+  TerminalCommand,
+  TerminalExecution,
+} from '../../../compute/sandbox.ts'
 import type { ActiveFaults } from './active.ts'
 
 /** Modules and faults that are loaded with a sandbox's first fault. */

@@ -5,7 +5,7 @@ import {
   matchesPort,
   parseHostPattern,
 } from '../../../../runtime/host-pattern.ts'
-import type { NetworkFault } from '../../../outbound-control.ts'
+import type { NetworkFault } from '../../../sandbox.ts'
 import { matchesAddress } from './policy.ts'
 
 /** Milliseconds after which TCP sends a lost packet again, doubled each time (RFC 6298, section 2; Linux's minimum). */

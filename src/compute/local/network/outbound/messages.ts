@@ -1,4 +1,4 @@
-import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound-control.ts'
+import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 
 /** A listening TCP socket, or a bound UDP socket, that was made inside a server's network. The relay closes it. */
 export interface RelayedSocket {

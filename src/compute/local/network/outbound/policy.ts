@@ -8,10 +8,10 @@ import {
   matchesPort,
   parseHostPattern,
 } from '../../../../runtime/host-pattern.ts'
-import type { OutboundSettings, RefusedDestination } from '../../../outbound-control.ts'
+import type { OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 
 /** A place that a server wants to connect to. */
-export interface Destination {
+export interface OutboundDestination {
   /** The address that would be dialled. */
   readonly address: string
   readonly port: number
@@ -20,7 +20,7 @@ export interface Destination {
 }
 
 /** Why a destination is refused, and what a person can do about it. */
-export type Refusal = Omit<RefusedDestination, 'destination'>
+export type OutboundRefusal = Omit<RefusedDestination, 'destination'>
 
 /** Ranges to which no mode lets a connection through: they are the server's own, or no place. */
 const NEVER: ReadonlySet<string> = new Set([
@@ -62,14 +62,14 @@ export class OutboundPolicy {
   }
 
   /** Returns why the server may not learn a name's addresses; null if it may. */
-  judgeName(name: string): Refusal | null {
+  judgeName(name: string): OutboundRefusal | null {
     if (this.mode === 'none') return this.#noWayOut()
     if (this.mode !== 'list' || this.#patterns.some((pattern) => matchesName(pattern, name))) return null
     return { reason: 'the name is not in the list of outbound hosts', remedy: this.#allow(name) }
   }
 
   /** Returns why a connection is refused; null if it is allowed. */
-  judge({ address, port, names }: Destination): Refusal | null {
+  judge({ address, port, names }: OutboundDestination): OutboundRefusal | null {
     const kind = isAddress(address) ? addressKind(address, () => []) : 'no address'
     if (NEVER.has(kind)) {
       const remedy = kind === 'loopback' ? OWN_REMEDY : NOWHERE_REMEDY
@@ -106,7 +106,7 @@ export class OutboundPolicy {
     return `Allow it with "berth servers network ${this.#serverId} --add-host ${host}", or for all servers with "berth serve --outbound-hosts ${host}".`
   }
 
-  #noWayOut(): Refusal {
+  #noWayOut(): OutboundRefusal {
     const remedy = `Allow it with "berth servers network ${this.#serverId} --outbound public", or for all servers with "berth serve --outbound public".`
     return { reason: 'the server has no way out (outbound none)', remedy }
   }

@@ -1,5 +1,5 @@
 /** Most bytes of a request's head. */
-export const HEAD_LIMIT = 64 * 1024
+export const PROXY_HEAD_LIMIT = 64 * 1024
 
 /** A request to an HTTP proxy: a tunnel, or a request in absolute form (RFC 9112, section 3.2.2). */
 interface ProxyRequest {

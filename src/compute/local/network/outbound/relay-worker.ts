@@ -1,6 +1,6 @@
 import { messageOf } from '../../../../runtime/error-info.ts'
 import { NameResolver } from '../../../../runtime/name-resolver.ts'
-import { maxOpenFiles } from '../../open-files.ts'
+import { maxOpenFiles } from '../../../../runtime/open-files.ts'
 import type { FromRelay, ToRelay } from './messages.ts'
 import { loadOriginalDestination } from './original-destination.ts'
 import { RelayedServer } from './relayed-server.ts'

@@ -1,13 +1,8 @@
 import { closeSync } from 'node:fs'
+import { openLibc } from '../../../../runtime/libc.ts'
 import type { Logger } from '../../../../runtime/logger.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
-import type {
-  NetworkFault,
-  OutboundControl,
-  OutboundSettings,
-  RefusedDestination,
-} from '../../../outbound-control.ts'
-import { openLibc } from '../../../sandboxd/libc.ts'
+import type { NetworkFault, OutboundControl, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 import type { FromRelay, RelayedSocket, ToRelay } from './messages.ts'
 
 /** Refused destinations that are kept of a server. */

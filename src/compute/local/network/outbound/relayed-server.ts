@@ -1,17 +1,15 @@
 import type { NameResolver } from '../../../../runtime/name-resolver.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
-import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../outbound-control.ts'
-import type { Connection } from './connection.ts'
+import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 import { Disturbance } from './disturbance.ts'
-import { serveDns } from './dns-connection.ts'
 import { readQuestion } from './dns-message.ts'
 import type { RelayedSocket } from './messages.ts'
-import { NameServer } from './name-server.ts'
+import { framed, NameServer } from './name-server.ts'
 import type { OriginalDestination } from './original-destination.ts'
-import { type Destination, isLoopbackName, OutboundPolicy, type Refusal } from './policy.ts'
-import { serveProxy } from './proxy-connection.ts'
-import { proxyResponse } from './proxy-request.ts'
-import { Tunnel, type TunnelSocket, WaitingBytes } from './tunnel.ts'
+import { isLoopbackName, type OutboundDestination, OutboundPolicy, type OutboundRefusal } from './policy.ts'
+import { headEnd, PROXY_HEAD_LIMIT, proxyResponse, readProxyRequest } from './proxy-request.ts'
+import { ReceivedBytes } from './received-bytes.ts'
+import { OutboundTunnel, type TunnelSocket, WaitingBytes } from './tunnel.ts'
 
 const DNS_PORT = 53
 
@@ -35,7 +33,7 @@ interface RelayCommons {
   readonly admit: () => (() => void) | null
 }
 
-type Socket = Bun.Socket<Connection>
+type Socket = Bun.Socket<OutboundConnection>
 
 /** What leaves one server: connections, requests to the proxy and look-ups of names. */
 export class RelayedServer {
@@ -44,7 +42,7 @@ export class RelayedServer {
   readonly #socketsOfBerth: Readonly<Record<number, string>>
   readonly #report: (refused: RefusedDestination) => void
   readonly #names: NameServer
-  readonly #connections = new Set<Connection>()
+  readonly #connections = new Set<OutboundConnection>()
   readonly #waiting = new WaitingBytes()
   readonly #stops: (() => void)[] = []
   readonly #reports = new OncePerPeriod(REPORT_PERIOD_MS, MOST_REPORTED)
@@ -75,7 +73,7 @@ export class RelayedServer {
   /** Begins to take what arrives at a socket. Throws if the descriptor is no such socket. */
   async open({ fd, purpose, port = 0 }: RelayedSocket): Promise<void> {
     if (purpose === 'dns') return this.#openNameServer(fd)
-    const listener = Bun.listen<Connection>({
+    const listener = Bun.listen<OutboundConnection>({
       fd,
       allowHalfOpen: true,
       socket: {
@@ -159,7 +157,7 @@ export class RelayedServer {
    * would never turn to IPv4 if the host's IPv6 address is dead. berth does instead, if the address is that of one name
    * only: others may be other hosts.
    */
-  #redirectedTo({ address, port }: { address: string; port: number }): Destination[] {
+  #redirectedTo({ address, port }: { address: string; port: number }): OutboundDestination[] {
     const names = this.#names.namesOf(address)
     const first = { address, port, names }
     const [name] = names
@@ -175,7 +173,7 @@ export class RelayedServer {
     tunnel?.dial({ hostname: '127.0.0.1', port }, () => tunnel.dial({ hostname: '::1', port }))
   }
 
-  #begin(socket: Socket): Connection | null {
+  #begin(socket: Socket): OutboundConnection | null {
     const { admit, mostConnections } = this.#commons
     const release = this.#connections.size < mostConnections ? admit() : null
     if (release === null) {
@@ -183,13 +181,13 @@ export class RelayedServer {
       return null
     }
     socket.setNoDelay(true)
-    const tunnel = new Tunnel(socket as TunnelSocket, this.#waiting, () => {
+    const tunnel = new OutboundTunnel(socket as TunnelSocket, this.#waiting, () => {
       clearTimeout(connection.timer)
       connection.reader = null
       this.#connections.delete(connection)
       release()
     })
-    const connection: Connection = { tunnel, destination: null, reader: null, timer: undefined }
+    const connection: OutboundConnection = { tunnel, destination: null, reader: null, timer: undefined }
     socket.data = connection
     this.#connections.add(connection)
     return connection
@@ -200,12 +198,12 @@ export class RelayedServer {
    * tried beside it (RFC 8305, section 5).
    */
   #connect(
-    connection: Connection,
-    destinations: readonly Destination[],
+    connection: OutboundConnection,
+    destinations: readonly OutboundDestination[],
     proxied: { head: string | null } | null,
   ): void {
     const { tunnel } = connection
-    const refusals: Refusal[] = []
+    const refusals: OutboundRefusal[] = []
     const allowed = destinations.filter((destination) => {
       const refusal = this.#policy.judge(destination)
       if (refusal !== null) {
@@ -236,7 +234,7 @@ export class RelayedServer {
       else if (disturbance?.blocks) fail('502 Bad Gateway', 'A network fault refuses this connection.')
       else dial(destination, disturbance)
     }
-    const dial = (destination: Destination, disturbance: Disturbance | null): void => {
+    const dial = (destination: OutboundDestination, disturbance: Disturbance | null): void => {
       connection.destination = destination
       tunnel.disturbance = disturbance
       const late = disturbance === null ? 0 : disturbance.delay('opening')
@@ -274,7 +272,7 @@ export class RelayedServer {
   }
 
   /** Returns the destinations that a host and a port mean, or a sentence why there are none. */
-  async #lookUpHost(host: string, port: number): Promise<Destination[] | string> {
+  async #lookUpHost(host: string, port: number): Promise<OutboundDestination[] | string> {
     if (isNumeric(host)) return [{ address: host, port, names: this.#names.namesOf(host) }]
     if (isLoopbackName(host)) return [{ address: '127.0.0.1', port, names: [host] }]
     const refusal = this.#policy.judgeName(host)
@@ -318,11 +316,11 @@ export class RelayedServer {
     return disturbance?.fault.offline ? 'SERVFAIL' : null
   }
 
-  #disturbanceOf({ names, address, port }: Destination): Disturbance | null {
+  #disturbanceOf({ names, address, port }: OutboundDestination): Disturbance | null {
     return this.#disturbance?.isFor(names, address, port) ? this.#disturbance : null
   }
 
-  #refused(destination: string, refusal: Refusal): void {
+  #refused(destination: string, refusal: OutboundRefusal): void {
     // A server can try any number of destinations.
     if (this.#reports.admits(destination)) this.#report({ destination, ...refusal })
   }
@@ -341,7 +339,111 @@ function receive({ data: connection }: Socket, bytes: Buffer | null): void {
 const isNumeric = (host: string): boolean => /^[\d.]+$/.test(host) || host.includes(':')
 
 /** Returns a destination for people: `example.com (10.0.0.5):443`. */
-function describe({ address, port, names: [name] }: Destination): string {
+function describe({ address, port, names: [name] }: OutboundDestination): string {
   if (name !== undefined && name !== address) return `${name} (${address}):${port}`
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+}
+
+/** Queries of one connection that are answered at a time. */
+const MOST_OF_CONNECTION = 32
+
+/** Bytes of queries, or of answers that are not read, before a connection is cut. */
+const MOST_UNREAD = 2 ** 18
+
+/**
+ * Answers DNS queries over TCP (RFC 7766). Cuts the connection of a program that does not read the answers.
+ *
+ * @param answer returns the answer to a query, or null if it is lost
+ */
+function serveDns(
+  connection: OutboundConnection,
+  answer: (query: Uint8Array) => Promise<Uint8Array | null>,
+): void {
+  const { tunnel } = connection
+  const received = new ReceivedBytes()
+  let answering = 0
+  const answerNext = (): void => {
+    while (answering < MOST_OF_CONNECTION && !tunnel.closed) {
+      const { bytes } = received
+      if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return
+      answering += 1
+      void answer(received.take(2 + bytes.readUInt16BE(0)).subarray(2)).then((found) => {
+        answering -= 1
+        if (found === null || tunnel.unread > MOST_UNREAD) tunnel.cut()
+        else if (!tunnel.closed) tunnel.respond(framed(found))
+        answerNext()
+      })
+    }
+  }
+  connection.reader = (bytes) => {
+    if (bytes === null) return tunnel.end()
+    received.append(bytes)
+    if (received.bytes.length > MOST_UNREAD) tunnel.cut()
+    else answerNext()
+  }
+}
+
+/** Milliseconds in which the head of a request to the proxy has to arrive. */
+const HEAD_MS = 30_000
+
+/** What a proxy does with a request. */
+interface ProxyActions {
+  /** Returns the destinations that a host and a port mean, or a sentence why there are none. */
+  lookUp(host: string, port: number): Promise<OutboundDestination[] | string>
+  /**
+   * Connects to the first of the destinations that is allowed and accepts the connection.
+   *
+   * @param head what the other end gets first; null for a tunnel
+   */
+  connect(destinations: readonly OutboundDestination[], head: string | null): void
+}
+
+/** Serves a connection as an HTTP proxy, for one request (RFC 9110, section 9.3.6; RFC 9112, section 3.2.2). */
+function serveProxy(connection: OutboundConnection, { lookUp, connect }: ProxyActions): void {
+  const { tunnel } = connection
+  const received = new ReceivedBytes()
+  connection.timer = setTimeout(() => tunnel.cut(), HEAD_MS)
+  const refuse = (status: string, why: string): void => {
+    clearTimeout(connection.timer)
+    connection.reader = () => {}
+    tunnel.respond(proxyResponse(status, why))
+    tunnel.end()
+  }
+  connection.reader = (bytes) => {
+    if (bytes === null) return tunnel.cut()
+    const searched = received.bytes.length
+    received.append(bytes)
+    const end = headEnd(received.bytes, searched)
+    if (end === -1) {
+      if (received.bytes.length > PROXY_HEAD_LIMIT)
+        refuse('431 Request Header Fields Too Large', 'The head is too long.')
+      return
+    }
+    clearTimeout(connection.timer)
+    connection.reader = null
+    const request = readProxyRequest(received.take(end).toString('latin1', 0, end - 4))
+    if (request === null) return refuse('400 Bad Request', 'Only CONNECT and http:// URLs are proxied here.')
+    const { host, port, head } = request
+    if (head !== null) tunnel.receive(Buffer.from(head, 'latin1'))
+    if (received.bytes.length > 0) tunnel.receive(received.take(received.bytes.length))
+    void lookUp(host, port).then(
+      (destinations) => {
+        if (tunnel.closed) return
+        if (typeof destinations === 'string') refuse('502 Bad Gateway', destinations)
+        else connect(destinations, head)
+      },
+      () => refuse('502 Bad Gateway', `The name ${host} could not be looked up.`),
+    )
+  }
+}
+
+/** A connection that a server has opened, and what is known about it. */
+interface OutboundConnection {
+  tunnel: OutboundTunnel
+  /** Where it goes; null as long as that is not known. */
+  destination: OutboundDestination | null
+  /** Takes bytes, and null for the end, in place of the tunnel. */
+  reader: ((bytes: Buffer | null) => void) | null
+  /** Cuts it if the head of its request does not arrive. */
+  timer: Timer | undefined
 }

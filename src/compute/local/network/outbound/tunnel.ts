@@ -156,7 +156,7 @@ class Flow {
 }
 
 /** A connection of a server and the connection to the outside that continues it. */
-export class Tunnel {
+export class OutboundTunnel {
   /** From the server to the outside. */
   readonly #out: Flow
   /** From the outside to the server. */

@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync, symlinkSync, writeSync } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFrom } from '../../../../compute/local/descriptor-io.ts'
+import { writeFrom } from '../../../../runtime/descriptor-io.ts'
 import { Pace } from '../../../../runtime/pace.ts'
 import type { TemplateFile } from '../../../templates/files.ts'
 import { quoted, SourceError } from '../errors.ts'

@@ -1,7 +1,7 @@
 import { read, write } from 'node:fs'
 
 /** Most bytes to move by one turn through the thread pool. */
-export const CHUNK = 16 * 1024 * 1024
+export const COPY_CHUNK = 16 * 1024 * 1024
 
 // Not by `promisify`: loading node:util costs a start one millisecond.
 
@@ -44,6 +44,6 @@ export const writeFrom = (
 /** Writes all of `bytes` to a descriptor, from `position` on in the file. Throws the system's error. */
 export async function writeAll(descriptor: number, bytes: Uint8Array, position: number): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
-    at += await writeFrom(descriptor, bytes, at, Math.min(CHUNK, bytes.length - at), position + at)
+    at += await writeFrom(descriptor, bytes, at, Math.min(COPY_CHUNK, bytes.length - at), position + at)
   }
 }

@@ -1,10 +1,100 @@
-import { chmodSync, lstatSync, readdirSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { BerthError } from '../errors.ts'
 import { ifPresent } from '../runtime/if-present.ts'
 import { processEnvironment } from '../runtime/process-environment.ts'
 import { runHelper } from '../runtime/run-helper.ts'
-import { removeTree } from './remove-tree.ts'
+
+/** Replaces a file that only its owner may read (mode 0600), whole or not at all. */
+export function writePrivate(path: string, content: string | Uint8Array): void {
+  const fresh = `${path}.new`
+  // A killed berth's file may have another mode, and a planted link may lead anywhere.
+  remove(fresh)
+  writeFileSync(fresh, content, { mode: 0o600, flag: 'wx' })
+  renameSync(fresh, path)
+}
+
+/**
+ * Creates a file that only its owner may read, if there is none. SQLite gives its files beside it the same rights.
+ */
+export function makePrivate(path: string): void {
+  closeSync(openSync(path, 'a', 0o600))
+}
+
+/** Removes a file or a link. Looks first: an exception costs a start more than the file operations around it. */
+export function remove(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })) ifPresent(() => unlinkSync(path))
+}
+
+const ALL_RIGHTS = 0o700
+
+/**
+ * Removes a file or a tree, with any permissions: inaccessible directories, as in Go's module cache, are made
+ * accessible first. Links are removed, never followed. A missing path is no error.
+ *
+ * @throws the system's error
+ */
+export function removeTree(path: string): void {
+  try {
+    removeNow(path)
+  } catch {
+    // A directory without rights is opened. Anything else fails again.
+    openDirectories(path)
+    removeNow(path)
+  }
+}
+
+/** Removes a tree as `removeTree` does, in a separate process. */
+export async function removeTreeAside(path: string): Promise<void> {
+  if (!(await removedBySystem(path))) removeTree(path)
+}
+
+/** Workspaces may hold trees of any depth: the system's own rm takes them in one pass. */
+async function removedBySystem(path: string): Promise<boolean> {
+  try {
+    return (
+      (await Bun.spawn(['rm', '-rf', '--', path], { stdio: ['ignore', 'ignore', 'ignore'] }).exited) === 0
+    )
+  } catch {
+    // No process can be started: the program is missing, or there are too many processes.
+    return false
+  }
+}
+
+/** Processes that are just ending may still write. */
+const removeNow = (path: string): void => rmSync(path, { recursive: true, force: true, maxRetries: 3 })
+
+function openDirectories(path: string): void {
+  for (let directories = [path]; directories.length > 0; directories = directories.flatMap(directoriesIn)) {
+    for (const dir of directories) openDirectory(dir)
+  }
+}
+
+function openDirectory(path: string): void {
+  const stats = ifPresent(() => lstatSync(path))
+  if (stats?.isDirectory() && (stats.mode & ALL_RIGHTS) !== ALL_RIGHTS)
+    ifPresent(() => chmodSync(path, stats.mode | ALL_RIGHTS))
+}
+
+function directoriesIn(path: string): string[] {
+  try {
+    const entries = readdirSync(path, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name))
+  } catch {
+    // Already gone, or a file, whose removal reports errors.
+    return []
+  }
+}
 
 /** Most attempts of a copy during which files vanish. */
 const ATTEMPTS = 3
