@@ -2,8 +2,17 @@ import { posix } from 'node:path'
 import { fieldsOf } from '../../../runtime/is-object.ts'
 import type { SourceDirectory } from '../source.ts'
 import { anyVersion, type ToolNeed } from '../versions.ts'
-import { compilesFor, type JavaBuild, ofVersion, quarkusStart, runnableJar, wrapperOf } from './builds.ts'
-import { evidenceOf, findMainClasses, type MainClass } from './main-classes.ts'
+import {
+  compilesFor,
+  evidenceOf,
+  findMainClasses,
+  type JavaBuild,
+  type MainClass,
+  ofVersion,
+  quarkusStart,
+  runnableJar,
+  wrapperOf,
+} from './builds.ts'
 
 /** A project of a Gradle build. */
 interface GradleProject {

@@ -2,8 +2,16 @@ import { posix } from 'node:path'
 import { shellQuote } from '../../../runtime/shell-quote.ts'
 import type { SourceDirectory } from '../source.ts'
 import { anyVersion } from '../versions.ts'
-import { compilesFor, type JavaBuild, quarkusStart, runnableJar, wrapperOf } from './builds.ts'
-import { evidenceOf, findMainClasses, type MainClass } from './main-classes.ts'
+import {
+  compilesFor,
+  evidenceOf,
+  findMainClasses,
+  type JavaBuild,
+  type MainClass,
+  quarkusStart,
+  runnableJar,
+  wrapperOf,
+} from './builds.ts'
 
 /** A module of a Maven build. */
 interface MavenModule {

@@ -22,7 +22,7 @@ export interface Framework {
 export const DOCUMENTATION = new Set(['vitepress', 'vuepress', 'rspress', '@docusaurus/core', 'storybook'])
 
 /** A web package under examination. */
-export interface Examined {
+interface Examined {
   readonly app: SourceDirectory
   readonly pkg: PackageJson
 }

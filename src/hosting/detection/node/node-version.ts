@@ -8,7 +8,7 @@ import { fieldOf, majorOf, type PackageJson } from './package-json.ts'
 import type { PackageRoot } from './package-manager.ts'
 
 /** The Node.js that an app needs. */
-export interface NodeVersions {
+interface NodeVersions {
   readonly needs: readonly ToolNeed[]
   /** Whether all that are installed are older than it requires, so that Bun runs it. */
   readonly isTooOld: boolean
@@ -80,23 +80,6 @@ async function rangesOfDependencies({ directory, pkg }: PackageRoot): Promise<[l
   return [directory.pathOf(file), ranges]
 }
 
-/**
- * Returns the variable that names the headers beside the chosen Node.js, from which native packages are compiled without
- * fetching them; none if the machine has no headers.
- */
-export async function headersOf(
-  needs: readonly ToolNeed[],
-  machine: Machine,
-): Promise<Record<string, string>> {
-  if (needs.length === 0) return {}
-  const { path } = await chooseTools(needs, machine)
-  const bin = path[0] ?? (await machine.toolchains('node')).find(({ isDefault }) => isDefault)?.bin ?? null
-  if (bin === null) return {}
-  const prefix = posix.dirname(bin)
-  const headers = await machine.check('test', ['-e', `${prefix}/include/node/node.h`])
-  return headers.works ? { npm_config_nodedir: prefix } : {}
-}
-
 /** The first major version of packages whose webpack does without the hash that OpenSSL 3 dropped. */
 const WITHOUT_MD4: Readonly<Record<string, number>> = {
   webpack: 5,
@@ -114,23 +97,38 @@ const WITHOUT_MD4: Readonly<Record<string, number>> = {
 /** The first Node.js with OpenSSL 3. */
 const OPENSSL_3 = 17
 
-/** Returns the variable without which an old webpack fails under a newer Node.js, and where the old one is stated; null for none. */
-export async function oldWebpack(
+/** Variables that the chosen Node.js needs, and where a file says so. */
+interface NodeSettings {
+  readonly variables: Readonly<Record<string, string>>
+  readonly evidence: readonly Evidence[]
+}
+
+/**
+ * Returns the variable that names the headers beside the chosen Node.js, from which native packages are compiled without
+ * fetching them, and the one without which an old webpack fails under a newer Node.js.
+ */
+export async function settingsOfNode(
   app: SourceDirectory,
   pkg: PackageJson,
   needs: readonly ToolNeed[],
   machine: Machine,
-): Promise<{ variables: Record<string, string>; evidence: Evidence } | null> {
-  const old = Object.entries(WITHOUT_MD4).find(
+): Promise<NodeSettings> {
+  if (needs.length === 0) return { variables: {}, evidence: [] }
+  const { path, tools } = await chooseTools(needs, machine)
+  const bin = path[0] ?? (await machine.toolchains('node')).find(({ isDefault }) => isDefault)?.bin ?? null
+  const prefix = bin === null ? null : posix.dirname(bin)
+  const hasHeaders =
+    prefix !== null && (await machine.check('test', ['-e', `${prefix}/include/node/node.h`])).works
+  const [old] = Object.entries(WITHOUT_MD4).find(
     ([name, first]) =>
       (majorOf(pkg, name) ?? first) < first && (name !== 'next' || majorOf(pkg, 'webpack') !== 5),
-  )
-  if (old === undefined || needs.length === 0) return null
-  const found = (await chooseTools(needs, machine)).tools[0]?.found ?? null
-  if (found === null || Number.parseInt(found, 10) < OPENSSL_3) return null
-  const variables = { NODE_OPTIONS: '--openssl-legacy-provider' }
+  ) ?? [null]
+  const isLegacy = old !== null && Number.parseInt(tools[0]?.found ?? '0', 10) >= OPENSSL_3
   return {
-    variables,
-    evidence: await fieldOf(app, old[0], pkg.dependencies[old[0]] ?? pkg.devDependencies[old[0]]),
+    variables: {
+      ...(hasHeaders && { npm_config_nodedir: prefix }),
+      ...(isLegacy && { NODE_OPTIONS: '--openssl-legacy-provider' }),
+    },
+    evidence: isLegacy ? [await fieldOf(app, old, pkg.dependencies[old] ?? pkg.devDependencies[old])] : [],
   }
 }

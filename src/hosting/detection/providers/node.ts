@@ -10,7 +10,7 @@ import {
 } from '../candidate.ts'
 import { dependsOnServer, findEntry, findListening, findLooseEntry, runFile } from '../node/entry.ts'
 import { DOCUMENTATION, type Framework, recognizeFramework } from '../node/frameworks.ts'
-import { headersOf, oldWebpack, readNodeVersions } from '../node/node-version.ts'
+import { readNodeVersions, settingsOfNode } from '../node/node-version.ts'
 import { dependsOn, fieldOf, type PackageJson, readPackageJson, resolveScript } from '../node/package-json.ts'
 import {
   byManager,
@@ -58,7 +58,7 @@ export const node: Provider = {
     const build = await buildOf(app, pkg, found, root)
     const run = isTooOld ? byBun : (command: string): string => byManager(command, pkg, manager)
     const { strength, start } = found
-    const webpack = await oldWebpack(app, pkg, needs, machine)
+    const settings = await settingsOfNode(app, pkg, needs, machine)
     const kind = kindOf(found, manager)
     const candidate: Candidate = {
       kind: isTooOld ? `${kind}, by Bun since Node.js here is too old for it` : kind,
@@ -68,13 +68,9 @@ export const node: Provider = {
       start: start?.kind === 'command' ? { ...start, command: run(start.command) } : start,
       ...(found.obstacle ?? {}),
       path: root.way === '' ? [BIN] : [BIN, `${root.way}/${BIN}`],
-      variables: {
-        ...(await headersOf(needs, machine)),
-        ...(await variablesOf(app, pkg)),
-        ...webpack?.variables,
-      },
+      variables: { ...settings.variables, ...(await variablesOf(app, pkg)) },
       tools: kind === 'Bun' ? [] : needs,
-      evidence: [...found.evidence, ...manager.evidence, ...(webpack === null ? [] : [webpack.evidence])],
+      evidence: [...found.evidence, ...manager.evidence, ...settings.evidence],
       embeds: await embedsOf(app, pkg, found),
       runs: RUNS,
       warnings: manager.warnings,

@@ -3,8 +3,14 @@ import { shellQuote } from '../../../runtime/shell-quote.ts'
 import type { Evidence } from '../../app-runtime/plan.ts'
 import { type Provider, startCommand } from '../candidate.ts'
 import type { Machine } from '../machine.ts'
-import { type Composer, missingExtensions, readComposer } from '../php/composer.ts'
-import { databaseWarnings, type Framework, findFramework } from '../php/frameworks.ts'
+import {
+  type Composer,
+  databaseWarnings,
+  type Framework,
+  findFramework,
+  missingExtensions,
+  readComposer,
+} from '../php/composer.ts'
 import type { SourceDirectory } from '../source.ts'
 import { anyVersion, readPin, type ToolNeed } from '../versions.ts'
 import { readProcfile } from '../workers.ts'
