@@ -3,7 +3,7 @@ import type { ReadyInfo } from '../instance/start.ts'
 import { shellQuote } from '../runtime/shell-quote.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { facts, paint } from './output.ts'
-import type { ProcessContext } from './process-context.ts'
+import { type ProcessContext, writeLineSync } from './process-context.ts'
 
 /** Says what an isolation does; of bubblewrap without the network, which differs between machines. */
 const ISOLATION_MEANS: Record<Isolation, string> = {
@@ -16,7 +16,7 @@ const ISOLATION_MEANS: Record<Isolation, string> = {
 const NO_KEY = 'the first one was deleted. Start once with --api-key sk_live_… to keep another here'
 
 /** Parts of a banner that `ReadyInfo` does not have. */
-export interface BannerParts {
+interface BannerParts {
   /** How to stop the instance, as a sentence. */
   stop: string
   /** Path of the instance's log file, if it has one. */
@@ -37,8 +37,19 @@ const MOST_KEPT = 3
 const keptMeans = (kept: readonly string[]): string =>
   `${kept.slice(0, MOST_KEPT).join(', ')}${kept.length > MOST_KEPT ? ` and ${kept.length - MOST_KEPT} more` : ''}: directories of servers that the database does not name; see "berth doctor --leaks"`
 
+/** Prints on stdout that an instance is ready: one line of JSON with `json`, else a banner. */
+export async function printReady(
+  json: boolean,
+  ready: ReadyInfo,
+  context: ProcessContext,
+  parts: BannerParts,
+): Promise<void> {
+  if (json) writeLineSync(JSON.stringify({ event: 'ready', ...ready }))
+  else await context.stdout.write(banner(ready, context, parts))
+}
+
 /** Returns what a person sees when an instance is ready. */
-export function banner(ready: ReadyInfo, { stdout, env, cwd }: ProcessContext, parts: BannerParts): string {
+function banner(ready: ReadyInfo, { stdout, env, cwd }: ProcessContext, parts: BannerParts): string {
   const { version, base_url, mcp_url, docs_url, sign_in_url, api_key, data_dir, isolation, kept } = ready
   const { stop, log } = parts
   // Commands find it by the working directory.

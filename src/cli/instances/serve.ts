@@ -5,7 +5,6 @@ import { StartStopped } from '../../instance/start.ts'
 import type { Console } from '../console/console.ts'
 import { listenForStopSignal } from '../interrupt.ts'
 import { type ProcessContext, printLog } from '../process-context.ts'
-import { printReady } from '../ready.ts'
 import { registerWhenRecovered, startInstance } from './start.ts'
 
 /**
@@ -32,6 +31,7 @@ export async function runService(flags: Record<string, unknown>, context: Proces
     // Only with a terminal: otherwise the signal may be ignored on purpose (nohup).
     const isConsole = !config.json && context.stdout.isTTY
     if (isConsole) signal.handleHangup()
+    const { printReady } = await import('../banner.ts')
     await printReady(config.json, berth.info, context, {
       stop:
         isConsole && context.stdin.isTTY
