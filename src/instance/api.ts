@@ -117,7 +117,7 @@ export function createApi(
       ids,
       needsNamedFault,
       dashboardSegments: DASHBOARD_SEGMENTS,
-      onStrike: capture?.struck,
+      onApplied: capture?.applied,
       backend: () => services.compute.backendFailure(),
     })
   })

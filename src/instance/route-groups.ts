@@ -165,7 +165,7 @@ export const NOT_JOURNALED: ReadonlySet<Group> = new Set(['documents', ...UNDOCU
 export const WITHOUT_SESSION: ReadonlySet<AppGroup> = new Set(['documents', 'signIn'])
 
 /**
- * Paths that faults strike only if they name them. `/mcp` carries requests to the API, which faults strike by
+ * Paths that faults apply to only if they name them. `/mcp` carries requests to the API, which faults apply to by
  * themselves; the others are pages on which people sign in.
  */
 const NAMED_PATHS: ReadonlySet<string> = new Set(['/mcp', '/oauth/authorize', '/cli/authorize'])
@@ -173,7 +173,7 @@ const NAMED_PATHS: ReadonlySet<string> = new Set(['/mcp', '/oauth/authorize', '/
 /** First segments of such paths: pages about the instance, and the documents that they are made of. */
 const NAMED_SEGMENTS: ReadonlySet<string> = new Set(['docs', 'openapi.json', 'llms.txt', 'access'])
 
-/** Reports whether a fault strikes a path only if it has that very path. */
+/** Reports whether a fault applies to a path only if it names exactly that path. */
 export const needsNamedFault = (path: string): boolean =>
   NAMED_PATHS.has(path) || NAMED_SEGMENTS.has(path.split('/', 2)[1] ?? '')
 

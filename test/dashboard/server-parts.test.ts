@@ -130,7 +130,7 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     })
     await using watched = await tests.open(`/dashboard/servers/${server}/faults`)
     const { page } = watched
-    await page.getByText('No fault that is set may strike one.').waitFor()
+    await page.getByText('No fault that is set may apply to one.').waitFor()
     await page.getByRole('button', { name: 'Make something fail' }).click()
     await page.getByLabel('Milliseconds').fill('soon')
     await page.getByRole('button', { name: 'Make it so' }).click()
@@ -154,7 +154,7 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     await page.getByText('Applied once').waitFor()
     expect(await page.getByText('418').count()).toBe(0)
     await page.locator('.server-faults').getByRole('button', { name: 'Remove' }).click()
-    await page.getByText('No fault that is set may strike one.').waitFor()
+    await page.getByText('No fault that is set may apply to one.').waitFor()
     await berth.control('DELETE', `/faults/${elsewhere.id}`)
 
     await berth.call('POST', `/servers/${server}/actions`, { action: 'stop' })

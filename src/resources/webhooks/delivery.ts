@@ -15,7 +15,7 @@ import type { AttemptRow, WebhookRow } from './table.ts'
 export type Attempt = Omit<AttemptRow, 'deliveryId' | 'number'>
 
 /** What faults make of an attempt. */
-export interface DeliveryStrike {
+export interface DeliveryFault {
   /** Milliseconds that it waits first. */
   readonly delayMs: number
   /** Null to go on. */
@@ -31,7 +31,7 @@ export interface DeliveryStrike {
 /** The faults that tests have set for deliveries. */
 export interface DeliveryFaults {
   /** Decides about an attempt, and counts it; null if there are no faults. */
-  strike(event: EmittedName, webhook: WebhookRow): DeliveryStrike | null
+  apply(event: EmittedName, webhook: WebhookRow): DeliveryFault | null
 }
 
 /** Dependencies of an attempt. */
@@ -87,7 +87,7 @@ export async function attemptDelivery(
       // Uses the machine's calendar, as receivers do to verify, even if this instance's clock was moved.
       ...signatureHeaders(secret, event.id, machineNow(), body),
     }
-    const { delayMs, outcome } = options.faults.strike(event.event, webhook) ?? NO_STRIKE
+    const { delayMs, outcome } = options.faults.apply(event.event, webhook) ?? NO_FAULT
     if (delayMs > 0) {
       const { signal } = ending
       await sleep(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted())
@@ -114,7 +114,7 @@ export async function attemptDelivery(
   return attempt
 }
 
-const NO_STRIKE: DeliveryStrike = { delayMs: 0, outcome: null }
+const NO_FAULT: DeliveryFault = { delayMs: 0, outcome: null }
 
 async function send(
   url: string,

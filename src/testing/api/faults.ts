@@ -15,12 +15,12 @@ const FIELDS = {
   id: t.String(),
   match: FaultMatch,
   effect: FaultEffect,
-  times: t.Nullable(t.Number({ description: 'Requests that it strikes; null for all.' })),
+  times: t.Nullable(t.Number({ description: 'Requests that it applies to; null for all.' })),
   after: t.Number({ description: 'Requests that it lets pass first.' }),
   probability: t.Number(),
   seed: t.Nullable(t.Number({ description: 'Null where nothing goes by chance.' })),
   matched: t.Number({ description: 'Requests that it was for.' }),
-  hits: t.Number({ description: 'Requests that it struck.' }),
+  hits: t.Number({ description: 'Requests that it applied to.' }),
   created_at: t.String({ format: 'date-time' }),
 }
 const Fault = t.Object(FIELDS, { $id: 'Fault' })
@@ -38,7 +38,7 @@ export const faultsRoutes = ({ access, services: { faults: store, queries } }: C
       operation('control.faults.list', {
         access: 'admin',
         summary:
-          'The faults that hold, in the order in which they are tried, with how often each matched and struck',
+          'The faults that hold, in the order in which they are tried, with how often each matched and applied',
         description:
           'If several faults match a request, all their delays apply, and then the first other effect.',
         success: { 200: t.Object({ faults: t.Array(Fault) }) },

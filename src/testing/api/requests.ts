@@ -66,7 +66,7 @@ const ENTRY_FIELDS = {
     },
   ),
   faults: t.Array(t.Object({ fault_id: t.String(), effect: FaultEffect }), {
-    description: 'The faults that struck it, also those that were removed since.',
+    description: 'The faults that applied to it, also those that were removed since.',
   }),
   near_misses: t.Array(
     t.Object({
@@ -102,7 +102,7 @@ const RequestsQuery = t.Object(
         description: "Only those of berth's own clients, or only those of all others.",
       }),
     ),
-    fault_id: t.Optional(t.String({ description: 'Only those that this fault struck.' })),
+    fault_id: t.Optional(t.String({ description: 'Only those that this fault applied to.' })),
     near_misses: t.Optional(oneOf(['true', 'false'], { description: 'Only those with near misses.' })),
     bodies: BODIES,
     after: t.Optional(

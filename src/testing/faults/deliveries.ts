@@ -1,12 +1,12 @@
-import type { DeliveryFaults, DeliveryStrike } from '../../resources/webhooks/delivery.ts'
-import type { FaultStore, Strike } from './store.ts'
+import type { DeliveryFault, DeliveryFaults } from '../../resources/webhooks/delivery.ts'
+import type { AppliedFaults, FaultStore } from './store.ts'
 
 /** Returns the object that applies faults to attempts to deliver. */
 export const deliveryFaults = (store: FaultStore): DeliveryFaults => ({
-  strike(event, { id: webhookId, accountId }) {
+  apply(event, { id: webhookId, accountId }) {
     if (!store.any) return null
     const delivery = { webhookId, event }
-    const { delayMs, effect } = store.strike({
+    const { delayMs, effect } = store.apply({
       ...{ operation: undefined, method: 'POST', path: '', accountId, client: null, needsPath: false },
       delivery,
     })
@@ -15,9 +15,9 @@ export const deliveryFaults = (store: FaultStore): DeliveryFaults => ({
 })
 
 /** Returns the outcome that a fault gives to an attempt; null if the attempt continues. */
-function outcomeOf(strike: Strike['effect']): DeliveryStrike['outcome'] {
-  if (strike === null) return null
-  const { faultId, effect } = strike
+function outcomeOf(applied: AppliedFaults['effect']): DeliveryFault['outcome'] {
+  if (applied === null) return null
+  const { faultId, effect } = applied
   const who = `The fault ${faultId}, which a test has set,`
   if ('lose_response' in effect) return { isSent: true, error: `${who} lost the response.` }
   if ('error' in effect) {

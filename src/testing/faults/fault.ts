@@ -185,19 +185,23 @@ export type FaultResponse = Extract<FaultEffect, { respond: unknown }>['respond'
 /** When a fault applies. */
 const RULE_FIELDS = {
   times: Type.Optional(
-    integer({ minimum: 1, maximum: MAX_REQUESTS, description: 'Requests that it strikes; without it all.' }),
+    integer({
+      minimum: 1,
+      maximum: MAX_REQUESTS,
+      description: 'Requests that it applies to; without it all.',
+    }),
   ),
   after: Type.Optional(
     integer({ minimum: 0, maximum: MAX_REQUESTS, description: 'Requests that match and pass first.' }),
   ),
   probability: Type.Optional(
-    Type.Number({ minimum: 0, maximum: 1, description: 'How likely it strikes then.' }),
+    Type.Number({ minimum: 0, maximum: 1, description: 'How likely it applies then.' }),
   ),
   seed: Type.Optional(
     integer({
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: 'Of the chance: the same seed strikes the same requests.',
+      description: 'Of the chance: the same seed gives the same requests.',
     }),
   ),
 }

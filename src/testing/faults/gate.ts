@@ -9,7 +9,7 @@ import { wantsSocket } from '../../http/web-socket.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { BackendFailure } from './compute/active.ts'
 import type { FaultError, FaultResponse, RequestFacts } from './fault.ts'
-import type { FaultStore, Strike } from './store.ts'
+import type { AppliedFaults, FaultStore } from './store.ts'
 
 /** Seconds after which a client may repeat a request that was refused temporarily. */
 const RETRY_AFTER_S = 1
@@ -31,7 +31,7 @@ interface FaultGateOptions {
   /** First segments of the paths of the dashboard's page, of its files, and of signing in to it. */
   dashboardSegments: ReadonlySet<string>
   /** Called before a request to which faults apply continues. */
-  onStrike?: ((request: Request, struck: Strike['struck']) => void) | undefined
+  onApplied?: ((request: Request, applied: AppliedFaults['applied']) => void) | undefined
   /** Returns the compute driver's failure switch; called only for faults of the backend. */
   backend: () => Promise<BackendFailure>
 }
@@ -56,8 +56,8 @@ export class FaultGate {
     const { ending } = store
     const facts = this.#factsOf(request)
     if (facts === null) return next(request)
-    const { delayMs, effect, struck } = store.strike(facts)
-    if (struck.length > 0) this.#options.onStrike?.(request, struck)
+    const { delayMs, effect, applied } = store.apply(facts)
+    if (applied.length > 0) this.#options.onApplied?.(request, applied)
     if (delayMs > 0) await elapse(delayMs, [request.signal, ending])
     // The client has disconnected.
     if (request.signal.aborted) return new CutConnection()
@@ -67,7 +67,7 @@ export class FaultGate {
 
   async #apply(
     request: Request,
-    { faultId, effect }: NonNullable<Strike['effect']>,
+    { faultId, effect }: NonNullable<AppliedFaults['effect']>,
     next: RequestHandler,
   ): Promise<Response> {
     if ('error' in effect) {

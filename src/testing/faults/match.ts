@@ -47,7 +47,7 @@ const withoutEndSlash = (path: string): string => path.replace(/(.)\/+$/, '$1')
  * @param number the request's number among those that match, from 1
  * @param hits how often the fault has applied
  */
-export function strikes(fault: FaultText, number: number, hits: number): boolean {
+export function appliesTo(fault: FaultText, number: number, hits: number): boolean {
   const { times = Number.POSITIVE_INFINITY, after = 0, probability = 1, seed = 0 } = fault
   return hits < times && number > after && chanceOf(seed, number) < probability
 }

@@ -6,7 +6,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { FaultEffect, FaultText, RequestFacts } from './fault.ts'
-import { type FaultMatcher, matcherOf, strikes } from './match.ts'
+import { appliesTo, type FaultMatcher, matcherOf } from './match.ts'
 import { type FaultRow, faults } from './table.ts'
 
 /** Options of a `FaultStore`. */
@@ -23,7 +23,7 @@ interface FaultStoreOptions {
 }
 
 /** The effect of the faults on one request. */
-export interface Strike {
+export interface AppliedFaults {
   /** Milliseconds that it waits first. */
   readonly delayMs: number
   /** The effect after the delay, with its fault's id; null to pass the request on. */
@@ -32,7 +32,7 @@ export interface Strike {
     readonly effect: Exclude<FaultEffect, { delay_ms: number }>
   } | null
   /** All that applied, in the order in which they were set. */
-  readonly struck: readonly { readonly id: string; readonly effect: FaultEffect }[]
+  readonly applied: readonly { readonly id: string; readonly effect: FaultEffect }[]
 }
 
 /** A fault with its matcher. */
@@ -139,23 +139,23 @@ export class FaultStore {
    * Decides about a request and counts it: it waits for all delays that apply, and then the first other effect that
    * applies happens. Those behind it have matched, but do not apply.
    */
-  strike(request: RequestFacts): Strike {
+  apply(request: RequestFacts): AppliedFaults {
     const matching = this.#rules.filter(({ matches }) => matches(request)).map(({ row }) => row)
     let delayMs = 0
-    let effect: Strike['effect'] = null
-    const struck: { id: string; effect: FaultEffect }[] = []
+    let effect: AppliedFaults['effect'] = null
+    const applied: { id: string; effect: FaultEffect }[] = []
     for (const row of matching) {
       row.matched += 1
-      if (!strikes(row.fault, row.matched, row.hits)) continue
+      if (!appliesTo(row.fault, row.matched, row.hits)) continue
       const { effect: own } = row.fault
       if ('delay_ms' in own) delayMs += own.delay_ms
       else if (effect === null) effect = { faultId: row.id, effect: own }
       else continue
       row.hits += 1
-      struck.push({ id: row.id, effect: own })
+      applied.push({ id: row.id, effect: own })
     }
     if (matching.length > 0) this.#saveCounts(matching)
-    return { delayMs, effect, struck }
+    return { delayMs, effect, applied }
   }
 
   /** Writes the counts. On a full disk they are kept in memory only, and the request is not affected. */

@@ -5,7 +5,7 @@ import { namedClient } from '../../http/own-client.ts'
 import { wantsSocket } from '../../http/web-socket.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
-import { headerFields, type JournalEntry, JSON_TYPE, keptBody, type StruckFault } from './entry.ts'
+import { type AppliedFault, headerFields, type JournalEntry, JSON_TYPE, keptBody } from './entry.ts'
 import type { RequestJournal } from './journal.ts'
 
 /** An entry whose request is not finished. */
@@ -46,15 +46,15 @@ type Handle = (request: Request) => Response | Promise<Response>
  */
 export class Capture {
   readonly #options: CaptureOptions
-  readonly #struck = new WeakMap<Request, readonly StruckFault[]>()
+  readonly #applied = new WeakMap<Request, readonly AppliedFault[]>()
 
   constructor(options: CaptureOptions) {
     this.#options = options
   }
 
   /** Adds the faults that apply to a request. Call it before the request begins. */
-  readonly struck = (request: Request, faults: readonly StruckFault[]): void => {
-    this.#struck.set(request, faults)
+  readonly applied = (request: Request, faults: readonly AppliedFault[]): void => {
+    this.#applied.set(request, faults)
   }
 
   /** Begins the entry of a request. */
@@ -109,7 +109,7 @@ export class Capture {
         return app(passed)
       })
       if (seen) return response
-      entry.faults = this.#struck.get(request) ?? []
+      entry.faults = this.#applied.get(request) ?? []
       takeValue(entry, response)
       if (entry.response === null && isText(entry.responseType)) takeText(entry, response)
       entry.responseHeaders = response.headers
@@ -139,7 +139,7 @@ export class Capture {
       response: null,
       requestHeaders: headers,
       responseHeaders: [],
-      faults: this.#struck.get(request) ?? [],
+      faults: this.#applied.get(request) ?? [],
       unserialized: null,
       responseType: '',
       aborted: false,

@@ -19,7 +19,7 @@ export interface KeptBody {
 }
 
 /** A fault that applied to a request. */
-export interface StruckFault {
+export interface AppliedFault {
   readonly id: string
   readonly effect: FaultEffect
 }
@@ -50,7 +50,7 @@ export interface JournalEntry {
   readonly requestHeaders: HeaderSource
   readonly responseHeaders: HeaderSource
   /** In the order in which they applied. */
-  readonly faults: readonly StruckFault[]
+  readonly faults: readonly AppliedFault[]
   /** The value of a recent response that is not serialized yet. */
   readonly unserialized: object | null
   readonly responseType: string

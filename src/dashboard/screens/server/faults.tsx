@@ -127,7 +127,7 @@ function OfRequests({ server }: { server: Server }) {
         {(all) => {
           const faults = all.filter((fault) => mayStrike(fault, server.id, context.account.id))
           return faults.length === 0 ? (
-            <p class="quiet">No fault that is set may strike one.</p>
+            <p class="quiet">No fault that is set may apply to one.</p>
           ) : (
             <FaultList faults={faults} />
           )

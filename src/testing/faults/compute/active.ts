@@ -136,7 +136,7 @@ export class ActiveFaults {
    *
    * @returns its duration, and a promise of its end
    */
-  strike(kind: LastingFaultKind): { duration: FaultDuration; over: Promise<void> } | null {
+  apply(kind: LastingFaultKind): { duration: FaultDuration; over: Promise<void> } | null {
     const entry = this.#entries.get(kind)
     if (entry === undefined) return null
     entry.timesLeft -= 1

@@ -166,7 +166,7 @@ export class FaultySandbox implements Sandbox {
     const loaded = this.#loaded
     if (loaded === null) return start(command)
     const begin = (): Begun => start({ ...command, command: this.#withActiveFaults(command.command, loaded) })
-    const slow = loaded.faults.strike('slow_exec')
+    const slow = loaded.faults.apply('slow_exec')
     if (slow === null) return begin()
     const timer = Promise.withResolvers<void>()
     const timeout = setTimeout(timer.resolve, slow.duration.delayMs ?? 0)
@@ -177,7 +177,7 @@ export class FaultySandbox implements Sandbox {
 
   /** Returns the command with the effects of the active faults. */
   #withActiveFaults(command: string, { faults, hogCommand }: Loaded): string {
-    const faulty = faults.strike('oom') === null ? command : hogCommand(this.faultInjection.memory.limit)
+    const faulty = faults.apply('oom') === null ? command : hogCommand(this.faultInjection.memory.limit)
     return [
       // The shell stops itself, and continues when the fault ends.
       faults.has('hang') ? 'kill -STOP $$' : '',
