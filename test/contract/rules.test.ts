@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describeApi, describeControl } from '../../src/instance/describe.ts'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 
 /*
  * A client that obeys the documents is not told 400, and what they refuse berth refuses: each rule of a value with values
@@ -267,18 +267,11 @@ const RULES: readonly Rule[] = [
   ]),
 ]
 
-let berth: TestBerth
-let server: string
-let execution: string
-let documents: Awaited<ReturnType<typeof describeApi>>[]
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-  const detached = { command: 'cat', detach: true, openStdin: true }
-  execution = (await berth.call('POST', `/servers/${server}/exec`, detached)).body.execution.id
-  documents = [await describeApi(), await describeControl()]
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
+const detached = { command: 'cat', detach: true, openStdin: true }
+const execution = (await berth.call('POST', `/servers/${server}/exec`, detached)).body.execution.id
+const documents = [await describeApi(), await describeControl()]
 
 const shown = (value: unknown): string => {
   const text = JSON.stringify(value)

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DetectedApp } from '../../src/resources/projects/model.ts'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import { created, logged, settled } from '../support/projects.ts'
 import { thorough } from '../support/thorough.ts'
 
@@ -38,13 +38,8 @@ const REGISTRIES: Readonly<Record<string, () => string>> = {
 /** How long a situation may take to come up on a busy machine. */
 const PATIENCE_MS = 420_000
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { projects: { large: 100 } } } })
-  serverId = await berth.server({ tier: 'large' })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { projects: { large: 100 } } } })
+const serverId = await berth.server({ tier: 'large' })
 
 /** Whether what a situation needs is there, each found out once. */
 const known = new Map<string, Promise<boolean>>()

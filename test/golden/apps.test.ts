@@ -2,18 +2,14 @@
  * Golden traces: what the life of apps shows from outside, from request to event to log. They keep a change of how berth
  * works inside from changing what a user sees. A trace changes only in a commit that says what users see of it.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { begun, HELD, letGo, manifest, over, reaches } from '../support/builds.ts'
 import { until } from '../support/processes.ts'
 import { archiveOf, logged, settled, shown } from '../support/projects.ts'
 import { Trace } from './trace.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { projects: { small: 20 } } } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { projects: { small: 20 } } } })
 
 const app = (response: string, before = '') =>
   `${before}Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response(${JSON.stringify(response)}) })\n`

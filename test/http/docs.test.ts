@@ -7,18 +7,14 @@ import {
   type IndexedOperation,
   listOperations,
 } from '../../src/contract/operations.ts'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import { browserPath, hindrances, launchBrowser, showIn } from '../support/browser.ts'
 import { NARROW, WIDE } from '../support/dashboard.ts'
 import { signInTo } from '../support/pages.ts'
 import { linkOf } from '../support/visitor.ts'
 import { watchedPage } from '../support/watched-page.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ dependencies: { commands: async () => operationCommands() } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ dependencies: { commands: async () => operationCommands() } })
 
 /** Each reference with the operations that it has to show. */
 const REFERENCES = [

@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 
 /* Nothing of a request is read otherwise than it was sent: what cannot be is refused by its name, and nothing is done. */
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 

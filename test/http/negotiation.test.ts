@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 
 /* Which form of a response a client gets by its Accept header (RFC 9110, 12.4 and 12.5.1). */
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
 
 /** Returns the media type of a response, without its parameters. A stream is left at its head. */
 async function typeOf(method: string, path: string, accept: string, body?: object): Promise<string> {

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { executable, type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests, executable } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
 
 const raw = (text: string): Promise<string> =>
   new Promise((resolve, reject) => {

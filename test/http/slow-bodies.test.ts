@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { headersOf, messageFor } from '../resources/mcp/raw.ts'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import { grantedTokens } from '../support/oauth.ts'
 import { Visitor } from '../support/visitor.ts'
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth()
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const serverId = await berth.server()
 
 const newKey = async (): Promise<{ id: string; key: string }> =>
   (await berth.call('POST', '/keys', { label: 'slow' })).body

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { readEvents, type ServerEvent } from '../support/events.ts'
 import { grantedTokens } from '../support/oauth.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { TaskCalls } from '../support/tasks.ts'
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth()
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const serverId = await berth.server()
 
 /** A further key of the account. */
 const newKey = async (): Promise<{ id: string; key: string }> =>

@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { servers: 10 } } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { servers: 10 } } })
 
 test.each(['tasks', 'builds'] as const)(
   'GET /%s lists those of all servers that the credential reaches, newest first, as they are now',

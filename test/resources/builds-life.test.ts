@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests, type TestBerth, testBerth } from '../support/berth.ts'
 import {
   begun,
   buildLog,
@@ -19,11 +19,7 @@ import {
 } from '../support/builds.ts'
 import { killServer, until } from '../support/processes.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { servers: 200 } } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { servers: 200 } } })
 
 const filesOf = async (serverId: string): Promise<string[]> =>
   (await berth.call('GET', `/servers/${serverId}/files`)).body.files

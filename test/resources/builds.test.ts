@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import {
   begun,
   buildLog,
@@ -20,11 +20,7 @@ import {
 import { readEvents } from '../support/events.ts'
 import { until } from '../support/processes.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { servers: 200 } } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { servers: 200 } } })
 
 const write = (serverId: string, path: string, content: string) =>
   berth.call('PUT', `/servers/${serverId}/files`, { path, content })

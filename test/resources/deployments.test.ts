@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { isProjectUrl } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 const write = (serverId: string, path: string, content: string) =>
   berth.call('PUT', `/servers/${serverId}/files`, { path, content })

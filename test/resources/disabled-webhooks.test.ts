@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { receiver, replyWith } from '../support/receiver.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { 'allow-local-webhooks': true, isolation: 'none' } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { 'allow-local-webhooks': true, isolation: 'none' } })
 
 interface ShownDelivery {
   id: string

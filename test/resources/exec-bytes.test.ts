@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 
 /* Output that is not UTF-8: text says that bytes were replaced, and the exact bytes are beside it. */
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
 
 const run = async (command: string) => (await berth.call('POST', `/servers/${server}/exec`, { command })).body
 

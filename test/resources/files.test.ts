@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 
-let berth: TestBerth
 let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 const fresh = async () => {
   server = await berth.server()

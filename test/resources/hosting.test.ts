@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { archiveOf, created, logged, ready, settled, shown } from '../support/projects.ts'
 
 /** What happens when things that concern one app, or one server's apps, come at the same time. */
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { projects: { small: 50 } } } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { projects: { small: 50 } } } })
 
 const write = (serverId: string, path: string, content: string) =>
   berth.call('PUT', `/servers/${serverId}/files`, { path, content })

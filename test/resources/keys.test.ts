@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { limitToProjects } from '../support/accounts.ts'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 /** A request with another key than the first. */
 const as = (key: string, method: string, path: string, body?: unknown) =>

@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 test('a command on a running server whose directory is gone, and a snapshot, are 502 until it is back', async () => {
   const id = await berth.server()

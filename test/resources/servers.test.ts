@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 describe('POST /servers', () => {
   test('provisions a running server of the smallest tier when nothing is wished for', async () => {

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests, testBerth } from '../support/berth.ts'
 import { killServer, until } from '../support/processes.ts'
 import { setScenarios, TaskCalls } from '../support/tasks.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { servers: 100 }, 'idle-timeout': '15m' } })
-  await setScenarios(berth, [{ match: 'held', steps: [{ hold: true }] }])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { servers: 100 }, 'idle-timeout': '15m' } })
+await setScenarios(berth, [{ match: 'held', steps: [{ hold: true }] }])
 
 /** Goals of tasks that are in the middle of their work for as long as one looks. */
 const MIDDLES = {

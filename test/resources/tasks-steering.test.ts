@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { setScenarios, TaskCalls } from '../support/tasks.ts'
 
-let berth: TestBerth
-let tasks: TaskCalls
-beforeAll(async () => {
-  berth = await testBerth()
-  tasks = new TaskCalls(berth, await berth.server())
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const tasks = new TaskCalls(berth, await berth.server())
 
 const MISSING = 'task_00000000000000000000000000'
 

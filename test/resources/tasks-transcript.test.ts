@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import { readEvents } from '../support/events.ts'
 import { until } from '../support/processes.ts'
 import { setScenarios, TaskCalls, type TaskEvent } from '../support/tasks.ts'
 
-let berth: TestBerth
-let tasks: TaskCalls
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { servers: 100 } } })
-  tasks = new TaskCalls(berth, await berth.server())
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { servers: 100 } } })
+const tasks = new TaskCalls(berth, await berth.server())
 
 /** A command that prints a line, waits for a file, and prints another. */
 const inTwo = (file: string) =>

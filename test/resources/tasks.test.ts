@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { setScenarios, TaskCalls } from '../support/tasks.ts'
 
-let berth: TestBerth
-let serverId: string
-let tasks: TaskCalls
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { servers: 100 } } })
-  serverId = await berth.server()
-  tasks = new TaskCalls(berth, serverId)
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { servers: 100 } } })
+const serverId = await berth.server()
+const tasks = new TaskCalls(berth, serverId)
 
 const MISSING = 'task_00000000000000000000000000'
 /** The most characters of a goal. */

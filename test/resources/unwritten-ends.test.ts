@@ -1,16 +1,12 @@
 import { Database as Sqlite } from 'bun:sqlite'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import { begun, HOLD, letGo, over, reaches, shownBuild } from '../support/builds.ts'
 import { until } from '../support/processes.ts'
 import { TaskCalls } from '../support/tasks.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 /** Keeps a change from being written until the returned function is called, as a full disk does. */
 function full(change: string): () => void {

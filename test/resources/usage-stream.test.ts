@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { LiveUsage } from '../../src/resources/usage/live.ts'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import { TestChanges } from '../support/change-stream.ts'
 import { until } from '../support/processes.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 const ALL = '/usage/servers'

@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 import { type Received, type Receiver, receiver, replyWith, verify } from '../support/receiver.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { 'allow-local-webhooks': true, isolation: 'none' } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { 'allow-local-webhooks': true, isolation: 'none' } })
 
 interface Subscription extends AsyncDisposable {
   id: string

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { MovedClock } from '../support/clock.ts'
 import { processesOf, until } from '../support/processes.ts'
 
 const MINUTE = 60_000
 const clock = new MovedClock()
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { 'idle-timeout': '15m' }, dependencies: { clock } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { 'idle-timeout': '15m' }, dependencies: { clock } })
 
 const statusOf = async (id: string) => {
   const { body } = await berth.call('GET', '/servers')

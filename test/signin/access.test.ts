@@ -1,16 +1,12 @@
 import { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { browserName, destinationsOf } from '../../src/signin/access/views.ts'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import { accessToken, registerClient } from '../support/oauth.ts'
 import { Visitor } from '../support/visitor.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 /** Lets a client in to the first account, by the whole flow. @returns its access token, and the id of the grant */
 async function letIn(name: string, servers: string[] = []): Promise<{ token: string; id: string }> {

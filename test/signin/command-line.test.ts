@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { archiveOf, ready } from '../support/projects.ts'
-import { decide, hiddenFields, newChallenge, type SignedInBrowser, signInBrowser } from './browser-session.ts'
+import { decide, hiddenFields, newChallenge, signInBrowser } from './browser-session.ts'
 
-let berth: TestBerth
-let browser: SignedInBrowser
-beforeAll(async () => {
-  berth = await testBerth({ flags: { 'log-level': 'debug' } })
-  browser = await signInBrowser(berth.info.base_url, berth.info.api_key)
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { 'log-level': 'debug' } })
+const browser = await signInBrowser(berth.info.base_url, berth.info.api_key)
 
 /** The address of the page that asks. */
 const pageOf = (given: Record<string, string>): string => `/cli/authorize?${new URLSearchParams(given)}`

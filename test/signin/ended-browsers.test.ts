@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import {
   authorizePath,
   CALLBACK,
@@ -14,13 +14,8 @@ import {
 import { Visitor } from '../support/visitor.ts'
 import { decide, newChallenge, signInBrowser } from './browser-session.ts'
 
-let berth: TestBerth
-let origin: string
-beforeAll(async () => {
-  berth = await testBerth()
-  origin = berth.info.base_url
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const origin = berth.info.base_url
 
 const newKey = async (): Promise<{ id: string; key: string }> =>
   (await berth.call('POST', '/keys', { label: 'signs in' })).body

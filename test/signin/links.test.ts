@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests, testBerth } from '../support/berth.ts'
 import { linkOf, Visitor } from '../support/visitor.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 const visitor = (): Visitor => new Visitor(berth.info.base_url)
 const link = (accountId?: string, returnTo?: string) => linkOf(berth, accountId, returnTo)

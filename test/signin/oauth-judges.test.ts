@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import * as v2 from '@modelcontextprotocol/client'
 import * as v1 from '@modelcontextprotocol/sdk/client/auth.js'
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import * as oauth from 'oauth4webapi'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import { McpHost } from '../support/mcp-host.ts'
-import { CALLBACK, consent, registerClient, signedInBrowser, type TestBrowser } from '../support/oauth.ts'
+import { CALLBACK, consent, registerClient, signedInBrowser } from '../support/oauth.ts'
 import { freePort } from '../support/ports.ts'
 
-let berth: TestBerth
-let origin: string
-let browser: TestBrowser
-beforeAll(async () => {
-  berth = await testBerth()
-  origin = berth.info.base_url
-  browser = await signedInBrowser(berth)
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const origin = berth.info.base_url
+const browser = await signedInBrowser(berth)
 
 const reach = async (token: string): Promise<number> =>
   (await fetch(`${origin}/servers`, { headers: { authorization: `Bearer ${token}` } })).status

@@ -1,22 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { accessToken, authorizationCode, grantedTokens, signedInBrowser } from '../support/oauth.ts'
 import { dumpTables } from '../support/state.ts'
 
-let berth: TestBerth
-let origin: string
-let chosen: string
-let other: string
-let projects: string[]
-beforeAll(async () => {
-  berth = await testBerth()
-  origin = berth.info.base_url
-  chosen = await berth.server({ task: 'chosen' })
-  other = await berth.server({ task: 'other' })
-  const made = [chosen, chosen, other].map((id) => berth.call('POST', `/servers/${id}/projects`, {}))
-  projects = (await Promise.all(made)).map(({ body }) => body.id)
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const origin = berth.info.base_url
+const chosen = await berth.server({ task: 'chosen' })
+const other = await berth.server({ task: 'other' })
+const made = [chosen, chosen, other].map((id) => berth.call('POST', `/servers/${id}/projects`, {}))
+const projects = (await Promise.all(made)).map(({ body }) => body.id)
 
 const call = async (token: string, method: string, path: string, body?: object) => {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }

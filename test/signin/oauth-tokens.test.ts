@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import {
   askTokens,
   authorizationCode,
@@ -15,13 +15,8 @@ import {
 } from '../support/oauth.ts'
 import { dumpTables } from '../support/state.ts'
 
-let berth: TestBerth
-let origin: string
-beforeAll(async () => {
-  berth = await testBerth()
-  origin = berth.info.base_url
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const origin = berth.info.base_url
 
 /** The status of a call of the API with a token. */
 const reach = async (token: string, at = origin): Promise<number> =>

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { authorizePath, hiddenFields, registerClient, signedInBrowser } from '../support/oauth.ts'
 import { linkOf, Visitor } from '../support/visitor.ts'
 
-let berth: TestBerth
-let origin: string
-beforeAll(async () => {
-  berth = await testBerth()
-  origin = berth.info.base_url
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const origin = berth.info.base_url
 
 describe('a path whose escapes are not text', () => {
   test.each([

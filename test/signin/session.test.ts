@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests, testBerth } from '../support/berth.ts'
 import { linkOf, Visitor } from '../support/visitor.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 const visitor = (): Visitor => new Visitor(berth.info.base_url)
 const isSignedIn = async (one: Visitor): Promise<boolean> => (await one.get('/access')).status === 200

@@ -1,3 +1,4 @@
+import { afterAll } from 'bun:test'
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -143,6 +144,13 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
       if (left.length > 0) throw new Error(`left behind: ${left.join('; ')}`)
     },
   }
+  return berth
+}
+
+/** Starts a berth for the tests of a file, as `testBerth` does, and stops it after them. */
+export async function berthForTests(options: TestOptions = {}): Promise<TestBerth> {
+  const berth = await testBerth(options)
+  afterAll(() => berth[Symbol.asyncDispose]())
   return berth
 }
 

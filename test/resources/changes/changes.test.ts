@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { TestChanges } from '../../support/change-stream.ts'
 import { accessToken, registerClient, signedInBrowser } from '../../support/oauth.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { 'allow-local-webhooks': true } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { 'allow-local-webhooks': true } })
 
 /** An object as its GET returns it. */
 const shown = async (path: string, field?: string) => {

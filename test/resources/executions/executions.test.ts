@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { readEvents } from '../../support/events.ts'
 import { until } from '../../support/processes.ts'
 import { type Detached, detach, ended, readAll } from './detached.ts'
 
 setDefaultTimeout(60_000)
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
 
 const exec = (body: object, headers?: Record<string, string>) =>
   berth.call('POST', `/servers/${server}/exec`, body, headers)

@@ -1,17 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect as open } from 'node:net'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { connect, failureOf, type McpClient } from './clients.ts'
 import { messageOf, send } from './raw.ts'
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-  await berth.call('PUT', `/servers/${server}/files`, { path: 'secret.txt', content: 'mine' })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
+await berth.call('PUT', `/servers/${server}/files`, { path: 'secret.txt', content: 'mine' })
 
 /** Sends a request by hand, byte for byte. */
 const raw = (head: string, body = ''): Promise<string> =>

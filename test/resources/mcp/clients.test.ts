@@ -1,14 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { API_OPERATION_IDS } from '../../../src/contract/operations.ts'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { CLIENTS, connect, failureOf, type McpClient, WITHOUT_TOOL } from './clients.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 describe.each(Object.entries(CLIENTS))('%s', (_, kind) => {
   let mcp: McpClient

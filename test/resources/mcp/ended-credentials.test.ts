@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { grantedTokens } from '../../support/oauth.ts'
 import { TaskCalls } from '../../support/tasks.ts'
 import { connect, failureOf, type McpClient, type ToolResult } from './clients.ts'
 
-let berth: TestBerth
-let serverId: string
-let tasks: TaskCalls
-beforeAll(async () => {
-  berth = await testBerth()
-  serverId = await berth.server()
-  tasks = new TaskCalls(berth, serverId)
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const serverId = await berth.server()
+const tasks = new TaskCalls(berth, serverId)
 
 /** A call that has begun: something of it was told. */
 async function begun(mcp: McpClient, name: string, given: object): Promise<{ result: Promise<ToolResult> }> {

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { berthForTests, testBerth } from '../../support/berth.ts'
 import { messageOf } from './raw.ts'
 
 setDefaultTimeout(60_000)
@@ -7,13 +7,8 @@ setDefaultTimeout(60_000)
 /** Most characters of a result. */
 const LIMIT = 24_000
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth()
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const serverId = await berth.server()
 
 /** Sends one message as it is; resolves to the response's. */
 async function post(body: string, query = '') {

@@ -6,7 +6,7 @@ import * as v1http from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Browser } from 'playwright-core'
 import { temporaryFolder } from '../../cli/command.ts'
 import { onTerminal } from '../../cli/terminal.ts'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { browserPath, launchBrowser } from '../../support/browser.ts'
 import { McpHost } from '../../support/mcp-host.ts'
 import { consent, signedInBrowser } from '../../support/oauth.ts'
@@ -14,13 +14,8 @@ import { installedPackages } from '../../support/packages.ts'
 import { freePort } from '../../support/ports.ts'
 import { watchedPage } from '../../support/watched-page.ts'
 
-let berth: TestBerth
-let url: URL
-beforeAll(async () => {
-  berth = await testBerth()
-  url = new URL(berth.info.mcp_url)
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const url = new URL(berth.info.mcp_url)
 
 const ABOUT = { name: 'a host', version: '1.0.0' }
 

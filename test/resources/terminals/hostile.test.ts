@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 
 // Tens of megabytes pass through a pseudo-terminal, on a busy machine.
@@ -8,15 +8,9 @@ setDefaultTimeout(120_000)
 
 const ERASE_ABOVE_AT_THE_END = '\\033[999;999H\\033[1J'
 
-let berth: TestBerth
-let mine: string
-let other: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { agent: 'command', 'agent-command': 'sh -c' } })
-  mine = await berth.server({ tier: 'medium' })
-  other = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { agent: 'command', 'agent-command': 'sh -c' } })
+const mine = await berth.server({ tier: 'medium' })
+const other = await berth.server()
 
 async function opened(server: string, request: object): Promise<string> {
   const { status, body } = await berth.call('POST', `/servers/${server}/terminals`, request)

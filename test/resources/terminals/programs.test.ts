@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, setDefaultTimeout, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { setDefaultTimeout, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { TestViewer } from '../../support/viewer.ts'
 
 setDefaultTimeout(30_000)
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
 
 /** What is done with a program in a shell, and what its screen and a second viewer's then show. */
 interface Use {

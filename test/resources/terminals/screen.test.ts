@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { TestViewer } from '../../support/viewer.ts'
 import { connect } from '../mcp/clients.ts'
 
 setDefaultTimeout(30_000)
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server({ task: 'shop' })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server({ task: 'shop' })
 
 /** A terminal as a program uses it. */
 class Driven {

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { processesOf } from '../../support/processes.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { freeze: '2030-01-10T00:00:00Z', plan: '{"servers":30}' } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { freeze: '2030-01-10T00:00:00Z', plan: '{"servers":30}' } })
 
 /** A new account and calls with its key. */
 async function account(wishes: object = {}) {

@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none' } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { isolation: 'none' } })
 
 describe('one scenario', () => {
   const say = (text: string, match: unknown) => ({ match, steps: [{ complete: text }] })

@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { beforeEach, expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none' } })
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { isolation: 'none' } })
+const server = await berth.server()
 beforeEach(() => berth.control('DELETE', '/faults'))
 
 /** Has the compute driver fail in one request for an operation. */

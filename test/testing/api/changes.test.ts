@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests, testBerth } from '../../support/berth.ts'
 import { TestChanges } from '../../support/change-stream.ts'
 import { Visitor } from '../../support/visitor.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { 'allow-local-webhooks': true } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { 'allow-local-webhooks': true } })
 
 const PATH = '/_berth/changes'
 const admin = () => ({ authorization: `Bearer ${berth.info.admin_token}` })

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests, testBerth } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { freeze: '2030-01-01T00:00:00Z', 'idle-timeout': '15m' } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { freeze: '2030-01-01T00:00:00Z', 'idle-timeout': '15m' } })
 
 const clock = (body?: object) => berth.control(body ? 'POST' : 'GET', '/clock', body)
 

@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { networkInterfaces } from 'node:os'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 
-let berth: TestBerth
-let port: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { host: '0.0.0.0' } })
-  port = new URL(berth.info.base_url).port
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { host: '0.0.0.0' } })
+const port = new URL(berth.info.base_url).port
 
 const elsewhere = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])

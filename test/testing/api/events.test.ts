@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { EVENT_NAMES } from '../../../src/resources/events/names.ts'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests, testBerth } from '../../support/berth.ts'
 import { readEvents } from '../../support/events.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none' } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { isolation: 'none' } })
 
 const emit = (body: unknown) => berth.control('POST', '/events', body)
 const list = async (query = '') => (await berth.control('GET', `/events${query}`)).body.events

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -7,16 +7,11 @@ import { describedOperations } from '../../../src/contract/operation.ts'
 import { API_OPERATION_IDS } from '../../../src/contract/operations.ts'
 import { describedApp } from '../../../src/instance/describe.ts'
 import { matcherOf } from '../../../src/testing/faults/match.ts'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests, testBerth } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none' } })
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { isolation: 'none' } })
+const server = await berth.server()
 beforeEach(() => berth.control('DELETE', '/faults'))
 
 /** Sets a fault and returns its id. */

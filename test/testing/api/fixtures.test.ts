@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { TestChanges } from '../../support/change-stream.ts'
 import { Visitor } from '../../support/visitor.ts'
 
 const EXAMPLE = join(import.meta.dir, '../../../fixtures/shop/fixtures.yaml')
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none', fixtures: EXAMPLE } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { isolation: 'none', fixtures: EXAMPLE } })
 
 describe('/_berth/fixtures', () => {
   test('lists by kind and name what was made and is still there', async () => {

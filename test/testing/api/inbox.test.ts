@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { listenSecret, signatureHeaders } from '../../../src/resources/webhooks/signature.ts'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests, testBerth } from '../../support/berth.ts'
 import { readEvents } from '../../support/events.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none', 'allow-local-webhooks': true } })
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { isolation: 'none', 'allow-local-webhooks': true } })
 beforeEach(() => berth.control('DELETE', '/inbox'))
 
 const urlOf = (name: string) => `${berth.info.base_url}/_berth/inbox/${name}`

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import type { OpenApiDocument } from '../../../src/contract/openapi/model.ts'
 import { describeControl, describedControl } from '../../../src/instance/describe.ts'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { browserPath, launchBrowser } from '../../support/browser.ts'
 import { checkControlAnswer } from '../../support/control-document.ts'
 import { followsTheRules, operationsOf } from '../../support/openapi-rules.ts'
@@ -11,11 +11,7 @@ import { watchedPage } from '../../support/watched-page.ts'
 const document = await describeControl()
 const operations = operationsOf(document)
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 describe("the control API's document", () => {
   followsTheRules(document)

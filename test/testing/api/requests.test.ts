@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { berthForTests, testBerth } from '../../support/berth.ts'
 import { readEvents } from '../../support/events.ts'
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
 beforeEach(async () => {
   await berth.control('DELETE', '/requests')
 })

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests, testBerth } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { receiver, replyWith } from '../../support/receiver.ts'
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none', 'allow-local-webhooks': true } })
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { isolation: 'none', 'allow-local-webhooks': true } })
+const server = await berth.server()
 
 const wait = (query: string) => berth.control('GET', `/wait?${query}`)
 
