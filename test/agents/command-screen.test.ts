@@ -9,7 +9,7 @@ afterEach(() => {
   for (const lines of opened.splice(0)) lines.close()
 })
 
-/** What a terminal of 20 columns and 5 rows is told of, where nothing stands still before the end. */
+/** Returns the lines that a terminal of 20 columns and 5 rows reports if no screen stands still before the end. */
 async function linesOf(...pieces: string[]): Promise<string[]> {
   const { lines, told } = terminal()
   for (const piece of pieces) await lines.write(Buffer.from(piece))

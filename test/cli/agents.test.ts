@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MCP_HOSTS } from '../../src/cli/agents/hosts.ts'
 import { command as berthCommand } from '../support/serve.ts'
-import { type Outcome, run, type Served, serve, temporaryFolder } from './command.ts'
+import { type Outcome, run, serveForTests, temporaryFolder } from './command.ts'
 import { onTerminal } from './terminal.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
 
 /** A person's home and project. Nothing of this machine's is read or written. */
 function person() {

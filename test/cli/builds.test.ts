@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
-import { run, type Served, serve, start, temporaryFolder } from './command.ts'
+import { run, serve, serveForTests, start, temporaryFolder } from './command.ts'
 import { onTerminal } from './terminal.ts'
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const server = await berth.server()
 
 const builds = (...args: string[]) => berth.run(['builds', ...args])
 

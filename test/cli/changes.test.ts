@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { command } from '../support/serve.ts'
-import { type Served, serve, start } from './command.ts'
+import { type Served, serve, serveForTests, start } from './command.ts'
 import { onTerminal } from './terminal.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--isolation', 'none'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--isolation', 'none'])
 
 /** Follows changes until `use` has seen enough; returns the exit code after Ctrl-C. */
 async function follow(args: readonly string[], use: (lines: readonly string[]) => Promise<boolean>) {

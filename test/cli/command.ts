@@ -1,11 +1,11 @@
-import { expect } from 'bun:test'
+import { afterAll, expect } from 'bun:test'
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type KeyedInfo, showFailures } from '../support/berth.ts'
 import { projectPorts } from '../support/ports.ts'
 import { command as berth, call, NO_SPARE_SERVERS } from '../support/serve.ts'
-import { home, stateHome } from '../support/state-home.ts'
+import { home, makeHome, stateHome } from '../support/state-home.ts'
 
 /** How one command is run. */
 export interface RunOptions {
@@ -73,6 +73,14 @@ export interface Served extends AsyncDisposable {
   json(...args: readonly string[]): Promise<any>
   /** Provisions a server, over HTTP: most tests are of other commands. */
   server(): Promise<string>
+}
+
+/** Starts `berth serve` for the tests of a file, as `serve` does, and stops it after them. */
+export async function serveForTests(args: readonly string[] = [], options: RunOptions = {}): Promise<Served> {
+  makeHome()
+  const served = await serve(args, options)
+  afterAll(() => served[Symbol.asyncDispose]())
+  return served
 }
 
 /** Starts `berth serve --json` on a free port; resolves at the ready line. */

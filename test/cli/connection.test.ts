@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
-import { run, type Served, serve, temporaryFolder } from './command.ts'
+import { run, serve, serveForTests, temporaryFolder } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
 
 const LIST = ['servers', 'list', '--json']
 

@@ -2,13 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Receiver, receiver } from '../support/receiver.ts'
-import { type Served, serve, start } from './command.ts'
+import { serveForTests, start } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--isolation', 'none', '--freeze', '2030-01-10T00:00:00Z', '--allow-local-webhooks'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests([
+  '--isolation',
+  'none',
+  '--freeze',
+  '2030-01-10T00:00:00Z',
+  '--allow-local-webhooks',
+])
 
 const json = (...args: string[]) => berth.json(...args)
 const text = async (...args: string[]) => {

@@ -1,16 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeWhole } from '../support/files.ts'
 import { until } from '../support/processes.ts'
-import { bareEnvironment, run, type Served, serve, start } from './command.ts'
+import { bareEnvironment, run, serve, serveForTests, start } from './command.ts'
 
-let berth: Served
 let server: string
-beforeAll(async () => {
-  berth = await serve()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
 beforeEach(async () => {
   server = await berth.server()
 })
@@ -259,7 +255,7 @@ test('a version that does not come up leaves the one before in place, files incl
   await until(async () => (await (await fetch(url)).text()) === 'one', 'the version before')
 })
 
-/** Never listens, and ends when it is told to. */
+/** Never listens, and ends on request. */
 const WAITING = `import { existsSync, writeFileSync } from 'node:fs'
   writeFileSync('begun', '')
   setInterval(() => existsSync('enough') && process.exit(5), 20)`

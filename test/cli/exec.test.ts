@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeFrame, FRAME_KINDS, FRAMES_TYPE } from '../../src/resources/exec/frames.ts'
 import { until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
-import { run, type Served, serve, start } from './command.ts'
+import { run, serve, serveForTests, start } from './command.ts'
 
-let berth: Served
 let server: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+server = await berth.server()
 
 const exec = (...args: string[]) => berth.run(['exec', server, ...args])
 

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { type Served, serve } from './command.ts'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { serveForTests } from './command.ts'
 
 setDefaultTimeout(60_000)
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve()
-  server = JSON.parse((await berth.run(['servers', 'create', '--json'])).stdout).id
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const server = JSON.parse((await berth.run(['servers', 'create', '--json'])).stdout).id
 
 const run = (...words: string[]) => berth.run(words)
 

@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { API_OPERATION_IDS } from '../../src/contract/operations.ts'
-import { type Served, serve } from './command.ts'
+import { serveForTests } from './command.ts'
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve(['--isolation', 'none'])
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--isolation', 'none'])
+const server = await berth.server()
 
 const faults = (...args: string[]) => berth.run(['faults', ...args])
 

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { command } from '../support/serve.ts'
-import { type Served, serve } from './command.ts'
+import { serveForTests } from './command.ts'
 import { onTerminal } from './terminal.ts'
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const server = await berth.server()
 
 const BINARY = new Uint8Array(70_000).map((_, at) => (at * 7919) % 256)
 const TEXT = new TextEncoder().encode('\ufeffwith a mark\r\nand ö, no newline at the end')

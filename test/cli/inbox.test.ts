@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Served, serve, start } from './command.ts'
+import { expect, test } from 'bun:test'
+import { serveForTests, start } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--isolation', 'none', '--allow-local-webhooks'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--isolation', 'none', '--allow-local-webhooks'])
 
 const urlOf = (name: string) => `${berth.info.base_url}/_berth/inbox/${name}`
 const post = (name: string, body: string) => fetch(urlOf(name), { method: 'POST', body })

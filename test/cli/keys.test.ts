@@ -1,13 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Served, serve } from './command.ts'
+import { expect, test } from 'bun:test'
+import { serveForTests } from './command.ts'
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const server = await berth.server()
 
 const keys = (...args: string[]) => berth.run(['keys', ...args])
 const json = (...args: string[]) => berth.json('keys', ...args)

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseTarget } from '../../src/cli/commands/listen.ts'
 import { forward } from '../../src/cli/listen/forward.ts'
 import { receiver, replyWith, verify } from '../support/receiver.ts'
-import { type Served, serve, start, temporaryFolder } from './command.ts'
+import { serve, serveForTests, start, temporaryFolder } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--isolation', 'none'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--isolation', 'none'])
 
 /** What `berth listen --json` prints, line by line. */
 interface Listener extends AsyncDisposable {

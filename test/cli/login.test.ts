@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname } from 'node:path'
-import { type SignedInBrowser, signInBrowser } from '../signin/browser-session.ts'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { signInBrowser } from '../signin/browser-session.ts'
+import { berthForTests } from '../support/berth.ts'
 import { command } from '../support/serve.ts'
 import { codeAt, decideAt, desktopOf, newPerson, signIn, startLogin } from './sign-in.ts'
 import { onTerminal } from './terminal.ts'
 
-let berth: TestBerth
-let browser: SignedInBrowser
-let url: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { 'log-level': 'debug' } })
-  url = berth.info.base_url
-  browser = await signInBrowser(url, berth.info.api_key)
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { 'log-level': 'debug' } })
+const url = berth.info.base_url
+const browser = await signInBrowser(url, berth.info.api_key)
 
 const keysOf = async (): Promise<{ id: string; label: string }[]> =>
   (await berth.call('GET', '/keys')).body.keys

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serve as serveProcess } from '../support/serve.ts'
-import { type Served, serve, start } from './command.ts'
+import { serveForTests, start } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--isolation', 'none'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--isolation', 'none'])
 
 test('people get a line for each request, and below it what nothing read', async () => {
   await berth.run(['logs', '--clear'])

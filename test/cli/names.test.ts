@@ -1,13 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Served, serve, temporaryFolder } from './command.ts'
+import { serveForTests, temporaryFolder } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--project-ports', '5560-5569'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--project-ports', '5560-5569'])
 
 /** Runs a command that must succeed, and returns what it printed. */
 async function output(...args: string[]): Promise<string> {

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { NOUNS } from '../../src/cli/nouns/index.ts'
-import { type Served, serve } from './command.ts'
+import { serveForTests } from './command.ts'
 
 // A test runs a dozen commands, one after the other.
 setDefaultTimeout(60_000)
@@ -11,14 +11,10 @@ setDefaultTimeout(60_000)
  * What every noun prints, for people and for programs, held as it is in __snapshots__: one seeded, frozen instance, so
  * that ids and times repeat. The commands of a test build on those of the tests before.
  */
-let berth: Served
-beforeAll(async () => {
-  berth = await serve([
-    ...['--rng-seed', '7', '--freeze', '2030-01-01T00:00:00.000Z', '--isolation', 'none'],
-    '--allow-local-webhooks',
-  ])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests([
+  ...['--rng-seed', '7', '--freeze', '2030-01-01T00:00:00.000Z', '--isolation', 'none'],
+  '--allow-local-webhooks',
+])
 
 /** Runs command lines, words with spaces in them in single quotes; resolves to what a terminal would show. */
 async function transcript(...lines: string[]): Promise<string> {

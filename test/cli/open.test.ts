@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Visitor } from '../support/visitor.ts'
-import { run, type Served, serve, temporaryFolder } from './command.ts'
+import { run, serveForTests, temporaryFolder } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--isolation', 'none'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--isolation', 'none'])
 
 const visit = (url: string) => new Visitor(berth.info.base_url).get(url)
 const isLink = (text: string): boolean => text.startsWith(`${berth.info.base_url}/signin/link/`)

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { command as berthCommand } from '../support/serve.ts'
-import { type Served, serve, temporaryFolder } from './command.ts'
+import { serveForTests, temporaryFolder } from './command.ts'
 import { onTerminal } from './terminal.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve()
-  await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+await berth.server()
 
 const GREEN = '\u001b[32mrunning\u001b[0m'
 

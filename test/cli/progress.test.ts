@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { projectPorts } from '../support/ports.ts'
 import { command as berthCommand } from '../support/serve.ts'
-import { run, type Served, serve, temporaryFolder } from './command.ts'
+import { run, serveForTests, temporaryFolder } from './command.ts'
 import { onTerminal } from './terminal.ts'
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const server = await berth.server()
 
 /** A site whose build waits until `letGo` is called. */
 function heldSite(name: string) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from '../../src/cli/client.ts'
@@ -6,16 +6,11 @@ import { Pusher } from '../../src/cli/projects/pusher.ts'
 import type { CliSession } from '../../src/cli/session.ts'
 import { writeWhole } from '../support/files.ts'
 import { until } from '../support/processes.ts'
-import { bareEnvironment, type Served, serve, start } from './command.ts'
+import { bareEnvironment, serve, serveForTests, start } from './command.ts'
 import { projectCommands, told } from './project-commands.ts'
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve(['--plan', '{"projects":{"small":100}}'])
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--plan', '{"projects":{"small":100}}'])
+const server = await berth.server()
 
 const { projects, json, write } = projectCommands(() => berth)
 const at = (path: string) => join(berth.cwd, path)
@@ -185,7 +180,7 @@ test('--watch sends each change, goes on after a mistake, and ends with Ctrl-C',
   write('watched', { 'index.ts': 'throw new Error("broken on purpose")', left: 'out' })
   await watch.says('could not be brought up')
   watch.forget()
-  // What failed is told once, though a change that is left out leads to another look.
+  // A failure is reported once, though a change that is left out leads to another look.
   write('watched', { left: 'out again' })
   write('watched', { 'index.ts': app('two') })
   await watch.says(`Back at the version that runs: watched at ${url}`)

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/processes.ts'
-import { run, type Served, serve, start, temporaryFolder } from './command.ts'
+import { run, serve, serveForTests, start, temporaryFolder } from './command.ts'
 import { projectCommands, told } from './project-commands.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--plan', '{"projects":{"small":100}}'])
-  await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--plan', '{"projects":{"small":100}}'])
+await berth.server()
 
 const { projects, json, write } = projectCommands(() => berth)
 const blank = async (name: string) => (await json('create', '--name', name)).id as string

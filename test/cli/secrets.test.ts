@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
-import { run, type Served, serve } from './command.ts'
+import { run, serve, serveForTests } from './command.ts'
 import { onTerminal } from './terminal.ts'
 
-let berth: Served
-let server: string
-let project: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-  project = JSON.parse((await berth.run(['projects', 'create', '--name', 'shop', '--json'])).stdout).id
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const server = await berth.server()
+const project = JSON.parse((await berth.run(['projects', 'create', '--name', 'shop', '--json'])).stdout).id
 
 const secrets = (...args: string[]) => berth.run(['secrets', ...args])
 const piped = (text: string, ...args: string[]) =>

@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { run, type Served, serve } from './command.ts'
+import { expect, test } from 'bun:test'
+import { run, serveForTests } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
 
 const json = (...args: string[]) => berth.json('servers', ...args)
 

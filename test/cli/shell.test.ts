@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
-import { type Served, serve } from './command.ts'
+import { serve, serveForTests } from './command.ts'
 import { onTerminal, type Typed } from './terminal.ts'
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-  await berth.run(['servers', 'rename', 'desk'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const server = await berth.server()
+await berth.run(['servers', 'rename', 'desk'])
 
 /** Runs a command on a terminal, as a person does. */
 const sitDown = (...args: string[]): Typed => onTerminal([...berthCommand, ...args], { cwd: berth.cwd })

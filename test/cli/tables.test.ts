@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { command as berthCommand } from '../support/serve.ts'
-import { type Served, serve } from './command.ts'
+import { serve, serveForTests } from './command.ts'
 import { onTerminal } from './terminal.ts'
 
 const LABEL = 'a label of some length, which no narrow terminal has room for'
 
-let berth: Served
-let ids: string[]
-beforeAll(async () => {
-  berth = await serve()
-  ids = []
-  for (const label of ['one', LABEL]) {
-    const { stdout } = await berth.run(['servers', 'create', '--task', label, '--json'])
-    ids.unshift(JSON.parse(stdout).id)
-  }
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const ids: string[] = []
+for (const label of ['one', LABEL]) {
+  const { stdout } = await berth.run(['servers', 'create', '--task', label, '--json'])
+  ids.unshift(JSON.parse(stdout).id)
+}
 
 /** Runs a command on a terminal, and returns its lines without colours. */
 async function onWidth(columns: number, ...args: string[]): Promise<string[]> {

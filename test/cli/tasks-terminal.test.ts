@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
-import { type Served, serve } from './command.ts'
+import { serveForTests } from './command.ts'
 import { onTerminal, type Typed } from './terminal.ts'
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const server = await berth.server()
 
 const typing = (...args: string[]) => onTerminal([...berthCommand, 'tasks', ...args], { cwd: berth.cwd })
 

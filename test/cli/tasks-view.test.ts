@@ -49,7 +49,7 @@ test('output that came in pieces is not shown again, and missing pieces are', as
   expect(await shown(RUN, output('call_1', 0, 'one\nt'), output('call_1', 5, 'wo\n'), whole)).toBe(expected)
   expect(await shown(RUN, output('call_1', 0, 'one\nt'), whole)).toBe(expected)
   expect(await shown(RUN, output('call_1', 0, 'one\nt'), output('call_1', 2, 'e\nt'), whole)).toBe(expected)
-  // Of whoever comes late the call itself may be unknown.
+  // A follower that joins late may not know the call itself.
   expect(await shown(output('call_1', 0, 'one\n'), whole)).toBe('  │ one\n  │ two\n')
 })
 

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
-import { type Outcome, type Served, serve, start } from './command.ts'
+import { type Outcome, serve, serveForTests, start } from './command.ts'
 
-let berth: Served
-let server: string
-beforeAll(async () => {
-  berth = await serve()
-  server = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+const server = await berth.server()
 
 const tasks = (...args: string[]) => berth.run(['tasks', ...args])
 const piped = (text: string, ...args: string[]) =>

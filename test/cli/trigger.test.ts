@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { EVENT_NAMES } from '../../src/resources/events/names.ts'
 import { receiver, replyWith } from '../support/receiver.ts'
-import { type Served, serve } from './command.ts'
+import { serveForTests } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--isolation', 'none', '--allow-local-webhooks'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--isolation', 'none', '--allow-local-webhooks'])
 
 const json = async (args: string[], stdin?: string) => {
   const options = stdin === undefined ? {} : { stdin: new TextEncoder().encode(stdin) }

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { writeWhole } from '../support/files.ts'
 import { projectPorts } from '../support/ports.ts'
-import { run, type Served, serve, temporaryFolder } from './command.ts'
+import { run, serveForTests, temporaryFolder } from './command.ts'
 import { projectCommands } from './project-commands.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve()
-  await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+await berth.server()
 
 const { projects, write } = projectCommands(() => berth)
 

@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Served, serve } from './command.ts'
+import { expect, test } from 'bun:test'
+import { serveForTests } from './command.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve(['--isolation', 'none'])
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests(['--isolation', 'none'])
 
 const url = 'https://8.8.8.8/hook'
 

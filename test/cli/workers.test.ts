@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/processes.ts'
-import { type Served, serve } from './command.ts'
+import { serveForTests } from './command.ts'
 import { projectCommands } from './project-commands.ts'
 
-let berth: Served
-beforeAll(async () => {
-  berth = await serve()
-  await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await serveForTests()
+await berth.server()
 
 const { projects, json, write } = projectCommands(() => berth)
 

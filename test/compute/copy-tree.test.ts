@@ -144,7 +144,7 @@ console.log('begun')
 for (;; Bun.sleepSync(1)) for (const [d, l] of pairs) syscall(RENAMEAT2, -100, ptr(d), -100, ptr(l), 2)
 `
 
-/** Reserves a file for as long as it runs: whoever opens it waits for the program, by default 45 s (fcntl(2)). */
+/** Reserves a file for as long as it runs: a program that opens it waits for this one, by default 45 s (fcntl(2)). */
 const RESERVE = `
   import { dlopen } from 'bun:ffi'
   import { openSync } from 'node:fs'

@@ -80,7 +80,7 @@ describe('a sandboxd that breaks the protocol', () => {
     const { exit } = connection.exec({ ...COMMAND, onOutput: () => new Promise(() => {}) })
     expect(await connection.closed).toContain('broke the protocol')
     const settled = await Promise.race([exit, Bun.sleep(100).then(() => null)])
-    // Output that nobody takes keeps the result back, whoever is at fault.
+    // Output that nobody takes keeps the result back, whichever side is at fault.
     if (settled !== null) expect(settled.exitCode).toBe(137)
     expect(() => connection.exec(COMMAND)).toThrow(ComputeError)
   })

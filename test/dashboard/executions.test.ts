@@ -89,7 +89,7 @@ describe.skipIf(browserPath === null)('executions on the dashboard (needs Chromi
     await page.getByRole('button', { name: 'Run again' }).click()
     await page.waitForURL((url) => url.href !== first)
     await page.getByRole('status').getByText('running').waitFor()
-    // It runs on without the page, and says so to whoever comes back.
+    // It runs on without the page, and says so to a page that comes back.
     await page.goto(`${berth.info.base_url}/dashboard/servers/${server}/commands`)
     await line.press('ArrowUp')
     expect(await line.inputValue()).toBe('echo began; sleep 3600')

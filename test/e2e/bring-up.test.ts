@@ -136,7 +136,7 @@ describe('a bring-up that kill -9 cuts short', () => {
       fetch() {
         times += 1
         if (times > 1) return new Response(archive)
-        // Half of it, and then nothing for ever.
+        // Half of it, and then nothing.
         asked.resolve()
         const half = archive.subarray(0, archive.length / 2)
         return new Response(new ReadableStream({ start: (controller) => controller.enqueue(half) }))

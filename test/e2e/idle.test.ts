@@ -54,7 +54,7 @@ function counters(pid: number): { read: number; written: number; toDisk: number;
   return { read: field('rchar'), written: field('wchar'), toDisk: field('write_bytes'), woken }
 }
 
-/** Those of a process that has ended meanwhile are none. */
+/** Returns an empty list for a process that has ended meanwhile. */
 function descendantsOf(pid: number): number[] {
   const threads = ifThere(() => readdirSync(`/proc/${pid}/task`)) ?? []
   const children = threads.flatMap((thread) => {

@@ -52,7 +52,7 @@ export const SPECIFIED: readonly SpecifiedOperation[] = [
   operation('webhooks.delete', 'DELETE', '/webhooks/{webhookId}', 200, 401, 403, 404),
 ]
 
-/** Groups of operations that are not there yet. Whoever adds one takes it off this list. */
+/** Groups of operations that are not there yet. Adding one removes it from this list. */
 export const MISSING_GROUPS: readonly string[] = []
 
 /** Successes that berth adds: exec may detach. */

@@ -1,7 +1,7 @@
+import { Database as Sqlite } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { limitToProjects } from '../support/accounts.ts'
 import { berthForTests, testBerth } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 
@@ -274,3 +274,15 @@ test('a response that carries a credential stays out of caches, repeated ones to
     expect([path, got.get('cache-control')]).toEqual([path, 'no-store'])
   }
 })
+
+/** Limits a key to projects that need not exist, by writing to the database file beside the running berth. */
+function limitToProjects(dataDir: string, keyId: string, projects: string[]): void {
+  const sqlite = new Sqlite(join(dataDir, 'berth.db'))
+  try {
+    sqlite.run('PRAGMA busy_timeout = 5000')
+    const change = 'UPDATE api_keys SET allowed_project_ids = ? WHERE id = ?'
+    sqlite.run(change, [JSON.stringify(projects), keyId])
+  } finally {
+    sqlite.close()
+  }
+}

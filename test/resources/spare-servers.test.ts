@@ -42,7 +42,7 @@ function surviving(id: string): Bun.Subprocess {
   return survivor
 }
 
-/** Waits for a server that runs and is none of the known ones. */
+/** Waits for a server that runs and is not one of the known ones. */
 async function spare(known: readonly string[] = []): Promise<string> {
   let id: string | undefined
   const isThere = (): boolean => {

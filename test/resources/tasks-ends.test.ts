@@ -31,7 +31,7 @@ async function inTheMiddle(goal: string): Promise<{ tasks: TaskCalls; id: string
 const act = (serverId: string, action: string) =>
   berth.call('POST', `/servers/${serverId}/actions`, { action })
 
-/** What webhooks are told of a server and its tasks, oldest first. */
+/** Returns the events of a server and its tasks that webhooks receive, oldest first. */
 async function told(serverId: string): Promise<string[]> {
   const { events } = (await berth.control('GET', '/events?limit=1000')).body
   return events
@@ -75,7 +75,7 @@ describe.each(Object.entries(MIDDLES))('%s', (_, goal) => {
       'task.failed',
       'server.deleted',
     ])
-    // Whoever follows it learns of it as well.
+    // Its followers are notified, too.
     expect((await followed.rest()).at(-1)?.data).toMatchObject({
       type: 'status',
       status: 'failed',

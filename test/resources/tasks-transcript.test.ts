@@ -281,7 +281,7 @@ describe('secrets', () => {
   })
 })
 
-/** A connection to an event stream of which nothing is read before it is told so. */
+/** A connection to an event stream of which nothing is read before `read` is called. */
 async function rawStream(path: string) {
   const { hostname, port, host } = new URL(berth.info.base_url)
   const socket = connect(Number(port), hostname)

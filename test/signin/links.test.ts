@@ -21,7 +21,7 @@ describe('the link that the start prints', () => {
     const again = await other.get(url)
     expect([again.status, other.cookie]).toEqual([410, ''])
     expect(again.text).toContain('berth open')
-    // Whoever follows the link in the terminal once more is signed in by it, and not sent for another.
+    // A person who follows the link in the terminal once more is signed in by it, and not sent for another.
     const twice = await one.get(url)
     expect([twice.status, (await one.get('/access')).status]).toEqual([410, 200])
     expect(twice.text).toContain('This browser is signed in already: <a href="/">')

@@ -14,7 +14,7 @@ const LOOKS = [
   { viewport: { width: 1280, height: 900 }, colorScheme: 'light' },
 ] as const
 
-/** An answer that tells of a failure is told on the console too. */
+/** A response with a failure is reported on the console, too. */
 const ANSWERED = /^Failed to load resource: the server responded with a status of 4\d\d/
 
 /** What has the focus, as a person knows it. */

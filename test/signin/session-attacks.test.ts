@@ -4,7 +4,7 @@ import { type TestBerth, testBerth } from '../support/berth.ts'
 import { browserPath, launchBrowser } from '../support/browser.ts'
 import { linkOf } from '../support/visitor.ts'
 
-/** What a page tries with the instance at `base`, with the rights of whoever looks at it. Resolves to what worked. */
+/** What a page tries with the instance at `base`, with the rights of the person who looks at it. Resolves to what worked. */
 const ATTACK = `async (base, terminal, token) => {
   const worked = []
   const attempt = async (name, what) => {

@@ -31,7 +31,7 @@ const PEEK = `new Promise((resolve) => {
   let looks = 0
   const look = () => {
     let text = ''
-    // A window that is severed is told as closed. Shortly before, its document is out of reach.
+    // A window that is severed counts as closed. Shortly before, its document is out of reach.
     try { text = other.closed ? 'severed' : other.document.body.innerText } catch {}
     if (other.closed || text !== '' || (looks += 1) > 40) resolve(text)
     else setTimeout(look, 50)

@@ -43,7 +43,7 @@ export class AgentServer implements AsyncDisposable {
     return Object.assign(work, { outcome: await work.done })
   }
 
-  /** The text of a file in the workspace, or null where there is none. */
+  /** Returns the text of a file in the workspace, or null if it does not exist. */
   async text(path: string): Promise<string | null> {
     if ((await this.workspace.stat(path)) === null) return null
     return new TextDecoder().decode(await this.workspace.read(path))

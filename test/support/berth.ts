@@ -10,7 +10,7 @@ import { selfCommand } from '../../src/runtime/self.ts'
 import { checkControlAnswer } from './control-document.ts'
 import { projectPorts } from './ports.ts'
 import { processesOf, until } from './processes.ts'
-import './state-home.ts'
+import { makeHome } from './state-home.ts'
 
 /** The executable under test, or undefined when the tests run from source. */
 export const executable: string | undefined = process.env.BERTH_TEST_EXECUTABLE
@@ -149,6 +149,7 @@ export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
 
 /** Starts a berth for the tests of a file, as `testBerth` does, and stops it after them. */
 export async function berthForTests(options: TestOptions = {}): Promise<TestBerth> {
+  makeHome()
   const berth = await testBerth(options)
   afterAll(() => berth[Symbol.asyncDispose]())
   return berth

@@ -72,7 +72,7 @@ export async function hindrances(page: Page, without: readonly string[] = []): P
   // Through the browser's own tools: no policy of the page is loosened for it.
   if (await page.evaluate('typeof axe === "undefined"')) await page.evaluate(await axe())
   const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]))
-  // By default what passes is told of, too, which takes as long as all else.
+  // By default what passes is reported, too, which takes as long as all else.
   const options = JSON.stringify({ rules, resultTypes: ['violations'], selectors: false })
   const { violations } = (await page.evaluate(`axe.run(document, ${options})`)) as AxeResults
   return violations.flatMap(({ id, help, nodes }) =>

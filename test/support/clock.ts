@@ -1,6 +1,6 @@
 import { type Machine, SteerableClock } from '../../src/runtime/clock.ts'
 
-/** A clock that moves when it is told to; what falls due on the way runs in order. */
+/** A clock that moves on request; what falls due on the way runs in order. */
 export class MovedClock extends SteerableClock {
   constructor(now = Date.UTC(2030, 0, 1)) {
     super({ frozenAt: now })

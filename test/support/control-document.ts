@@ -29,7 +29,7 @@ const checker = once(async () => {
 
 /**
  * Checks that an answer of the control API is what its document says: a status that the operation lists,
- * with a body of that shape. Paths and methods that there are not are none of its operations.
+ * with a body of that shape. Unknown paths and methods are not operations of it.
  *
  * @throws Error where it is not
  */

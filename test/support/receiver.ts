@@ -47,7 +47,7 @@ export interface ReceiverOptions {
   host?: string
 }
 
-/** Starts a receiver that answers 200, or as it is told. */
+/** Starts a receiver that responds with 200, or with a given status. */
 export async function receiver({ reply, tls, host = '127.0.0.1' }: ReceiverOptions = {}): Promise<Receiver> {
   const received: Received[] = []
   const sockets = new Set<object>()

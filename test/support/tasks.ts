@@ -108,7 +108,7 @@ export class TaskCalls {
     return new Followed(response)
   }
 
-  /** The names of the events that webhooks are told of a task, oldest first. */
+  /** Returns the names of a task's events that webhooks receive, oldest first. */
   async told(id: string): Promise<string[]> {
     const { events } = (await this.#berth.control('GET', '/events?limit=1000')).body
     return events

@@ -14,7 +14,7 @@ import { freePort } from '../../support/ports.ts'
 import { Bench, run, SELF, type Subject, until } from '../bench.ts'
 import { sharedServer } from './shared-server.ts'
 
-/** Commands that run until they are told to end: servers of apps. */
+/** Commands that run until they get a signal: servers of apps. */
 export function longTests(name: Subject): void {
   describe('a command without a timeout', () => {
     test('delivers what it prints while it runs', async () => {

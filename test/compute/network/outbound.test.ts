@@ -45,7 +45,7 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
       expect(await world.get(url), url).toStartWith('failed')
     }
     const { told } = await world.refused()
-    // A client that waits too long for a slow machine tries again, and is told again.
+    // A client that waits too long for a slow machine tries again, and gets the same response.
     expect([...new Set(told.map(({ destination }) => destination))]).toEqual([
       ...['10.0.0.5:80', '169.254.169.254:80', 'inner.test.example (10.0.0.5):80', '93.184.216.1:9001'],
     ])

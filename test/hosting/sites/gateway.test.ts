@@ -66,7 +66,7 @@ test('a reserved port is held until its site listens there, and as long as that 
   await other.close()
 })
 
-test('the port of a site that is closed, or not open yet, is no other berth’s', async () => {
+test('the port of a site that is closed, or not open yet, is not another berth’s', async () => {
   const first = freePort()
   const ports = { first, last: first + 10 }
   const options = { host: '127.0.0.1', ports, publicHost: null, logger: console }
@@ -91,7 +91,7 @@ test('the port of a site that is closed, or not open yet, is no other berth’s'
   await Promise.all([again.close(), other.close()])
 })
 
-test('a site whose port another program has is told of once, and answers when that lets go of it', async () => {
+test('a site whose port another program has is reported once, and responds when that lets go of it', async () => {
   await using backend = app(() => new Response('here'))
   await using first = await testSite()
   const site = await first.gateway.open({ port: first.port, slug: null, onUse: () => () => {} })

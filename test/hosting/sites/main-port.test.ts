@@ -164,7 +164,7 @@ describe('a request for SLUG.localhost', () => {
     await until(() => main.site.uses.open === 0, 'it is over')
   })
 
-  test('waits for an app that starts, and is told when that takes too long', async () => {
+  test('waits for an app that starts, and receives a page when that takes too long', async () => {
     await using main = await mainPort()
     const waiting = main.fetch('/')
     await until(() => main.site.uses.open === 1, 'it waits')
@@ -330,7 +330,7 @@ describe('a request for SLUG.localhost', () => {
     expect(main.site.uses.open).toBe(0)
   })
 
-  test('is a failure where the app responds with what is no response', async () => {
+  test('is a failure where the app responds with something that is not a response', async () => {
     await using backend = await rawApp((app) => {
       void app.until('\r\n\r\n').then((head) => {
         const status = /^GET \/(\d+)/.exec(head)?.[1]

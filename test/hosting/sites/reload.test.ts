@@ -44,7 +44,7 @@ test('pages get a script before </body> and nothing else changes; other files an
   expect(await (await fetch(`${site.url}a.js`)).text()).toBe('"</body>"')
 })
 
-test('who listens is told of each change, and is forgotten when he goes away', async () => {
+test('a listener is notified of each change, and is forgotten when it goes away', async () => {
   await using site = await reloadingSite()
   const stop = new AbortController()
   const response = await fetch(`${site.url}.berth/reload`, { signal: stop.signal })

@@ -234,7 +234,7 @@ describe('connections to the app', () => {
     }
   })
 
-  test('that end with the app are told of that: how it crashed, which is known a moment later', async () => {
+  test('that end with the app receive how it crashed, which is known a moment later', async () => {
     let crash: string | null = null
     await using backend = await rawApp((upstream) =>
       upstream.socket.once('data', async () => {

@@ -33,7 +33,7 @@ async function accept(raw: Raw): Promise<void> {
 /** An app that accepts WebSockets and then reads nothing. */
 const deafApp = () => rawApp((raw) => void accept(raw).then(() => raw.socket.pause()))
 
-test('a message of more than 16 MiB closes a WebSocket of SLUG.localhost with 1009, whoever sends it', async () => {
+test('a message of more than 16 MiB from either side closes a WebSocket of SLUG.localhost with 1009', async () => {
   await using backend = app(
     (_, server) => (server.upgrade(_) ? undefined : new Response(null, { status: 426 })),
     {

@@ -83,7 +83,7 @@ test('20 run on a server at a time, ended ones go after 10 minutes or beyond 100
   for (let n = 0; n < 20; n++) running.push(await detach(berth, server, 'sleep 300'))
   const more = await berth.call('POST', `/servers/${server}/exec`, { command: 'true', detach: true })
   expect([more.status, more.body.error]).toEqual([403, 'plan_limit'])
-  // Another server has its own, and commands that are waited for are none.
+  // Another server has its own, and commands that are waited for do not count.
   expect((await berth.exec(server, 'echo here')).stdout).toBe('here\n')
   await detach(berth, await berth.server(), 'true')
   for (const one of running) await berth.call('DELETE', one.path)

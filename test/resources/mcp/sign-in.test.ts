@@ -19,7 +19,7 @@ const url = new URL(berth.info.mcp_url)
 
 const ABOUT = { name: 'a host', version: '1.0.0' }
 
-/** The person lets in whoever has opened a browser. @returns what the browser brings back */
+/** Lets in the program that has opened a browser. @returns what the browser brings back */
 async function letIn(host: McpHost): Promise<URLSearchParams> {
   const { pathname, search } = new URL(host.opened ?? '')
   return (await consent(await signedInBrowser(berth), `${pathname}${search}`)).searchParams

@@ -165,7 +165,7 @@ function toolOf(id: string): OperationTool {
 const all = describedOperations(await describedApp())
 const operationIndexOf = (id: string) => ({ all: all.filter((one) => one.id === id) })
 
-/** All keywords of a schema and of those in it, with their values; names of fields are none. */
+/** All keywords of a schema and of those in it, with their values; names of fields are not keywords. */
 function keywordsOf(schema: object): [string, unknown][] {
   return Object.entries(schema).flatMap(([keyword, value]): [string, unknown][] => {
     const nested =

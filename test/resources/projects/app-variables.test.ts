@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { built } from '../../support/builds.ts'
 import { until } from '../../support/processes.ts'
 import { archiveOf, created, logged, ready, settled } from '../../support/projects.ts'
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { projects: { small: 20 } } } })
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { projects: { small: 20 } } } })
+const serverId = await berth.server()
 
 /** Answers with variables, and with what the build made of them. */
 const APP = `Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: async () => Response.json({
@@ -42,20 +37,17 @@ test.each([
   ['.env.production.local', 'bun app.ts'],
   ['config/settings.env', 'bun --env-file=config/settings.env app.ts'],
   ['conf.env', 'bun --env-file conf.env app.ts'],
-])(
-  'a value of the app’s own %s comes before that of an example, and is none that is asked for',
-  async (file, start) => {
-    const source = await archiveOf({
-      'app.ts': APP,
-      built: '',
-      'berth.json': JSON.stringify({ start }),
-      '.env.example': 'MARK=example\nTOKEN=\n',
-      [file]: 'MARK=file\nTOKEN=t\n',
-    })
-    const { url } = await ready(berth, serverId, { visibility: 'public', source })
-    expect(await seen(url)).toMatchObject({ mark: 'file' })
-  },
-)
+])('a value of the app’s own %s beats that of an example, and is not asked for', async (file, start) => {
+  const source = await archiveOf({
+    'app.ts': APP,
+    built: '',
+    'berth.json': JSON.stringify({ start }),
+    '.env.example': 'MARK=example\nTOKEN=\n',
+    [file]: 'MARK=file\nTOKEN=t\n',
+  })
+  const { url } = await ready(berth, serverId, { visibility: 'public', source })
+  expect(await seen(url)).toMatchObject({ mark: 'file' })
+})
 
 test('an app has its own address, unless it has a variable of that name or is private', async () => {
   const source = await at({})

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { archiveOf } from '../../support/projects.ts'
 import { call, serve } from '../../support/serve.ts'
@@ -13,13 +13,8 @@ const FILES = {
   'web/server.js': 'require("fs").writeFileSync("ran", "")',
 }
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { 'allow-local-sources': true } })
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { 'allow-local-sources': true } })
+const serverId = await berth.server()
 
 const detect = (body: object, on = serverId) => berth.call('POST', `/servers/${on}/projects/detect`, body)
 

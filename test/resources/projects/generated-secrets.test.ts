@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { archiveOf, ready } from '../../support/projects.ts'
 
 const FILES = {
@@ -8,13 +8,8 @@ const FILES = {
   'berth.json': JSON.stringify({ build: 'printf %s "$KEY" > built', start: 'bun app.ts' }),
 }
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth()
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const serverId = await berth.server()
 
 test('a secret that only has to be secret is made once, is there at the build, and is kept', async () => {
   const source = await archiveOf(FILES)

@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { pack } from 'tar-stream'
-import { type Answer, type TestBerth, testBerth } from '../../support/berth.ts'
+import { type Answer, berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { archiveOf, created, logged, ready, settled, shown } from '../../support/projects.ts'
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { projects: { small: 100 } } } })
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { projects: { small: 100 } } } })
+const serverId = await berth.server()
 
 type Files = Record<string, string>
 

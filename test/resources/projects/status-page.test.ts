@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { signInBrowser } from '../../signin/browser-session.ts'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { archiveOf, created, settled, shown } from '../../support/projects.ts'
 
-let berth: TestBerth
-let serverId: string
-let signedIn: string
-beforeAll(async () => {
-  berth = await testBerth()
-  serverId = await berth.server()
-  signedIn = (await signInBrowser(berth.info.base_url, berth.info.api_key)).cookie
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const serverId = await berth.server()
+const signedIn = (await signInBrowser(berth.info.base_url, berth.info.api_key)).cookie
 
 /** What a browser gets that opens an address. */
 async function open(url: string | null, headers: Record<string, string> = {}) {
@@ -93,7 +87,7 @@ test('so does the page of an app that takes long to start, which reloads itself'
   await berth.call('DELETE', `/projects/${id}`)
 }, 120_000)
 
-test('an app that crashed is told as such: by its page, by the API and to programs', async () => {
+test('an app that crashed is reported as such: by its page, by the API and to programs', async () => {
   // It ends when it is asked to, and does not start while the file is there.
   const index = `import { existsSync, writeFileSync } from 'node:fs'
 if (existsSync('broken')) process.exit(4)

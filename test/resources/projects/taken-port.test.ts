@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests, testBerth } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { archiveOf, ready } from '../../support/projects.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 test('a project whose port another program has says so, until it answers there', async () => {
   const source = await archiveOf({ 'index.html': 'mine' })

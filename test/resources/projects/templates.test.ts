@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { ready } from '../../support/projects.ts'
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { projects: { small: 20 } } } })
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { projects: { small: 20 } } } })
+const serverId = await berth.server()
 
 /** What each template's app answers at its root. */
 const TEMPLATES: Record<string, RegExp> = {

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import { archiveOf, logged, ready, type ShownProject, settled, shown } from '../../support/projects.ts'
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { projects: { small: 20 } } } })
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { projects: { small: 20 } } } })
+const serverId = await berth.server()
 
 /** An app that responds as `reply.json` says, and notes who asks. */
 const SERVER = `
@@ -58,7 +53,7 @@ describe('the warnings of a project', () => {
     expect((await settled(berth, app.id)).warnings).toEqual([])
   })
 
-  test('are none as a rule', async () => {
+  test('are empty as a rule', async () => {
     for (const replies of [reply(200, '<h1>home</h1>'), reply(404, '{"error":"none"}', 'application/json')])
       expect(await project(files(replies))).toMatchObject({ init_phase: 'ready', warnings: [] })
   })

@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { readEvents } from '../../support/events.ts'
 import { until } from '../../support/processes.ts'
 import { archiveOf, logged, ready } from '../../support/projects.ts'
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { projects: { small: 20 } } } })
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { projects: { small: 20 } } } })
+const serverId = await berth.server()
 
 const write = (slug: string, path: string, content: string) =>
   berth.call('PUT', `/servers/${serverId}/files`, { path: `projects/${slug}/${path}`, content })

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
 import {
   archiveOf,
@@ -11,13 +11,8 @@ import {
   shown,
 } from '../../support/projects.ts'
 
-let berth: TestBerth
-let serverId: string
-beforeAll(async () => {
-  berth = await testBerth({ flags: { plan: { projects: { small: 20 } } } })
-  serverId = await berth.server()
-})
-afterAll(() => berth[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { plan: { projects: { small: 20 } } } })
+const serverId = await berth.server()
 
 const WEB = `Bun.serve({ port: process.env.PORT, hostname: process.env.HOST, fetch: () => new Response('web') })`
 
@@ -154,7 +149,7 @@ describe('a project that is a worker', () => {
     expect((await shown(berth, id)).runtime_status).toBe('running')
   })
 
-  test('may be said to be one when it is made, and its end with success is no failure', async () => {
+  test('may be declared when it is made, and its end with success is not a failure', async () => {
     const source = await archiveOf({ 'main.ts': 'console.log("done")' })
     const { id, workers, url } = await ready(berth, serverId, {
       kind: 'worker',

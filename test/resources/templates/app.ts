@@ -40,7 +40,7 @@ export function run(folder: string, command: string, env: Record<string, string>
   })
 }
 
-/** Signals a command and what it started, as whoever supervises it does. Nothing where they are gone. */
+/** Signals a command and what it started, as its supervisor does. Does nothing if they are gone. */
 function signal({ pid }: { pid: number }, name: NodeJS.Signals): void {
   try {
     process.kill(-pid, name)

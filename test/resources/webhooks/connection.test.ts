@@ -61,7 +61,7 @@ describe('over TLS', () => {
 
 describe('the addresses of a name', () => {
   test('are looked up once for an attempt, and the connection goes to what was checked', async () => {
-    // A name server that gives one address to the checks and another to whoever asks again.
+    // A name server that gives one address to the checks and another at the next question.
     let asked = 0
     const resolve = async () => [++asked <= 2 ? '127.0.0.1' : '127.0.0.2']
     await using berth = await berthWith({ resolve, ca: authority.ca })

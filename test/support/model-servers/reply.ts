@@ -23,7 +23,7 @@ export interface ModelRequest {
   headers: Headers
   // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever shape it expects
   body: any
-  /** Resolves when whoever asked has gone away. */
+  /** Resolves when the client has gone away. */
   gone: Promise<void>
 }
 

@@ -10,7 +10,7 @@ import { TaskCalls } from '../../support/tasks.ts'
 /** Where ids, keys and times repeat, two states can be compared byte by byte. */
 const REPEATABLE = { 'rng-seed': '7', freeze: '2030-01-01T00:00:00Z' }
 
-/** What may stand in a data folder. Whoever adds to it says here, and in storage/state.ts, what it is. */
+/** What may stand in a data folder. An addition is named here, and in storage/state.ts. */
 const STATE = ['berth.db', 'berth.db-shm', 'berth.db-wal', 'logs', 'servers']
 const BESIDE = [
   '.gitignore',

@@ -82,7 +82,7 @@ for (const [isolation, reason] of await probedTiers())
       test('no file can grow while the disk is full, by a command or the API, and what grows is ended', async () => {
         const path = `/servers/${server}/files`
         await berth.exec(server, 'echo before > kept')
-        // It begins to write when it is told to.
+        // It begins to write on request.
         const { end } = await begun(
           'echo up; until [ -e go ]; do sleep 0.02; done; while echo more >> grown; do sleep 0.1; done',
         )

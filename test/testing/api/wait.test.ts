@@ -157,7 +157,7 @@ describe('GET /_berth/wait', () => {
     await using other = await testBerth({ flags: { isolation: 'none', 'log-level': 'debug' } })
     const path = '/_berth/wait?event=task.created&timeout_ms=600000'
     const headers = { authorization: `Bearer ${other.info.admin_token}` }
-    // One may be given up before it has come; one that waits ends with whoever asked, told by the log.
+    // One may be given up before it has come; one that waits ends with its client, as the log says.
     await until(async () => {
       const giveUp = new AbortController()
       const abandoned = other.fetch(path, { headers, signal: giveUp.signal })

@@ -82,7 +82,7 @@ export class Recorder {
     const headers = Object.fromEntries([...response.headers].filter(([name]) => name !== 'date').sort())
     const isControl = path.startsWith('/_berth')
     if (isControl) {
-      // Whoever waits asks the control API as often as it takes; what it measures may be longer or shorter.
+      // A client that waits asks the control API as often as it takes; what it measures may be longer or shorter.
       delete headers['x-request-id']
       delete headers['content-length']
     }

@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const dataDir = join(folder, 'data')
 
-/** What a start with this file says; it is none. */
+/** Returns the message of a start that this file stops. */
 async function refusal(content: object, flags: Record<string, unknown> = {}): Promise<string> {
   const path = join(folder, 'fixtures.json')
   writeFileSync(path, JSON.stringify(content, null, 2))

@@ -41,7 +41,7 @@ describe('an archive', () => {
     }
   })
 
-  test('is told by its content; the oldest tars have no magic', async () => {
+  test('is detected by its content; the oldest tars have no magic', async () => {
     await using world = new World()
     const old = Buffer.from(tar({ name: 'a', content: 'x' }))
     old.fill(0, 257, 265)
@@ -211,7 +211,7 @@ describe('an archive with an entry that', () => {
   })
 })
 
-describe('what is no archive', () => {
+describe('a file that is not an archive', () => {
   test.each([
     ['empty', '', 'empty'],
     ['text', 'hello', 'something else'],
@@ -219,7 +219,7 @@ describe('what is no archive', () => {
     ['a web page', '<!DOCTYPE html>', 'a web page'],
     ['rar', 'Rar!\x1a', 'a rar archive'],
     ['a tar without files', '\0'.repeat(10_240), 'It holds no files.'],
-  ])('%s is told as such', async (_name, content, why) => {
+  ])('%s is reported as such', async (_name, content, why) => {
     await using world = new World()
     expect(await badRequestOf(world.unpack(Buffer.from(content, 'latin1')))).toContain(why)
     world.expectNothing()

@@ -156,7 +156,7 @@ describe('a folder of this machine', () => {
     expect([...said][0]).toContain('--source-folders')
   })
 
-  test('that is not there, or is a file, is told as such where it is allowed', async () => {
+  test('that does not exist, or is a file, is reported as such where it is allowed', async () => {
     await using world = new World()
     writeFileSync(join(world.repos, 'a.bundle'), '')
     expect(await badRequestOf(world.sources.check(git(`${world.repos}/none`), null))).toContain(

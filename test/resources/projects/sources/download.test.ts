@@ -18,7 +18,7 @@ interface FileServer extends AsyncDisposable {
   readonly asked: { url: string; headers: IncomingHttpHeaders }[]
 }
 
-/** A server on loopback that answers as it is told. */
+/** A server on loopback with given responses. */
 async function fileServer(
   answer: (response: ServerResponse, url: string) => void,
   { plain = false } = {},
@@ -159,7 +159,7 @@ describe('an archive from a URL', () => {
     world.expectNothing()
   })
 
-  test('that is cut short, refused or no archive is told as such', async () => {
+  test('that is cut short, refused or not an archive is reported as such', async () => {
     await using world = localWorld()
     await using cut = await fileServer((response) => {
       response.writeHead(200, { 'content-length': ARCHIVE.length + 10 })

@@ -91,7 +91,7 @@ describe('a repository over https', () => {
     world.expectNothing()
   })
 
-  test('that is not there, or gives no git, is told as such', async () => {
+  test('that does not exist, or is not git, is reported as such', async () => {
     await using world = httpsWorld()
     await using server = await gitServer({ root: world.repos, tls })
     const url = `https://git.test:${server.port}/none`
@@ -145,7 +145,7 @@ describe('credentials in the url', () => {
     expect(server.asked.at(-1)?.authorization).toBe(`Basic ${basic}`)
   })
 
-  test('that are wrong or missing are told without a prompt, and without them', async () => {
+  test('that are wrong or missing are reported without a prompt, and not shown', async () => {
     await using world = httpsWorld()
     world.repo('mine')
     await using server = await gitServer({ root: world.repos, tls, credentials: 'user:right-one' })

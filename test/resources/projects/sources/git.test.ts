@@ -50,7 +50,7 @@ describe('a reference', () => {
     expect(world.text('a.txt')).toBe('two')
   })
 
-  test('of a repository without commits is told as such', async () => {
+  test('of a repository without commits is reported as such', async () => {
     await using world = new World()
     const repo = new Repo(join(world.repos, 'empty'))
     repo.git('init', '-q')
@@ -281,7 +281,7 @@ describe('a folder of this machine', () => {
     world.expectNothing()
   })
 
-  test('inside a repository, or none at all, is told as such', async () => {
+  test('inside a repository, or missing, is reported as such', async () => {
     await using world = new World()
     world.repo('mine', { 'sub/a': '' })
     mkdirSync(join(world.repos, 'plain'))
@@ -300,7 +300,7 @@ test('without git on the machine the sentence says what to do', async () => {
   world.expectNothing()
 })
 
-/** A `git` that stands in the way of the real one: it waits for ever in a child of its own, in the place of `fetch`. */
+/** A `git` that stands in the way of the real one: it waits without end in a child of its own, in the place of `fetch`. */
 function stallingGit(world: World): string {
   const bin = join(world.folder, 'bin')
   mkdirSync(bin)
