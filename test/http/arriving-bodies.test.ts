@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { beginBody } from '../support/begun-body.ts'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { berthForTests } from '../support/berth.ts'
 import { until } from '../support/processes.ts'
 
 const MIB = 2 ** 20
 
-let berth: TestBerth
-let path: string
-beforeAll(async () => {
-  berth = await testBerth()
-  path = `/servers/${await berth.server()}/files`
-})
-afterAll(() => berth?.[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const path = `/servers/${await berth.server()}/files`
 
 const begin = (key: string, target: string, framing: string, part = ''): Socket =>
   beginBody(berth, key, target, framing, part)

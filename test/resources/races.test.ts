@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Answer, type TestBerth, testBerth } from '../support/berth.ts'
+import { type Answer, berthForTests } from '../support/berth.ts'
 import { archiveOf, ready } from '../support/projects.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth?.[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 const times = <T>(count: number, call: (n: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, n) => call(n)))

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import {
   accessToken,
   allowForm,
@@ -19,19 +19,14 @@ import {
 import { archiveOf, ready } from '../support/projects.ts'
 import { dumpTables } from '../support/state.ts'
 
-let berth: TestBerth
-let origin: string
+const berth = await berthForTests()
+const origin = berth.info.base_url
 let client: RegisteredClient
 let browser: TestBrowser
-beforeAll(async () => {
-  berth = await testBerth()
-  origin = berth.info.base_url
-})
 beforeEach(async () => {
   client = await registerClient(origin)
   browser = await signedInBrowser(berth)
 })
-afterAll(() => berth[Symbol.asyncDispose]())
 
 const WEB = 'https://app.example/callback'
 

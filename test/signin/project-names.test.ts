@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests, type TestBerth, testBerth } from '../support/berth.ts'
 import { browserPath, launchBrowser } from '../support/browser.ts'
 import { archiveOf, ready } from '../support/projects.ts'
 import { linkOf, Visitor } from '../support/visitor.ts'
 
-let berth: TestBerth
-let port: string
-beforeAll(async () => {
-  berth = await testBerth()
-  port = new URL(berth.info.base_url).port
-})
-afterAll(() => berth?.[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const port = new URL(berth.info.base_url).port
 
 /** Requests with a name, whose resolution is not left to this machine. */
 const at = (host: string, cookie = '') => ({ host: `${host}:${port}`, ...(cookie !== '' && { cookie }) })

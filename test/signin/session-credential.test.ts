@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../support/berth.ts'
+import { describe, expect, test } from 'bun:test'
+import { berthForTests } from '../support/berth.ts'
 import { Visitor } from '../support/visitor.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth()
-})
-afterAll(() => berth?.[Symbol.asyncDispose]())
+const berth = await berthForTests()
 
 /** The answer to a request of a page's script. */
 interface Sent {

@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { Visitor } from '../../support/visitor.ts'
 
-let berth: TestBerth
-let browser: Visitor
 /** What a browser and the dashboard add to a request. */
-let own: Record<string, string>
-beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none' } })
-  browser = await Visitor.of(berth)
-  own = {
-    cookie: browser.cookie,
-    'x-berth-csrf': await browser.csrf(),
-    origin: browser.origin,
-    'sec-fetch-site': 'same-origin',
-    'x-berth-client': 'dashboard',
-  }
-})
-afterAll(() => berth?.[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { isolation: 'none' } })
+const browser = await Visitor.of(berth)
+const own = {
+  cookie: browser.cookie,
+  'x-berth-csrf': await browser.csrf(),
+  origin: browser.origin,
+  'sec-fetch-site': 'same-origin',
+  'x-berth-client': 'dashboard',
+}
 beforeEach(() => berth.control('DELETE', '/faults'))
 
 const fault = (match: object): Promise<unknown> =>

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import {
   existsSync,
   mkdirSync,
@@ -12,17 +12,12 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { berthForTests } from '../../support/berth.ts'
 
-let berth: TestBerth
-let server: string
-beforeAll(async () => {
-  berth = await testBerth()
-  server = await berth.server()
-  await berth.exec(server, 'echo own > note.txt; ln -s /etc outside')
-  await berth.call('POST', `/servers/${server}/projects`, { name: 'app' })
-})
-afterAll(() => berth?.[Symbol.asyncDispose]())
+const berth = await berthForTests()
+const server = await berth.server()
+await berth.exec(server, 'echo own > note.txt; ln -s /etc outside')
+await berth.call('POST', `/servers/${server}/projects`, { name: 'app' })
 
 const snapshotOf = (name: string): string => join(berth.dataDir, 'snapshots', name)
 

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TestBerth, testBerth } from '../../support/berth.ts'
+import { expect, test } from 'bun:test'
+import { berthForTests } from '../../support/berth.ts'
 import { receiver } from '../../support/receiver.ts'
 
-let berth: TestBerth
-beforeAll(async () => {
-  berth = await testBerth({ flags: { isolation: 'none' } })
-})
-afterAll(() => berth?.[Symbol.asyncDispose]())
+const berth = await berthForTests({ flags: { isolation: 'none' } })
 
 const allow = (allowed: boolean) => berth.control('PATCH', '/local-webhooks', { allowed })
 
