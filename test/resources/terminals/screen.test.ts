@@ -267,7 +267,7 @@ describe('typing', () => {
 
   test('a program that asks without end, and does not read, has a bounded number of responses', async () => {
     const thousand = `yes "$(printf '\\033[6n')" | head -n 1000 | tr -d '\\n'`
-    const asks = `sleep 1.5; stty raw -echo; for n in $(seq 40); do ${thousand}; sleep 0.05; done; sleep 1; timeout --foreground 2 cat | wc -c; sleep 300`
+    const asks = `sleep 1.5; stty raw -echo; for n in $(seq 40); do ${thousand}; sleep 0.05; done; sleep 1; timeout --foreground 6 cat | wc -c; sleep 300`
     await using driven = await Driven.open({ command: asks })
     const { text } = await driven.screen({ until: '[0-9]+\\s*$', timeout_ms: 20_000 })
     const bytes = Number(/(\d+)\s*$/.exec(text)?.[1])
