@@ -40,9 +40,8 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
     'sandbox.ts',
     'workspace.ts',
     'emulators/emulators.ts',
-    // Tools of the machine, and those of berth's own.
-    'machine.ts',
-    'own-tools.ts',
+    // The tools of servers: the machine's, and berth's own.
+    'tools.ts',
     // Processes, and what else a killed berth leaves.
     'processes.ts',
     'remains.ts',

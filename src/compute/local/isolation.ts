@@ -9,7 +9,7 @@ import type { Workspace } from '../workspace.ts'
 import type { ServerNetwork } from './network/server-network.ts'
 import type { SpawnPlan } from './spawn.ts'
 import type { ToolName } from './toolchain-kinds.ts'
-import type { PrintedVersions, Toolchain } from './toolchains.ts'
+import { findToolchains, type PrintedVersions, type Toolchain } from './toolchains.ts'
 
 /** The options of every local driver. */
 export interface LocalDriverOptions {
@@ -155,10 +155,7 @@ export const SANDBOXD_ENVIRONMENT: Readonly<Record<string, string>> = {
 /** Returns what finds toolchains for one server. @param sees see `selectMachineTools` */
 export function toolchainsOf(options: LocalDriverOptions, sees: 'selected' | 'all'): ToolchainsOf {
   const printed: PrintedVersions = new Map()
-  return async (tool) => {
-    const { findToolchains } = await import('./toolchains.ts')
-    return findToolchains(options, { sees, of: [tool], printed })
-  }
+  return (tool) => findToolchains(options, { sees, of: [tool], printed })
 }
 
 /** Returns the environment that every command has, under each isolation. */

@@ -4,13 +4,13 @@ import {
   findToolchains,
   isShown,
   isToolName,
+  PROGRAM_NAMES,
   type PrintedVersions,
   selectMachineTools,
   type Toolchain,
   type ToolPlaces,
   versionArguments,
-} from '../../compute/machine.ts'
-import { PROGRAM_NAMES } from '../../compute/own-tools.ts'
+} from '../../compute/tools.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { realPathOrNull } from '../../runtime/if-present.ts'
 import { runHelper } from '../../runtime/run-helper.ts'

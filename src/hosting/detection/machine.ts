@@ -1,4 +1,4 @@
-import { type Toolchain, versionIn } from '../../compute/machine.ts'
+import { type Toolchain, versionIn } from '../../compute/tools.ts'
 
 /** The programs that an app's commands can call. */
 export interface Machine {

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
-import { commandOf, isToolName, type Toolchain, versionArguments } from '../../compute/machine.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
+import { commandOf, isToolName, type Toolchain, versionArguments } from '../../compute/tools.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { checkOf, type Machine, type ProgramResult, type ToolCheck } from './machine.ts'
 

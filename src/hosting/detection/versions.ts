@@ -1,4 +1,4 @@
-import { byVersion, commandOf, type Toolchain } from '../../compute/machine.ts'
+import { byVersion, commandOf, type Toolchain } from '../../compute/tools.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { FoundTool } from '../app-runtime/plan.ts'
 import type { Machine, ToolCheck } from './machine.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { GRADLE_SETTINGS, GRADLE_SETTINGS_FILE, toolsOnHost } from '../../compute/own-tools.ts'
 import type { SandboxPaths } from '../../compute/sandbox.ts'
+import { GRADLE_SETTINGS, GRADLE_SETTINGS_FILE, toolsOnHost } from '../../compute/tools.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { MASK } from '../../runtime/masks.ts'
