@@ -124,8 +124,11 @@ async function appOf(
   return found.sort((a, b) => a.order - b.order)[0] ?? null
 }
 
-/** The version of Jetty that serves a war whose build names no server, and the oldest Java for it. */
-const JETTY = { version: '12.1.5', java: '17' }
+/** The versions of Jetty that serve a war whose build names no server, by edition, which do not have the same ones. */
+const JETTY = { ee8: '12.1.8', ee9: '12.1.5', ee10: '12.1.5' } as const
+
+/** The oldest Java for them. */
+const JAVA_OF_JETTY = '17'
 
 /** Returns how a war is built and served. @param maven returns the command for goals */
 async function warBuild(
@@ -138,17 +141,17 @@ async function warBuild(
   if (uses(module, /tomcat7-maven-plugin/))
     return { build, start: maven('tomcat7:run -Dmaven.tomcat.port=$PORT') }
   const edition = await editionOf(module)
-  const plugin = `org.eclipse.jetty.${edition}:jetty-${edition}-maven-plugin:${JETTY.version}`
+  const plugin = `org.eclipse.jetty.${edition}:jetty-${edition}-maven-plugin:${JETTY[edition]}`
   return {
     // Its packages come with the build, not while the start is waited for.
     build: maven(`package ${plugin}:help`),
     start: jetty(`${plugin}:run-war`),
-    needs: [compilesFor(JETTY.java, 'a war without a server')],
+    needs: [compilesFor(JAVA_OF_JETTY, 'a war without a server')],
   }
 }
 
 /** Returns the edition of Jakarta EE that a war is for, as Jetty calls it. The packages are `javax` up to the eighth. */
-async function editionOf(module: MavenModule): Promise<'ee8' | 'ee9' | 'ee10'> {
+async function editionOf(module: MavenModule): Promise<keyof typeof JETTY> {
   const api = /<artifactId>\s*(?:jakarta|javax)\.servlet-api\s*<\/artifactId>\s*<version>\s*(\d+)/
   const major = Number(api.exec([module.pom, ...module.above].join('\n'))?.[1] ?? 0)
   if (major > 0) return major >= 6 ? 'ee10' : major === 5 ? 'ee9' : 'ee8'
