@@ -1,7 +1,6 @@
 import { type Html, html } from '../http/pages/html.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
-import { pageOf } from './sites/own-page.ts'
-import { HTML, type OwnResponse, ownHeaders, unavailable, wantsHtml } from './sites/own-response.ts'
+import { HTML, type OwnResponse, ownHeaders, pageOf, unavailable, wantsHtml } from './sites/own-response.ts'
 import type { FileRequest, FileResponse, ServeFiles } from './sites/upstream.ts'
 
 /** Number of log lines on the page. */

@@ -1,99 +1,88 @@
 import type { Dialer, LoopbackHost } from '../../compute/sandbox.ts'
-import { AppConnection, type AppExchange, type ConnectionPool } from './app-connection.ts'
-import type { HeadMemory } from './http1/head-memory.ts'
+import { messageOf } from '../../runtime/error-info.ts'
+import { ByteStream } from './http1/byte-stream.ts'
 
-/** An app's port on a loopback address of its server: its connections and the number of requests under way. */
-export class AppPort implements ConnectionPool {
-  readonly #idle: AppConnection[] = []
-  /** Idle connections that are reserved for one client each. */
-  readonly #reserved = new Set<AppConnection>()
+/** A connection to an app, in use by one request. */
+export interface AppLink {
+  readonly stream: ByteStream
+  /** Whether it has carried a request before. The app may be closing such a connection. */
+  readonly isReused: boolean
+  /** Ends the use, and closes the connection unless another request may follow on it. */
+  release(isReusable: boolean): void
+}
+
+/** A port of an app: its idle connections and the number of requests under way. */
+export class AppPort {
+  readonly server: Dialer
+  readonly port: number
+  readonly #idleMs: number
+  /** The idle connections, the longest idle first. */
+  #idle: { readonly stream: ByteStream; readonly since: number }[] = []
+  #timer: Timer | null = null
   #active = 0
-  #retired = false
+  #isRetired = false
   #drained: (() => void)[] = []
 
-  constructor(
-    readonly server: Dialer,
-    readonly port: number,
-    public host: LoopbackHost,
-    readonly memory: HeadMemory,
-  ) {}
+  /** @param idleMs time after which an idle connection is closed: less than an app keeps one */
+  constructor(server: Dialer, port: number, idleMs: number) {
+    this.server = server
+    this.port = port
+    this.#idleMs = idleMs
+  }
 
   /** Takes the most recently used idle connection; null if there is none. */
-  takeIdle(): AppConnection | null {
-    const connection = this.#idle.pop()
-    if (connection === undefined) return null
-    this.#active += 1
-    return connection
-  }
-
-  /** Takes a connection that is reserved for a client. Returns false if it is closed or belongs to another port. */
-  takeReserved(connection: AppConnection): boolean {
-    if (!this.#reserved.delete(connection)) return false
-    this.#active += 1
-    return true
-  }
-
-  /** Opens a connection for a request. Calls `connected` or `refused` of the exchange. */
-  connect(exchange: AppExchange): AppConnection {
-    this.#active += 1
-    return new AppConnection(this, exchange)
-  }
-
-  release(connection: AppConnection, reusable: boolean): boolean {
-    const isKept = reusable && !this.#retired
-    if (isKept) this.#idle.push(connection)
-    this.#end()
-    return isKept
-  }
-
-  reserve(connection: AppConnection): boolean {
-    if (!this.#retired) this.#reserved.add(connection)
-    this.#end()
-    return !this.#retired
+  takeIdle(): AppLink | null {
+    for (let last = this.#idle.pop(); last !== undefined; last = this.#idle.pop()) {
+      // Unsolicited bytes: any later response would be unsolicited too.
+      if (last.stream.take() === undefined) return this.#link(last.stream, true)
+      last.stream.end()
+    }
+    return null
   }
 
   /**
-   * Counts a use of the port by a connection outside the pool.
+   * Opens a connection. Gives up at the deadline, or when the signal aborts.
    *
-   * @returns a function that ends the use
+   * @returns the connection, or why there is none, a sentence; null if that took too long
    */
-  hold(): () => void {
-    this.#active += 1
-    return () => this.#end()
+  async connect(
+    host: LoopbackHost,
+    signal: AbortSignal,
+    deadline: number,
+  ): Promise<AppLink | { readonly refusal: string | null }> {
+    const stream = new ByteStream()
+    const link = this.#link(stream, false)
+    const giveUp = () => stream.end()
+    const timer = setTimeout(giveUp, Math.max(0, deadline - performance.now()))
+    signal.addEventListener('abort', giveUp)
+    try {
+      const dialed = this.server.dial(this.port, host, stream).then(() => true)
+      if (await Promise.race([dialed, stream.closing.then(() => stream.isOpened)])) return link
+      dialed.catch(() => {})
+      link.release(false)
+      return { refusal: null }
+    } catch (error) {
+      link.release(false)
+      return { refusal: messageOf(error) }
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', giveUp)
+    }
   }
 
-  forget(connection: AppConnection): void {
-    if (this.#reserved.delete(connection)) return
-    const at = this.#idle.indexOf(connection)
-    if (at !== -1) this.#idle.splice(at, 1)
-  }
-
-  /**
-   * Closes connections that have been idle since before `since`, and those that are reserved for a client since before
-   * `reservedSince`, before the app closes them itself, perhaps while a request is on its way.
-   *
-   * @returns whether idle connections are left
-   */
-  sweep(since: number, reservedSince: number): boolean {
-    while ((this.#idle[0]?.idleSince ?? Number.POSITIVE_INFINITY) < since) this.#idle.shift()?.close()
-    for (const connection of this.#reserved) if (connection.idleSince < reservedSince) connection.discard()
-    return this.#idle.length > 0 || this.#reserved.size > 0
-  }
-
-  /** Stops taking requests and closes idle connections. */
+  /** Closes idle connections, and those in use when their requests are over. */
   retire(): void {
-    this.#retired = true
-    for (const connection of [...this.#idle.splice(0), ...this.#reserved]) connection.close()
-    this.#reserved.clear()
+    this.#isRetired = true
+    for (const { stream } of this.#idle.splice(0)) stream.end()
   }
 
-  /** Takes requests again after `retire`. */
+  /** Keeps connections again after `retire`. */
   revive(): void {
-    this.#retired = false
+    this.#isRetired = false
   }
 
   /** Whether no request is under way. */
-  get quiet(): boolean {
+  get isQuiet(): boolean {
     return this.#active === 0
   }
 
@@ -103,10 +92,34 @@ export class AppPort implements ConnectionPool {
     return new Promise((resolve) => this.#drained.push(resolve))
   }
 
-  /** Ends the use of the port by one request. */
-  #end(): void {
-    this.#active -= 1
-    if (this.#active > 0) return
-    for (const resolve of this.#drained.splice(0)) resolve()
+  #link(stream: ByteStream, isReused: boolean): AppLink {
+    this.#active += 1
+    return {
+      stream,
+      isReused,
+      release: (isReusable) => {
+        if (isReusable && !this.#isRetired && !stream.isClosed) this.#keep(stream)
+        else stream.end()
+        this.#active -= 1
+        if (this.#active === 0) for (const notify of this.#drained.splice(0)) notify()
+      },
+    }
+  }
+
+  #keep(stream: ByteStream): void {
+    this.#idle.push({ stream, since: performance.now() })
+    this.#closeOverdueIn(this.#idleMs)
+  }
+
+  #closeOverdueIn(ms: number): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null
+      this.#closeIdleSince(performance.now() - this.#idleMs / 2)
+      if (this.#idle.length > 0) this.#closeOverdueIn(this.#idleMs / 2)
+    }, ms).unref()
+  }
+
+  #closeIdleSince(time: number): void {
+    while (this.#idle[0] !== undefined && this.#idle[0].since <= time) this.#idle.shift()?.stream.end()
   }
 }

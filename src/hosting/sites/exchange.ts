@@ -1,373 +1,354 @@
-import type { AppConnection, AppExchange, CutOff } from './app-connection.ts'
-import type { AppPort } from './app-port.ts'
-import type { Body } from './http1/body.ts'
-import type { ResponseHead } from './http1/response-head.ts'
+import { machineNow } from '../../runtime/clock.ts'
+import type { AppLink, AppPort } from './app-port.ts'
+import { Body, chunk, LAST_CHUNK, MalformedBody } from './http1/body.ts'
+import type { ByteStream } from './http1/byte-stream.ts'
+import {
+  BadResponse,
+  checkResponseBeginning,
+  type Framing,
+  headerOf,
+  isRepeatable,
+  linesForApp,
+  linesForClient,
+  namesAndValues,
+  parseResponse,
+  Refusal,
+  type RequestHead,
+  readHead,
+} from './http1/head.ts'
 import {
   badGateway,
   crashedMeanwhile,
   FAILED,
   type OwnResponse,
+  ownMessage,
+  REASONS,
   unavailable,
   unreachable,
 } from './own-response.ts'
-import type { Requester } from './requester.ts'
-import type { SiteState, WaitingRequest } from './site-state.ts'
-import type { ServeFiles } from './upstream.ts'
+import type { SiteState } from './site-state.ts'
+import type { FileRequest, FileResponse, ServeFiles } from './upstream.ts'
 
-/** What becomes of the request. Phases are plain strings: a request allocates nothing for them. */
-type Phase =
-  /** No request is under way. */
-  | 'idle'
-  /** Waits until the upstream is ready. `#parts` holds what arrives of the body, as in the next two phases. */
-  | 'waiting'
-  /** Waits for a new connection to the app, `#app`. */
-  | 'connecting'
-  /** Waits to hear why the app has closed the connection, or whether it has read anything of the request from it. */
-  | 'checking'
-  /** The head was sent to the app. What arrives of the body is passed on. */
-  | 'sent'
-  /**
-   * The same, over a connection that was used before. If the app closes that unread, the request is sent again, so
-   * `#parts` also keeps what was passed on.
-   */
-  | 'resendable'
-  /** Files respond. The body is dropped. */
-  | 'files'
+/** The content of a message. */
+export interface Content {
+  /** What has arrived with the head, or all if it is in memory; not empty if it is in chunks. */
+  readonly begun: Uint8Array | null
+  /** What is to come; null if nothing is. */
+  readonly rest: AsyncIterable<Uint8Array> | null
+}
+
+/** A request for a site, by whichever way it has come. */
+export interface SiteRequest extends Content {
+  readonly head: RequestHead
+  /** Address of the client. */
+  readonly address: string
+  /** Aborts when the client disconnects or the site closes. */
+  readonly signal: AbortSignal
+  /** Tells a client that waits before it sends the body to go on (RFC 9110, section 15.2.1). */
+  sendContinue(): void
+}
+
+/** A response for the client, by whichever way that takes it. */
+export interface SiteResponse extends Content {
+  readonly status: number
+  /** The status and the reason. */
+  readonly statusText: string
+  /** The field lines, each with its CRLF. */
+  readonly lines: string
+  /** How the content is framed for a client of HTTP/1.1. */
+  readonly framing: Framing
+  /** The connection to the app if that has accepted a WebSocket. */
+  readonly tunnel: ByteStream | null
+}
+
+/** Sends a response to the client. Resolves when it is sent, or the client has disconnected. */
+export type Respond = (response: SiteResponse) => Promise<void>
+
+/** Upgrades a connection to a WebSocket, in a request or a response. */
+export const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
+
+/** Error: an app has closed the connection before the head of its response was complete. */
+class NoResponse extends Error {
+  override readonly name = 'NoResponse'
+
+  constructor() {
+    super('it closed the connection before its response was complete')
+  }
+}
 
 /**
- * A request and its response. Sends the request to the site's upstream, or waits while that is not ready, and passes
- * the response on as it arrives. A connection has one exchange, which it uses for its requests one after the other.
+ * Sends a request to the site's upstream, waits while that is not ready, and passes the response on as it arrives.
  *
- *     idle ── begin ─► dispatch
- *     dispatch ── the upstream starts ─► waiting ── it is ready ─► dispatch
- *     dispatch ── the upstream is files ─► files
- *     dispatch ── the app has an idle connection ─► sent
- *     dispatch ── one is reserved for the client ─► resendable
- *     dispatch ── none is free ─► connecting ── open ─► sent
- *                                            ── refused ─► waiting
- *     sent ── closed before any response, and the request may be repeated (and the app has not ended) ─► dispatch
- *     resendable ── closed before any response ─► checking ── nothing was read ─► dispatch
- *     sent ── closed before a head, for good ─► checking ── the reason is known, or does not come ─► idle
- *     any ── request and response are complete, cut off, the client has disconnected ─► idle
+ * @throws Refusal, or MalformedBody once the response has begun, if the request's body is malformed; CutOff if the response
+ *   breaks off
  */
-export class Exchange implements AppExchange, WaitingRequest {
-  readonly #requester: Requester
-  readonly #state: SiteState
-  #phase: Phase = 'idle'
-  #app: AppConnection | null = null
-  /** Parts of the request's body that are still to be sent, or may have to be sent again. */
-  #parts: Buffer[] = []
-  /** The connection of the last request, if it is reserved for the client's next one. */
-  #reserved: AppConnection | null = null
-  /** The port of an app that the request was sent to last. */
-  #port: AppPort | null = null
-  /** The same, if the app has closed that connection without a response. */
-  #closedBy: AppPort | null = null
-  /** How much of the response the client was sent. The request's body may still arrive when it is done. */
-  #response: 'none' | 'begun' | 'done' = 'none'
-  /** Why the connection to the app could not be opened at last. */
-  #refusal: string | null = null
-  /** Number of the request, to tell whether it is still the same one after a wait. */
-  #serial = 0
-  /** Whether the request counts as a use of the site. */
-  #isUse = false
-  /** Limits the time before the request is sent, from the first wait on. */
-  #waitTimer: Timer | null = null
-
-  constructor(requester: Requester, state: SiteState) {
-    this.#requester = requester
-    this.#state = state
+export async function exchange(request: SiteRequest, state: SiteState, respond: Respond): Promise<void> {
+  const endUse = state.beginUse()
+  try {
+    await dispatch(request, state, respond)
+  } finally {
+    endUse()
   }
+}
 
-  get method(): string {
-    return this.#requester.method
-  }
-
-  get hasBody(): boolean {
-    return this.#requester.hasBody
-  }
-
-  get unchunks(): boolean {
-    return this.#requester.unchunks
-  }
-
-  get tunnels(): boolean {
-    return this.#requester.tunnel !== null
-  }
-
-  /** Whether the response has begun. */
-  get responded(): boolean {
-    return this.#response !== 'none'
-  }
-
-  /** Whether no more bytes of the client are accepted at present. */
-  get full(): boolean {
-    if (this.#phase === 'idle' || this.#phase === 'files') return false
-    if (this.#app !== null && this.#isSent) return !this.#app.flushed
-    return !this.#requester.isComplete
-  }
-
-  /** Begins with the requester's next request. */
-  begin(): void {
-    this.#response = 'none'
-    this.#closedBy = null
-    this.#refusal = null
-    this.#serial += 1
-    this.#isUse = true
-    this.#state.beginUse()
-    this.dispatch()
-  }
-
-  /** Sends the request to the site's current upstream. */
-  dispatch(): void {
-    const { upstream, port } = this.#state
-    if (upstream.kind === 'starting') this.#wait()
-    else if (upstream.kind === 'files') this.#serve(upstream.serve)
-    else if (upstream.kind === 'down') this.#respondOwn(unavailable(upstream.reason))
-    else if (port !== null) this.#sendTo(port)
-  }
-
-  connected(app: AppConnection): void {
-    this.#send(app, 'sent')
-  }
-
-  refused(reason: string): void {
-    this.#refusal = reason
-    // It had not closed an idle connection, but ended, maybe by the request: the next process is spared it.
-    if (this.#closedBy !== null && this.#closedBy === this.#port) {
-      this.closedWithoutResponse()
-      return
+/**
+ * A request that may be repeated goes over any idle connection. The app may be closing that one, so the request is sent again,
+ * once and over a new connection, if it ends before a byte of the response. Every other request gets a connection of its own.
+ */
+async function dispatch(request: SiteRequest, state: SiteState, respond: Respond): Promise<void> {
+  const { head, signal } = request
+  let mayReuse = isRepeatable(head)
+  /** The app's port that has closed an idle connection under the request, unless by plan, as when it is replaced. */
+  let closedBy: AppPort | null = null
+  /** When the request has waited long enough, from the first wait on. */
+  let deadline: number | null = null
+  let refusal: string | null = null
+  while (!signal.aborted) {
+    const { upstream, port } = state
+    if (upstream.kind === 'files') return serveFiles(upstream.serve, request, state, respond)
+    if (upstream.kind === 'down') return respond(ownResponse(unavailable(upstream.reason), head))
+    const now = performance.now()
+    if (upstream.kind === 'app' && port !== null) {
+      const idle = mayReuse ? port.takeIdle() : null
+      const link =
+        idle ??
+        (await port.connect(upstream.host ?? '127.0.0.1', signal, deadline ?? now + state.times.waitMs))
+      if ('stream' in link) {
+        if (await throughApp(link, request, state, respond)) return
+        mayReuse = false
+        closedBy = state.upstream.kind === 'app' ? port : null
+        continue
+      }
+      refusal = link.refusal
+      // It had not closed an idle connection, but ended, maybe by the request: the next process is spared it.
+      if (closedBy === port) return respond(await explainClose(request, state))
     }
-    this.#wait()
-    this.#state.retrySoon()
+    deadline ??= now + state.times.waitMs
+    const left = deadline - performance.now()
+    if (left > 0)
+      await state.changed(upstream.kind === 'app' ? Math.min(left, state.times.retryMs) : left, signal)
+    else if (upstream.kind !== 'starting') return respond(ownResponse(unreachable(refusal), head))
+    else if (upstream.late) return serveFiles(upstream.late, request, state, respond)
+    else return respond(ownResponse(unreachable(null), head))
   }
+}
 
-  /** Sends more of the request's body, or of a tunnel. */
-  sendOn(bytes: Buffer, from: number, to: number): void {
-    if (this.#phase === 'idle') return
-    if (this.#phase !== 'sent' && this.#phase !== 'files') this.#parts.push(bytes.subarray(from, to))
-    if (this.#isSent) this.#app?.send(bytes, from, to, false)
-    if (this.#response === 'done' && this.#requester.isComplete) this.#finish()
+/** Sends a request over a connection. Returns false if the app was closing that, so that the request is to be sent again. */
+async function throughApp(
+  link: AppLink,
+  request: SiteRequest,
+  state: SiteState,
+  respond: Respond,
+): Promise<boolean> {
+  const { stream } = link
+  const { received } = stream
+  const cutOff = () => stream.end(true)
+  request.signal.addEventListener('abort', cutOff)
+  let isReusable = false
+  let bodyFault: unknown = null
+  const upload = sendRequest(stream, request, state)?.catch((error) => {
+    bodyFault = error
+    cutOff()
+  })
+  try {
+    const answer = await responseOf(stream, request).catch((error: Error) => error)
+    if (bodyFault instanceof MalformedBody) throw new Refusal(400, BAD_BODY)
+    if (request.signal.aborted) return true
+    if (answer instanceof Error) {
+      // The app may have been closing the connection.
+      if (answer instanceof NoResponse && link.isReused && stream.received === received && mayRepeat(state))
+        return false
+      await respond(await failureOf(answer, request, state))
+      return true
+    }
+    const { response, body, keepAlive } = answer
+    // What a client has sent through a tunnel before it disconnected still reaches the app.
+    if (response.tunnel !== null) request.signal.removeEventListener('abort', cutOff)
+    await respond(response)
+    // An app may respond before it has read all of the request.
+    if (upload !== undefined) await Promise.race([upload, stream.closing])
+    if (bodyFault instanceof MalformedBody) throw bodyFault
+    // An app may leave a body unread and take it for the next request, whose client would get a wrong response.
+    isReusable = keepAlive && body.isOver && request.head.framing === 'none' && response.tunnel === null
+    return true
+  } finally {
+    request.signal.removeEventListener('abort', cutOff)
+    link.release(isReusable)
   }
+}
 
-  /** Continues, because the client accepts more. */
-  drained(): void {
-    this.#app?.resume()
-  }
+/** Reports whether an app that has closed an idle connection may be sent the request again: not if it has crashed. */
+const mayRepeat = ({ upstream }: SiteState): boolean => upstream.kind !== 'starting' || !upstream.hasCrashed
 
-  appDrained(): void {
-    this.#requester.adjustReading()
-  }
+/** Message for a client whose body is malformed. */
+export const BAD_BODY = 'The body is not in chunks as its header says.'
 
-  /** Ends the exchange, because the client has disconnected or its bytes are refused. */
-  abort(): void {
-    this.#endWaiting()
-    this.#app?.abandon()
-    this.#app = null
-    this.#reserved?.discard()
-    this.#reserved = null
-    this.#done()
-  }
+/** Sends the request to the app, see `sendMessage`. */
+function sendRequest(app: ByteStream, request: SiteRequest, state: SiteState): Promise<void> | null {
+  const { head } = request
+  const start = `${head.method} ${head.target} HTTP/1.1\r\n${linesForApp(head.fields)}`
+  const forwarded = state.forwardedLines(request.address, head.host)
+  const text = `${start}${head.upgrade ? UPGRADE : ''}${forwarded}\r\n`
+  return sendMessage(app, text, head.framing === 'chunked', request)
+}
 
-  detached(): void {
-    this.#app = null
-  }
+/**
+ * Sends a message, in one write if all of it is there.
+ *
+ * @returns null if it is sent; otherwise a promise, which resolves then or when the connection is closed
+ */
+export function sendMessage(
+  to: ByteStream,
+  head: string,
+  isChunked: boolean,
+  content: Content,
+): Promise<void> | null {
+  const { begun, rest } = content
+  const isFlushed = to.writeMessage(head, begun !== null && isChunked ? chunk(begun) : begun)
+  return isFlushed && rest === null && !isChunked ? null : sendRest(to, isChunked, rest)
+}
 
-  interim(bytes: Buffer, start: number, end: number, head: ResponseHead): void {
-    this.#requester.interim(bytes, start, end, head)
-  }
-
-  response(bytes: Buffer, start: number, end: number, bodyEnd: number, head: ResponseHead, body: Body): void {
-    this.#response = 'begun'
-    if (!this.#requester.respond(bytes, start, end, bodyEnd, head, body)) this.#app?.pause()
-  }
-
-  responseBody(bytes: Buffer, from: number, to: number, body: Body): void {
-    if (!this.#requester.respondBody(bytes, from, to, body)) this.#app?.pause()
-  }
-
-  responseEnded(reads: boolean): void {
-    this.#response = 'done'
-    if (this.#requester.isComplete || !reads) this.#finish()
-  }
-
-  becomeTunnel(bytes: Buffer, start: number, head: ResponseHead): void {
-    this.#response = 'begun'
-    const ahead = this.#requester.tunnel?.beginTunnel(bytes, start, head) ?? null
-    if (ahead !== null) this.#app?.send(ahead, 0, ahead.length, false)
-    this.#requester.adjustReading()
-  }
-
-  forward(bytes: Buffer, from: number, to: number): void {
-    if (this.#requester.tunnel?.write(bytes, from, to) === false) this.#app?.pause()
-  }
-
-  tunnelEnded(): void {
-    this.cutOff('end')
-  }
-
-  closedUnheard(isUnread: () => Promise<boolean>): void {
-    const { upstream } = this.#state
-    if (this.#requester.isRepeatable && (upstream.kind !== 'starting' || !upstream.hasCrashed)) {
-      // One that is replaced ends by plan.
-      if (upstream.kind === 'app') this.#closedBy = this.#port
-      this.dispatch()
-    } else if (this.#phase === 'resendable') void this.#sendAgain(isUnread)
-    else this.closedWithoutResponse()
-  }
-
-  closedWithoutResponse(): void {
-    void this.#explainClose()
-  }
-
-  badResponse(fault: string): void {
-    this.#respondOwn(badGateway(fault))
-  }
-
-  cutOff(how: CutOff): void {
-    this.#done()
-    this.#requester.cutOff(how)
-  }
-
-  /** Ends the exchange after files have responded. */
-  served(): void {
-    this.#finish()
-  }
-
-  /**
-   * Reports that files could not respond.
-   *
-   * @param begun whether a part of the response was sent
-   */
-  serveFailed(error: unknown, begun: boolean): void {
-    this.#state.reportFailure(error)
-    if (begun) this.cutOff('reset')
-    else this.#respondOwn(FAILED)
-  }
-
-  /** Whether the head was sent to an app. */
-  get #isSent(): boolean {
-    return this.#phase === 'sent' || this.#phase === 'resendable'
-  }
-
-  /** Sends the request over a free connection, or over a new one as soon as that is open. */
-  #sendTo(port: AppPort): void {
-    const { isRepeatable } = this.#requester
-    this.#port = port
-    const free = isRepeatable ? port.takeIdle() : this.#takeReserved(port)
-    if (free === null) {
-      this.#phase = 'connecting'
-      this.#app = port.connect(this)
-      this.#requester.adjustReading()
-    } else {
-      free.begin(this)
-      this.#send(free, isRepeatable ? 'sent' : 'resendable')
+async function sendRest(to: ByteStream, isChunked: boolean, rest: Content['rest']): Promise<void> {
+  await to.flushed()
+  if (rest !== null) {
+    for await (const piece of rest) {
+      if (to.isClosed) return
+      if (piece.length > 0) await to.send(isChunked ? chunk(piece) : piece)
     }
   }
+  if (isChunked) await to.send(LAST_CHUNK)
+}
 
-  /**
-   * Takes the connection that is reserved for the client, for a request that must arrive only once. The app may be
-   * closing the connection. So the request has to be one that can be sent again if the app has not read it.
-   */
-  #takeReserved(port: AppPort): AppConnection | null {
-    const reserved = this.#reserved
-    this.#reserved = null
-    if (reserved !== null && this.#requester.canResend && port.takeReserved(reserved)) return reserved
-    reserved?.discard()
-    return null
+/** Reads the head of the app's response. @throws BadResponse, MalformedBody, NoResponse */
+async function responseOf(
+  app: ByteStream,
+  request: SiteRequest,
+): Promise<{ response: SiteResponse; body: Body; keepAlive: boolean }> {
+  const { method, upgrade } = request.head
+  let isContinued = false
+  for (;;) {
+    const text = await readHead(app, checkResponseBeginning)
+    if (text === null) throw new NoResponse()
+    const { status, statusText, fields, framing, length, keepAlive } = parseResponse(text, method)
+    if (status === 101 && !upgrade) throw new BadResponse('it switches protocols without being asked')
+    if (status >= 200 || status === 101) {
+      const body = new Body(app, framing, length)
+      const tunnel = status === 101 ? app : null
+      const lines = linesForClient(fields)
+      return {
+        response: { status, statusText, lines, framing, tunnel, ...beginningOf(body) },
+        body,
+        keepAlive,
+      }
+    }
+    if (status === 100 && !isContinued) request.sendContinue()
+    isContinued ||= status === 100
   }
+}
 
-  #send(app: AppConnection, phase: 'sent' | 'resendable'): void {
-    this.#app = app
-    this.#endWaiting()
-    this.#phase = phase
-    this.#requester.sendTo(app)
-    for (const bytes of this.#parts) app.send(bytes, 0, bytes.length, false)
-    if (phase === 'sent') this.#dropParts()
-    if (!this.#requester.isComplete || !app.flushed) this.#requester.adjustReading()
+/** Returns the content of a body whose head has just been read. @throws MalformedBody */
+export function beginningOf(body: Body): Content {
+  const begun = body.take() ?? null
+  return { begun, rest: body.isOver ? null : body }
+}
+
+/** Returns the response for a request to which the app has given none that can be passed on. */
+function failureOf(error: Error, request: SiteRequest, state: SiteState): Promise<SiteResponse> {
+  if (error instanceof NoResponse) return explainClose(request, state)
+  if (error instanceof BadResponse)
+    return Promise.resolve(ownResponse(badGateway(error.message), request.head))
+  if (!(error instanceof MalformedBody)) throw error
+  return Promise.resolve(ownResponse(badGateway('its body is not in chunks'), request.head))
+}
+
+/** Returns the response for an app that has closed the connection, maybe because its process has ended. */
+async function explainClose({ head, signal }: SiteRequest, state: SiteState): Promise<SiteResponse> {
+  const crash = await state.crash(signal)
+  return ownResponse(crash === null ? badGateway(new NoResponse().message) : crashedMeanwhile(crash), head)
+}
+
+async function serveFiles(
+  serve: ServeFiles,
+  request: SiteRequest,
+  state: SiteState,
+  respond: Respond,
+): Promise<void> {
+  let response: FileResponse | null = null
+  try {
+    response = await serve(fileRequestOf(request.head))
+  } catch (error) {
+    state.reportFailure(error)
   }
+  await respond(response === null ? ownResponse(FAILED, request.head) : fileResponse(response, request))
+}
 
-  /** Sends the request over a new connection, if the app has read nothing of it from the one that it has closed. */
-  async #sendAgain(isUnread: () => Promise<boolean>): Promise<void> {
-    this.#phase = 'checking'
-    const serial = this.#serial
-    this.#requester.adjustReading()
-    const isSafe = await isUnread()
-    // The client may have disconnected meanwhile, and another request begun.
-    if (this.#phase !== 'checking' || this.#serial !== serial) return
-    if (isSafe) this.dispatch()
-    else this.closedWithoutResponse()
+function fileRequestOf({ method, target, fields }: RequestHead): FileRequest {
+  const headers = new Map<string, string>()
+  for (const [name, value] of namesAndValues(fields.lines)) {
+    const before = headers.get(name)
+    headers.set(name, before === undefined ? value : `${before}, ${value}`)
   }
+  return { method, target, header: (name) => headers.get(name) ?? null }
+}
 
-  /** Responds for an app that has closed the connection, maybe because its process has ended. */
-  async #explainClose(): Promise<void> {
-    this.#endWaiting()
-    this.#phase = 'checking'
-    const serial = this.#serial
-    this.#requester.adjustReading()
-    const crash = await this.#state.crash()
-    if (this.#phase !== 'checking' || this.#serial !== serial) return
-    if (crash !== null) this.#respondOwn(crashedMeanwhile(crash))
-    else this.badResponse('it closed the connection before its response was complete')
+/** Returns a response that berth makes itself. */
+function madeResponse(
+  status: number,
+  headers: readonly (readonly [name: string, value: string])[],
+  framing: Framing,
+  content: Content,
+): SiteResponse {
+  const date = new Date(machineNow()).toUTCString()
+  return {
+    status,
+    statusText: `${status} ${REASONS[status] ?? ''}`,
+    lines: headers.reduce((lines, [name, value]) => `${lines}${name}: ${value}\r\n`, `Date: ${date}\r\n`),
+    framing,
+    tunnel: null,
+    ...content,
   }
+}
 
-  #wait(): void {
-    const state = this.#state
-    this.#waitTimer ??= setTimeout(() => {
-      this.#endWaiting()
-      const { upstream } = state
-      if (upstream.kind === 'starting' && upstream.late) this.#serve(upstream.late)
-      else this.#respondOwn(unreachable(upstream.kind === 'app' ? this.#refusal : null))
-    }, state.times.waitMs)
-    this.#phase = 'waiting'
-    state.waiting.add(this)
-    this.#requester.adjustReading()
+const NO_CONTENT: Content = { begun: null, rest: null }
+
+/** Returns a response of berth's own, in place of the site's. @param head of the request; null if it is unreadable */
+export function ownResponse(response: OwnResponse, head: RequestHead | null): SiteResponse {
+  const accept = head === null ? null : headerOf(head.fields.lines, 'accept')
+  const { headers, content } = ownMessage(response, accept)
+  return head?.method === 'HEAD'
+    ? madeResponse(response.status, headers, 'none', NO_CONTENT)
+    : madeResponse(response.status, headers, 'length', { begun: content, rest: null })
+}
+
+function fileResponse({ status, headers, body }: FileResponse, { head, signal }: SiteRequest): SiteResponse {
+  const fields = Object.entries(headers)
+  const isStream = body instanceof ReadableStream
+  if (head.method === 'HEAD' || status === 204 || status === 304 || signal.aborted) {
+    if (isStream) void body.cancel().catch(() => {})
+    return madeResponse(status, fields, 'none', NO_CONTENT)
   }
+  const content = isStream ? { begun: null, rest: piecesOf(body, signal) } : { begun: body, rest: null }
+  if (headers['content-length'] !== undefined) return madeResponse(status, fields, 'length', content)
+  if (isStream) return madeResponse(status, [...fields, ['transfer-encoding', 'chunked']], 'chunked', content)
+  return madeResponse(status, [...fields, ['content-length', String(body?.length ?? 0)]], 'length', content)
+}
 
-  #endWaiting(): void {
-    if (this.#waitTimer === null) return
-    clearTimeout(this.#waitTimer)
-    this.#waitTimer = null
-    this.#state.waiting.delete(this)
-  }
-
-  #serve(serve: ServeFiles): void {
-    this.#endWaiting()
-    // The time to wait may end while a connection is being opened.
-    this.#app?.abandon()
-    this.#app = null
-    this.#phase = 'files'
-    this.#requester.adjustReading()
-    this.#requester.serve(serve)
-  }
-
-  #respondOwn(response: OwnResponse): void {
-    if (this.#requester.isDisconnected) return
-    this.#endWaiting()
-    this.#response = 'begun'
-    this.#requester.respondOwn(response)
-    this.#finish()
-  }
-
-  #finish(): void {
-    const app = this.#app
-    this.#app = null
-    const { now } = this.#state
-    if (app === null || this.#requester.isRepeatable || !this.#requester.canResend) app?.release(now)
-    else if (app.reserve(now)) this.#reserved = app
-    this.#done()
-    this.#requester.finish()
-  }
-
-  #done(): void {
-    this.#phase = 'idle'
-    this.#dropParts()
-    if (!this.#isUse) return
-    this.#isUse = false
-    this.#state.endUse()
-  }
-
-  #dropParts(): void {
-    if (this.#parts.length > 0) this.#parts = []
+/** Yields the pieces of a stream. Cancels it when the signal aborts: one that waits for events ends with its client. */
+async function* piecesOf(
+  stream: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, void> {
+  const reader = stream.getReader()
+  const cancel = () => void reader.cancel().catch(() => {})
+  signal.addEventListener('abort', cancel)
+  try {
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done || signal.aborted) return
+      yield value
+    }
+  } finally {
+    signal.removeEventListener('abort', cancel)
+    cancel()
   }
 }

@@ -1,14 +1,10 @@
 import type { PortRange } from '../../config/config.ts'
 import { isBlockedByBrowsers, siteHostGuard } from '../../http/host.ts'
-import { machineNow } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Duplex } from './buffered-writer.ts'
-import { ClientConnection } from './client-connection.ts'
-import { ClientLimit } from './client-limit.ts'
-import { HeadMemory } from './http1/head-memory.ts'
-import { HttpDate } from './http1/http-date.ts'
-import { PortClaims } from './port-claims.ts'
-import { holdPort, type PortListener, PortSite } from './site.ts'
+import { maxOpenFiles } from '../../runtime/open-files.ts'
+import { ClientConnection, type ClientSocket } from './client-connection.ts'
+import { holdPort, PortClaims, type PortListener } from './ports.ts'
+import { PortSite } from './site.ts'
 import { type GatewayContext, type GatewayTimes, TIMES } from './site-state.ts'
 import { GatewayError, type ReservedPort, type Site, type SiteHost, type SiteOptions } from './upstream.ts'
 
@@ -27,8 +23,8 @@ interface GatewayOptions {
   readonly maxClients?: number
 }
 
-/** Number of sweeps within the shortest time limit. One sweep for all is cheaper than a timer per request. */
-const SWEEPS = 4
+/** The share of berth's descriptors that connections of clients take at most. Each may take another to an app. */
+const SHARE = 3 / 8
 
 /** The sites of this berth. Each has its own port, and its slug on the main port. */
 export class Gateway implements SiteHost {
@@ -40,23 +36,20 @@ export class Gateway implements SiteHost {
   readonly #held = new Map<number, PortListener[]>()
   readonly #byPort = new Map<number, PortSite>()
   readonly #claims = new PortClaims()
-  #now = performance.now()
-  #sweepTimer: Timer | null = null
+  readonly #maxClients: number
   /** When idle connections were closed to make room. */
   #relievedAt = 0
+  /** Whether a connection was refused since there was room last. */
+  #hasRefused = false
 
   constructor(options: GatewayOptions) {
     this.#options = options
+    this.#maxClients = options.maxClients ?? Math.floor((maxOpenFiles() ?? Number.POSITIVE_INFINITY) * SHARE)
     this.#context = {
       times: { ...TIMES, ...options.times },
-      now: () => this.#now,
       logger: options.logger,
-      wake: () => this.#wake(),
-      limit: new ClientLimit(options.logger, options.maxClients),
       admits: () => this.#admits(),
       guard: siteHostGuard({ bound: options.host, publicHost: options.publicHost }),
-      memory: new HeadMemory(),
-      date: new HttpDate(machineNow),
     }
   }
 
@@ -113,14 +106,13 @@ export class Gateway implements SiteHost {
    *
    * @returns what takes the connection's bytes; null if there is no such site, or it is closed
    */
-  accept(port: number, socket: Duplex): ClientConnection | null {
+  accept(port: number, socket: ClientSocket): ClientConnection | null {
     const site = this.#byPort.get(port)
     return site === undefined ? null : new ClientConnection(socket, site.state)
   }
 
   /** Closes all sites. */
   async close(): Promise<void> {
-    clearInterval(this.#sweepTimer ?? undefined)
     for (const [port, listeners] of this.#held) this.#release(port, listeners)
     this.#claims.keepOnly(() => false)
     await Promise.all([...this.#sites].map((site) => site.close()))
@@ -139,31 +131,30 @@ export class Gateway implements SiteHost {
     if (this.#byPort.get(site.port) === site) this.#byPort.delete(site.port)
   }
 
-  #wake(): void {
-    if (this.#sweepTimer !== null) return
-    const { headMs, idleMs, lingerMs } = this.#context.times
-    this.#now = performance.now()
-    this.#sweepTimer = setInterval(() => this.#sweepAll(), Math.min(headMs, idleMs, lingerMs) / SWEEPS)
-    this.#sweepTimer.unref()
-  }
-
-  /** See `GatewayContext.admits`. Looks for idle connections once a sweep: with many, each look takes time. */
+  /**
+   * Bounds the connections of clients, so that berth keeps descriptors for servers, files and the API. See
+   * `GatewayContext.admits`.
+   */
   #admits(): boolean {
-    const { limit, times } = this.#context
-    if (limit.isFull && this.#relievedAt !== this.#now) {
-      this.#relievedAt = this.#now
-      for (const { state } of this.#sites) state.sweepClients(this.#now, times.crowdedMs)
+    const { logger, times } = this.#context
+    const clients = (): number => this.#sites.values().reduce((sum, { state }) => sum + state.clients.size, 0)
+    const now = performance.now()
+    // With many connections, each look for idle ones takes time.
+    if (clients() >= this.#maxClients && now - this.#relievedAt > times.crowdedMs / 4) {
+      this.#relievedAt = now
+      for (const { state } of this.#sites) for (const client of state.clients) client.expire(times.crowdedMs)
     }
-    return limit.admits()
-  }
-
-  /** Sweeps all sites, and stops the timer when nothing is left: an unused gateway causes no wake-ups. */
-  #sweepAll(): void {
-    this.#now = performance.now()
-    let left = false
-    for (const { state } of this.#sites) left = state.sweep(this.#now) || left
-    if (left) return
-    clearInterval(this.#sweepTimer ?? undefined)
-    this.#sweepTimer = null
+    const open = clients()
+    if (open < this.#maxClients) {
+      this.#hasRefused = false
+      return true
+    }
+    if (!this.#hasRefused) {
+      this.#hasRefused = true
+      logger.warn(
+        `connections to projects are refused: ${open} are open, all that the limit of open files allows. Close some, or start berth again after "ulimit -n" with a greater number (with systemd: LimitNOFILE).`,
+      )
+    }
+    return false
   }
 }

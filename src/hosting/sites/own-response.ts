@@ -1,8 +1,7 @@
 import type { ErrorBody, ErrorCode } from '../../errors.ts'
-import { html } from '../../http/pages/html.ts'
+import { type Html, html } from '../../http/pages/html.ts'
+import { standaloneDocument } from '../../http/pages/page.ts'
 import type { Refusal } from './http1/head.ts'
-import type { HttpDate } from './http1/http-date.ts'
-import { pageOf } from './own-page.ts'
 
 /** A response of berth's own, in place of the site's. */
 export interface OwnResponse {
@@ -15,12 +14,19 @@ export interface OwnResponse {
   readonly reload?: number
 }
 
-const REASONS: Readonly<Record<OwnResponse['status'], string>> = {
+/** The reasons of the statuses of responses that berth makes itself. */
+export const REASONS: Readonly<Record<number, string>> = {
+  200: 'OK',
+  206: 'Partial Content',
+  301: 'Moved Permanently',
+  302: 'Found',
+  304: 'Not Modified',
   400: 'Bad Request',
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
   408: 'Request Timeout',
+  412: 'Precondition Failed',
   416: 'Range Not Satisfiable',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
@@ -148,27 +154,13 @@ export function ownHeaders(
 }
 
 /**
- * Returns the bytes of a response in HTTP/1.1.
+ * Builds a page of berth's own in place of a site's. It loads nothing, because a site's paths are not berth's.
  *
- * @param requestHead the request's head; null if it is unreadable
- * @param keepAlive whether the connection stays open
+ * @param reload seconds after which a browser reloads it
  */
-export function ownBytes(
-  response: OwnResponse,
-  requestHead: string | null,
-  keepAlive: boolean,
-  date: HttpDate,
-): Buffer {
-  const accept = /^accept:([^\r\n]*)/im.exec(requestHead ?? '')?.[1] ?? null
-  const { headers, content } = ownMessage(response, accept)
-  const lines = [
-    `HTTP/1.1 ${response.status} ${REASONS[response.status]}`,
-    `Date: ${date}`,
-    ...headers.map(([name, value]) => `${name}: ${value}`),
-    ...(keepAlive ? [] : ['Connection: close']),
-  ]
-  const head = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`)
-  return requestHead?.startsWith('HEAD ') ? head : Buffer.concat([head, content])
+export function pageOf(title: string, body: Html, reload?: number): string {
+  const head = reload !== undefined && html`<meta http-equiv="refresh" content="${reload}">`
+  return standaloneDocument({ title, body, head }).text
 }
 
 const page = (response: OwnResponse): string =>

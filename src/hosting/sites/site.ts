@@ -1,11 +1,7 @@
-import { otherLoopback } from '../../http/host.ts'
 import { ClientConnection } from './client-connection.ts'
-import { type ListenFailure, listenFailure } from './listen-failure.ts'
+import { addressesOf, type ListenFailure, listenFailure, type PortListener } from './ports.ts'
 import { type GatewayContext, SiteState } from './site-state.ts'
 import type { ServerPort, Site, SiteOptions, Upstream } from './upstream.ts'
-
-/** Listens on a port at one address. */
-export type PortListener = Bun.TCPSocketListener<ClientConnection | null>
 
 /** Listens on the port of one site and holds the state of its requests, those of the main port included. */
 export class PortSite implements Site {
@@ -115,49 +111,15 @@ export class PortSite implements Site {
   }
 }
 
-/**
- * Returns an address, and for a loopback address the other one too: "localhost" may resolve to either, so both must
- * be the site's.
- */
-function addressesOf(host: string): string[] {
-  const other = otherLoopback(host)
-  return other === null ? [host] : [host, other]
-}
-
-/**
- * Listens on a port for a site to come, and closes each connection.
- *
- * @returns the listeners, or why there are none
- */
-export function holdPort(host: string, port: number): PortListener[] | ListenFailure {
-  const listeners: PortListener[] = []
-  const socket: Bun.SocketHandler<ClientConnection | null> = {
-    open: (opened) => opened.terminate(),
-    data() {},
-  }
-  for (const hostname of addressesOf(host)) {
-    try {
-      listeners.push(Bun.listen<ClientConnection | null>({ hostname, port, data: null, socket }))
-    } catch (error) {
-      const failure = listenFailure(error, hostname, port)
-      // Without IPv6 there is no other loopback address.
-      if (hostname !== host && failure.lacksAddress) continue
-      for (const listener of listeners) listener.stop(true)
-      return failure
-    }
-  }
-  return listeners
-}
-
 const handlersOf = (state: SiteState): Bun.SocketHandler<ClientConnection | null> => ({
   // Bun has set TCP_NODELAY.
   open(socket) {
     if (state.admits()) socket.data = new ClientConnection(socket, state)
     else socket.terminate()
   },
-  data: (socket, chunk) => socket.data?.receive(chunk),
+  data: (socket, chunk) => socket.data?.data(chunk),
   drain: (socket) => socket.data?.drain(),
-  close: (socket) => socket.data?.closed(),
+  close: (socket) => socket.data?.closed(false),
   // A socket that has failed is closed, which `close` reports.
   error: () => {},
 })

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import {
   ComputeError,
-  type DialedConnection,
   DialRefused,
   type Execution,
   type LoopbackAddress,
@@ -9,7 +8,7 @@ import {
   type Sandbox,
 } from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
-import { BufferedWriter } from '../../../src/hosting/sites/buffered-writer.ts'
+import { ByteStream } from '../../../src/hosting/sites/http1/byte-stream.ts'
 import { freePort } from '../../support/ports.ts'
 import { Bench, run, SELF, type Subject, until } from '../bench.ts'
 import { sharedServer } from './shared-server.ts'
@@ -218,20 +217,18 @@ const STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 async function dialed(sandbox: Sandbox, port: number, host: LoopbackHost = '127.0.0.1') {
   const received: Buffer[] = []
   const end = Promise.withResolvers<void>()
-  let writer: BufferedWriter<DialedConnection> | null = null
+  const stream = new ByteStream()
   const connection = await sandbox.dial(port, host, {
-    opened: (opened) => {
-      writer = new BufferedWriter(opened)
-    },
+    opened: (opened) => stream.opened(opened),
     data: (chunk) => void received.push(chunk),
-    drain: () => void writer?.flush(),
+    drain: () => stream.drain(),
     closed: () => end.resolve(),
   })
   return {
     received,
     end: end.promise,
     connection: {
-      send: (bytes: Buffer) => writer?.write(bytes, 0, bytes.length, true),
+      send: (bytes: Buffer) => stream.write(Buffer.from(bytes)),
       close: () => connection.end(),
     },
   }

@@ -4,6 +4,9 @@ import { app, appOn, get, Raw, rawApp, rawWay, testSite } from './support.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
+/** The content of a body in chunks. */
+const contentOf = (chunks: string): string => chunks.replaceAll(/[\da-f]+\r\n(.*?)\r\n/g, '$1')
+
 describe('a request reaches the app', () => {
   test('as it was sent, but for what means the connection and what a proxy tells', async () => {
     await using way = await rawWay()
@@ -38,8 +41,6 @@ describe('a request reaches the app', () => {
         'X-Odd:  spaced\tout \t',
         'x-odd: twice',
         'Cookie: a=b',
-        'Connection: TE',
-        'TE: trailers',
         'X-Forwarded-For: 127.0.0.1',
         'X-Forwarded-Proto: http',
         'X-Forwarded-Host: localhost',
@@ -64,6 +65,19 @@ describe('a request reaches the app', () => {
     expect(await client.end()).toBe('HTTP/1.1 200 OK\r\nX: 1\r\nConnection: close\r\n\r\nabcdefg')
   })
 
+  test('with a head of 32 KiB, and so does its answer', async () => {
+    await using way = await rawWay()
+    const { backend, client } = way
+    const padded = (head: string) => head.replace('X: ', `X: ${'a'.repeat(32 * 1024 - head.length)}`)
+    const request = padded(get('/', 'X: '))
+    for (const part of [request.slice(0, 20_000), request.slice(20_000)]) client.send(part)
+    const upstream = await backend.connection()
+    expect(await upstream.until('\r\n\r\n')).toStartWith(request.slice(0, -2))
+    const answer = padded('HTTP/1.1 204 No Content\r\nX: \r\n\r\n')
+    upstream.send(answer)
+    expect(await client.until('\r\n\r\n')).toBe(answer)
+  })
+
   test('in the absolute form of its own host, and of no other', async () => {
     await using backend = app((request) => new Response(new URL(request.url).pathname))
     await using site = await testSite(backend)
@@ -74,16 +88,16 @@ describe('a request reaches the app', () => {
     expect(await client.end()).toStartWith('HTTP/1.1 400 ')
   })
 
-  test('with its body in chunks and its trailers, byte for byte', async () => {
+  test('with its body in chunks, however they come, but without extensions and trailers', async () => {
     await using way = await rawWay()
     const { backend, client } = way
-    const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n'
-    const body = '3\r\nabc\r\nA;ext="v"\r\n0123456789\r\n0\r\nX-Sum: 42\r\n\r\n'
-    client.send(head)
+    client.send('POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
     const upstream = await backend.connection()
     await upstream.until('\r\n\r\n')
-    for (const octet of body) client.send(octet)
-    expect(await upstream.until('42\r\n\r\n')).toBe(body)
+    for (const octet of '3\r\nabc\r\nA;ext="v"\r\n0123456789\r\n0\r\nX-Sum: 42\r\n\r\n') client.send(octet)
+    const chunks = await upstream.until('0\r\n\r\n')
+    expect(contentOf(chunks)).toBe('abc0123456789')
+    expect(chunks).not.toMatch(/ext|X-Sum/)
     upstream.send(OK)
     await client.until('ok')
   })
@@ -113,16 +127,17 @@ describe('a request reaches the app', () => {
 })
 
 describe('an answer reaches the client', () => {
-  test('with trailers', async () => {
+  test('in chunks, without trailers', async () => {
     await using way = await rawWay()
     const { backend, client } = way
     client.send(get('/'))
     const upstream = await backend.connection()
     await upstream.until('\r\n\r\n')
-    const answer =
-      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 42\r\n\r\n'
-    upstream.send(answer)
-    expect(await client.until('42\r\n\r\n')).toBe(answer)
+    const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+    upstream.send(`${head}3\r\nabc\r\n2;e=f\r\nde\r\n0\r\nX-Sum: 42\r\n\r\n`)
+    const answer = await client.until('0\r\n\r\n')
+    expect(answer).toStartWith(head)
+    expect(contentOf(answer.slice(head.length))).toBe('abcde')
   })
 
   test.each([
@@ -161,48 +176,33 @@ describe('an answer reaches the client', () => {
     expect(client.failed).toBe(false)
   })
 
-  test('with what comes before it: 100 to a client that waits for it, and 103', async () => {
+  test('after 100 Continue, to a client that waits for it, and without other interim responses', async () => {
     await using way = await rawWay()
     const { backend, client } = way
     client.send('POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n')
     const upstream = await backend.connection()
     expect(await upstream.until('\r\n\r\n')).toContain('Expect: 100-continue\r\n')
-    upstream.send('HTTP/1.1 100 Continue\r\n\r\n')
+    upstream.send('HTTP/1.1 100 Continue\r\nX: 1\r\n\r\n')
     expect(await client.until('\r\n\r\n')).toBe('HTTP/1.1 100 Continue\r\n\r\n')
     client.send('body')
     await upstream.until('body')
-    upstream.send(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`)
-    expect(await client.until('ok')).toBe(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`)
+    upstream.send('HTTP/1.1 100 Continue\r\n\r\n'.repeat(10_000))
+    upstream.send(`${'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(10_000)}${OK}`)
+    expect(await client.until('ok')).toBe(OK)
   })
 
-  test('with a bounded number of interim responses before it', async () => {
-    await using way = await rawWay()
-    const { backend, client } = way
-    client.send(get('/'))
-    const upstream = await backend.connection()
-    await upstream.until('\r\n\r\n')
-    const processing = 'HTTP/1.1 102 Processing\r\n\r\n'
-    upstream.send(processing.repeat(100_000))
-    const received = await client.until('interim responses')
-    expect(received).toContain('HTTP/1.1 502 Bad Gateway\r\n')
-    expect(received.split(processing).length - 1).toBeGreaterThan(2_000)
-    expect(received.length).toBeLessThan(70_000)
-  })
-
-  test('before the request is whole, and the rest of that still goes to the app', async () => {
+  test('before the request is whole: the rest of that still goes to the app, and no other follows', async () => {
     await using way = await rawWay()
     const { backend, client } = way
     client.send('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\nhalf')
     const upstream = await backend.connection()
     await upstream.until('half')
     upstream.send(OK)
-    await client.until('ok')
+    expect(await client.until('ok')).toBe(OK.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
     client.send(`rest${get('/next')}`)
     expect(await upstream.until('rest')).toBe('rest')
-    const next = await backend.connection(1)
-    expect(await next.until('\r\n\r\n')).toStartWith('GET /next ')
-    next.send(OK)
-    await client.until('ok')
+    await client.end()
+    expect(backend.connections).toHaveLength(1)
   })
 
   test('and the connection ends where the client or the app wants it', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Gateway } from '../../../src/hosting/sites/gateway.ts'
-import { listenFailure } from '../../../src/hosting/sites/listen-failure.ts'
+import { listenFailure } from '../../../src/hosting/sites/ports.ts'
 import { GatewayError } from '../../../src/hosting/sites/upstream.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { freePort } from '../../support/ports.ts'
@@ -127,7 +127,7 @@ test('a port that berth may not open, or has no descriptor for, is named as that
   const denied = listenFailure(Object.assign(new Error(), { code: 'EACCES' }), '127.0.0.1', 80)
   const remedy = expect.stringContaining('--project-ports FIRST-LAST')
   expect(denied).toMatchObject({ isTaken: false, reason: remedy })
-  const script = `import { listenFailure } from '${require.resolve('../../../src/hosting/sites/listen-failure.ts')}'
+  const script = `import { listenFailure } from '${require.resolve('../../../src/hosting/sites/ports.ts')}'
     import { openSync } from 'node:fs'
     try { for (;;) openSync('/dev/null') } catch {}
     try { Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } }) }

@@ -64,6 +64,26 @@ describe('a request for SLUG.localhost', () => {
     await upstream.end()
   })
 
+  test('gets no header that neither side has sent, but Date, and keeps those that both have', async () => {
+    await using backend = await rawApp()
+    await using main = await mainPort(backend.upstream)
+    using client = await Raw.to(main.listener.port)
+    const namesOf = (head: string) =>
+      [...head.matchAll(/^([\w-]+): /gm)].map(([, name]) => name?.toLowerCase()).toSorted()
+    client.send(`POST / HTTP/1.1\r\nHost: ${main.host}\r\nX-A: 1\r\nContent-Length: 4\r\n\r\nbody`)
+    const upstream = await backend.connection()
+    expect(namesOf(await upstream.until('body'))).toEqual([
+      'content-length',
+      'host',
+      'x-a',
+      'x-forwarded-for',
+      'x-forwarded-host',
+      'x-forwarded-proto',
+    ])
+    upstream.send('HTTP/1.1 200 OK\r\nX-B: 2\r\nContent-Length: 2\r\n\r\nok')
+    expect(namesOf(await client.until('ok'))).toEqual(['content-length', 'date', 'x-b'])
+  })
+
   test.each(['HEAD', 'GET'])('has no body where the answer has none: %s', async (method) => {
     await using backend = app(
       () =>
@@ -332,8 +352,8 @@ describe('a request for SLUG.localhost', () => {
 
   test('is a failure where the app responds with something that is not a response', async () => {
     await using backend = await rawApp((app) => {
-      void app.until('\r\n\r\n').then((head) => {
-        const status = /^GET \/(\d+)/.exec(head)?.[1]
+      app.socket.on('data', (head) => {
+        const status = /^GET \/(\d+)/.exec(String(head))?.[1]
         app.send(`HTTP/1.1 ${status} Odd\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\nx`)
       })
     })
@@ -497,19 +517,23 @@ describe('a WebSocket for SLUG.localhost', () => {
     await until(() => main.site.uses.open === 0, 'it is over')
   })
 
-  test('whose handshake is not valid is refused', async () => {
-    await using backend = echo()
+  test('reaches the app as the client asks for it, and is sent once', async () => {
+    await using backend = await rawApp()
     await using main = await mainPort(backend.upstream)
-    for (const [path, protocols] of [
-      ['/#x:/', ''],
-      ['/', 'Sec-WebSocket-Protocol: a, a\r\n'],
-      ['/', 'Sec-WebSocket-Protocol: @\r\n'],
-    ]) {
-      using client = await Raw.to(main.listener.port)
-      client.send(
-        `GET ${path} HTTP/1.1\r\nHost: ${main.host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${protocols}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
-      )
-      expect(await client.until('not valid')).toStartWith('HTTP/1.1 400 ')
+    using client = await Raw.to(main.listener.port)
+    client.send(
+      `GET /a?b HTTP/1.1\r\nHost: ${main.host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: a, b\r\nSec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+    )
+    const upstream = await backend.connection()
+    const head = (await upstream.until('\r\n\r\n')).toLowerCase()
+    expect(head).toStartWith('get /a?b http/1.1\r\n')
+    for (const line of ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-protocol: a, b']) {
+      expect(head).toContain(`\r\n${line}\r\n`)
     }
+    // Bun does not compress what it passes on.
+    expect(head).not.toContain('deflate')
+    upstream.send('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno')
+    expect(await client.until('no')).toStartWith('HTTP/1.1 403 ')
+    expect(backend.connections).toHaveLength(1)
   })
 })

@@ -1,7 +1,21 @@
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { Body } from '../../../src/hosting/sites/http1/body.ts'
+import { ByteStream } from '../../../src/hosting/sites/http1/byte-stream.ts'
 import { get, Raw, rawApp, rawWay, testSite } from './support.ts'
+
+/** Reports whether bytes are one body in chunks. */
+function isWhole(bytes: Buffer): boolean {
+  const stream = new ByteStream()
+  stream.data(bytes)
+  const body = new Body(stream, 'chunked', 0)
+  try {
+    body.take()
+  } catch {
+    return false
+  }
+  return body.isOver && stream.take() === undefined
+}
 
 const HEAD = 'POST / HTTP/1.1\r\nHost: localhost\r\n'
 
@@ -107,10 +121,7 @@ describe('what programs may read in different ways is refused, and the connectio
       for (let octet = 0; octet < 256; octet += 1) {
         const changed = Buffer.from(bytes)
         changed[at] = octet
-        const body = new Body()
-        body.begin('chunked', 0)
-        const isAccepted = body.consume(changed, 0, changed.length) === bytes.length && body.done
-        if (isAccepted !== (octet === needed)) accepted.push(`${octet} at ${at}`)
+        if (isWhole(changed) !== (octet === needed)) accepted.push(`${octet} at ${at}`)
       }
     }
     expect(accepted).toEqual([])
@@ -118,7 +129,7 @@ describe('what programs may read in different ways is refused, and the connectio
 
   test('an answer that the app gives without being asked reaches nobody', async () => {
     await using backend = await rawApp()
-    await using site = await testSite({ ...backend, times: { idleMs: 60_000 } })
+    await using site = await testSite(backend)
     using client = await Raw.to(site.port)
     client.send(get('/'))
     const upstream = await backend.connection()

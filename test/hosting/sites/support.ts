@@ -78,12 +78,12 @@ export async function testSite({
     site,
     port,
     uses,
-    waiting: () => (site as PortSite).state.waiting.size,
+    waiting: () => (site as PortSite).state.waiting,
     log: () => lines.join(''),
     async [Symbol.asyncDispose]() {
       await gateway.close()
       await until(() => openSockets() <= before, 'all sockets are closed')
-      if (uses.open !== 0) throw new Error(`${uses.open} requests are still counted as under way`)
+      await until(() => uses.open === 0, 'nothing is under way')
     },
   }
 }

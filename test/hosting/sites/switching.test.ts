@@ -289,6 +289,21 @@ describe('connections to the app', () => {
     expect(requests).toBe(3)
   })
 
+  test('that end with a request that must arrive once are not replaced, however they end', async () => {
+    for (const end of ['end', 'destroy', 'resetAndDestroy'] as const) {
+      let requests = 0
+      await using backend = await rawApp((upstream) =>
+        upstream.socket.on('data', () => {
+          requests += 1
+          upstream.socket[end]()
+        }),
+      )
+      await using site = await testSite({ ...backend, times: { crashMs: 1 } })
+      expect((await fetch(site.site.url, { method: 'POST', body: 'once' })).status).toBe(502)
+      expect(requests).toBe(1)
+    }
+  })
+
   test('that may be closing are not used for what may be sent once only', async () => {
     await using backend = await rawApp((upstream) =>
       upstream.socket.on('data', () => upstream.send('HTTP/1.1 204 No Content\r\n\r\n')),

@@ -1,4 +1,5 @@
 import type { PortRange } from '../../../config/config.ts'
+import type { DialHandlers } from '../../sandbox.ts'
 import { MAX_FORWARDED } from './forward.ts'
 
 /** The ports of projects that servers reach on their own loopback. Shared by the servers of a driver. */
@@ -7,15 +8,8 @@ export interface ProjectPorts {
   range: PortRange | null
 }
 
-/** What passes the bytes of an accepted connection on. */
-export interface AcceptedConnection {
-  /** Takes bytes that the program has sent. */
-  receive(bytes: Buffer): void
-  /** Continues, because the program takes more. */
-  drain(): void
-  /** The connection is closed. */
-  closed(): void
-}
+/** Receives the events of an accepted connection. */
+export type AcceptedConnection = Omit<DialHandlers, 'opened'>
 
 /** A connection of a program of a server. */
 type ProgramSocket = Bun.Socket<AcceptedConnection | null>
@@ -36,11 +30,11 @@ export function acceptWith(accept: AcceptAtPort): Bun.SocketHandler<AcceptedConn
       }
       if (socket.data === null) socket.terminate()
     },
-    data: (socket, bytes) => socket.data?.receive(bytes),
+    data: (socket, bytes) => socket.data?.data(bytes),
     drain: (socket) => socket.data?.drain(),
     close(socket) {
       open -= 1
-      socket.data?.closed()
+      socket.data?.closed(false)
     },
     // A socket that has failed is closed, which `close` reports.
     error: () => {},

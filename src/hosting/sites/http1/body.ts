@@ -1,172 +1,142 @@
-import { CR, Field, kindOf, LF, TEXT, TOKEN } from './fields.ts'
-import type { Framing } from './request-head.ts'
+import type { ByteStream } from './byte-stream.ts'
+import { type Framing, parseFields } from './head.ts'
+
+/** Error: a body is malformed. */
+export class MalformedBody extends Error {
+  override readonly name = 'MalformedBody'
+}
+
+/** Error: the connection has ended before the message that it carried. */
+export class CutOff extends Error {
+  override readonly name = 'CutOff'
+
+  constructor() {
+    super('the connection has ended before the end of the body')
+  }
+}
 
 /** Bytes that chunk extensions and trailers of one body may have together. */
 const EXTRAS_LIMIT = 16 * 1024
-/** Hexadecimal digits of a chunk's size: more than any body has. */
-const SIZE_DIGITS = 12
-
-const SEMICOLON = 59
-const COLON = 58
-
-/** States of the parser of a chunked body: the element that the next octet belongs to. */
-const State = {
-  SizeStart: 0,
-  Size: 1,
-  Extension: 2,
-  SizeLf: 3,
-  Data: 4,
-  DataCr: 5,
-  DataLf: 6,
-  TrailerStart: 7,
-  TrailerName: 8,
-  TrailerValue: 9,
-  TrailerLf: 10,
-  EndLf: 11,
-} as const
 
 /**
- * Finds the end of a body in the bytes of a connection (RFC 9112, sections 6.3 and 7.1). The caller passes the bytes
- * on unchanged, so this checks their syntax as strictly as that of a head.
+ * The lines of a body in chunks, or their beginnings: a chunk's size, of more digits than any body needs, with extensions;
+ * the empty line after its content; a trailer.
  */
-export class Body {
-  framing: Framing = 'none'
-  /** Whether the body has ended, or there is none. */
-  done = true
-  /** Start and end of each piece of content among the chunks. Collected if set before the first `consume`. */
-  pieces: number[] | null = null
-  #remaining = 0
-  #state: (typeof State)[keyof typeof State] = State.SizeStart
-  #digits = 0
-  #extras = 0
-  /** Name of the current trailer, to recognise fields that a trailer may not carry. */
-  #trailerName: number[] = []
+const LINES = {
+  size: /^(?:([0-9a-f]{1,12})(?:;([\t\x20-\x7e\x80-\xff]*))?(?:\r\n?)?)?$/i,
+  'data end': /^(?:\r\n?)?$/,
+  trailer: /^[\t\x20-\x7e\x80-\xff]*(?:\r\n?)?$/,
+} as const
 
-  /**
-   * Begins a body.
-   *
-   * @param length of the content in bytes, if the framing is `length`
-   */
-  begin(framing: Framing, length: number): void {
+const LF = 10
+const CRLF = Buffer.from('\r\n')
+
+/** The end of a body in chunks. */
+export const LAST_CHUNK = Buffer.from('0\r\n\r\n')
+
+/** Returns bytes as one chunk. */
+export const chunk = (bytes: Uint8Array): Buffer =>
+  Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, CRLF])
+
+/**
+ * The content of a message, read from its connection (RFC 9112, sections 6.3 and 7.1). Chunk extensions and trailers are
+ * checked as strictly as a head, and dropped.
+ */
+export class Body implements AsyncIterable<Buffer> {
+  /** Whether all of the content has been read. */
+  isOver: boolean
+  readonly framing: Framing
+  readonly #stream: ByteStream
+  /** Bytes of the body, or of the chunk, that are still to come. */
+  #remaining: number
+  /** What comes next of a body in chunks. */
+  #state: 'size' | 'data' | 'data end' | 'trailer' = 'size'
+  /** A line that has not arrived whole. */
+  #line = ''
+  #extras = 0
+
+  /** @param length of the content in bytes, if the framing is `length` */
+  constructor(stream: ByteStream, framing: Framing, length: number) {
+    this.#stream = stream
     this.framing = framing
     this.#remaining = length
-    this.done = framing === 'none' || (framing === 'length' && length === 0)
-    this.pieces = null
-    this.#state = State.SizeStart
-    this.#digits = 0
-    this.#extras = 0
+    this.isOver = framing === 'none' || (framing === 'length' && length === 0)
   }
 
   /**
-   * Consumes further bytes.
+   * Returns content that has arrived, or undefined if none has.
    *
-   * @returns the end of the body's part of them, or -1 if they are malformed
+   * @throws MalformedBody
    */
-  consume(bytes: Uint8Array, from: number, to: number): number {
-    if (this.done) return from
-    if (this.framing === 'chunked') return this.#chunks(bytes, from, to)
-    if (this.framing === 'close') return to
-    const end = Math.min(to, from + this.#remaining)
-    this.#remaining -= end - from
-    this.done = this.#remaining === 0
-    return end
-  }
-
-  #chunks(bytes: Uint8Array, from: number, to: number): number {
-    let at = from
-    while (at < to) {
-      if (this.#state === State.Data) {
-        const end = Math.min(to, at + this.#remaining)
-        this.pieces?.push(at, end)
-        this.#remaining -= end - at
-        at = end
-        if (this.#remaining === 0) this.#state = State.DataCr
-        continue
-      }
-      if (!this.#step(bytes[at] as number)) return -1
-      at += 1
-      if (this.done) return at
+  take(): Buffer | undefined {
+    const pieces: Buffer[] = []
+    while (!this.isOver) {
+      const bytes = this.#stream.take()
+      if (bytes === null && this.framing === 'close' && !this.#stream.hasFailed) this.isOver = true
+      if (bytes === null || bytes === undefined) break
+      this.#consume(bytes, pieces)
+      // Pieces of chunks are often small. To join others would cost a copy.
+      if (this.framing !== 'chunked') break
     }
-    return at
+    return pieces.length > 1 ? Buffer.concat(pieces) : pieces[0]
   }
 
-  /**
-   * Consumes one octet outside the content.
-   *
-   * @returns whether it is valid there
-   */
-  #step(octet: number): boolean {
-    switch (this.#state) {
-      case State.SizeStart:
-        this.#remaining = 0
-        this.#digits = 0
-        this.#state = State.Size
-        return this.#digit(octet)
-      case State.Size:
-        if (octet === CR) this.#state = State.SizeLf
-        else if (octet === SEMICOLON) this.#state = State.Extension
-        else return this.#digit(octet)
-        return true
-      case State.Extension:
-        if (octet === CR) this.#state = State.SizeLf
-        else return TEXT[octet] === 1 && this.#extra()
-        return true
-      case State.SizeLf:
-        this.#state = this.#remaining === 0 ? State.TrailerStart : State.Data
-        return octet === LF
-      case State.DataCr:
-        this.#state = State.DataLf
-        return octet === CR
-      case State.DataLf:
-        this.#state = State.SizeStart
-        return octet === LF
-      case State.TrailerStart:
-        if (octet === CR) {
-          this.#state = State.EndLf
-          return true
-        }
-        this.#trailerName = []
-        this.#state = State.TrailerName
-        return this.#nameOctet(octet)
-      case State.TrailerName:
-        if (octet !== COLON) return this.#nameOctet(octet)
-        this.#state = State.TrailerValue
-        // Trailers must not carry framing, nor fields that only the gateway sets (RFC 9110, section 6.5.1).
-        return kindOf(Uint8Array.from(this.#trailerName), 0, this.#trailerName.length) === Field.other
-      case State.TrailerValue:
-        if (octet === CR) this.#state = State.TrailerLf
-        else return TEXT[octet] === 1 && this.#extra()
-        return true
-      case State.TrailerLf:
-        this.#state = State.TrailerStart
-        return octet === LF
-      case State.EndLf:
-        this.done = octet === LF
-        return this.done
-      default:
-        return false
+  /** Yields the content as it arrives. @throws MalformedBody, CutOff */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void> {
+    for (;;) {
+      const content = this.take()
+      if (content !== undefined) yield content
+      if (this.isOver) return
+      if (content !== undefined) continue
+      const bytes = await this.#stream.read()
+      if (bytes !== null) this.#stream.unread(bytes)
+      else if (this.framing !== 'close' || this.#stream.hasFailed) throw new CutOff()
     }
   }
 
-  #digit(octet: number): boolean {
-    const value =
-      octet >= 48 && octet <= 57
-        ? octet - 48
-        : (octet | 32) >= 97 && (octet | 32) <= 102
-          ? (octet | 32) - 87
-          : -1
-    this.#remaining = this.#remaining * 16 + value
-    this.#digits += 1
-    return value !== -1 && this.#digits <= SIZE_DIGITS
+  #consume(bytes: Buffer, pieces: Buffer[]): void {
+    if (this.framing === 'close') pieces.push(bytes)
+    else if (this.framing === 'length') {
+      this.#content(bytes, pieces)
+      this.isOver = this.#remaining === 0
+    } else if (this.#state === 'data') {
+      this.#content(bytes, pieces)
+      if (this.#remaining === 0) this.#state = 'data end'
+    } else this.#takeLine(this.#state, bytes)
   }
 
-  #nameOctet(octet: number): boolean {
-    this.#trailerName.push(octet)
-    return TOKEN[octet] === 1 && this.#extra()
+  #content(bytes: Buffer, pieces: Buffer[]): void {
+    const end = Math.min(bytes.length, this.#remaining)
+    this.#remaining -= end
+    pieces.push(end === bytes.length ? bytes : bytes.subarray(0, end))
+    if (end < bytes.length) this.#stream.unread(bytes.subarray(end))
   }
 
-  #extra(): boolean {
-    this.#extras += 1
-    return this.#extras <= EXTRAS_LIMIT
+  #takeLine(state: keyof typeof LINES, bytes: Buffer): void {
+    const end = bytes.indexOf(LF) + 1
+    this.#line += bytes.toString('latin1', 0, end === 0 ? bytes.length : end)
+    const match = LINES[state].exec(this.#line)
+    if (match === null || this.#line.length > EXTRAS_LIMIT) throw new MalformedBody()
+    if (end === 0) return
+    this.#stream.unread(bytes.subarray(end))
+    const line = this.#line.slice(0, -2)
+    this.#line = ''
+    if (state === 'data end') this.#state = 'size'
+    else if (state === 'size') {
+      const [, size = '', extensions = ''] = match
+      this.#remaining = Number.parseInt(size, 16)
+      this.#addExtra(extensions)
+      this.#state = this.#remaining === 0 ? 'trailer' : 'data'
+    } else if (line === '') this.isOver = true
+    else {
+      this.#addExtra(line)
+      // Trailers must not carry framing, nor fields that only the gateway sets (RFC 9110, section 6.5.1).
+      if (parseFields(`${line}\r\n`)?.special.length !== 0) throw new MalformedBody()
+    }
+  }
+
+  #addExtra(text: string): void {
+    this.#extras += text.length
+    if (this.#extras > EXTRAS_LIMIT) throw new MalformedBody()
   }
 }

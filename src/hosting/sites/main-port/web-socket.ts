@@ -1,161 +1,159 @@
-import { withoutSession } from '../../../http/session-cookie.ts'
-import { MAX_MESSAGE_BYTES, type Socket, type SocketListener } from '../../../http/web-socket.ts'
-import type { AppPort } from '../app-port.ts'
+import type { Socket, SocketListener } from '../../../http/web-socket.ts'
+import type { ByteStream } from '../http1/byte-stream.ts'
 import type { BridgedSocket, SiteState } from '../site-state.ts'
-import { respondTo } from './request-client.ts'
-import { WebSocketRelay } from './web-socket-relay.ts'
-
-/** Bun's WebSocket, which takes headers, unlike that of browsers. */
-const ClientSocket = WebSocket as unknown as new (url: string, options: Bun.WebSocketOptions) => Bun.WebSocket
+import { BadFrame, clientFrame, OPCODE, readFrame } from './frames.ts'
 
 /** WebSockets of an app at a time. Each may have an incomplete message in memory, so that it is not any number. */
-const MAX_SOCKETS = 100
+export const MAX_SOCKETS = 100
 
 /**
- * Bytes that may wait for a side that does not read, or more slowly than the other sends: of a WebSocket, and of all of an app
- * together. Bun cannot make the sender wait.
+ * Bytes that may wait for an app that does not read, or more slowly than the client sends: of a WebSocket, and of all of an
+ * app together. Bun cannot make the client wait.
  */
 const WAITING_LIMIT = 64 * 1024 * 1024
 const ALL_WAITING_LIMIT = 128 * 1024 * 1024
 
-/** Bytes that wait for a side that does read, so that the others are not added up. */
+/** Bytes that wait for a side that does read. */
 const USUAL_WAITING = 1024 * 1024
+
+/** Bytes of memory that each further frame of a message takes besides its content. */
+const FRAGMENT_BYTES = 64
 
 /** Close codes that are never sent in a frame (RFC 6455, section 7.4.1). */
 const NO_CODE = 1005
 const ABNORMAL = 1006
-const TOO_BIG = 1009
+const UNSENT = new Set([1004, NO_CODE, ABNORMAL, 1015])
 
-/**
- * Fields of the handshake that the bridge sets anew for the app (RFC 6455, section 4.1), and fields that only a proxy
- * may set.
- */
-const REPLACED_FIELDS =
-  /^(?:connection|upgrade|host|te|keep-alive|proxy-connection|sec-websocket-(?:key|version|extensions|protocol)|x[-_]forwarded[-_].*|forwarded|x[-_]real[-_]ip)$/
-
-/**
- * Bridges a WebSocket of the main port to one of the site's app. If the app refuses the handshake, sends it the
- * request again as an ordinary one and passes its response to the client.
- */
-export async function bridgeWebSocket(
-  request: Request,
-  server: Bun.Server<SocketListener>,
-  address: string,
-  state: SiteState,
-): Promise<Response | undefined> {
-  const refusal = () => respondTo(request, address, state, { upgrade: true })
-  const port = await state.appPort()
-  if (port === null) return refusal()
-  if (state.webSockets.size >= MAX_SOCKETS) {
-    const message = `At SLUG.localhost an app has at most ${MAX_SOCKETS} WebSockets at a time. Its own port has as many as it takes.`
-    return Response.json(
-      { error: 'service_unavailable', message },
-      { status: 503, headers: { 'retry-after': '1' } },
-    )
-  }
-  let bridge: Bridge
-  try {
-    bridge = new Bridge(request, address, port, state)
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    // A fragment in the target, or a protocol that is none or named twice.
-    return new Response('The handshake of the WebSocket is not valid.\n', { status: 400 })
-  }
-  const protocol = await bridge.connect(request)
-  if (protocol === null) return refusal()
-  const headers = protocol === '' ? {} : { 'sec-websocket-protocol': protocol }
-  if (server.upgrade(request, { data: bridge, headers })) return undefined
-  bridge.closed(ABNORMAL, '')
-  return new Response(null, { status: 400 })
-}
-
-class Bridge implements SocketListener, BridgedSocket {
-  readonly #app: Bun.WebSocket
+/** Joins a WebSocket of the main port, which Bun speaks, to the frames of the app's connection. */
+export class Bridge implements SocketListener, BridgedSocket {
   readonly #state: SiteState
-  readonly #release: (() => void)[]
-  readonly #queued: (string | Buffer)[] = []
-  #client: Socket | null = null
-  #appClose: { code: number; reason: string } | null = null
+  readonly #client = Promise.withResolvers<Socket>()
+  #socket: Socket | null = null
+  #app: ByteStream | null = null
+  /** Continues with the app's messages, because the client takes more. */
+  #drained: (() => void) | null = null
+  /** Whether the app is not to be sent anything any more. */
+  #isClosing = false
 
-  constructor(request: Request, address: string, port: AppPort, state: SiteState) {
-    const target = request.url.slice(request.url.indexOf('/', 'http://'.length))
-    const headers: Record<string, string> = { ...state.forwardedFields(address, request.headers.get('host')) }
-    request.headers.forEach((value, name) => {
-      const kept = name === 'cookie' ? withoutSession(value) : value
-      if (kept !== null && !REPLACED_FIELDS.test(name)) headers[name] = kept
-    })
-    const protocols = request.headers
-      .get('sec-websocket-protocol')
-      ?.split(',')
-      .map((one) => one.trim())
-    const relay = new WebSocketRelay(port, () =>
-      this.#refuse(`a message of the app is larger than ${MAX_MESSAGE_BYTES / 2 ** 20} MiB`),
-    )
-    try {
-      // A few bytes that an app has compressed could take any memory.
-      const options = { headers, perMessageDeflate: false, ...(protocols && { protocols }) }
-      this.#app = new ClientSocket(relay.url(target), options)
-    } catch (error) {
-      relay.close()
-      throw error
-    }
-    this.#app.binaryType = 'nodebuffer'
+  constructor(state: SiteState) {
     this.#state = state
     state.webSockets.add(this)
-    state.beginUse()
-    this.#release = [
-      () => state.endUse(),
-      () => void state.webSockets.delete(this),
-      port.hold(),
-      state.onClose(() => this.#terminate()),
-      () => relay.close(),
-    ]
   }
 
-  /** Resolves to the protocol that the app has chosen, '' for none, or null if the app accepts no WebSocket. */
-  connect(request: Request): Promise<string | null> {
-    const onAbort = () => this.closed(ABNORMAL, '')
-    request.signal.addEventListener('abort', onAbort, { once: true })
-    return new Promise((resolve) => {
-      this.#app.onopen = () => {
-        request.signal.removeEventListener('abort', onAbort)
-        resolve(this.#app.protocol)
-      }
-      this.#app.onmessage = ({ data }) => this.#fromApp(data)
-      this.#app.onclose = ({ code, reason }) => {
-        this.#appClose = { code, reason }
-        this.#releaseAll()
-        resolve(null)
-        if (this.#client !== null) closeSocket(this.#client, code, reason)
-      }
-    })
+  /** Ends the bridge, or gives it up before it has begun. */
+  release(): void {
+    this.#state.webSockets.delete(this)
   }
+
+  /** Passes messages in both directions until one side closes. */
+  async join(app: ByteStream): Promise<void> {
+    this.#app = app
+    const terminate = () => {
+      app.end(true)
+      this.#socket?.terminate()
+    }
+    this.#state.closing.addEventListener('abort', terminate)
+    try {
+      await this.#passFromApp(await this.#client.promise, app)
+      await Promise.race([app.flushed(), Bun.sleep(this.#state.times.lingerMs)])
+    } catch (error) {
+      if (!(error instanceof BadFrame)) throw error
+      this.#refuse(error.code, error.message)
+    } finally {
+      this.#state.closing.removeEventListener('abort', terminate)
+      this.#socket?.terminate()
+    }
+  }
+
+  // `SocketListener`, for the client.
 
   opened(socket: Socket): void {
-    this.#client = socket
-    for (const message of this.#queued.splice(0)) socket.send(message)
-    if (this.#appClose !== null) closeSocket(socket, this.#appClose.code, this.#appClose.reason)
-  }
-
-  get waiting(): number {
-    return this.#app.bufferedAmount + (this.#client?.getBufferedAmount() ?? 0)
+    this.#socket = socket
+    this.#client.resolve(socket)
   }
 
   message(message: string | Buffer): void {
-    this.#app.send(message)
-    if (this.#isTooMuchWaiting()) this.#refuse('the app does not read')
+    if (this.#isClosing) return
+    if (typeof message === 'string') this.#app?.write(clientFrame(OPCODE.text, Buffer.from(message)))
+    else this.#app?.write(clientFrame(OPCODE.binary, message))
+    if (this.#isTooMuchWaiting()) this.#refuse(1009, 'the app does not read')
+  }
+
+  drained(): void {
+    this.#drained?.()
   }
 
   closed(code: number, reason: string): void {
-    this.#client = null
-    this.#releaseAll()
-    closeSocket(this.#app, code, reason)
+    this.#socket = null
+    this.#drained?.()
+    const app = this.#app
+    if (app === null || code === ABNORMAL) {
+      app?.end()
+      return
+    }
+    this.#sendClose(code, reason)
+    // The app is expected to close its end.
+    void Promise.race([app.closing, Bun.sleep(this.#state.times.lingerMs)]).then(() => app.end())
   }
 
-  #fromApp(message: string | Buffer): void {
-    if (this.#client === null) this.#queued.push(message)
-    else this.#client.send(message)
-    if (this.#isTooMuchWaiting()) this.#terminate()
+  get waiting(): number {
+    return this.#app?.waiting ?? 0
+  }
+
+  async #passFromApp(client: Socket, app: ByteStream): Promise<void> {
+    let parts: Buffer[] = []
+    let opcode = 0
+    let size = 0
+    for (;;) {
+      const frame = await readFrame(app, size)
+      if (frame === null) return
+      if (frame.opcode === OPCODE.close) return this.#closeAs(frame.payload)
+      if (frame.opcode === OPCODE.ping) {
+        if (!this.#isClosing) await app.send(clientFrame(OPCODE.pong, frame.payload))
+      } else if (frame.opcode <= OPCODE.binary) {
+        if (frame.opcode !== OPCODE.continuation) opcode = frame.opcode
+        else size += FRAGMENT_BYTES
+        parts.push(frame.payload)
+        size += frame.payload.length
+        if (!frame.isLast) continue
+        const message = Buffer.concat(parts)
+        parts = []
+        size = 0
+        if (this.#socket === null) continue
+        client.send(opcode === OPCODE.text ? message.toString() : message)
+        // The app waits for a client that reads more slowly than the app sends.
+        if (client.getBufferedAmount() > USUAL_WAITING) {
+          await new Promise<void>((resolve) => {
+            this.#drained = resolve
+          })
+        }
+      }
+    }
+  }
+
+  /** Closes the client's socket as the app has closed its own. */
+  #closeAs(payload: Buffer): void {
+    const code = payload.length < 2 ? NO_CODE : payload.readUInt16BE(0)
+    if (code !== NO_CODE && (code < 1000 || code > 4999 || UNSENT.has(code))) {
+      throw new BadFrame(1002, 'the app closes with a code that is not valid')
+    }
+    const socket = this.#socket
+    this.#sendClose(code, '')
+    this.#socket = null
+    if (code === NO_CODE) socket?.close()
+    else socket?.close(code, payload.toString('utf8', 2))
+  }
+
+  #sendClose(code: number, reason: string): void {
+    if (this.#isClosing) return
+    this.#isClosing = true
+    const text = Buffer.from(reason)
+    const payload = Buffer.alloc(code === NO_CODE ? 0 : 2 + text.length)
+    if (code !== NO_CODE) {
+      payload.writeUInt16BE(code, 0)
+      payload.set(text, 2)
+    }
+    this.#app?.write(clientFrame(OPCODE.close, payload))
   }
 
   #isTooMuchWaiting(): boolean {
@@ -166,30 +164,11 @@ class Bridge implements SocketListener, BridgedSocket {
   }
 
   /** Closes the client's socket with a reason, and cuts the app's off, whatever waits there. */
-  #refuse(reason: string): void {
-    const client = this.#client
-    this.#client = null
-    // The client's socket may not be open yet.
-    this.#appClose ??= { code: TOO_BIG, reason }
-    client?.close(TOO_BIG, reason)
-    this.#app.terminate()
-    this.#releaseAll()
+  #refuse(code: number, reason: string): void {
+    const socket = this.#socket
+    this.#isClosing = true
+    this.#socket = null
+    socket?.close(code, reason)
+    this.#app?.terminate()
   }
-
-  /** Ends both sockets, because the site closes, or because the client does not read. */
-  #terminate(): void {
-    this.#app.terminate()
-    this.#client?.terminate()
-    this.#releaseAll()
-  }
-
-  #releaseAll(): void {
-    for (const release of this.#release.splice(0)) release()
-  }
-}
-
-function closeSocket(socket: Socket | Bun.WebSocket, code: number, reason: string): void {
-  if (code === NO_CODE) socket.close()
-  else if (code === ABNORMAL) socket.terminate()
-  else socket.close(code, reason)
 }
