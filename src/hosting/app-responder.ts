@@ -34,7 +34,9 @@ interface AppState {
 }
 
 /**
- * - `idle`: nothing has started since berth did. It may be that a bring-up or its server's start follows.
+ * The states of an app.
+ *
+ * - `idle`: berth has not started it since berth itself started.
  * - `starting`: a version is brought up, and none responds.
  * - `up`: it responds, or its workers run.
  * - `restarting`: it was up, and its program starts again, after a crash or as another version that cannot run beside it.
