@@ -48,6 +48,8 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
     // Trees of files on this machine.
     'trees.ts',
   ],
+  agents: ['agents.ts', 'workbench/workbench.ts', 'scripted/scenarios.ts'],
+  signin: ['sign-in.ts', 'routes.ts', 'access/api.ts', 'session/browser-requests.ts'],
   storage: ['data-directory.ts', 'database.ts', 'state.ts', 'cipher.ts', 'files.ts'],
 }
 

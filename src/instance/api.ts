@@ -10,7 +10,7 @@ import { originOf } from '../http/origin.ts'
 import { requestEntry } from '../http/request-entry.ts'
 import { SESSION_COOKIE_PREFIX } from '../http/session-cookie.ts'
 import { once } from '../runtime/once.ts'
-import { isAccessToken } from '../signin/oauth/grants.ts'
+import { isAccessToken } from '../signin/sign-in.ts'
 import { Capture } from '../testing/journal/capture.ts'
 import { type GroupApp, GroupApps } from './group-apps.ts'
 import {
@@ -86,7 +86,7 @@ export function createApi(
     const kept = isKept ? capture : null
     if (kept) root.use(kept.plugin())
     const page = groups.includes('signIn')
-      ? (await import('../signin/pages/failure.ts')).signInFailureResponse
+      ? (await import('../signin/routes.ts')).signInFailureResponse
       : undefined
     root
       .use(
@@ -124,7 +124,7 @@ export function createApi(
   const applyFaults = async (request: Request, next: GroupApp['fetch']): Promise<Response> =>
     (await faultGate()).handle(request, next)
   const identify = async (request: Request): Promise<void> => {
-    const { sessionIdentity } = await import('../signin/session/sent-sessions.ts')
+    const { sessionIdentity } = await import('../signin/session/browser-requests.ts')
     const { signIn, senderOf } = services
     const options = { host, sessions: signIn.sessions, senderOf, logger }
     await callers.identifyBy(request, () => sessionIdentity(request, options))

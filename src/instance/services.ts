@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { agentLoader } from '../agents/registry.ts'
-import { type FileScenario, ScenarioStore } from '../agents/scripted/store.ts'
+import { agentLoader, type FileScenario, ScenarioStore } from '../agents/agents.ts'
 import type { ComputeDriver, Sender } from '../compute/compute.ts'
 import { Emulators } from '../compute/emulators/emulators.ts'
 import type { Config } from '../config/config.ts'
@@ -414,7 +413,7 @@ function createChangeStreams(
     const [{ ChangesService }, { AccountsService }, { programView, browserView }] = await Promise.all([
       import('../resources/changes/service.ts'),
       import('../resources/accounts/service.ts'),
-      import('../signin/access/views.ts'),
+      import('../signin/access/api.ts'),
     ])
     return new ChangesService({
       ...common,

@@ -15,6 +15,8 @@ import { sessionRoutes } from './session/routes.ts'
 import type { SentSessionsOptions } from './session/sent-sessions.ts'
 import type { SignIn } from './sign-in.ts'
 
+export { signInFailureResponse } from './pages/failure.ts'
+
 /** Dependencies of the routes of signing in. */
 interface SignInRoutesOptions extends ReachableSources {
   queries: Queries

@@ -1,3 +1,11 @@
+/**
+ * Who signs in, and how: browsers by sessions (`session/`), programs by OAuth (`oauth/`), `berth login` by a code
+ * (`command-line/`). `SignIn` has what a start needs of them; all else loads with the first page.
+ *
+ * The other doors are `routes.ts` (the pages), `access/api.ts` (programs and browsers in the API) and
+ * `session/browser-requests.ts` (what a browser's request counts for). docs/browser.md and docs/oauth.md say what holds.
+ */
+
 import type { CredentialChanges } from '../http/credential-changes.ts'
 import { LINK_PATH } from '../http/request-log.ts'
 import type { Changes } from '../resources/changes/types.ts'
@@ -12,6 +20,10 @@ import type { Database } from '../storage/database.ts'
 import { Grants } from './oauth/grants.ts'
 import { OneTimeSecrets } from './one-time-secrets.ts'
 import type { BrowserSessions } from './session/sessions.ts'
+
+export type { LoginKey } from './command-line/routes.ts'
+export { isAccessToken } from './oauth/grants.ts'
+export type { SentSessionsOptions } from './session/sent-sessions.ts'
 
 /** Dependencies of signing in. */
 interface SignInDependencies {

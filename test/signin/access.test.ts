@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { browserName, destinationsOf } from '../../src/signin/access/views.ts'
+import { browserName, destinationsOf } from '../../src/signin/access/api.ts'
 import { berthForTests } from '../support/berth.ts'
 import { accessToken, registerClient } from '../support/oauth.ts'
 import { Visitor } from '../support/visitor.ts'

@@ -1,6 +1,6 @@
 import { UsageError } from '../../errors.ts'
 import { reachLoopbackDirectly } from '../../runtime/process-environment.ts'
-import type { LoginKey } from '../../signin/command-line/routes.ts'
+import type { LoginKey } from '../../signin/sign-in.ts'
 import { Client } from '../client.ts'
 import type { Print } from '../command.ts'
 import { CommandError } from '../errors.ts'

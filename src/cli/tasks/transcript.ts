@@ -1,4 +1,4 @@
-import type { ToolData } from '../../agents/events.ts'
+import type { ToolData } from '../../agents/agents.ts'
 import type { PositionedDelta } from '../../resources/tasks/transcript.ts'
 import type { StoredTranscriptEvent } from '../../route-client/client.ts'
 import type { Client } from '../client.ts'

@@ -1,4 +1,4 @@
-import type { AgentEvent, ToolData } from '../../agents/events.ts'
+import type { AgentEvent, ToolData } from '../../agents/agents.ts'
 import { count, formatBytes, paint, type Style } from '../output.ts'
 import { PlainTextStream, toPlainText } from '../plain-text.ts'
 import type { OutputStream } from '../process-context.ts'

@@ -1,4 +1,4 @@
-import type { Agent } from '../../agents/agent.ts'
+import type { Agent } from '../../agents/agents.ts'
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { explanationOf } from '../../errors.ts'
 import { type AppPlan, missingVariables } from '../../hosting/app-runtime/plan.ts'

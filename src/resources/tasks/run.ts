@@ -1,4 +1,4 @@
-import type { Agent, Assignment, Outcome } from '../../agents/agent.ts'
+import type { Agent, Assignment, Outcome } from '../../agents/agents.ts'
 import { Workbench } from '../../agents/workbench/workbench.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'

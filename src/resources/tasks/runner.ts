@@ -1,4 +1,4 @@
-import type { Agent, Outcome } from '../../agents/agent.ts'
+import type { Agent, Outcome } from '../../agents/agents.ts'
 import { explanationOf } from '../../errors.ts'
 import { accountCaller } from '../../http/caller.ts'
 import type { Logger } from '../../runtime/logger.ts'

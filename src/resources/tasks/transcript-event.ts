@@ -1,4 +1,4 @@
-import type { AgentEvent } from '../../agents/events.ts'
+import type { AgentEvent } from '../../agents/agents.ts'
 import type { TaskStatus } from './model.ts'
 
 /** An event of a transcript: a report of the agent, or a change of the task. */

@@ -1,4 +1,4 @@
-import type { AgentEvent, OutputDelta } from '../../agents/events.ts'
+import type { AgentEvent, OutputDelta } from '../../agents/agents.ts'
 import { firstCharacters } from '../../runtime/characters.ts'
 import { exactBytes, exactText } from '../../runtime/exact-text.ts'
 import type { MaskStream, Masks } from '../../runtime/masks.ts'

@@ -6,7 +6,7 @@ import type { GrantView } from '../oauth/grants.ts'
 import { csrfInput, mixedScripts, plainName, quotedName, shownName, signedInHeader } from '../pages/parts.ts'
 import type { SignedInRequest } from '../session/browser-requests.ts'
 import type { BrowserSession } from '../session/sessions.ts'
-import { browserName, destinationsOf, formatTime, lastUsedText } from './views.ts'
+import { browserName, destinationsOf, formatTime, lastUsedText } from './api.ts'
 
 /** The credentials and browsers that have access to an account. */
 interface AccessOverview {

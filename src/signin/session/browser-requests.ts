@@ -18,6 +18,8 @@ import {
 } from './sent-sessions.ts'
 import type { BrowserSession } from './sessions.ts'
 
+export { sessionIdentity } from './sent-sessions.ts'
+
 /** Fields that may have several values. */
 const LIST_FIELDS: ReadonlySet<string> = new Set(['server', 'project'])
 

@@ -1,12 +1,12 @@
 import { Elysia, type Static, status, t } from 'elysia'
+import type { ScenarioStore } from '../../agents/agents.ts'
 import {
   SCENARIO_FIELDS,
   ScenarioText,
   ScenarioTexts,
   STEP_KINDS,
   type StepKind,
-} from '../../agents/scripted/model.ts'
-import type { ScenarioStore } from '../../agents/scripted/store.ts'
+} from '../../agents/scripted/scenarios.ts'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { refused } from '../../contract/request.ts'
@@ -121,7 +121,7 @@ export const scenariosRoutes = ({
     .post(
       '/preview',
       async ({ body }) => {
-        const { previewGoal } = await import('../../agents/scripted/preview.ts')
+        const { previewGoal } = await import('../../agents/scripted/scenarios.ts')
         const given = body.scenarios === undefined ? null : new JsonReader(body.scenarios, ['scenarios'])
         const previewing = previewGoal(body.goal, store, body.account_id, given)
         const { steps, ...preview } = await previewing.catch(refused('body'))

@@ -1,6 +1,5 @@
 import { Elysia, t } from 'elysia'
-import { ScenarioText } from '../../agents/scripted/model.ts'
-import { firstLine } from '../../agents/scripted/result.ts'
+import { firstLine, ScenarioText } from '../../agents/scripted/scenarios.ts'
 import { operation } from '../../contract/operation.ts'
 import { Task, type TaskEvent } from '../../resources/tasks/model.ts'
 import type { ControlParts } from './parts.ts'

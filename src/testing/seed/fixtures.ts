@@ -1,4 +1,4 @@
-import type { FileScenario } from '../../agents/scripted/store.ts'
+import type { FileScenario } from '../../agents/agents.ts'
 import { BerthError, type StartupError } from '../../errors.ts'
 import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 import type { FaultText } from '../faults/fault.ts'

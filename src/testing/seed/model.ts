@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { ScenarioText } from '../../agents/scripted/model.ts'
+import { ScenarioText } from '../../agents/scripted/scenarios.ts'
 import { API_KEY } from '../../config/values.ts'
 import { base64, oneOf, text } from '../../contract/schema.ts'
 import { BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'

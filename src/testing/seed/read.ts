@@ -1,4 +1,4 @@
-import { readScenarios } from '../../agents/scripted/read.ts'
+import { readScenarios } from '../../agents/scripted/scenarios.ts'
 import { StartupError } from '../../errors.ts'
 import { loneSurrogatePath } from '../../http/json.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'

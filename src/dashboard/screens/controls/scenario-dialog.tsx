@@ -1,5 +1,5 @@
 import { useRef, useState } from 'preact/hooks'
-import type { ScenarioText } from '../../../agents/scripted/model.ts'
+import type { ScenarioText } from '../../../agents/scripted/scenarios.ts'
 import type { ResponseOf } from '../../../route-client/client.ts'
 import { messageOf } from '../../../runtime/error-info.ts'
 import { JsonDocument, JsonSyntaxError } from '../../../runtime/validation/json-document.ts'

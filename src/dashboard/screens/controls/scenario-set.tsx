@@ -1,5 +1,5 @@
 import { useCallback } from 'preact/hooks'
-import type { ScenarioText } from '../../../agents/scripted/model.ts'
+import type { ScenarioText } from '../../../agents/scripted/scenarios.ts'
 import type { ResponseOf } from '../../../route-client/client.ts'
 import { useDashboard } from '../../dashboard.ts'
 import { useLive } from '../../store/use-live.ts'

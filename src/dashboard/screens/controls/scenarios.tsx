@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ScenarioText } from '../../../agents/scripted/model.ts'
+import type { ScenarioText } from '../../../agents/scripted/scenarios.ts'
 import { Button, Menu, type MenuItem } from '../../components/button.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { Failure, Loading, Section } from '../../components/page.tsx'

@@ -1,4 +1,4 @@
-import type { Agent, Outcome } from '../../../agents/agent.ts'
+import type { Agent, Outcome } from '../../../agents/agents.ts'
 import { Workbench } from '../../../agents/workbench/workbench.ts'
 import { orAborted } from '../../../runtime/abort.ts'
 import type { BuildContext } from '../context.ts'

@@ -1,4 +1,4 @@
-import type { AgentEvent, OutputDelta, ToolData } from '../../../agents/events.ts'
+import type { AgentEvent, OutputDelta, ToolData } from '../../../agents/agents.ts'
 import type { LogSource } from '../../../hosting/app-runtime/log/entry.ts'
 import type { AppLog } from '../../../hosting/app-runtime/log/log.ts'
 import type { LogOutput } from '../../../hosting/app-runtime/log/output.ts'

@@ -1,4 +1,4 @@
-import type { Agent } from '../../../agents/agent.ts'
+import type { Agent } from '../../../agents/agents.ts'
 import { AppError, NoAppFound } from '../../../hosting/app-runtime/plan.ts'
 import { SandboxMachine } from '../../../hosting/detection/sandbox-machine.ts'
 import type { Preparation } from '../../../hosting/preparation.ts'

@@ -1,3 +1,12 @@
+/**
+ * Agents, which do tasks and implement builds. `agentLoader` makes the configured one: `scripted/` obeys scenarios and the lines
+ * of a goal, `model/` talks to a language model, `command/` runs a command-line agent on a terminal. All of them work on a
+ * server through a `Workbench` and report events.
+ *
+ * The other doors are `workbench/workbench.ts` and `scripted/scenarios.ts`. To add an agent, implement `Agent` in a directory
+ * of its own, and name it in `AGENTS` below and in `src/config/agents.ts`.
+ */
+
 import type { Emulators } from '../compute/emulators/emulators.ts'
 import type { AgentConfig, AgentName } from '../config/agents.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -6,6 +15,10 @@ import { once } from '../runtime/once.ts'
 import type { Queries } from '../storage/database.ts'
 import type { Agent } from './agent.ts'
 import type { ScenarioStore } from './scripted/store.ts'
+
+export type { Agent, Assignment, Outcome } from './agent.ts'
+export type { AgentEvent, OutputDelta, ToolData } from './events.ts'
+export { type FileScenario, ScenarioStore } from './scripted/store.ts'
 
 /** Dependencies of agents. */
 interface AgentDependencies {
