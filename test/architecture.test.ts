@@ -170,6 +170,25 @@ describe('src', () => {
     expect(readers.filter((path) => !/^(?:runtime|dashboard)\//.test(path))).toEqual([])
   })
 
+  test('a bound names whom it holds off, as docs/threats.md lists them', () => {
+    const threats = readFileSync(join(src, '../docs/threats.md'), 'utf8')
+    const known = [...threats.matchAll(/^\| `(\w+)` \|/gm)].map(([, key]) => key)
+    const bound =
+      /^ *(?:export |static |readonly |const |#)+(?:(?:MAX|MOST|LARGEST|LONGEST)\w*|\w+_(?:MAX|MOST|LIMIT))(?<!_MS)\b[^(]*=/
+    const wrong = files.flatMap((path) => {
+      let key: string | undefined
+      return readFileSync(join(src, path), 'utf8')
+        .split('\n')
+        .flatMap((line) => {
+          // A bound shares the comment of the one right before it.
+          if (/^ *\/\*\*/.test(line) || line.trim() === '') key = undefined
+          key = /@bound (\w+)/.exec(line)?.[1] ?? key
+          return bound.test(line) && !known.includes(key) ? [`${path}: ${line.trim()}`] : []
+        })
+    })
+    expect(wrong).toEqual([])
+  })
+
   test('no file is longer than 600 lines', () => {
     const long = files.filter((path) => readFileSync(join(src, path), 'utf8').split('\n').length > 600)
     expect(long).toEqual([])

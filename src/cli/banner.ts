@@ -31,7 +31,7 @@ function isolationMeans({ isolation }: ReadyInfo, { network }: BannerParts): str
   return network === 'own' ? `${means}, and its own network` : `${means}; the network is the machine's`
 }
 
-/** Most ids of kept directories that the banner names. */
+/** Most ids of kept directories that the banner names. @bound reader */
 const MOST_KEPT = 3
 
 const keptMeans = (kept: readonly string[]): string =>

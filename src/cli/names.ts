@@ -60,10 +60,10 @@ export interface NameWords {
 /** Characters of an id, without the prefix of its kind, that are taken for the beginning of one. */
 const SHORTEST_BARE_PREFIX = 4
 
-/** Characters of a name in such a list. */
+/** Characters of a name in such a list. @bound reader */
 const MOST_NAME = 40
 
-/** Things that a message lists. */
+/** Things that a message lists. @bound reader */
 const MOST_LISTED = 10
 
 /**

@@ -21,7 +21,7 @@ const INCOMPLETE_ESCAPE = new RegExp(
   `(?:${ESC}(?:\\[[0-?]*[ -/]*|\\][^\\u0007${ESC}\\n]*${ESC}?|[PX^_][^${ESC}\\n]*${ESC}?|[ -/]*)|\\r+)$`,
 )
 
-/** Largest number of characters to hold back for an incomplete sequence. */
+/** Largest number of characters to hold back for an incomplete sequence. @bound program */
 const LONGEST_ESCAPE = 4_096
 
 /**

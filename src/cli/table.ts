@@ -151,7 +151,7 @@ const UNITS = [
   ['s', 1_000],
 ] as const
 
-/** Days after which a date says more. */
+/** Days after which a date says more. @bound reader */
 const MOST_DAYS = 30
 
 /** Returns how long ago a time was, such as `12m ago`; the day of one long ago or to come. */

@@ -45,13 +45,13 @@ export const COMMAND_SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   view: ['get'],
 }
 
-/** Most commands of a noun that are listed where a word names no command. */
+/** Most commands of a noun that are listed where a word names no command. @bound reader */
 const MOST_LISTED = 8
 
 /** Commands that remove something for good: a mistyped word never leads to one. */
 const REMOVING: ReadonlySet<string> = new Set(['reset', 'delete', 'rm', 'clear', 'empty', 'restore'])
 
-/** Nouns that may have a command of the same name before it no longer says what is meant. */
+/** Nouns that may have a command of the same name before it no longer says what is meant. @bound reader */
 const MOST_MEANT = 3
 
 /**

@@ -8,7 +8,7 @@ import type { ProcessState, ServerConsumption } from './sandbox.ts'
 /** Clock ticks per second in /proc. The kernel shows this number to programs on every processor (USER_HZ). */
 const TICKS = 100
 
-/** Characters of a command line, and ports of a process, that are kept. */
+/** Characters of a command line, and ports of a process, that are kept. @bound program */
 const MAX_COMMAND = 2_000
 const MAX_PORTS = 1_000
 

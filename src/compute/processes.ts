@@ -33,6 +33,7 @@ export function commandMarker(serverMarker: string, commandId: number): string {
 /**
  * Bytes that are read of a file of a process. Thousands of processes may share megabytes of environment and arguments,
  * which would take seconds to read. A program that has more before its marker has as good as cleared its environment.
+ * @bound program
  */
 const MAX_READ = {
   stat: 4 * 1024,

@@ -399,7 +399,10 @@ export interface OutboundControl {
   reported(): Promise<void>
 }
 
-/** Destinations that are collected for one command, or noted in one log; a program can try any number. */
+/**
+ * Destinations that are collected for one command, or noted in one log; a program can try any number.
+ * @bound program
+ */
 const MOST_NOTED = 20
 
 /** Collects what a server is refused until `end`, each destination once and 20 of them. */

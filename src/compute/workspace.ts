@@ -208,7 +208,7 @@ export interface WorkspaceFile extends Disposable {
   read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>>
 }
 
-/** Most bytes that `Workspace.read` returns if its caller names no limit. */
+/** Most bytes that `Workspace.read` returns if its caller names no limit. @bound program */
 export const MAX_READ_BYTES = 64 * 1024 * 1024
 
 /** Why a workspace refused a path. */

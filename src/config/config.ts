@@ -97,7 +97,7 @@ interface ConfigOption {
   readonly kind: ValueKind
 }
 
-/** Largest `spareServers`; each takes memory. */
+/** Largest `spareServers`; each takes memory. @bound owner */
 const MOST_SPARE_SERVERS = 100
 
 /** Options whose values, even wrong ones, may hold a credential. */

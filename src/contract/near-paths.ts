@@ -1,7 +1,7 @@
 import { nearest } from '../runtime/validation/nearest.ts'
 import type { IndexedOperation, OperationIndex } from './operations.ts'
 
-/** Longest segment that is compared letter by letter. */
+/** Longest segment that is compared letter by letter. @bound reader */
 const MAX_COMPARED = 64
 
 /** The distance of another method, and the largest distance of a suggested path. */
@@ -65,7 +65,7 @@ export function nearOperations<Operation extends IndexedOperation>(
 /** Returns how a suggestion names an operation: `POST /servers/{serverId}/projects`. */
 export const requestOf = ({ method, path }: IndexedOperation): string => `${method} ${path}`
 
-/** Most operations that an error suggests. */
+/** Most operations that an error suggests. @bound reader */
 const MOST_SUGGESTED = 3
 
 /**

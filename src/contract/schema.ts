@@ -130,7 +130,10 @@ TypeRegistry.Set<{ enum: readonly string[] }>(
   ({ enum: values }, value) => typeof value === 'string' && values.includes(value.toUpperCase()),
 )
 
-/** Most variables in one object, more than any program has. Each adds to the cost of masking every log. */
+/**
+ * Most variables in one object, more than any program has. Each adds to the cost of masking every log.
+ * @bound client
+ */
 export const MAX_VARIABLES = 1_000
 
 /**

@@ -1,6 +1,6 @@
 import { type Workspace, WorkspaceError } from '../compute/workspace.ts'
 
-/** Number of links that Linux follows in one path. */
+/** Number of links that Linux follows in one path. @bound system */
 const MAX_LINKS = 40
 
 /** A source in which the directory of an app is looked for. Paths are relative to the source. */

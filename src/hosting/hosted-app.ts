@@ -76,7 +76,7 @@ export interface HostedAppDependencies {
   mayReadLogs: (serverId: string, cookies: string) => Promise<boolean>
 }
 
-/** Largest number of phases of a bring-up, and of the lines that name them. */
+/** Largest number of phases of a bring-up, and of the lines that name them. @bound reader */
 const MAX_PHASES = 8
 
 /** The line of the log if the kernel refuses to watch all of an app's files. */

@@ -4,7 +4,10 @@ import type { AppPlan } from './app-runtime/plan.ts'
 /** Milliseconds without a change after which changes are reported together. */
 const QUIET_MS = 100
 
-/** Most paths that are reported together: a build takes up to 15 minutes, and files of any number change meanwhile. */
+/**
+ * Most paths that are reported together: a build takes up to 15 minutes, and files of any number change meanwhile.
+ * @bound program
+ */
 export const MAX_PATHS = 1_000
 
 /** Directories that tools write and people do not: packages, builds, caches, the app's data. */

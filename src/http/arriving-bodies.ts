@@ -1,7 +1,10 @@
 import { BerthError } from '../errors.ts'
 import { BODY_LIMIT, type BodyCounter } from './body.ts'
 
-/** Bytes of bodies that one credential may have on their way at a time: berth keeps them until the last byte is there. */
+/**
+ * Bytes of bodies that one credential may have on their way at a time: berth keeps them until the last byte is there.
+ * @bound client
+ */
 const ARRIVING_LIMIT = 8 * BODY_LIMIT
 
 /** Milliseconds without a byte after which a body is given up. */

@@ -3,7 +3,7 @@ import { checkUnicode, decodeText, parseExactJson } from './json.ts'
 import { type Form, type FormShape, isForm, parseForm } from './multipart.ts'
 import { checkContentCoding } from './request-checks.ts'
 
-/** Largest body of a request, in bytes. */
+/** Largest body of a request, in bytes. @bound user */
 export const BODY_LIMIT = 32 * 1024 * 1024
 
 /** Bytes up to which a body of a declared length is read as one, which is quicker. */

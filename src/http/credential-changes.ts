@@ -1,4 +1,4 @@
-/** Number of changes to remember. Callers authenticated before the oldest one are authenticated again. */
+/** Number of changes to remember. Callers authenticated before the oldest one are authenticated again. @bound system */
 const MAX_REMEMBERED = 1_000
 
 /**

@@ -10,6 +10,7 @@ import { idempotency } from './idempotency-table.ts'
 import { wantsEventStream } from './sse.ts'
 
 const KEPT_MS = 24 * 3_600_000
+/** @bound system */
 const MAX_KEY = 255
 
 /** A request that begins, and the settings of its response. */
@@ -180,10 +181,10 @@ function responseOf(
   }
 }
 
-/** Bytes of the responses that are kept for a credential. A larger response is not kept. */
+/** Bytes of the responses that are kept for a credential. A larger response is not kept. @bound client */
 const MOST_KEPT_BYTES = 32 * 1024 * 1024
 
-/** Credentials whose sizes are in memory. Others are measured again. */
+/** Credentials whose sizes are in memory. Others are measured again. @bound system */
 const MAX_MEASURED = 1_000
 
 /**

@@ -26,7 +26,7 @@ export interface HostRoutes {
   respond(request: Request, server: Bun.Server<SocketListener>): Promise<Response | undefined> | null
 }
 
-/** Number of attempts with another port if the system's choice is taken on the other loopback address. */
+/** Number of attempts with another port if the system's choice is taken on the other loopback address. @bound owner */
 const MAX_ATTEMPTS = 20
 
 /** The options that all listeners have in common. */

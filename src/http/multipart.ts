@@ -21,6 +21,7 @@ interface Part {
   content: Buffer
 }
 
+/** @bound user */
 const MAX_PARTS = 100
 const MAX_HEADER = 8 * 1024
 

@@ -10,7 +10,7 @@ export const returnPath = (given: string | null | undefined): string => pathOf(g
 /** Reports whether a browser may be sent to a path after a sign-in. */
 export const isReturnPath = (given: string): boolean => pathOf(given) !== null
 
-/** Most characters of such a path. */
+/** Most characters of such a path. @bound page */
 export const RETURN_PATH_LIMIT = 8_000
 
 /**

@@ -18,7 +18,10 @@ export interface SocketListener {
 /** A WebSocket of the main port. */
 export type Socket = Bun.ServerWebSocket<SocketListener>
 
-/** Largest message of a WebSocket, in bytes. A larger one closes the socket with 1009. It is in memory until it is whole. */
+/**
+ * Largest message of a WebSocket, in bytes. A larger one closes the socket with 1009. It is in memory until it is whole.
+ * @bound client
+ */
 export const MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
 /** The handlers of all WebSockets of the main port. Each socket's own listener has the rules. */

@@ -9,7 +9,7 @@ import { SERVERS } from '../storage/state.ts'
 /** Codes of SQLite for a file that is damaged or no database. */
 const DAMAGED = /^SQLITE_(?:CORRUPT|NOTADB)/
 
-/** Most characters of SQLite's message: it may quote the definition of a table. */
+/** Most characters of SQLite's message: it may quote the definition of a table. @bound reader */
 const MOST_CAUSE = 120
 
 /**
@@ -44,7 +44,7 @@ function briefly(error: unknown): string {
   return line.length > MOST_CAUSE ? `${line.slice(0, MOST_CAUSE)} …` : line.replace(/\.$/, '')
 }
 
-/** Most ids that the refusal names. */
+/** Most ids that the refusal names. @bound reader */
 const MOST_NAMED = 3
 
 /**

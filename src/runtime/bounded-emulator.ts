@@ -15,7 +15,7 @@ const STEPPED_SEQUENCES: Readonly<Record<string, 'rows' | 'columns' | 'cells'>> 
   b: 'cells',
 }
 
-/** Most repetitions of a character by one sequence. */
+/** Most repetitions of a character by one sequence. @bound program */
 const MAX_REPEATED = 10_000
 
 /** Milliseconds of drawing after which everything else has its turn. */
@@ -27,19 +27,22 @@ const PIECE_BYTES = 256
 /** Cells that a piece may clear or move: with a larger screen it has fewer bytes. */
 const PIECE_CELLS = 7_000_000
 
-/** Longest string, such as a title or a picture, in bytes. The rest of a longer one is left out. */
+/** Longest string, such as a title or a picture, in bytes. The rest of a longer one is left out. @bound program */
 const MAX_STRING = 4 * 1024
 
-/** Bytes of a string that are left out before what follows is shown: nobody ends it. */
+/** Bytes of a string that are left out before what follows is shown: nobody ends it. @bound program */
 const MAX_LEFT_OUT = 4 * 2 ** 20
 
-/** Combining characters that one cell takes; the others get cells of their own. A cell has no bound by itself. */
+/**
+ * Combining characters that one cell takes; the others get cells of their own. A cell has no bound by itself.
+ * @bound program
+ */
 const MAX_COMBINING = 16
 
 /** Combining characters after which the cells that have some are looked through: until then each takes about 90 bytes. */
 const COMBINED_BETWEEN = 100_000
 
-/** Most different texts of cells that hold more than one character. Equal ones are kept once. */
+/** Most different texts of cells that hold more than one character. Equal ones are kept once. @bound program */
 const MAX_CLUSTERS = 10_000
 
 const BEL = 0x07

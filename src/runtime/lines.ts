@@ -1,7 +1,7 @@
 import { firstCharacters } from './characters.ts'
 import type { MaskStream, Masks } from './masks.ts'
 
-/** Characters of a line that are kept; the rest of it is cut off. */
+/** Characters of a line that are kept; the rest of it is cut off. @bound program */
 export const LONGEST_LINE = 16 * 1024
 
 /**

@@ -13,7 +13,10 @@ const SHORTEST_INSIDE = 6
 /** The replacement for a secret. */
 export const MASK = '***'
 
-/** Characters of replaced values that stay hidden: as many as the variables of a process have at most. */
+/**
+ * Characters of replaced values that stay hidden: as many as the variables of a process have at most.
+ * @bound program
+ */
 const MOST_REPLACED = 1024 * 1024
 
 /** What each line of a replaced value counts besides its characters, so that short ones are not too many. */

@@ -4,6 +4,7 @@ export const SHORTEST_PATTERN = 4
 /** Places for each pattern in the table of a first, quick look, and places of it at least and at most. */
 const QUICK_ROOM = 8
 const QUICK_LEAST = 64
+/** @bound system */
 const QUICK_MOST = 65_536
 
 /** A part of a text, `end` exclusive. */

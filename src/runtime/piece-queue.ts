@@ -5,7 +5,7 @@ const JOINED_BYTES = 64 * 1024
 /** Room that a joined piece has at first, bytes. */
 const FIRST_ROOM = 256
 
-/** Pieces from which on those of a kind are joined even if others came between them. */
+/** Pieces from which on those of a kind are joined even if others came between them. @bound system */
 const MOST_APART = 1_000
 
 /** A piece: the first `length` of its bytes. There is room behind them if it was joined. */

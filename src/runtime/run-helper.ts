@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { codeOf } from './error-info.ts'
 
-/** Bytes that a helper may write to standard output, and to standard error, by default. */
+/** Bytes that a helper may write to standard output, and to standard error, by default. @bound program */
 const OUTPUT_LIMIT = 2 ** 20
 
 /** Milliseconds that a killed group may take to end. */

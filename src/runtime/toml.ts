@@ -1,4 +1,7 @@
-/** Most characters of a text, and most keys, tables, lists and dots in it, counted by their signs, in strings too. */
+/**
+ * Most characters of a text, and most keys, tables, lists and dots in it, counted by their signs, in strings too.
+ * @bound peer
+ */
 const MAX_LENGTH = 2 ** 20
 const MAX_KEYS = 5_000
 const MAX_DOTS = 50_000

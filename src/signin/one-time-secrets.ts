@@ -1,10 +1,10 @@
 import type { Clock } from '../runtime/clock.ts'
 import { hashOf } from '../runtime/secret.ts'
 
-/** Largest number of pending secrets of one owner. The owner's oldest is dropped. */
+/** Largest number of pending secrets of one owner. The owner's oldest is dropped. @bound page */
 const MAX_PER_OWNER = 20
 
-/** Largest number of pending secrets in total. */
+/** Largest number of pending secrets in total. @bound page */
 const MAX_WAITING = 500
 
 interface WaitingValue<Value> {

@@ -127,7 +127,7 @@ function makeWhereMissing(path: string): void {
   writePrivate(path, Bun.zstdDecompressSync(Buffer.from(EMPTY_DATABASE, 'base64')))
 }
 
-/** Compiled statements kept at most: each takes a few KB, and lists of ids make texts of any number. */
+/** Compiled statements kept at most: each takes a few KB, and lists of ids make texts of any number. @bound system */
 const MAX_KEPT = 200
 
 /**

@@ -18,6 +18,7 @@ const GRACE_MS = 2_000
 
 /**
  * Characters of a line that may be a question: an expression may take time that grows with their square, or worse.
+ * @bound program
  */
 const MAX_QUESTION = 2_000
 
@@ -170,7 +171,7 @@ class CommandRun {
   }
 }
 
-/** Bytes of a line that a terminal takes: it cuts longer ones, and the key that ends them. */
+/** Bytes of a line that a terminal takes: it cuts longer ones, and the key that ends them. @bound system */
 const MAX_ANSWER = 4_000
 
 /** The key that ends a line. */
@@ -260,6 +261,7 @@ const GOAL_VARIABLE = 'BERTH_GOAL'
 
 /**
  * Longest argument, or variable with its name, that Linux passes to a program, with room for the terminating zero.
+ * @bound system
  */
 const MAX_ARGUMENT = 128 * 1024 - 1
 

@@ -1,7 +1,10 @@
 import type { Masks } from '../../runtime/masks.ts'
 import type { AgentEvent } from '../events.ts'
 
-/** Most lines and characters that are reported while they are printed. Of the rest, only the end is reported. */
+/**
+ * Most lines and characters that are reported while they are printed. Of the rest, only the end is reported.
+ * @bound program
+ */
 const MAX_LINES = 4_000
 const MAX_CHARACTERS = 2 * 2 ** 20
 
@@ -18,7 +21,7 @@ const BATCH_MS = 150
 const RESULT_LINES = 40
 const RESULT_CHARACTERS = 4_000
 
-/** Most lines per second, and milliseconds of delay after each chunk of a program that prints more. */
+/** Most lines per second, and milliseconds of delay after each chunk of a program that prints more. @bound program */
 const MAX_LINES_PER_SECOND = 5_000
 const THROTTLE_MS = 10
 

@@ -11,7 +11,7 @@ const SHORTENED_TO = 0.6
 /** Characters that are left of a text that is shortened. */
 const LEFT_OF_TEXT = 200
 
-/** Most characters of the note that replaces a cut text. */
+/** Most characters of the note that replaces a cut text. @bound reader */
 const MAX_MARK = 50
 
 /** Turns at the end that are shortened last. */

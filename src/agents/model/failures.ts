@@ -32,7 +32,7 @@ interface ErrorResponse {
   retryAfterMs: number | null
 }
 
-/** Characters of the endpoint's own words that are passed on. */
+/** Characters of the endpoint's own words that are passed on. @bound reader */
 const MAX_MESSAGE = 500
 
 const NOT_THE_PROTOCOL = 'what it sent is not what the protocol says'

@@ -18,7 +18,7 @@ export interface ModelProvider {
   connect(send: Send): Promise<LanguageModelV4>
 }
 
-/** Enough for a long file. Models that are known to give less are asked for less. */
+/** Enough for a long file. Models that are known to give less are asked for less. @bound system */
 const MAX_OUTPUT_TOKENS = 32_000
 
 /** OpenAI's chat completions, which self-hosted model servers speak too. */

@@ -5,10 +5,10 @@ import { CUT_OFF, FINISHED_EARLY, NUDGE } from './prompts.ts'
 import type { ModelResponse } from './response.ts'
 import { MalformedCall, offeredTools, type ToolOutcome, useTool } from './tools.ts'
 
-/** Unusable responses in a row after which the work is given up. */
+/** Unusable responses in a row after which the work is given up. @bound peer */
 const MAX_UNUSABLE = 5
 
-/** Most calls of one response that are run. Their results are kept until all have run. */
+/** Most calls of one response that are run. Their results are kept until all have run. @bound peer */
 const MAX_CALLS = 100
 
 /** Works on one goal: requests a response, runs the tools that it calls, and repeats until the model finishes. */
@@ -132,7 +132,10 @@ const failed = (result: string): Outcome => ({ status: 'failed', result })
 /** Returns a tool name that endpoints accept, whatever the model made up. */
 const nameOf = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, 64) || '_'
 
-/** Most levels of objects and lists in arguments: deeper ones can be parsed, but perhaps not serialized. */
+/**
+ * Most levels of objects and lists in arguments: deeper ones can be parsed, but perhaps not serialized.
+ * @bound client
+ */
 const MAX_DEPTH = 50
 
 /** Reports whether a value is nested deeper than `levels`. */

@@ -152,7 +152,7 @@ export async function useTool(name: string, input: string, parts: ToolContext): 
   }
 }
 
-/** Characters of a result that a model is given. */
+/** Characters of a result that a model is given. @bound reader */
 const MAX_RESULT = 24_000
 
 /** Returns the beginning and the end of a text that is too long. */

@@ -2,10 +2,10 @@ import { machineNow } from '../../runtime/clock.ts'
 import { EndpointFailure, errorMessageIn, explainErrorResponse, setting, withoutKey } from './failures.ts'
 import type { ModelProvider, Send } from './providers.ts'
 
-/** Bytes of a refusal that are read. */
+/** Bytes of a refusal that are read. @bound peer */
 const MAX_ERROR_BYTES = 64 * 1024
 
-/** Most bytes of a response, many times the longest useful one with events around every word. */
+/** Most bytes of a response, many times the longest useful one with events around every word. @bound peer */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
 /** The endpoint did not stream; the next `send` returns the response that it has received. */

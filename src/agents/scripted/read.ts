@@ -133,10 +133,10 @@ function readDuration(reader: JsonReader, minMs: number): number {
 const defaultTitle = ({ value }: JsonReader): string =>
   typeof value === 'string' ? value : String(Object.values(value as object)[0])
 
-/** Number of a goal's characters that expressions and globs are matched with. */
+/** Number of a goal's characters that expressions and globs are matched with. @bound peer */
 const MAX_GOAL = 16_384
 
-/** Most instructions of a compiled expression. With `MAX_GOAL`, it limits the time of a match. */
+/** Most instructions of a compiled expression. With `MAX_GOAL`, it limits the time of a match. @bound peer */
 const MAX_INSTRUCTIONS = 1_000
 
 /** Names of berth's own values. */

@@ -1,16 +1,16 @@
 import type { Template } from './template.ts'
 
-/** Most characters of a command or question in a sentence. */
+/** Most characters of a command or question in a sentence. @bound reader */
 const MAX_LINE = 120
 
-/** Most lines and characters of a command's output in a result. */
+/** Most lines and characters of a command's output in a result. @bound reader */
 const MAX_OUTPUT_LINES = 20
 const MAX_OUTPUT_CHARACTERS = 2_000
 
-/** Most steps in a result. */
+/** Most steps in a result. @bound reader */
 const MAX_LISTED = 20
 
-/** Most characters of the goal in a result. */
+/** Most characters of the goal in a result. @bound reader */
 const MAX_GOAL = 4_000
 
 /** Returns the beginning of a text, on one line. */

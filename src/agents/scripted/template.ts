@@ -20,10 +20,13 @@ export interface KnownValues {
 /** `{{name}}`, and with a backslash before it the braces themselves. */
 const PLACEHOLDER = /(\\?)\{\{ *([A-Za-z_]\w*) *\}\}/g
 
-/** Most bytes of a command with its values. Linux takes 128 KiB as one argument. */
+/** Most bytes of a command with its values. Linux takes 128 KiB as one argument. @bound system */
 const MAX_COMMAND = 100_000
 
-/** Most characters of another text with its values. One value in many placeholders could fill the memory. */
+/**
+ * Most characters of another text with its values. One value in many placeholders could fill the memory.
+ * @bound program
+ */
 const MAX_TEXT = 16 * 1024 * 1024
 
 /**

@@ -3,7 +3,7 @@ import { ExactDecoder, exactBytes } from '../../runtime/exact-text.ts'
 import type { MaskStream, Masks } from '../../runtime/masks.ts'
 import { type PrintedFields, printedFields, readableText } from '../../runtime/printed.ts'
 
-/** Most characters kept of the beginning, and of the end, of each stream. */
+/** Most characters kept of the beginning, and of the end, of each stream. @bound program */
 const MAX_KEPT = 32 * 1024
 
 const STREAMS = ['stdout', 'stderr'] as const

@@ -1,13 +1,13 @@
 import { ComputeError, type Sandbox } from '../../compute/sandbox.ts'
 import { onAbort } from '../../runtime/abort.ts'
 
-/** Most matches of a search. */
+/** Most matches of a search. @bound reader */
 const MAX_MATCHES = 200
 
-/** Most bytes of an expression or a directory. Linux passes 128 KiB in a variable. */
+/** Most bytes of an expression or a directory. Linux passes 128 KiB in a variable. @bound system */
 const MAX_INPUT = 100_000
 
-/** Most bytes of grep's output that are read. */
+/** Most bytes of grep's output that are read. @bound program */
 const MAX_OUTPUT = 256 * 1024
 
 /** Milliseconds that a search may take. */

@@ -17,19 +17,19 @@ import { type Match, searchFiles, ToolError } from './search.ts'
 /** Default milliseconds that a command may take. */
 const COMMAND_TIMEOUT_MS = 10 * 60_000
 
-/** Most bytes of a file that are read. */
+/** Most bytes of a file that are read. @bound program */
 const MAX_READ = 256 * 1024
 
-/** Most characters of a file's text in the transcript. */
+/** Most characters of a file's text in the transcript. @bound reader */
 const MAX_SHOWN = 4_000
 
-/** Most lines that a difference adds and removes, in all. */
+/** Most lines that a difference adds and removes, in all. @bound reader */
 const MAX_EDITS = 2_000
 
-/** Most characters of a line in a search's result. */
+/** Most characters of a line in a search's result. @bound reader */
 const MAX_LINE = 400
 
-/** Most paths in a list. */
+/** Most paths in a list. @bound reader */
 const MAX_LISTED = 2_000
 
 /** The options of a `Workbench`. */

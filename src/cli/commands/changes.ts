@@ -10,7 +10,7 @@ import type { OutputStream } from '../process-context.ts'
 import { connectionReporter, followStream } from '../reconnect.ts'
 import { connect as connectTo } from '../session.ts'
 
-/** Most characters of an object on a line for people; a terminal's line has as many as fit. */
+/** Most characters of an object on a line for people; a terminal's line has as many as fit. @bound reader */
 const MOST_SHOWN = 300
 
 /** The types of objects that the API sends. */

@@ -23,7 +23,7 @@ const TIMED_OUT = 124
 /** The exit code of a command that signal n ended is this much more than n. */
 const KILLED = 128
 
-/** Bytes of a command in a URL, encoded, well below what an HTTP request's head may have. */
+/** Bytes of a command in a URL, encoded, well below what an HTTP request's head may have. @bound system */
 const MAX_URL_COMMAND = 12 * 1024
 
 const options = {

@@ -78,7 +78,7 @@ function indexText(out: OutputStream, groups: Awaited<ReturnType<typeof guideInd
   return `${parts.join('\n\n')}\n\n"berth guide TOPIC" shows a page, "berth guide WORDS" searches all of them.\n`
 }
 
-/** Widest lines of prose, in characters. */
+/** Widest lines of prose, in characters. @bound reader */
 const MOST_COLUMNS = 100
 
 /** Renders a page of the guide for a terminal. References to other pages become the commands that show them. */

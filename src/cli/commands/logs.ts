@@ -12,7 +12,7 @@ import type { Column } from '../table.ts'
 /** The prefix of the ids of requests. */
 const REQUEST_PREFIX = 'req_'
 
-/** Default number of requests to list. */
+/** Default number of requests to list. @bound reader */
 const DEFAULT_LIMIT = 100
 
 const ERROR_COLUMNS: readonly Column<ResponseOf<'control.requests.errors'>['errors'][number]>[] = [

@@ -36,7 +36,7 @@ export type RemoteEntry =
   | { readonly kind: 'file'; readonly mode: number; readonly size: number }
   | { readonly kind: 'directory' | 'other' | 'none' }
 
-/** Longest text of a command's standard error that is kept, and how many of its lines are shown. */
+/** Longest text of a command's standard error that is kept, and how many of its lines are shown. @bound program */
 const MOST_COMPLAINT = 256 * 1024
 const SHOWN_LINES = 3
 
@@ -132,7 +132,7 @@ function streamOf(content: AsyncIterable<Uint8Array>, shell: RemoteShell): Reada
   )
 }
 
-/** Longest answer to a look at a path, in bytes. What runs on the server may print without end. */
+/** Longest answer to a look at a path, in bytes. What runs on the server may print without end. @bound program */
 const MOST_ANSWER = 1024
 
 /** Looks at a path of a server; links are followed. */

@@ -80,7 +80,7 @@ export class IgnoreRules {
 /** Returns a text with a character for each byte of its UTF-8: to git, `?` and `[…]` mean a byte. */
 const inBytes = (text: string): string => Buffer.from(text).toString('latin1')
 
-/** Largest file of rules, in bytes. */
+/** Largest file of rules, in bytes. @bound owner */
 const MAX_BYTES = 1024 * 1024
 
 /**

@@ -185,7 +185,7 @@ export class OutgoingDirectory {
   }
 }
 
-/** How often the files that a server lacks are sent. */
+/** How often the files that a server lacks are sent. @bound owner */
 const MAX_ATTEMPTS = 2
 
 async function sendParts<Response extends { missing: string[] }>(

@@ -65,7 +65,7 @@ export interface DirectorySurvey {
   readonly wouldLeaveOut: (path: string) => boolean
 }
 
-/** An app's sources have fewer files. More indicate a home directory or a disk named by mistake. */
+/** An app's sources have fewer files. More indicate a home directory or a disk named by mistake. @bound owner */
 const MAX_FILES = 20_000
 
 /**

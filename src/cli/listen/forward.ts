@@ -7,7 +7,7 @@ import type { ListenedEvent } from './events.ts'
 /** Time limit of a response in milliseconds, the same as for a webhook. */
 const TIMEOUT_MS = 15_000
 
-/** Bytes of a response to read. */
+/** Bytes of a response to read. @bound program */
 const RESPONSE_LIMIT = 1_024
 
 /** The result of forwarding an event. */

@@ -180,7 +180,7 @@ function isUnencrypted(baseUrl: string): boolean {
   return protocol === 'http:' && !/^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-/** Number of attempts to type the code. */
+/** Number of attempts to type the code. @bound owner */
 const MAX_ATTEMPTS = 3
 
 /** Returns a client without a credential. */

@@ -4,7 +4,7 @@ import { call, factSheet, type Noun } from '../command.ts'
 type Clock = ResponseOf<'control.clock.read'>
 type Move = NonNullable<PartsOf<'control.clock.move'>['body']>
 
-/** Timers that are shown. */
+/** Timers that are shown. @bound reader */
 const MOST_SHOWN = 5
 
 const clockFacts = ({ now, frozen, offset_ms, timers, next }: Clock): [string, string][] => [

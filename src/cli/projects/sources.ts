@@ -29,7 +29,7 @@ export interface CodeToSend {
   name?: string
 }
 
-/** Largest number of characters of a project's name. */
+/** Largest number of characters of a project's name. @bound owner */
 const LONGEST_NAME = 100
 
 /**

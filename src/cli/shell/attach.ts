@@ -24,7 +24,7 @@ const HELP = '\r\nAt the start of a line:  ~. leaves it running   ~~ types a til
 /** Milliseconds of rest for a terminal that takes no more output. */
 const FULL_PAUSE_MS = 2
 
-/** Bytes typed on their way from which the keyboard is not read. */
+/** Bytes typed on their way from which the keyboard is not read. @bound client */
 const MOST_TYPED = 1024 * 1024
 const TYPED_PAUSE_MS = 10
 
@@ -255,7 +255,7 @@ const USUALLY_SET: ReadonlySet<string> = new Set(['7', '25'])
 /** Matches a change of private modes, with its parameters and its direction. */
 const CHANGE = new RegExp(`${'\x1b'}\\[\\?([\\d;]{1,64})([hl])`, 'g')
 
-/** Bytes at the end of output that may begin a change. */
+/** Bytes at the end of output that may begin a change. @bound program */
 const LONGEST_CHANGE = 70
 
 const ESCAPE = Buffer.from('\x1b[?')

@@ -5,7 +5,7 @@ import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
 import { type ProcessContext, readUpTo } from '../process-context.ts'
 
-/** Largest size of a text in bytes: the API takes 1,048,576 characters, of up to four bytes each. */
+/** Largest size of a text in bytes: the API takes 1,048,576 characters, of up to four bytes each. @bound owner */
 const MAX_BYTES = 4 * 1024 * 1024
 
 /**

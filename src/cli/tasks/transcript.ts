@@ -17,7 +17,7 @@ export interface TaskRef {
 /** Reports whether an item is a stored event, not partial output. */
 export const isStored = (item: TranscriptItem): item is StoredTranscriptEvent => 'seq' in item
 
-/** Largest number of attempts to open a broken connection again, over about three seconds. */
+/** Largest number of attempts to open a broken connection again, over about three seconds. @bound program */
 const MAX_RETRIES = 10
 
 /**

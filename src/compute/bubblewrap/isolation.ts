@@ -26,6 +26,7 @@ import { PROGRAM, SANDBOX_CACHES, SharedFiles, SOURCES, TOOLS, USER } from './sh
 /**
  * Largest /tmp, bytes. It is in memory, and counts as such: a server with less than four times this gets a quarter of
  * its memory, as it gets for /dev/shm.
+ * @bound program
  */
 const MAX_TMP_BYTES = 2 ** 31
 

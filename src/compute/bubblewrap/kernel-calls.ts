@@ -52,6 +52,7 @@ const SIGNALS_BYTES = 128
 
 /** Milliseconds between two looks whether killed processes have ended, and the most of them that nobody waits for. */
 const LOOK_MS = 10
+/** @bound program */
 const MAX_ENDING = 16
 
 /** How often berth's main thread tries to leave a sandbox's mount namespace. */

@@ -3,7 +3,10 @@ import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
 import { openLibc } from '../../runtime/libc.ts'
 import type { SocketCalls } from '../local/network/socket-calls.ts'
 
-/** How many pseudo-terminals a server can have open. The machine has 3,072 for all by default, see pty(7). */
+/**
+ * How many pseudo-terminals a server can have open. The machine has 3,072 for all by default, see pty(7).
+ * @bound program
+ */
 const MAX_TERMINALS = 64
 
 /** Milliseconds after which the program that sets the limit is given up. */

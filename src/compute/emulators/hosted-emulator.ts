@@ -21,10 +21,10 @@ import type { PatternWatch } from './watch.ts'
 const NARROW = 10
 const WIDE = 500
 
-/** Most bytes of a screen with its scrollback, as the sequences that draw it. */
+/** Most bytes of a screen with its scrollback, as the sequences that draw it. @bound program */
 const MAX_SERIALIZED = 4 * 1024 * 1024
 
-/** Most characters of responses that wait to be passed on. A program may ask without end. */
+/** Most characters of responses that wait to be passed on. A program may ask without end. @bound program */
 const MAX_ANSWERS = 16 * 1024
 
 /** How often a request is tried on a screen that was made anew: from what is kept, then empty. */
@@ -284,7 +284,10 @@ function modesOf({ modes }: Terminal): InputModes {
   return { cursorKeys, paste }
 }
 
-/** Most bytes that are kept, and a multiple of that which is allocated so that bytes are seldom moved. */
+/**
+ * Most bytes that are kept, and a multiple of that which is allocated so that bytes are seldom moved.
+ * @bound program
+ */
 const MOST_BYTES = 128 * 1024
 const ALLOCATED = 2 * MOST_BYTES
 

@@ -3,7 +3,7 @@ import { RE2JS } from 're2js'
 import { compilePattern, PatternError } from '../../runtime/linear-pattern.ts'
 import { rowText } from './text.ts'
 
-/** Most instructions of a compiled pattern. It is looked for in 16 KiB of output at a time. */
+/** Most instructions of a compiled pattern. It is looked for in 16 KiB of output at a time. @bound peer */
 const MAX_INSTRUCTIONS = 300
 
 /** The rows of a buffer before something was typed, and which of them have changed since. */

@@ -2,7 +2,10 @@ import { codeOf } from '../../runtime/error-info.ts'
 import { Listing } from './listing.ts'
 import { childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 
-/** Descriptors a walk holds at a time, however deep the tree: trees deeper than the limit of open files exist. */
+/**
+ * Descriptors a walk holds at a time, however deep the tree: trees deeper than the limit of open files exist.
+ * @bound system
+ */
 const MAX_HELD = 64
 
 /**

@@ -51,7 +51,7 @@ async function describe(
   return { kind: 'file', path, size, sha256: await hashes.of(entry), executable: (mode & 0o100) !== 0 }
 }
 
-/** Bytes of holes in files that are hashed for one manifest, though they take no disk. */
+/** Bytes of holes in files that are hashed for one manifest, though they take no disk. @bound program */
 const MAX_HOLES = 16 * 2 ** 30
 
 /** The hashes of a tree's files. A file of several names is read once. */

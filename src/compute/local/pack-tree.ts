@@ -29,7 +29,7 @@ export const SMALL_FILE = 256 * 1024
 const READ = 0o400
 const READ_AND_SEARCH = 0o500
 
-/** The largest time of a header, in seconds; an exact one is in a record of its own. */
+/** The largest time of a header, in seconds; an exact one is in a record of its own. @bound system */
 const MAX_HEADER_SECONDS = 2 ** 31 - 1
 
 type Sink = ReturnType<Pack['entry']>

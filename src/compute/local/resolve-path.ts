@@ -15,9 +15,9 @@ import {
   type Route,
 } from './workspace-path.ts'
 
-/** As many as Linux follows in one path. */
+/** As many as Linux follows in one path. @bound system */
 const MAX_LINKS = 40
-/** Limits the cost of one path. The longest path without links has half as many names. */
+/** Limits the cost of one path. The longest path without links has half as many names. @bound program */
 const MAX_STEPS = 5_000
 
 /** A workspace's directory, and whether entries are pinned by descriptor (Linux) or by checked path. */

@@ -58,6 +58,7 @@ const STOPPED_MS = 500
 
 /** Milliseconds between two looks for processes while the system lets none be read, and the most looks. */
 const LOOK_AGAIN_MS = 100
+/** @bound program */
 const MOST_LOOKS = 100
 
 /** The options of `LocalSandbox.start`. */

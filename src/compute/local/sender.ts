@@ -21,7 +21,7 @@ const KEPT_SENDERS = 8
 /** Number of sockets to remember that belong to programs outside of servers. A browser has about six. */
 const KEPT_SOCKETS = 256
 
-/** Most ancestors of a process, and most attempts if one ends during the search. */
+/** Most ancestors of a process, and most attempts if one ends during the search. @bound program */
 const MAX_ANCESTORS = 10_000
 const MAX_TRIES = 10
 

@@ -22,6 +22,7 @@ const LISTENING = '0A'
 
 /** Bytes of lines of other sockets after which no listening one is expected, and most bytes of a table that are read. */
 const MANY_OTHERS = 128 * 1024
+/** @bound program */
 const MAX_TABLE = 4 * 1024 * 1024
 
 /** Read into by one call at a time. */

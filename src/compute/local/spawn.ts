@@ -3,7 +3,7 @@ import { codeOf } from '../../runtime/error-info.ts'
 import { REPORT_READER_FD } from '../sandboxd/protocol.ts'
 import type { SocketPair } from './network/socket-calls.ts'
 
-/** Most characters kept of a start's error output. */
+/** Most characters kept of a start's error output. @bound program */
 const MAX_SAID = 2000
 
 /** The descriptor on which a process reports the namespaces that it has made, and the first one of `SpawnPlan.files`. */

@@ -18,7 +18,7 @@ import {
 import { removeTreeEntry } from './tree.ts'
 import { notAFile, quote, theRoot } from './workspace-path.ts'
 
-/** Most attempts if the target, or a directory on the way, changes meanwhile. */
+/** Most attempts if the target, or a directory on the way, changes meanwhile. @bound program */
 const MAX_ATTEMPTS = 8
 const ALL_PERMISSIONS = 0o700
 

@@ -15,7 +15,10 @@ import { MAX_PATH_BYTES } from './workspace-path.ts'
 
 const LEFT_OUT = new Set(['.git', 'node_modules'])
 
-/** Most files and directories of a listing, and characters of its paths. With hard links a program can make any number. */
+/**
+ * Most files and directories of a listing, and characters of its paths. With hard links a program can make any number.
+ * @bound program
+ */
 const MAX_LISTED = 500_000
 const MAX_LISTED_BYTES = 64 * 1024 * 1024
 
@@ -176,7 +179,7 @@ function measureFile(dir: PinnedEntry, entry: ListedEntry, counted: Set<string>)
   return stats.blocks * 512
 }
 
-/** How often one entry that changes meanwhile is tried again before the removal gives up. */
+/** How often one entry that changes meanwhile is tried again before the removal gives up. @bound program */
 const MAX_PASSES = 100
 /** Passes after which a directory is renamed, so processes that write there by its path no longer find it. */
 const PASSES_IN_PLACE = 5

@@ -245,7 +245,7 @@ function linkTo(path: string): string[] {
   return real === null ? [] : [real]
 }
 
-/** Most aliases that lead to one version of nvm. */
+/** Most aliases that lead to one version of nvm. @bound owner */
 const MAX_ALIASES = 8
 
 /** Returns the name of the version behind an alias of nvm, such as `lts/*`. */

@@ -61,7 +61,10 @@ export async function watchTree(
   return { close: () => watching.close() }
 }
 
-/** Most paths whose removal is reported as such; that of others is reported as a change of their directory. */
+/**
+ * Most paths whose removal is reported as such; that of others is reported as a change of their directory.
+ * @bound program
+ */
 const MAX_KNOWN = 200_000
 
 /** Lists what is in a directory before it is watched, by paths relative to it. */
@@ -103,6 +106,7 @@ function isIgnored({ names, files, kept }: WatchFilter, path: string): boolean {
  * Changes that may come at once, and how many a second may come for long. A program that makes more would keep berth from
  * everything else. Chokidar looks at about 75 files a second that are made and removed again; those that wait take memory, with
  * long paths 16 KiB each.
+ * @bound program
  */
 const MAX_CHANGES = 10_000
 const MAX_PER_SECOND = 100

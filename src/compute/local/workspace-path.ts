@@ -2,7 +2,10 @@ import { WorkspaceError } from '../workspace.ts'
 
 /** Where commands see the workspace, whatever the host's directory is called. */
 const MOUNT_POINT = 'workspace'
-/** Linux: PATH_MAX without the closing NUL, and NAME_MAX. Beyond these no command could use the path either. */
+/**
+ * Linux: PATH_MAX without the closing NUL, and NAME_MAX. Beyond these no command could use the path either.
+ * @bound system
+ */
 export const MAX_PATH_BYTES = 4095
 const MAX_NAME_BYTES = 255
 

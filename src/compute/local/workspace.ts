@@ -46,10 +46,10 @@ import {
 /** Bytes that berth itself writes to a server's caches: a directory and a file, a block each. */
 const OWN_CACHE_BYTES = 8192
 
-/** Most entries of a directory that are listed. */
+/** Most entries of a directory that are listed. @bound program */
 const MAX_ENTRIES = 200_000
 
-/** How often a write begins again when a directory on the way is removed under it. */
+/** How often a write begins again when a directory on the way is removed under it. @bound program */
 const MAX_ATTEMPTS = 8
 
 /**

@@ -8,12 +8,13 @@ import {
 } from '../sandbox.ts'
 import type { DirectoryEntry, ManifestEntry, WorkspaceEntry, WorkspaceFile } from '../workspace.ts'
 
-/** Most addresses taken from one response. */
+/** Most addresses taken from one response. @bound program */
 const MAX_ADDRESSES = 10_000
 
-/** Most bytes of a list of paths, or of a directory's entries, that are taken. */
+/** Most bytes of a list of paths, or of a directory's entries, that are taken. @bound program */
 export const MAX_LIST_BYTES = 64 * 1024 * 1024
 
+/** @bound program */
 const MAX_IDENTITY = 200
 
 const SHA256 = /^[0-9a-f]{64}$/

@@ -37,7 +37,7 @@ import {
   wrongResponse,
 } from './read-response.ts'
 
-/** Longest path that is taken from a watch, in bytes: the system's own limit. */
+/** Longest path that is taken from a watch, in bytes: the system's own limit. @bound system */
 const MAX_PATH_BYTES = 4096
 
 /** The options of a `RemoteWorkspace`. */

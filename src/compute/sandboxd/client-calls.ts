@@ -4,7 +4,7 @@ import { CallStream } from './call-stream.ts'
 import type { FrameChannel } from './channel.ts'
 import { type CallName, type CallRequest, decodeJson, FRAME, isCallFrame, ProtocolError } from './protocol.ts'
 
-/** Longest text of an error that is taken from sandboxd. */
+/** Longest text of an error that is taken from sandboxd. @bound program */
 const MAX_TEXT = 1000
 
 /** sandboxd's answer to a call that it could not carry out. */

@@ -16,7 +16,7 @@ import {
 /** A command for sandboxd, on pipes or on a terminal of the given size, which has one stream only. */
 export type SandboxdCommand = ExecCommand & { readonly terminal?: TerminalSize }
 
-/** Most columns and rows of a terminal. */
+/** Most columns and rows of a terminal. @bound program */
 const MOST_CELLS = 10_000
 
 /** Delivered output bytes after which berth grants sandboxd more. */

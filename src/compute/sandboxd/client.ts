@@ -19,10 +19,10 @@ import type { FrameTransport } from './transport.ts'
 /** Milliseconds after a command's timeout, or its cancellation, at which sandboxd should have ended it. */
 const OVERDUE_MS = 10_000
 
-/** How often that time may pass again until the command ends, or until it begins. */
+/** How often that time may pass again until the command ends, or until it begins. @bound program */
 const MOST_OVERDUE = 6
 
-/** Calls under way, at most: those that were given up too, since sandboxd ends each. */
+/** Calls under way, at most: those that were given up too, since sandboxd ends each. @bound program */
 export const MOST_CALLS = 10_000
 
 /** Longest time that a timer can be set to. */

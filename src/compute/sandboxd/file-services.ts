@@ -5,7 +5,7 @@ import type { Staging, WatchFilter, Workspace, WorkspaceFile } from '../workspac
 import type { ServedCall } from './call-stream.ts'
 import { FILE_PIECE, type FileCallName, READ_REQUEST_BYTES } from './protocol.ts'
 
-/** Most bytes of the paths of a manifest. */
+/** Most bytes of the paths of a manifest. @bound program */
 const MAX_PATHS_BYTES = 64 * 1024 * 1024
 
 /**

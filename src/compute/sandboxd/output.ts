@@ -17,7 +17,7 @@ const BUFFER = new Uint8Array(CHUNK)
 /** Milliseconds for which pieces are gathered that follow one another: too short for a person to notice. */
 const GATHER_MS = 4
 
-/** Pieces sent at once in that time, before any is gathered: more than a person's keys are echoed in. */
+/** Pieces sent at once in that time, before any is gathered: more than a person's keys are echoed in. @bound system */
 const MAX_AT_ONCE = 8
 
 /** How many bytes of output may be sent, shared by an execution's two streams. */

@@ -21,7 +21,7 @@ const LONGEST_MS = 30_000
 /** Milliseconds in which sandboxd has to answer. */
 const ANSWER_MS = 10_000
 
-/** Most bytes of a list, of a line of it, and most lines. */
+/** Most bytes of a list, of a line of it, and most lines. @bound program */
 const MAX_BYTES = 16 * 1024 * 1024
 const MAX_LINE = 32 * 1024
 const MAX_LINES = 10_000
@@ -31,10 +31,13 @@ const LINE_FEED = 0x0a
 /** Largest number of milliseconds that is taken: thousands of years, which a date can hold. */
 const MAX_MS = 1e14
 
-/** Longest command line that is taken. */
+/** Longest command line that is taken. @bound program */
 const MAX_TEXT = 4_000
 
-/** Commands that are over and whose owners are remembered, because what they left in the background may run. */
+/**
+ * Commands that are over and whose owners are remembered, because what they left in the background may run.
+ * @bound program
+ */
 const MAX_REMEMBERED = 1_000
 
 /** Shows and signals the processes of one server, through its sandboxd. */

@@ -61,16 +61,20 @@ export const FRAME = {
 /** Bytes of a frame's header. */
 export const HEADER_BYTES = 9
 
-/** Largest payload that berth accepts from sandboxd, which a process in the sandbox may have taken over. */
+/**
+ * Largest payload that berth accepts from sandboxd, which a process in the sandbox may have taken over.
+ * @bound program
+ */
 export const MAX_FROM_SANDBOXD = 256 * 1024
 
 /**
  * Frames for sandboxd that wait until it reads, at most: berth itself sends some for what comes from sandboxd, such as
  * credit. Input for commands is in far fewer.
+ * @bound program
  */
 export const MOST_WAITING = 100_000
 
-/** Largest payload that sandboxd takes from berth. */
+/** Largest payload that sandboxd takes from berth. @bound program */
 export const MAX_TO_SANDBOXD = 64 * 1024 * 1024
 
 /** Output bytes of one execution that may be under way, undelivered, at a time. */
@@ -294,7 +298,7 @@ export function decodeNumber(payload: Uint8Array): number {
 /** Receives one whole frame. The payload is the receiver's to keep. */
 export type FrameHandler = (kind: number, id: number, payload: Uint8Array) => void
 
-/** A payload is not copied out of the chunk that it came in if that is at most so many times as large. */
+/** A payload is not copied out of the chunk that it came in if that is at most so many times as large. @bound system */
 const MOST_SHARE = 4
 
 /** Cuts a byte stream into frames. Never holds more than one payload of the permitted size. */

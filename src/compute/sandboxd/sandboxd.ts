@@ -32,10 +32,10 @@ import { Terminals } from './terminals.ts'
 import { inheritedTransport } from './transport.ts'
 import { Watchdog } from './watchdog.ts'
 
-/** Most looks for processes that an earlier look has missed. */
+/** Most looks for processes that an earlier look has missed. @bound program */
 const MOST_LOOKS = 5
 
-/** Orphans that are reaped one by one; endless ones must not hold up everything else. */
+/** Orphans that are reaped one by one; endless ones must not hold up everything else. @bound program */
 const MOST_REAPED = 64
 
 /** Milliseconds that services have to free what they hold when berth is gone. */
@@ -357,7 +357,7 @@ function sendBlankSockets(): void {
 /** Threads of Bun's pool; SANDBOXD_ENVIRONMENT sets this limit. */
 const POOL_THREADS = 2
 
-/** How often they are looked for, and microseconds between two looks. */
+/** How often they are looked for, and microseconds between two looks. @bound program */
 const MOST_THREAD_LOOKS = 2_000
 const REST_US = 50
 

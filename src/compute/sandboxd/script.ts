@@ -1,7 +1,7 @@
 import type { Libc } from '../../runtime/libc.ts'
 import { MemoryFile } from './memory-file.ts'
 
-/** Longest single argument that Linux passes to a program, with room for the terminating zero. */
+/** Longest single argument that Linux passes to a program, with room for the terminating zero. @bound system */
 const MAX_ARGUMENT = 128 * 1024 - 1
 
 /** The descriptor of a command that is too long for an argument. */

@@ -117,6 +117,7 @@ const LANGUAGES: readonly (readonly [RegExp, () => Promise<Extension>])[] = [
 /**
  * Characters of a paragraph of Markdown up to which it is coloured. The parser takes a paragraph at once, and may take a
  * hundred times as long for ten times as many.
+ * @bound program
  */
 const MOST_IN_PARAGRAPH = 10_000
 

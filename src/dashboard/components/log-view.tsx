@@ -87,6 +87,7 @@ type LogEvent = StreamEventOf<'projects.logs'>
 /**
  * Lines that are kept: more would take memory that no reader has a use for. The oldest go first, many at a time, since
  * all others move then.
+ * @bound program
  */
 const MAX_LINES = 110_000
 const DROPPED_LINES = 10_000

@@ -5,7 +5,7 @@ import { span } from '../components/time.tsx'
 import { type Dashboard, useDashboard } from '../dashboard.ts'
 import { isSpent } from '../store/store.ts'
 
-/** Most that are shown each in a line of its own. */
+/** Most that are shown each in a line of its own. @bound reader */
 const MOST = 2
 
 /** A state that is not normal. */

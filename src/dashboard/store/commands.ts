@@ -4,11 +4,11 @@ import { messageOf } from '../../runtime/error-info.ts'
 import type { ApiClient } from '../api/client.ts'
 import { PrintedOutput } from './printed-output.ts'
 
-/** Limits for a server: commands whose output is kept, and lines for the history. */
+/** Limits for a server: commands whose output is kept, and lines for the history. @bound program */
 const MOST_RUNS = 20
 const MOST_LINES = 200
 
-/** Commands that run at once. Each has a connection of the browser's six, which the page needs too. */
+/** Commands that run at once. Each has a connection of the browser's six, which the page needs too. @bound program */
 const MOST_RUNNING = 3
 
 /** How a command ended. */

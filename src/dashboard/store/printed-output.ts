@@ -1,7 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { OutputChunk } from '../../route-client/client.ts'
 
-/** Characters of output that are kept: its end. */
+/** Characters of output that are kept: its end. @bound program */
 const MOST_CHARACTERS = 200_000
 
 /** Milliseconds in which output is gathered before it is shown. */

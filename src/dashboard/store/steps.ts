@@ -24,7 +24,7 @@ export interface ObjectStep {
   readonly value: unknown
 }
 
-/** Most steps that are kept; the oldest are dropped. */
+/** Most steps that are kept; the oldest are dropped. @bound program */
 const MOST = 2_000
 
 /** Records each state that servers, projects, tasks, builds, executions, terminals and deployments enter. */

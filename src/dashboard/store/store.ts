@@ -64,7 +64,7 @@ export interface AccountBudget {
   readonly budget_cap: number
 }
 
-/** Most requests, events and deliveries that are kept in the page. */
+/** Most requests, events and deliveries that are kept in the page. @bound program */
 const MOST = 10_000
 
 /** What is known of the instance: each list is loaded when a screen first shows it, and then kept up to date. */

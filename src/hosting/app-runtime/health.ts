@@ -23,7 +23,7 @@ export interface HealthResponse {
   readonly isInspector: boolean
 }
 
-/** Bytes within which a response must contain its status. */
+/** Bytes within which a response must contain its status. @bound program */
 const MAX_BYTES = 64 * 1024
 
 /** All addresses on which an app may respond. */

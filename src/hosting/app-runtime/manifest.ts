@@ -35,6 +35,7 @@ const Text = Type.String({ pattern: NO_NUL })
 
 /** Matches names of workers. */
 const WORKER_NAME = '^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$'
+/** @bound program */
 const MAX_WORKERS = 20
 const strict = { additionalProperties: false }
 

@@ -157,7 +157,7 @@ export function describePlan({ kind, directory, evidence, leftOut, others, warni
   ]
 }
 
-/** Most files that a line names. */
+/** Most files that a line names. @bound reader */
 const MAX_NAMED = 5
 
 const remedyOf = ({ directory, berthJson }: OtherApp): string =>

@@ -45,7 +45,7 @@ export interface FailedChange {
   readonly at: number
 }
 
-/** Largest number of restarts of an app within 5 minutes. */
+/** Largest number of restarts of an app within 5 minutes. @bound program */
 export const MAX_RESTARTS = 5
 
 /**

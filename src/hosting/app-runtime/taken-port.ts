@@ -7,7 +7,7 @@ export const PORT_TAKEN =
 /** Lines below such a one that may have the number of the port, as Node.js prints its errors. */
 const LINES_BELOW = 10
 
-/** Characters of a command line that are shown. */
+/** Characters of a command line that are shown. @bound reader */
 const MAX_COMMAND = 80
 
 /** The options of `describeTakenPort`. */

@@ -1,6 +1,6 @@
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
 
-/** Most words that are tried as names of files, and most bytes of a file that are looked at. */
+/** Most words that are tried as names of files, and most bytes of a file that are looked at. @bound program */
 const MAX_WORDS = 500
 const MAX_BYTES = 64 * 1024
 

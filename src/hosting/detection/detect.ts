@@ -57,10 +57,10 @@ export const PROVIDERS: readonly Provider[] = [deno, node, python, go, rust, jav
 /** What an app is called of which no language is known, by how it starts. */
 const KINDS = { command: 'command', files: 'static files', workers: 'worker' } as const
 
-/** Most pieces of evidence that are kept. */
+/** Most pieces of evidence that are kept. @bound reader */
 const MAX_EVIDENCE = 20
 
-/** Most other apps that are named. */
+/** Most other apps that are named. @bound reader */
 const MAX_OTHERS = 20
 
 /**
@@ -306,7 +306,7 @@ async function evidenceOf(
     .slice(0, MAX_EVIDENCE)
 }
 
-/** Most files and apps that are named where nothing says how an app starts. */
+/** Most files and apps that are named where nothing says how an app starts. @bound reader */
 const MAX_NAMED = 8
 
 /** Returns why there is no app, with the remedy. */

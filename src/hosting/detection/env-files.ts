@@ -14,7 +14,7 @@ const NAMED =
 /** Matches the mode that a command of Vite and its like is given, which names further files. */
 const MODE = /--mode[\s=]+["']?([\w-]+)/g
 
-/** Most files that are named by commands and read. */
+/** Most files that are named by commands and read. @bound reader */
 const MAX_NAMED = 20
 
 /** Variables that berth sets for every app. */
@@ -64,7 +64,7 @@ export async function findVariables(
   return Object.fromEntries(Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** Most files of code that are read for how they read variables. */
+/** Most files of code that are read for how they read variables. @bound peer */
 const MAX_CODE = 300
 
 /** Matches how code reads a variable and says what is taken without one, in Python, Ruby, PHP and JavaScript. */

@@ -35,7 +35,7 @@ interface Reading {
 /** Reads a kind of file; null if the directory has none. */
 type Reader = (directory: SourceDirectory) => Promise<Reading | null>
 
-/** Most directories that are named of a file of several services. */
+/** Most directories that are named of a file of several services. @bound reader */
 const MAX_NAMED = 6
 
 /** Databases and the like, by a word of their images and add-ons, with the port at which they usually listen. */

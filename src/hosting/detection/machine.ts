@@ -39,7 +39,7 @@ export interface ProgramResult {
   readonly stderr: string
 }
 
-/** Most characters of an error that is quoted. */
+/** Most characters of an error that is quoted. @bound reader */
 const MAX_ERROR = 200
 
 /** Returns whether a program works, by how it ended when it was asked for its version. */

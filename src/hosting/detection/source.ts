@@ -6,19 +6,19 @@ import { parseToml, TomlSizeError } from '../../runtime/toml.ts'
 import { readJson } from '../app-runtime/manifest.ts'
 import { AppError, type Evidence } from '../app-runtime/plan.ts'
 
-/** Most files of a source that detection knows of, nearest to the top first. */
+/** Most files of a source that detection knows of, nearest to the top first. @bound peer */
 const MAX_FILES = 5_000
 
-/** Most bytes that detection reads of a file. */
+/** Most bytes that detection reads of a file. @bound peer */
 const MAX_BYTES = 256 * 1024
 
-/** Largest `berth.json` and `package.json`, whose mistakes are explained with their place, in bytes. */
+/** Largest `berth.json` and `package.json`, whose mistakes are explained with their place, in bytes. @bound peer */
 const MAX_DOCUMENT_BYTES = 4 * 2 ** 20
 
 /** Most milliseconds that detection looks for files. */
 const MAX_MS = 5_000
 
-/** Most characters of an evidence. */
+/** Most characters of an evidence. @bound reader */
 const MAX_SAYS = 200
 
 /** Directories whose files are nobody's source: packages, caches, output of tools and repositories. */

@@ -12,7 +12,7 @@ export interface PageAsset {
   readonly url: URL
 }
 
-/** Largest number of scripts and styles of a page that are looked at. */
+/** Largest number of scripts and styles of a page that are looked at. @bound peer */
 const MAX_ASSETS = 200
 
 /**

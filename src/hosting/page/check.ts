@@ -31,9 +31,10 @@ export interface PageFindings {
 /** Milliseconds for all requests together. */
 const LIMIT_MS = 2000
 
+/** @bound peer */
 const MAX_REDIRECTS = 3
 
-/** Largest number of scripts and styles that are asked for. */
+/** Largest number of scripts and styles that are asked for. @bound peer */
 const MAX_ASSETS = 20
 
 /** Number of them that are asked for at once. */

@@ -2,10 +2,10 @@ import { join } from 'node:path/posix'
 import type { Workspace } from '../../compute/workspace.ts'
 import { readMavenWrapper, WRAPPER_JAR, WRAPPER_SETTINGS } from './maven-wrapper.ts'
 
-/** Most bytes of a file that is read for its addresses. */
+/** Most bytes of a file that is read for its addresses. @bound peer */
 const MAX_BYTES = 16 * 2 ** 20
 
-/** Most hosts that a line names. */
+/** Most hosts that a line names. @bound reader */
 const MOST_HOSTS = 3
 
 /** Returns the text of a file in the directory of a command; null if it is missing or too large. */

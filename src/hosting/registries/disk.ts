@@ -21,7 +21,7 @@ const KINDS: readonly Kind[] = ['files', 'documents', 'dists']
 /** The directory of files that are being written. */
 const INCOMING = 'incoming'
 
-/** Longest name of a file, in characters. File systems permit 255 bytes. */
+/** Longest name of a file, in characters. File systems permit 255 bytes. @bound system */
 const MAX_NAME = 200
 
 /** Fraction of the limit to which a full cache shrinks. */

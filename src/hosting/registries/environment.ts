@@ -12,7 +12,7 @@ import { parseToml } from '../../runtime/toml.ts'
 import type { MachineRegistries } from './machine-registries.ts'
 import { readMavenWrapper, WRAPPER_SETTINGS } from './maven-wrapper.ts'
 
-/** Most bytes of a file with settings of a package manager. A larger one counts as empty. */
+/** Most bytes of a file with settings of a package manager. A larger one counts as empty. @bound owner */
 const MAX_SETTINGS_BYTES = 1024 * 1024
 
 /** The directory in which a command installs packages. */

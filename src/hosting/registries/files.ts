@@ -9,7 +9,7 @@ import { PackageError } from './problem.ts'
 import { SharedCalls } from './shared-calls.ts'
 import type { Dist, Wanted } from './wanted.ts'
 
-/** Largest size of a file, in bytes. */
+/** Largest size of a file, in bytes. @bound peer */
 const MAX_FILE_BYTES = 2 ** 30
 
 /** Size of a read, in bytes. A file that fits into one is sent from the memory that it was verified in. */

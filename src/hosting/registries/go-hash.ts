@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { openPromise } from 'yauzl'
 
-/** Most bytes of a module's files together: Go's own limit. */
+/** Most bytes of a module's files together: Go's own limit. @bound system */
 const MAX_BYTES = 500 * 2 ** 20
 
 /**

@@ -4,7 +4,7 @@ import { fieldsOf } from '../../runtime/is-object.ts'
 import { parseToml } from '../../runtime/toml.ts'
 import type { Mount } from './mount.ts'
 
-/** Most bytes of a file with settings. A larger one counts as empty. */
+/** Most bytes of a file with settings. A larger one counts as empty. @bound owner */
 const MAX_BYTES = 2 ** 20
 
 /** Files with the machine's certificate authorities; each distribution has one of them. */

@@ -23,13 +23,13 @@ import {
 import type { Relay } from './relay.ts'
 import { RelayIdentity } from './relay-identity.ts'
 
-/** Default limit of the cache on disk, in bytes. */
+/** Default limit of the cache on disk, in bytes. @bound peer */
 const MAX_BYTES = 2 * 2 ** 30
 
 /** Directory of the cache in the data directory. */
 const DIRECTORY = 'packages'
 
-/** Largest number of problems kept per server. */
+/** Largest number of problems kept per server. @bound peer */
 const MAX_PROBLEMS = 20
 
 const NO_CACHE = 'there is no package cache: installs go to the registry by themselves'

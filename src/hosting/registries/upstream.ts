@@ -2,7 +2,7 @@ import { codeOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { PackageError } from './problem.ts'
 
-/** Largest size of a package's document, in bytes. */
+/** Largest size of a package's document, in bytes. @bound peer */
 const MAX_DOCUMENT_BYTES = 64 * 2 ** 20
 
 /** Bytes from which a document counts as large. */

@@ -7,13 +7,13 @@ type BaseNames = readonly string[]
 
 const NONE: BaseNames = []
 
-/** Largest index page that is read, in bytes. */
+/** Largest index page that is read, in bytes. @bound peer */
 const MAX_PAGE = 1024 * 1024
 
-/** Largest number of scripts and styles that are looked for. */
+/** Largest number of scripts and styles that are looked for. @bound peer */
 const MAX_ASSETS = 20
 
-/** Largest number of names of a base path. */
+/** Largest number of names of a base path. @bound peer */
 const MAX_DEPTH = 8
 
 /** An address of the site's own, which no other page has. */

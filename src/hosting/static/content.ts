@@ -16,10 +16,10 @@ export interface Content extends Validators {
   dispose(): void
 }
 
-/** Size up to which files are kept in memory, in bytes. */
+/** Size up to which files are kept in memory, in bytes. @bound system */
 const CACHED_FILE_LIMIT = 256 * 1024
 
-/** Size up to which a page is read whole to insert the reload script, in bytes. Larger pages get none. */
+/** Size up to which a page is read whole to insert the reload script, in bytes. Larger pages get none. @bound system */
 const RELOAD_LIMIT = 8 * 1024 * 1024
 
 /**

@@ -2,7 +2,7 @@ import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typ
 import { amount, givenAmount, integer, oneOf, worded } from '../../contract/schema.ts'
 import { TIERS } from './tiers.ts'
 
-/** Largest budget cap, in credits. Sums of units are exact far beyond it. */
+/** Largest budget cap, in credits. Sums of units are exact far beyond it. @bound client */
 const LARGEST_CAP = 100_000_000
 
 const closed = <Fields extends TProperties>(fields: Fields, options: object = {}) =>

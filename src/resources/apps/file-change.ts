@@ -12,7 +12,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ServersService } from '../servers/service.ts'
 
-/** Largest size of the files that are kept, in bytes. */
+/** Largest size of the files that are kept, in bytes. @bound program */
 const MAX_KEPT_BYTES = 128 * 1024 * 1024
 
 /** What an app was before a change of its files. */

@@ -10,7 +10,7 @@ import { MAX_TAIL } from '../logs/model.ts'
 import { sendLine } from '../logs/readable-log.ts'
 import type { BuildRow } from './table.ts'
 
-/** Number of a server's builds whose logs are kept. */
+/** Number of a server's builds whose logs are kept. @bound client */
 export const MAX_LOGS_KEPT = 20
 
 /** Identifies a build's log. */

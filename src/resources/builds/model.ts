@@ -57,7 +57,7 @@ export const CreatedBuild = t.Object(
 )
 export type CreatedBuild = Static<typeof CreatedBuild>
 
-/** Most characters of a goal. */
+/** Most characters of a goal. @bound client */
 const MAX_GOAL = 100_000
 
 /** What is to be built. */

@@ -12,7 +12,7 @@ import { BuildPipeline, type BuildResult, type PipelineDependencies } from './pi
 import type { BuildProgress, BuildRecords } from './records.ts'
 import type { BuildRow } from './table.ts'
 
-/** Most characters of the goal in the log's first line. */
+/** Most characters of the goal in the log's first line. @bound reader */
 const MAX_GOAL_SHOWN = 200
 
 /** Milliseconds of real time between attempts to write the end of a build. */

@@ -22,7 +22,7 @@ export interface RecordsDependencies {
 /** What a phase adds to the record. */
 export type BuildProgress = Partial<Pick<BuildRow, 'artifacts' | 'template' | 'scaffold'>>
 
-/** Most earlier builds whose template files are looked for in a workspace. */
+/** Most earlier builds whose template files are looked for in a workspace. @bound client */
 const MAX_SCAFFOLDED = 20
 
 /**

@@ -3,7 +3,7 @@ import type { NotifiedChange } from '../../runtime/change-notifier.ts'
 /** Milliseconds in which the changes of one object become one message. */
 const COALESCE_MS = 20
 
-/** Most changed objects that wait for a slow reader. With more, the reader is sent a gap instead. */
+/** Most changed objects that wait for a slow reader. With more, the reader is sent a gap instead. @bound client */
 const MOST_WAITING = 10_000
 
 /** Messages after which other work of berth gets its turn. */

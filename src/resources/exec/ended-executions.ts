@@ -10,7 +10,7 @@ import type { ServersService } from '../servers/service.ts'
 import { KeptOutput } from './kept-output.ts'
 import { type ExecutionRow, executions } from './table.ts'
 
-/** Most executions of a server that have ended, and the milliseconds for which they are kept. */
+/** Most executions of a server that have ended, and the milliseconds for which they are kept. @bound client */
 const MAX_ENDED = 100
 const ENDED_MS = 600_000
 

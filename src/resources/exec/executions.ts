@@ -22,7 +22,7 @@ import type { ExecEnd } from './output.ts'
 import { asBackendError, type ExecService, type ExecWish } from './service.ts'
 import { type ExecutionRow, toExecution } from './table.ts'
 
-/** Most executions of a server that run. */
+/** Most executions of a server that run. @bound client */
 const MAX_RUNNING = 20
 /** Milliseconds between records of the use of a server by one execution. */
 const TOUCH_MS = 1_000

@@ -9,7 +9,7 @@ export const FRAME_KINDS = { stdout: 1, stderr: 2, exit: 3, error: 4 } as const
 
 const HEADER_BYTES = 5
 
-/** Largest payload that a reader takes. */
+/** Largest payload that a reader takes. @bound client */
 const MAX_PAYLOAD = 16 * 1024 * 1024
 
 /** A frame. */

@@ -1,7 +1,7 @@
 import { BerthError, badRequest } from '../../errors.ts'
 import type { ExecRequest, ExecutionInput } from './model.ts'
 
-/** Most bytes that wait until the command reads them. */
+/** Most bytes that wait until the command reads them. @bound client */
 const MAX_WAITING = 16 * 1024 * 1024
 
 /** The standard input of a command, which is written while it runs. */

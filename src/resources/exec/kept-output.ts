@@ -15,7 +15,7 @@ export const KEPT_BYTES = HEAD_BYTES + TAIL_BYTES
 /** Largest number of bytes in an entry that a reader gets. */
 const ENTRY_BYTES = 2 * 1024
 
-/** Turns of the streams that are remembered. What was printed before them is read stream by stream. */
+/** Turns of the streams that are remembered. What was printed before them is read stream by stream. @bound program */
 const MAX_TURNS = 2_000
 
 /** Bytes at the start of a stream's file. They hold how many bytes the command has printed on the stream. */

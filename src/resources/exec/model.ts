@@ -3,6 +3,7 @@ import { base64, integer, NO_NUL, oneOf, variables, withFields, worded } from '.
 
 /** Entries of a page of output: by default, and at most. */
 export const DEFAULT_ENTRIES = 500
+/** @bound client */
 const MAX_ENTRIES = 2_000
 
 /** A shell command to run on a server. */

@@ -5,7 +5,7 @@ import type { SendEvent } from '../../http/sse.ts'
 import { unfinished, utf8Text } from '../../runtime/decode.ts'
 import { encodeFrame, FRAME_KINDS } from './frames.ts'
 
-/** Most bytes of each stream in a result. */
+/** Most bytes of each stream in a result. @bound program */
 export const OUTPUT_LIMIT = 10 * 1024 * 1024
 
 /** One of a command's output streams. */

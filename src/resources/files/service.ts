@@ -9,7 +9,7 @@ import type { ServerRow } from '../servers/table.ts'
 import { type FileManifest, toManifest } from './manifest.ts'
 import type { FileContent, FileDetails, FileManifestQuery, FileWrite } from './model.ts'
 
-/** Largest size of a file in a JSON response, in bytes. A command can split a larger one. */
+/** Largest size of a file in a JSON response, in bytes. A command can split a larger one. @bound client */
 const READ_LIMIT = 32 * 1024 * 1024
 
 /** Reads and writes the files of servers, running or asleep. */

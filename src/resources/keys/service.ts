@@ -391,7 +391,7 @@ interface StoredScope {
   allowedProjectIds: string[]
 }
 
-/** The largest number of unknown ids that an error names. */
+/** The largest number of unknown ids that an error names. @bound reader */
 const MAX_NAMED = 3
 
 /**

@@ -57,7 +57,7 @@ export type LogLines = Static<typeof LogLines>
 /** Default number of lines of a log. */
 const DEFAULT_TAIL = 200
 
-/** Most lines that a log returns at once. */
+/** Most lines that a log returns at once. @bound client */
 export const MAX_TAIL = 10_000
 
 /**

@@ -1,6 +1,6 @@
 import { isObject } from '../../runtime/is-object.ts'
 
-/** Longest text in an element of an array that is cut, if the array alone is too large. */
+/** Longest text in an element of an array that is cut, if the array alone is too large. @bound reader */
 const MOST_IN_ELEMENT = 4_000
 
 /** Characters for which a cut text or list has to have room, so that something of it is left. */

@@ -6,7 +6,7 @@ type Check = (value: unknown, name: string) => string | null
 const expected = (name: string, what: string, got: unknown): string =>
   `"${name}" in params: expected ${what}, got ${got === undefined ? 'nothing' : shown(got)}.`
 
-/** Most characters of a value that a message repeats. */
+/** Most characters of a value that a message repeats. @bound reader */
 const MOST_SHOWN = 100
 
 function shown(value: unknown): string {

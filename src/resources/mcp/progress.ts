@@ -7,10 +7,13 @@ const PACE_MS = 100
 /** Milliseconds of silence after which a heartbeat is sent, so clients keep waiting. */
 const HEARTBEAT_MS = 10_000
 
-/** Largest number of characters in one notification. The newest ones are kept. */
+/** Largest number of characters in one notification. The newest ones are kept. @bound reader */
 const MAX_MESSAGE_LENGTH = 16 * 1024
 
-/** Largest number of characters sent during one call. Further ones are only counted. The result contains them all. */
+/**
+ * Largest number of characters sent during one call. Further ones are only counted. The result contains them all.
+ * @bound reader
+ */
 const MAX_TOTAL_LENGTH = 4 * 1024 * 1024
 
 /**

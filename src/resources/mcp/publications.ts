@@ -1,6 +1,6 @@
 import type { ApiRequest, ApiResponse, CallersApi } from './callers-api.ts'
 
-/** Most publications whose outcome is remembered. */
+/** Most publications whose outcome is remembered. @bound client */
 const MOST_REMEMBERED = 1_000
 
 /** Lines of the log of a publication in which its phase is looked for. */

@@ -2,10 +2,10 @@ import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelc
 import { BerthError, type ErrorCode } from '../../errors.ts'
 import { type ApiResponse, type CallersApi, pathOf } from './callers-api.ts'
 
-/** The files of this many servers are listed, newest server first. */
+/** The files of this many servers are listed, newest server first. @bound reader */
 const MAX_SERVERS = 20
 
-/** Limits the files listed in total. Files beyond it can still be read. */
+/** Limits the files listed in total. Files beyond it can still be read. @bound reader */
 const MAX_FILES = 500
 
 /** A kind of resource: the form of its URI and the operation that reads it. */

@@ -9,7 +9,7 @@ const BRIEF = 2_000
 /** Characters that are kept free for the sentences about a result. */
 const SENTENCES = 600
 
-/** Most cuts that the sentences name. */
+/** Most cuts that the sentences name. @bound reader */
 const MOST_NAMED = 4
 
 /** Fields with exact bytes, beside the text of the same stream. */

@@ -151,7 +151,7 @@ Use exec_run for commands and files_read and files_write for files. To put an ap
 No call takes longer than 45 s: what does goes on, and the response says how to follow it. A long result is cut in the middle, and ends with the tool and the arguments that read the rest.
 A tool that fails answers with {"error", "message", "status"}; the message names the cause and the remedy. not_found also means that the credential does not reach it. Ask the person before anything is deleted.`
 
-/** Largest number of values in one response (MCP, "Completion"). */
+/** Largest number of values in one response (MCP, "Completion"). @bound system */
 const MAX_VALUES = 100
 
 /** The source of an argument's values: the path of an operation, and the field of its response. */

@@ -3,6 +3,7 @@ import { hashOf, newSecret } from '../../runtime/secret.ts'
 
 /**
  * Number of ended sessions to remember. Berth accepts unknown session names, so clients can continue after a restart.
+ * @bound client
  */
 const MAX_ENDED = 10_000
 

@@ -282,7 +282,7 @@ const howItRuns = ({ kind, tools, evidence, leftOut, others, warnings, ...rest }
 const WATCHING =
   /(?:^|\s)--(?:watch|hot|reload)(?=[\s=]|$)|\b(?:nodemon|ts-node-dev)\b|\btsx watch\b|\b(?:next|nuxt|astro|remix|vite) dev\b|\b(?:ng|vite|webpack) serve\b|(?:^|[\s/])vite(?=\s+-|\s*$)|\bflask\b.*\s--debug\b/
 
-/** Most bytes of a package.json that is read. */
+/** Most bytes of a package.json that is read. @bound peer */
 const MAX_PACKAGE_BYTES = 4 * 1024 * 1024
 
 /** Matches a command that runs a script of package.json. */

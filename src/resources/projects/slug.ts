@@ -1,7 +1,10 @@
 import { OWN_LABELS } from '../../http/host.ts'
 import type { Random } from '../../runtime/random.ts'
 
-/** Most characters of a slug. A label of a host name has at most 63 (RFC 1035, 2.3.4); this leaves room for a suffix. */
+/**
+ * Most characters of a slug. A label of a host name has at most 63 (RFC 1035, 2.3.4); this leaves room for a suffix.
+ * @bound system
+ */
 const MAX_LENGTH = 50
 
 const ADJECTIVES = [

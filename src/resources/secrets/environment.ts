@@ -3,10 +3,14 @@ import { badRequest } from '../../errors.ts'
 
 /**
  * Largest size of all variables together, in bytes. Linux limits arguments and environment to a quarter of the stack.
+ * @bound system
  */
 const ENVIRONMENT_LIMIT = 1024 * 1024
 
-/** Largest number of lines in all values, more than any program has. Each adds to the cost of masking every log. */
+/**
+ * Largest number of lines in all values, more than any program has. Each adds to the cost of masking every log.
+ * @bound client
+ */
 const MAX_LINES = 10_000
 
 /**

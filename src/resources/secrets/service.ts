@@ -34,6 +34,7 @@ type SecretsListener = (serverId: string, projectId: string) => void
 /**
  * Characters of set values after which those that were known become the earlier ones, which are forgotten after as many
  * again. Otherwise a program that sets variables again and again would fill the memory.
+ * @bound client
  */
 const MOST_SET = 1024 * 1024
 

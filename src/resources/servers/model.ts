@@ -24,7 +24,7 @@ export type Region = Static<typeof Region>
 export const ServerStatus = oneOf(['running', 'sleeping', 'building'])
 export type ServerStatus = Static<typeof ServerStatus>
 
-/** Most characters of a server's task: lists of servers contain it. */
+/** Most characters of a server's task: lists of servers contain it. @bound client */
 const MAX_TASK = 10_000
 
 /** The specification calls the label `task`. */

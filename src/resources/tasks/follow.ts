@@ -6,7 +6,10 @@ import type { PositionedDelta, Transcript, TranscriptListener } from './transcri
 /** Most events read from the database at a time. Limits memory: events can be long and readers many. */
 const PAGE_SIZE = 16
 
-/** Most characters queued for a slow reader. Beyond that, it reads events from the database, without deltas. */
+/**
+ * Most characters queued for a slow reader. Beyond that, it reads events from the database, without deltas.
+ * @bound client
+ */
 const MAX_QUEUED = 1024 * 1024
 
 /** The options of `followTranscript`. */

@@ -31,10 +31,10 @@ export const CreatedTask = t.Object(
 )
 export type CreatedTask = Static<typeof CreatedTask>
 
-/** Most characters in a goal. */
+/** Most characters in a goal. @bound client */
 const MAX_GOAL = 100_000
 
-/** Most characters in an answer. */
+/** Most characters in an answer. @bound client */
 const MAX_ANSWER = 1024 * 1024
 
 /** What the agent is to reach. */

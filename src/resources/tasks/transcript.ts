@@ -12,16 +12,19 @@ export type PositionedDelta = OutputDelta & {
   readonly offset: number
 }
 
-/** Most stored events of a task. Further reports of the agent are dropped; the task's own events are kept. */
+/**
+ * Most stored events of a task. Further reports of the agent are dropped; the task's own events are kept.
+ * @bound program
+ */
 const MAX_EVENTS = 20_000
 
-/** Most stored characters of one task, as JSON. */
+/** Most stored characters of one task, as JSON. @bound program */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
-/** Most characters of one text of an event. */
+/** Most characters of one text of an event. @bound program */
 const MAX_TEXT = 256 * 1024
 
-/** Most characters of pending output that a new listener receives. */
+/** Most characters of pending output that a new listener receives. @bound program */
 const MAX_PENDING = 64 * 1024
 
 /** Fields that identify an event. They are not masked, even if a secret has the same text. */

@@ -11,7 +11,7 @@ const TYPED_QUIET_MS = 250
 /** Milliseconds after which a wait ends, if the request names none. */
 const TIMEOUT_MS = 10_000
 
-/** Most requests that wait for one terminal at a time. Each pattern is looked for in all output. */
+/** Most requests that wait for one terminal at a time. Each pattern is looked for in all output. @bound client */
 const MAX_WAITS = 10
 
 /** Milliseconds after its time for which a request waits until what was printed before is drawn. */

@@ -1,4 +1,4 @@
-/** Longest name of a server in a prompt. */
+/** Longest name of a server in a prompt. @bound reader */
 const MAX_NAME = 24
 
 /** Prompts that no person has chosen, as patterns of a shell: those of bash itself and of usual systems. */

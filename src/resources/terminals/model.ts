@@ -2,7 +2,7 @@ import { type Static, t } from 'elysia'
 import { integer, NO_NUL, oneOf, variables } from '../../contract/schema.ts'
 import { KEY_NAMES } from './keys.ts'
 
-/** Most columns, and most rows, of a terminal. */
+/** Most columns, and most rows, of a terminal. @bound client */
 export const MAX_CELLS = 10_000
 
 /** The size of terminals whose creator names none. */
@@ -80,7 +80,7 @@ export const AttachQuery = t.Object(
 )
 export type AttachQuery = Static<typeof AttachQuery>
 
-/** Longest pattern, characters. */
+/** Longest pattern, characters. @bound peer */
 const MAX_PATTERN = 200
 
 /** Longest wait, milliseconds. */

@@ -10,10 +10,10 @@ import type {
 import type { TerminalSize } from '../../compute/sandbox.ts'
 import { PendingOutput } from './pending-output.ts'
 
-/** Most rows above the screen, and most bytes of all rows together. A cell of the emulator takes 12. */
+/** Most rows above the screen, and most bytes of all rows together. A cell of the emulator takes 12. @bound program */
 const MAX_SCROLLBACK = 10_000
 const MAX_BYTES = 4 * 1024 * 1024
-/** Most rows of the screen that are drawn. To scroll takes as long as the screen has rows. */
+/** Most rows of the screen that are drawn. To scroll takes as long as the screen has rows. @bound program */
 const MAX_ROWS = 1_000
 const CELL_BYTES = 12
 

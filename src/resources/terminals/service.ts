@@ -27,10 +27,10 @@ import {
 import { LiveTerminal, type TerminalStart } from './terminal.ts'
 import { SOCKET_ENDS } from './viewer.ts'
 
-/** Most terminals of a server whose programs run. */
+/** Most terminals of a server whose programs run. @bound client */
 const MAX_LIVE = 20
 
-/** Most terminals of a server whose programs have ended; the oldest is dropped for another. */
+/** Most terminals of a server whose programs have ended; the oldest is dropped for another. @bound client */
 const MAX_ENDED = 20
 
 /** Milliseconds for which a terminal is listed whose program has ended. */
@@ -57,7 +57,7 @@ interface TerminalsDependencies {
   changes: Changes
 }
 
-/** Most viewers of a terminal: each may have megabytes on their way. */
+/** Most viewers of a terminal: each may have megabytes on their way. @bound client */
 const MAX_VIEWERS = 50
 
 /** What a viewer that attaches brings along. */

@@ -6,10 +6,10 @@ import type { Terminal, TerminalScreen } from './model.ts'
 import { KeptScreen, type ScreenWatch } from './screen.ts'
 import { SOCKET_ENDS, type ViewedTerminal, Viewer } from './viewer.ts'
 
-/** Most bytes that are kept of what was typed and no program has read. */
+/** Most bytes that are kept of what was typed and no program has read. @bound client */
 const MAX_TYPED = 16 * 1024 * 1024
 
-/** Typed bytes that no program has read, from which the emulator's responses are dropped. */
+/** Typed bytes that no program has read, from which the emulator's responses are dropped. @bound program */
 const MAX_ANSWERED = 64 * 1024
 
 /** What does not change about a terminal. */

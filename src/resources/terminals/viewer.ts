@@ -18,12 +18,16 @@ export const SOCKET_ENDS = {
 /** Bytes on their way to a viewer from which it counts as behind the program. */
 const FULL_BYTES = 1024 * 1024
 
-/** Bytes on their way to a viewer after which it is sent the screen anew in place of what it has missed. */
+/**
+ * Bytes on their way to a viewer after which it is sent the screen anew in place of what it has missed.
+ * @bound program
+ */
 const MOST_BYTES = 4 * 1024 * 1024
 
 /**
  * The same for a viewer that tells what it has drawn, such as a browser's page. Drawing takes longer than printing, so
  * it skips what nobody could read, in place of holding up the program.
+ * @bound program
  */
 const MOST_UNDRAWN_BYTES = 512 * 1024
 

@@ -1,7 +1,7 @@
-/** Largest number of attempts in their first second. */
+/** Largest number of attempts in their first second. @bound peer */
 const MAX_BUSY = 64
 
-/** Largest number of running attempts. */
+/** Largest number of running attempts. @bound peer */
 const MAX_RUNNING = 1_024
 
 /** Milliseconds after which an attempt is taken to wait for its receiver. It then costs no more than a socket. */

@@ -147,7 +147,7 @@ function describe(error: unknown): string {
   return `The receiver was not reached: ${message}${code && !message.includes(code) ? ` (${code})` : ''}`
 }
 
-/** Bytes of a response to read and store, most of its headers, and most characters of a value. */
+/** Bytes of a response to read and store, most of its headers, and most characters of a value. @bound peer */
 const RESPONSE_LIMIT = 1_024
 const MAX_HEADERS = 64
 const MAX_HEADER = 1_024

@@ -3,7 +3,7 @@ import { type Static, t } from 'elysia'
 import { oneOf, text } from '../../contract/schema.ts'
 import { EVENT_NAMES } from '../events/names.ts'
 
-/** Largest number of characters in a destination. */
+/** Largest number of characters in a destination. @bound system */
 export const URL_LIMIT = 2_048
 
 /** The states of a delivery. */

@@ -6,7 +6,7 @@ import { deliveries, fanOut, webhooks } from './table.ts'
 /** Number of events to keep: as many as `GET /_berth/events` lists at most. */
 export const KEPT_EVENTS = 100_000
 
-/** Most events that one call deletes; requests wait meanwhile. */
+/** Most events that one call deletes; requests wait meanwhile. @bound client */
 const MOST_DELETED = 4_000
 
 /**

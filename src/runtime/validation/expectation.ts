@@ -41,7 +41,7 @@ const PATTERNS: Readonly<Record<string, string>> = {
   [NOT_BLANK]: 'that is not blank',
 }
 
-/** Choices that are listed at most. */
+/** Choices that are listed at most. @bound reader */
 const MOST_CHOICES = 20
 
 /** Describes the values that a schema allows, in words that follow "expected". */

@@ -3,6 +3,7 @@ import { type JsonPath, repeatedName, ValidationError } from './validation-error
 /**
  * Deepest nesting of arrays and objects in a JSON text (RFC 8259, 9). Parsers and validators descend level by level, so
  * a small text could otherwise keep the service busy for seconds and take hundreds of megabytes.
+ * @bound client
  */
 export const MAX_JSON_DEPTH = 64
 

@@ -1,4 +1,4 @@
-/** Most names that are returned. */
+/** Most names that are returned. @bound reader */
 const MOST = 4
 
 /** Letters that may be wrong, as a part of a name's length. */

@@ -14,7 +14,7 @@ import {
 import { nearest } from './nearest.ts'
 import { brokenText, type JsonPath, shown, ValidationError, valueKindOf } from './validation-error.ts'
 
-/** Raw errors that are looked at: a long list of wrong values is not read to its end. */
+/** Raw errors that are looked at: a long list of wrong values is not read to its end. @bound reader */
 const MOST_ERRORS = 64
 
 /** Where a schema keeps the names of fields that a resource has and no update changes. */
@@ -148,7 +148,7 @@ function unknownKey(path: JsonPath, schema: TSchema): ValidationError {
 
 const changeable = (names: readonly string[]): string => `; ${names.join(' and ')} can.`
 
-/** Names that a message about an unknown field lists. */
+/** Names that a message about an unknown field lists. @bound reader */
 const MOST_NAMES = 16
 
 /** Refuses a field that is not known. @param known the names of those that are */

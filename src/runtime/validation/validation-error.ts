@@ -1,7 +1,7 @@
 /** Where a value stands in a document: keys and indexes from the top, such as `scenarios`, 1, `steps`. */
 export type JsonPath = readonly (string | number)[]
 
-/** Mistakes that one message lists at most. */
+/** Mistakes that one message lists at most. @bound reader */
 const MOST_LISTED = 5
 
 /** What a mistake is about: a value that is wrong, a key that is or that comes twice, or a value that is not there. */

@@ -157,7 +157,7 @@ signed out. It cannot be brought back.</p>
   })
 }
 
-/** Number of names in a long list. */
+/** Number of names in a long list. @bound reader */
 const MAX_NAMED = 20
 
 /** The scope of a credential. An empty list means all. */

@@ -64,7 +64,7 @@ export class LoginCodes {
 const lettersOf = (typed: string): string =>
   typed.toUpperCase().replace(/[\s-]/g, '').replace(/[IL]/g, '1').replaceAll('O', '0')
 
-/** Wrong codes that are allowed within `WINDOW_MS`. People make a few typing errors. */
+/** Wrong codes that are allowed within `WINDOW_MS`. People make a few typing errors. @bound page */
 const MAX_WRONG = 10
 
 /** Milliseconds for which a wrong code counts. */
@@ -73,7 +73,7 @@ const WINDOW_MS = 60_000
 /** Milliseconds for which every code is refused after too many wrong ones. */
 const PAUSE_MS = 60_000
 
-/** Number of terminals to count. Beyond that, the oldest count is dropped. */
+/** Number of terminals to count. Beyond that, the oldest count is dropped. @bound page */
 const MAX_TERMINALS = 1_000
 
 /** Identifies all terminals together. */

@@ -34,7 +34,7 @@ interface CommandLineRoutesOptions {
 /** The response to a code: the key, which no other response contains, and its account. */
 export type LoginKey = CreatedApiKey & { account_id: string }
 
-/** Largest size in bytes of the body with a code and its verifier. */
+/** Largest size in bytes of the body with a code and its verifier. @bound page */
 const BODY_LIMIT = 4_096
 
 /** A code and the verifier of its challenge (RFC 7636, 4.1). */

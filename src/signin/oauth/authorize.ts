@@ -26,7 +26,7 @@ import { OAuthProblem, problemResponse } from './problem.ts'
 import { redirectDestination, withParameters } from './redirect-uri.ts'
 import { originOfResource } from './resource.ts'
 
-/** Largest number of characters in a query that survives the sign-in (`returnPath`). */
+/** Largest number of characters in a query that survives the sign-in (`returnPath`). @bound page */
 const QUERY_LIMIT = 7_500
 
 /** Dependencies of the authorization endpoint. */

@@ -21,10 +21,10 @@ export const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'
 /** Grant types of every client, independent of its request. */
 export const GRANT_TYPES = ['authorization_code', 'refresh_token']
 
-/** Largest number of redirect URIs of a client. */
+/** Largest number of redirect URIs of a client. @bound page */
 const MAX_URIS = 20
 
-/** Largest number of characters in its name and in other texts. */
+/** Largest number of characters in its name and in other texts. @bound page */
 const NAME_LIMIT = 100
 const TEXT_LIMIT = 200
 

@@ -10,7 +10,7 @@ import type { ClientCredentials } from './parameters.ts'
 import { OAuthProblem } from './problem.ts'
 import { lastExpiry, NEW_CLIENT_MS, oauthClients, removeExpired, UNUSED_CLIENT_MS } from './table.ts'
 
-/** Largest number of registered clients. */
+/** Largest number of registered clients. @bound page */
 const MAX_CLIENTS = 1_000
 
 /** The error for an unknown client, which asks it to register. */

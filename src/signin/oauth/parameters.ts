@@ -5,7 +5,7 @@ import { describeFormFault, findFormFault } from '../../http/request-checks.ts'
 import { percentDecoded } from '../../runtime/decode.ts'
 import { OAuthProblem, withinLimit } from './problem.ts'
 
-/** Largest size of a client's form, in bytes. */
+/** Largest size of a client's form, in bytes. @bound page */
 const FORM_LIMIT = 16 * 1024
 
 /** Parameters that may be repeated (RFC 8707, 2). */

@@ -1,4 +1,4 @@
-/** Largest number of characters in a redirect URI. */
+/** Largest number of characters in a redirect URI. @bound page */
 const REDIRECT_URI_LIMIT = 1_000
 
 /**

@@ -86,7 +86,7 @@ export function oauthRoutes(parts: OAuthRoutesOptions, host: HostOptions) {
     )
 }
 
-/** Largest size of a registration, in bytes. */
+/** Largest size of a registration, in bytes. @bound page */
 const REGISTRATION_LIMIT = 64 * 1024
 
 /** Dependencies of the endpoints that clients call. */

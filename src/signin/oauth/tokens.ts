@@ -27,6 +27,7 @@ export const isParallel = (firstUse: number, now: number): boolean => Math.abs(n
 /**
  * Number of tokens of each kind to keep for a grant: used refresh tokens, unused ones and access tokens. Without a
  * limit, a program that refreshes in a loop would fill the disk.
+ * @bound page
  */
 const MAX_KEPT = 100
 

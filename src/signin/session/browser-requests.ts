@@ -23,7 +23,7 @@ export { sessionIdentity } from './sent-sessions.ts'
 /** Fields that may have several values. */
 const LIST_FIELDS: ReadonlySet<string> = new Set(['server', 'project'])
 
-/** Largest size of a form, in bytes. */
+/** Largest size of a form, in bytes. @bound page */
 const FORM_LIMIT = 2 ** 20
 
 /** The browser that sends a request for a page. */

@@ -56,10 +56,10 @@ const IDLE_MS = 7 * DAY_MS
 /** Milliseconds between writes of the time of use. */
 const SEEN_UPDATE_MS = 60_000
 
-/** Largest number of sessions of an account. The least recently used one is dropped. */
+/** Largest number of sessions of an account. The least recently used one is dropped. @bound client */
 const MAX_PER_ACCOUNT = 50
 
-/** Largest number of characters to store of a User-Agent header. */
+/** Largest number of characters to store of a User-Agent header. @bound reader */
 const MAX_USER_AGENT_LENGTH = 200
 
 /**

@@ -7,7 +7,7 @@ import { parseDuration } from '../../runtime/duration.ts'
 import { ISO_TIME, parseIso } from '../../runtime/iso-time.ts'
 import type { ControlParts } from './parts.ts'
 
-/** Timers that are listed. */
+/** Timers that are listed. @bound reader */
 const MOST_LISTED = 50
 
 /** A timer that waits. */
@@ -71,7 +71,7 @@ const ClockMove = t.Object(
   },
 )
 
-/** The last moment that an ISO 8601 time of four digits for the year can name. */
+/** The last moment that an ISO 8601 time of four digits for the year can name. @bound system */
 const MAX_TIME = Date.UTC(10_000, 0, 1) - 1
 
 /** `/_berth/clock`: the clock that metering, expiry, retries, idle timeout and months go by. */

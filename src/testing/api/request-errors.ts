@@ -26,7 +26,7 @@ export const OperationFilter = worded(
 /** The first status of a failure. */
 const FIRST_FAILURE = 400
 
-/** Most groups that are listed. */
+/** Most groups that are listed. @bound reader */
 const MOST_GROUPS = 1_000
 
 /** Failures of one operation with one code. */

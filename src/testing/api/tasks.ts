@@ -53,7 +53,7 @@ interface TaskScenario {
 
 type StepText = Record<string, unknown>
 
-/** Most steps that are recorded; a scenario has at most 1,000. */
+/** Most steps that are recorded; a scenario has at most 1,000. @bound owner */
 const MAX_STEPS = 900
 
 /** Tools whose uses change nothing that a later step needs. */

@@ -5,7 +5,7 @@ import { OWN_CLIENTS, type OwnClient } from '../../http/own-client.ts'
 import { type EmittedName, EVENT_NAMES } from '../../resources/events/names.ts'
 import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 
-/** Most requests that are counted before a fault applies, or that it applies to. */
+/** Most requests that are counted before a fault applies, or that it applies to. @bound client */
 const MAX_REQUESTS = 1_000_000_000
 
 /** Longest delay, milliseconds: an hour. */
@@ -25,7 +25,7 @@ const filled = (words: string, description?: string) =>
     `${words} that is not empty`,
   )
 
-/** Most characters of a body that a fault responds with, of a header's value, and most headers. */
+/** Most characters of a body that a fault responds with, of a header's value, and most headers. @bound client */
 const MAX_BODY = 64 * 1024
 const MAX_HEADER = 4 * 1024
 const MAX_HEADERS = 50

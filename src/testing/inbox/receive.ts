@@ -8,7 +8,7 @@ import type { Queries } from '../../storage/database.ts'
 import type { InboxResponse } from './model.ts'
 import type { InboxStore } from './store.ts'
 
-/** Most bytes in a request's body. */
+/** Most bytes in a request's body. @bound user */
 const BODY_LIMIT = 1024 * 1024
 
 /** Headers with credentials. An inbox stores only their presence and scheme. */

@@ -3,7 +3,7 @@ import { parseJsonText } from '../../http/json.ts'
 import type { OwnClient } from '../../http/own-client.ts'
 import type { FaultEffect } from '../faults/fault.ts'
 
-/** Most bytes of a body that are kept. */
+/** Most bytes of a body that are kept. @bound client */
 const MAX_KEPT_BODY = 64 * 1024
 
 /** The content type of JSON responses. */
@@ -126,7 +126,7 @@ export type HeaderField = readonly [name: string, value: string]
 /** Headers as a request or a response has them: Elysia's are an object, with an array for a repeated one. */
 type HeaderSource = Headers | Readonly<Record<string, unknown>> | readonly HeaderField[]
 
-/** Most headers of a message that are kept, and most characters of a value. */
+/** Most headers of a message that are kept, and most characters of a value. @bound client */
 const MAX_FIELDS = 64
 const MAX_VALUE = 2_048
 

@@ -121,10 +121,10 @@ function foreignIds({ path: pattern }: DescribedOperation, path: string): NearMi
   })
 }
 
-/** Longest name that is compared letter by letter. */
+/** Longest name that is compared letter by letter. @bound reader */
 const MAX_COMPARED = 64
 
-/** Most operations that are suggested for a path. */
+/** Most operations that are suggested for a path. @bound reader */
 const MOST_PATHS = 4
 
 /** Suggests operations for a path or a method that does not exist. */
@@ -147,7 +147,7 @@ function similarNames(name: string, names: readonly string[]): string[] {
   return same.length > 0 ? same : nearest(name, names)
 }
 
-/** Most known names that are listed where none is similar. */
+/** Most known names that are listed where none is similar. @bound reader */
 const MOST_KNOWN = 12
 
 /** Describes a name that nothing read, with the similar ones that are known, or else all of them. */

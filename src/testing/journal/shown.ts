@@ -18,7 +18,7 @@ import {
 import { Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
 
-/** Longest response, in bytes, that is searched for its summary. */
+/** Longest response, in bytes, that is searched for its summary. @bound reader */
 const MAX_SAID = 16 * 1024
 
 /** A body in the journal's output. */

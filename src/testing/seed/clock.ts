@@ -14,7 +14,7 @@ export interface ClockFixture {
   readonly advance: number
 }
 
-/** The last moment that an ISO 8601 time of four digits for the year can name. */
+/** The last moment that an ISO 8601 time of four digits for the year can name. @bound system */
 const MAX_TIME = Date.UTC(10_000, 0, 1) - 1
 
 /**

@@ -139,7 +139,7 @@ export interface FileSource {
 /** Names that a copy of a directory leaves out, because they are recreated. */
 const EXCLUDED_NAMES: ReadonlySet<string> = new Set(['.git', 'node_modules', '.berth'])
 
-/** More files are no fixtures, but a home directory or a disk that was named by mistake. */
+/** More files are no fixtures, but a home directory or a disk that was named by mistake. @bound owner */
 const MAX_FILES = 20_000
 
 /**

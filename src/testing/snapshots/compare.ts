@@ -46,13 +46,13 @@ export interface StateDiff {
   readonly files: FilesDiff[]
 }
 
-/** Things of a kind and files of a server that are listed at most. */
+/** Things of a kind and files of a server that are listed at most. @bound reader */
 const MAX_LISTED = 100
 
-/** Files of a server that are looked at. */
+/** Files of a server that are looked at. @bound client */
 const MAX_FILES = 100_000
 
-/** Rows of a table that are compared, newest first. */
+/** Rows of a table that are compared, newest first. @bound client */
 const MAX_ROWS = 20_000
 
 /** Tables of things that people know, and the columns that name one. All have in common that no column changes by itself. */

@@ -48,7 +48,7 @@ export type Snapshot = Omit<SnapshotFile, 'clock'>
 /** The database's files, which the database copies itself. */
 const DATABASE = /^berth\.db(?:-.+)?$/
 
-/** Most bytes of a snapshot's `snapshot.json`. */
+/** Most bytes of a snapshot's `snapshot.json`. @bound owner */
 const FILE_LIMIT = 64 * 1024
 
 const NAME = /^(?!\.)[\w.-]{1,100}$/

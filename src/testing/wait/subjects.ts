@@ -19,7 +19,7 @@ import { toEntry } from '../inbox/model.ts'
 import { INBOX_LIMITS, type InboxStore } from '../inbox/store.ts'
 import type { WaitCheck } from './wait.ts'
 
-/** Most deliveries of an event in the result. */
+/** Most deliveries of an event in the result. @bound client */
 const MAX_DELIVERIES = 1_000
 
 /** Makes a check of a task's state. */

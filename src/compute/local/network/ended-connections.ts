@@ -18,10 +18,10 @@ const PEER_PORT = 22
 const ADDRESS = 24
 const UNREAD = 72
 
-/** Longest message; the kernel's have about 400 bytes. */
+/** Longest message; the kernel's have about 400 bytes. @bound program */
 const MAX_MESSAGE = 4096
 
-/** Most messages that are read at a look: programs may end connections faster than that. */
+/** Most messages that are read at a look: programs may end connections faster than that. @bound program */
 const MOST_MESSAGES = 2_000
 
 /** Milliseconds in which a program has to close its end and the kernel to tell of it, and between two looks. */

@@ -1,7 +1,10 @@
 /** Where berth itself accepts connections: a port of this machine's loopback, or a unix socket (unix(7)). */
 export type ForwardTarget = { readonly port: number } | { readonly unix: string }
 
-/** Largest number of connections that a server has open to one target; each takes three of berth's descriptors. */
+/**
+ * Largest number of connections that a server has open to one target; each takes three of berth's descriptors.
+ * @bound program
+ */
 export const MAX_FORWARDED = 256
 
 /** One end of a forwarded connection. */

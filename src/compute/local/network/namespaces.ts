@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import type { SocketCalls } from './socket-calls.ts'
 
-/** Longest report; bwrap's has about 200 characters. */
+/** Longest report; bwrap's has about 200 characters. @bound program */
 const MAX_REPORT = 4096
 
 /** Milliseconds between two looks at whether a user namespace has users. */

@@ -8,7 +8,7 @@ const SOURCE_PORT = 65_534
 /** Milliseconds after which the socket of an ended connection is closed at last; it may take twice as long. */
 const KEPT_MS = 100
 
-/** Largest number of sockets of ended connections that are kept. */
+/** Largest number of sockets of ended connections that are kept. @bound program */
 const MAX_KEPT = 256
 
 /** The blank TCP sockets by which a `SocketSource` makes others, as open descriptors. */

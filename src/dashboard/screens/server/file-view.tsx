@@ -174,7 +174,7 @@ type FileContent =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer> }
 
-/** Characters of a text above which the editor would be slow. */
+/** Characters of a text above which the editor would be slow. @bound program */
 const MAX_EDITED = 2_000_000
 
 /** Reads a file of a server. */

@@ -10,7 +10,7 @@ import type { Terminal } from '../../store/store.ts'
 /** Milliseconds for which a size has to stay before the terminal takes it: each one makes its program draw again. */
 const SETTLE_MS = 80
 
-/** Characters that the emulator keeps for screen readers to say, about as many as a screen has. */
+/** Characters that the emulator keeps for screen readers to say, about as many as a screen has. @bound reader */
 const MOST_SAID = 2_000
 
 /** Properties of a terminal's screen. */

@@ -91,7 +91,7 @@ export default function TimelineScreen() {
   )
 }
 
-/** Most requests whose bodies are exported. */
+/** Most requests whose bodies are exported. @bound reader */
 const MOST_EXPORTED = 10_000
 
 /** Reports whether the agent's steps are shown below an entry. */

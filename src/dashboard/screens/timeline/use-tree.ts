@@ -49,7 +49,10 @@ export function useTree(taskSteps?: TaskSteps): readonly TreeEntry[] {
   }, [...lists, ...transcripts.values(), transcripts.size])
 }
 
-/** Tasks that are followed at a time. Each takes one of the six connections that a browser has to a host. */
+/**
+ * Tasks that are followed at a time. Each takes one of the six connections that a browser has to a host.
+ * @bound program
+ */
 const MOST = 2
 
 /** What an agent does for the tasks that a person has opened in the timeline. */

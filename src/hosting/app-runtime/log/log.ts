@@ -23,7 +23,7 @@ const FLUSH_MS = 10
 /** Bytes in the queue above which writers wait. */
 const HIGH_WATER = 256 * 1024
 
-/** Largest number of entries returned at once. */
+/** Largest number of entries returned at once. @bound client */
 const MAX_ENTRIES = 10_000
 
 /** Matches a bring-up's file name, which has the number of its first entry and the bring-up's id. */

@@ -1,7 +1,7 @@
 import { onAbort } from '../../../runtime/abort.ts'
 import type { LogEntry } from './entry.ts'
 
-/** Largest number of entries queued for a slow reader. Newer entries displace the oldest. */
+/** Largest number of entries queued for a slow reader. Newer entries displace the oldest. @bound client */
 const MAX_QUEUED = 1000
 
 /** An event of a log's subscription. */

@@ -37,7 +37,7 @@ export interface GoProgram {
   readonly words: readonly string[]
 }
 
-/** Most files that are read, nearest to the top first. */
+/** Most files that are read, nearest to the top first. @bound peer */
 const MAX_FILES = 1500
 
 /** Directories that Go leaves out of a module's packages. */

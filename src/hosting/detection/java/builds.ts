@@ -101,7 +101,7 @@ export interface MainClass {
 const LISTENS =
   /\bSpringApplication(?:Builder)?\b|@SpringBootApplication|\brunApplication<|\bHttpServer\.create|\bHttpsServer\.create|\bJavalin\.(?:create|start)|\bstatic spark\.Spark\b|\bSpark\.(?:port|get|init)\(|\bMicronaut\.(?:run|build)\(|\bQuarkus\.run\(|\bVertx\.(?:vertx|clusteredVertx)\(|\bembeddedServer\(|\bEngineMain\b|\bUndertow\.builder\(|\bnew Server\(|\bServerSocket(?:Channel)?\(|\bServerSocketChannel\.open|\bWebServer\.(?:builder|create)\(|\bnew Tomcat\(|\bServerBootstrap\(|\bextends Application<|\bHttpServerFactory\b|\bServer\.builder\(|\bServerBuilder\b|\brunApp\(|\.asServer\(/
 
-/** Most files that are read, likeliest first. */
+/** Most files that are read, likeliest first. @bound peer */
 const MAX_FILES = 500
 
 const LIKELY = /(?:Application|App|Main|Server|Launcher|Bootstrap|Starter)\.(?:java|kt)$/i

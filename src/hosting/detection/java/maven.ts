@@ -24,7 +24,7 @@ interface MavenModule {
   readonly above: readonly string[]
 }
 
-/** Most modules of a build that are looked at. */
+/** Most modules of a build that are looked at. @bound peer */
 const MAX_MODULES = 100
 
 const QUARKUS = /<artifactId>\s*quarkus-maven-plugin\s*</

@@ -118,7 +118,10 @@ function resolveFile(app: SourceDirectory, path: string): string | null {
 const commonEntries = (names: readonly string[]): string[] =>
   names.flatMap((name) => ENDINGS.map((ending) => `${name}.${ending}`))
 
-/** Largest JavaScript that is parsed, in characters: a hostile one of this size takes Bun's parser less than 0.2 s. */
+/**
+ * Largest JavaScript that is parsed, in characters: a hostile one of this size takes Bun's parser less than 0.2 s.
+ * @bound peer
+ */
 const MAX_PARSED = 128 * 1024
 
 /** Matches text that may use Bun, also in strings and comments. */

@@ -17,7 +17,10 @@ interface NodeVersions {
 /** Number of major versions after an installed one to test against a range. */
 const NEWER = 30
 
-/** Most ranges that are tested, and most characters of one: each test reads all of it, and an app may have megabytes. */
+/**
+ * Most ranges that are tested, and most characters of one: each test reads all of it, and an app may have megabytes.
+ * @bound peer
+ */
 const MAX_RANGES = 200
 const MAX_RANGE_LENGTH = 200
 

@@ -150,7 +150,7 @@ function includes({ workspaces }: PackageJson, path: string): boolean {
   )
 }
 
-/** Most packages of a workspace that are read. */
+/** Most packages of a workspace that are read. @bound peer */
 const MAX_MEMBERS = 200
 
 /**

@@ -7,7 +7,7 @@ import type { Machine } from '../machine.ts'
 import type { SourceDirectory } from '../source.ts'
 import { anyVersion, atLeast, needsOf, readPin, type ToolNeed } from '../versions.ts'
 
-/** Most programs that are built and named. */
+/** Most programs that are built and named. @bound peer */
 const MAX_PROGRAMS = 20
 
 /** Go: the programs of a module, of which one that listens is the app. */

@@ -258,7 +258,7 @@ async function variablesOf(app: SourceDirectory, pkg: PackageJson): Promise<Reco
   }
 }
 
-/** Most files beside the one that listens in which front ends are looked for. */
+/** Most files beside the one that listens in which front ends are looked for. @bound peer */
 const MAX_BESIDE = 20
 
 /** Directories into which front ends are built. */

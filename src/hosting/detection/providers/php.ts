@@ -179,7 +179,7 @@ async function listening(directory: SourceDirectory): Promise<Start | null> {
   return null
 }
 
-/** Most files of a page that are read for what they call. */
+/** Most files of a page that are read for what they call. @bound peer */
 const MAX_CALLERS = 20
 
 /** A page with PHP beside it, as for its forms, or further down where the page or a script of it calls it. */
@@ -219,7 +219,7 @@ const USES: ReadonlyArray<readonly [extension: string, uses: RegExp]> = [
   ['intl', /new\s+\\?(?:NumberFormatter|IntlDateFormatter|Collator)\(/],
 ]
 
-/** Most files of an app without composer.json whose extensions are looked for. */
+/** Most files of an app without composer.json whose extensions are looked for. @bound peer */
 const MAX_LOOKED_AT = 100
 
 /** Extensions without which an app is not there at all. */

@@ -46,7 +46,7 @@ const FRAMEWORKS: readonly Framework[] = [
   { name: 'Pyramid', protocol: 'wsgi', module: 'pyramid', made: 'make_wsgi_app' },
 ]
 
-/** Files that are read for apps, nearest first. */
+/** Files that are read for apps, nearest first. @bound peer */
 const MAX_FILES = 300
 
 /** Code that is not the app's. */

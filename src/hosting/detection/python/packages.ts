@@ -53,7 +53,7 @@ const REQUIREMENTS = [
 export const PACKAGE_LISTS =
   /^(?:requirements.*\.(?:txt|in)|pyproject\.toml|Pipfile|setup\.(?:py|cfg)|uv\.lock|poetry\.lock|pdm\.lock)$/
 
-/** Deepest `-r` that is followed for names. */
+/** Deepest `-r` that is followed for names. @bound peer */
 const MAX_INCLUDES = 10
 
 /**

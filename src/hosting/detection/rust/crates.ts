@@ -28,7 +28,7 @@ export interface RustProgram {
 export const LISTENS =
   /\bTcpListener::bind|\bHttpServer::new|\baxum::serve\b|\bServer::(?:bind|http|builder|new)\b|\brocket::(?:build|custom|ignite|launch)\b|#\[(?:rocket::)?launch\]|\bwarp::serve\b|\btide::(?:new|with_state)\b|\bgotham::(?:start|init_server)\b|\btiny_http::|\brouille::start_server|\bserve_dir\b.*\bbind|\b(?:start_server|run_server)\(|\.listen\(/
 
-/** Most files of code that are read of a crate. */
+/** Most files of code that are read of a crate. @bound peer */
 const MAX_FILES = 200
 
 /** Returns the crates of a directory: of its package and of the members of its workspace. */

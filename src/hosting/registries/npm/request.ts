@@ -16,7 +16,7 @@ export type DocumentRequest = Exclude<NpmRequest, { kind: 'ping' | 'tarball' }>
 /** Matches the package names that npm allows or, with capitals, once allowed: no leading dot, no path elements. */
 const NAME = /^(?:@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*$/
 
-/** Longest name of a package: npm's own limit. */
+/** Longest name of a package: npm's own limit. @bound system */
 const MAX_NAME = 214
 
 const VERSION = /^[\w~^-][\w.~^+-]{0,127}$/

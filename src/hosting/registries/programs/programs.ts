@@ -12,7 +12,7 @@ import { SharedCalls } from '../shared-calls.ts'
 import { type Client, isPlainPath, type Protocol } from '../wanted.ts'
 import { NPM_PROGRAMS, type NpmProgram, UV } from './catalog.ts'
 
-/** Most bytes of a program's archive. */
+/** Most bytes of a program's archive. @bound peer */
 const MAX_BYTES = 200 * 2 ** 20
 
 const EXACT = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/

@@ -15,7 +15,7 @@ export class CutOff extends Error {
   }
 }
 
-/** Bytes that chunk extensions and trailers of one body may have together. */
+/** Bytes that chunk extensions and trailers of one body may have together. @bound user */
 const EXTRAS_LIMIT = 16 * 1024
 
 /**

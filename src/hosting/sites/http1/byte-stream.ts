@@ -3,7 +3,7 @@ import type { DialedConnection, DialHandlers } from '../../../compute/sandbox.ts
 /** A connection's socket, as far as a `ByteStream` uses it. A `Bun.Socket` is one. */
 export type StreamSocket = Pick<DialedConnection, 'write' | 'pause' | 'resume' | 'end' | 'terminate'>
 
-/** Bytes that may arrive before they are read. With more, the peer has to wait. */
+/** Bytes that may arrive before they are read. With more, the peer has to wait. @bound user */
 const AHEAD_LIMIT = 64 * 1024
 
 /** Memory to assemble messages in. The conversion of each message to bytes of its own would take longer than all the rest. */

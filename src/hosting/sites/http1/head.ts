@@ -1,7 +1,7 @@
 import { setsSession, withoutSession } from '../../../http/session-cookie.ts'
 import type { ByteStream } from './byte-stream.ts'
 
-/** Largest size of a request's or a response's head, in bytes. */
+/** Largest size of a request's or a response's head, in bytes. @bound user */
 const HEAD_LIMIT = 32 * 1024
 
 /** Error: a request is refused. The message is for its sender. */

@@ -20,7 +20,7 @@ const OF_BUN: ReadonlySet<string> = new Set(['expect', 'sec-websocket-extensions
 
 const CHUNKED = 'Transfer-Encoding: chunked\r\n'
 
-/** The largest status that a `Response` may have. */
+/** The largest status that a `Response` may have. @bound system */
 const LARGEST_STATUS = 599
 
 /** The status besides 204 and 304 with which a `Response` has no body. */

@@ -3,12 +3,16 @@ import type { ByteStream } from '../http1/byte-stream.ts'
 import type { BridgedSocket, SiteState } from '../site-state.ts'
 import { BadFrame, clientFrame, OPCODE, readFrame } from './frames.ts'
 
-/** WebSockets of an app at a time. Each may have an incomplete message in memory, so that it is not any number. */
+/**
+ * WebSockets of an app at a time. Each may have an incomplete message in memory, so that it is not any number.
+ * @bound program
+ */
 export const MAX_SOCKETS = 100
 
 /**
  * Bytes that may wait for an app that does not read, or more slowly than the client sends: of a WebSocket, and of all of an
  * app together. Bun cannot make the client wait.
+ * @bound program
  */
 const WAITING_LIMIT = 64 * 1024 * 1024
 const ALL_WAITING_LIMIT = 128 * 1024 * 1024

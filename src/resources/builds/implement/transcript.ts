@@ -3,7 +3,7 @@ import type { LogSource } from '../../../hosting/app-runtime/log/entry.ts'
 import type { AppLog } from '../../../hosting/app-runtime/log/log.ts'
 import type { LogOutput } from '../../../hosting/app-runtime/log/output.ts'
 
-/** Most characters shown of a tool's arguments or error. */
+/** Most characters shown of a tool's arguments or error. @bound reader */
 const MAX_SHOWN = 400
 
 /** Writes the events of an agent to a build's log as readable lines. */

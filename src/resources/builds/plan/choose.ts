@@ -1,7 +1,7 @@
 import type { ProjectTemplate } from '../../templates/model.ts'
 import { KEYWORDS, type Keywords } from './keywords.ts'
 
-/** Number of a goal's characters that are searched for keywords. */
+/** Number of a goal's characters that are searched for keywords. @bound peer */
 const MAX_GOAL_READ = 64 * 1024
 
 /** How many points more another template needs to replace the present one. */

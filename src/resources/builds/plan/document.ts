@@ -4,10 +4,10 @@ import type { Changes } from '../files/snapshot.ts'
 import type { StepKey } from '../steps.ts'
 import type { TemplateChoice } from './choose.ts'
 
-/** Most characters of the goal in a plan. */
+/** Most characters of the goal in a plan. @bound reader */
 const MAX_GOAL_SHOWN = 2_000
 
-/** Most paths in a list. */
+/** Most paths in a list. @bound reader */
 const MAX_PATHS_SHOWN = 40
 
 /** What a build starts from: a template or the app in the workspace. */

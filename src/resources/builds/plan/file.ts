@@ -8,7 +8,7 @@ const PLAN_NAME = /^PLAN(?:-\d+)?\.md$/
 /** The last line of a plan: the build's id and a hash of the text above. */
 const SEAL = /\n<!-- berth wrote this for (bld_\w+); ([0-9a-f]{16}) -->\n$/
 
-/** Most bytes of a plan that is read. Berth writes no larger one. */
+/** Most bytes of a plan that is read. Berth writes no larger one. @bound peer */
 const MAX_BYTES = 1024 * 1024
 
 /**

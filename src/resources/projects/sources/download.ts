@@ -12,6 +12,7 @@ import { type CheckedHost, checkHost, type HostRules } from './hosts.ts'
 import { formatBytes, type SourceLimits } from './limits.ts'
 import { maskOf } from './mask.ts'
 
+/** @bound peer */
 const MAX_REDIRECTS = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 /** Codes of errors before anything was sent. Another address of the same name may work. */

@@ -220,7 +220,7 @@ async function refusing<T>(introduction: string, work: () => Promise<T>): Promis
   }
 }
 
-/** Most directories that are named where one is missing. */
+/** Most directories that are named where one is missing. @bound reader */
 const MAX_NAMED = 8
 
 function noDirectory(directory: string, code: string): SourceError {

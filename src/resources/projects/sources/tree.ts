@@ -84,9 +84,12 @@ const linkOut = (path: string): SourceError =>
     `${quoted(path)} is a symbolic link that leads out of the project. Remove it or let it lead inside.`,
   )
 
-/** Number of links that Linux follows in one path. */
+/** Number of links that Linux follows in one path. @bound system */
 const MAX_LINKS = 40
-/** Most names of all paths and targets that are walked. It bounds the time that the links of a tree take. */
+/**
+ * Most names of all paths and targets that are walked. It bounds the time that the links of a tree take.
+ * @bound peer
+ */
 const MAX_STEPS = 1_000_000
 
 /**

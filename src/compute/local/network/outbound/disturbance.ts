@@ -14,7 +14,7 @@ const RESEND_MS = 200
 /** Milliseconds after which TCP opens a connection again, doubled each time (RFC 6298, section 2). */
 const REOPEN_MS = 1_000
 
-/** Losses of one packet after which a connection breaks off. */
+/** Losses of one packet after which a connection breaks off. @bound program */
 const MAX_LOSSES = 6
 
 /** A network fault in effect. */

@@ -9,15 +9,16 @@ import { ReceivedBytes } from './received-bytes.ts'
 /** Milliseconds to wait for the machine's name servers. */
 const FORWARD_MS = 5_000
 
-/** Addresses whose names are kept of a server; the oldest are forgotten. */
+/** Addresses whose names are kept of a server; the oldest are forgotten. @bound program */
 const MOST_ADDRESSES = 10_000
 
-/** Names that are kept of an address; the oldest are forgotten. */
+/** Names that are kept of an address; the oldest are forgotten. @bound program */
 const MOST_NAMES = 100
 
 /**
  * Names that are looked up for a server at a time, and queries of other types that are passed on. Those that are more
  * fail, so a server cannot fill berth's memory while the machine's name servers are silent.
+ * @bound program
  */
 const MOST_LOOK_UPS = 250
 const MOST_FORWARDED = 32

@@ -1,4 +1,4 @@
-/** Most bytes of a request's head. */
+/** Most bytes of a request's head. @bound program */
 export const PROXY_HEAD_LIMIT = 64 * 1024
 
 /** A request to an HTTP proxy: a tunnel, or a request in absolute form (RFC 9112, section 3.2.2). */

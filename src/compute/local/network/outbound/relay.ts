@@ -5,17 +5,18 @@ import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import type { NetworkFault, OutboundControl, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 import type { FromRelay, RelayedSocket, ToRelay } from './messages.ts'
 
-/** Refused destinations that are kept of a server. */
+/** Refused destinations that are kept of a server. @bound program */
 const MOST_REFUSED = 100
 
 /** Milliseconds in which a destination is logged once, and the destinations of a server that are logged in them. */
 const LOG_PERIOD_MS = 60_000
+/** @bound program */
 const MOST_LOGGED = 20
 
 /** Milliseconds to wait for the Worker's word of what was refused. */
 const SYNC_PATIENCE_MS = 250
 
-/** How often the Worker is started again, and the milliseconds in which that counts. */
+/** How often the Worker is started again, and the milliseconds in which that counts. @bound program */
 const MOST_RESTARTS = 5
 const RESTARTS_MS = 60_000
 

@@ -15,12 +15,13 @@ const DNS_PORT = 53
 
 /** Milliseconds in which a destination is reported as refused once, and the destinations that are reported in them. */
 const REPORT_PERIOD_MS = 100
+/** @bound reader */
 const MOST_REPORTED = 20
 
 /** Milliseconds after which the next address of a host is tried beside the one before. */
 const ATTEMPT_MS = 250
 
-/** Queries of one server that are answered at a time. */
+/** Queries of one server that are answered at a time. @bound program */
 const MOST_QUERIES = 500
 
 /** What a relayed server shares with the others. */
@@ -344,10 +345,10 @@ function describe({ address, port, names: [name] }: OutboundDestination): string
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-/** Queries of one connection that are answered at a time. */
+/** Queries of one connection that are answered at a time. @bound program */
 const MOST_OF_CONNECTION = 32
 
-/** Bytes of queries, or of answers that are not read, before a connection is cut. */
+/** Bytes of queries, or of answers that are not read, before a connection is cut. @bound program */
 const MOST_UNREAD = 2 ** 18
 
 /**

@@ -6,10 +6,13 @@ export type TunnelSocket = Bun.Socket<unknown>
 /** What a tunnel leads to. */
 type TunnelTarget = { readonly hostname: string; readonly port: number } | { readonly unix: string }
 
-/** Bytes that wait for a side that does not read, or that are late, before the other side is no longer read. */
+/**
+ * Bytes that wait for a side that does not read, or that are late, before the other side is no longer read.
+ * @bound program
+ */
 const WAITING_LIMIT = 256 * 1024
 
-/** The same, of all connections of a server together. */
+/** The same, of all connections of a server together. @bound program */
 const SERVER_WAITING_LIMIT = 32 * 2 ** 20
 
 /** Counts the bytes that wait in all tunnels of a server. */

@@ -11,6 +11,7 @@ import { tooLarge, tooMany } from '../tree.ts'
 /** The kind of an entry at a path of the tree. */
 type Kind = 'directory' | 'file' | 'link'
 
+/** @bound system */
 const MAX_TARGET_BYTES = 1024
 
 /** A regular file of an archive. */
@@ -183,7 +184,7 @@ async function writeAll(file: number, chunk: Uint8Array, size: number): Promise<
   }
 }
 
-/** Linux: NAME_MAX; and a bound for paths that leaves room for the directories above. */
+/** Linux: NAME_MAX; and a bound for paths that leaves room for the directories above. @bound system */
 const MAX_NAME_BYTES = 255
 const MAX_PATH_BYTES = 1024
 

@@ -15,6 +15,7 @@ const DIRECTORY = 0o040000
 const FILE = 0o100000
 const LINK = 0o120000
 
+/** @bound system */
 const MAX_LINK_BYTES = 4096
 /** Compression methods (PKWARE APPNOTE 4.4.5). */
 const STORED = 0

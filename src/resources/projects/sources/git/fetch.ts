@@ -209,7 +209,7 @@ async function checkOut(git: Git, code: string, target: Target, commit: string, 
   )
 }
 
-/** Most bytes of `.gitattributes` that are looked at: a repository may have one of any size. */
+/** Most bytes of `.gitattributes` that are looked at: a repository may have one of any size. @bound system */
 const MAX_ATTRIBUTES = 1024 * 1024
 
 async function usesLfs(code: string): Promise<boolean> {
@@ -250,7 +250,7 @@ function sizeOf(dir: string): number {
 }
 
 const SUBMODULE = '160000'
-/** Most characters of a record: a path and some numbers. The path of a longer one could not be written. */
+/** Most characters of a record: a path and some numbers. The path of a longer one could not be written. @bound peer */
 const MAX_RECORD = 16 * 1024
 
 /**

@@ -3,7 +3,7 @@ import { formatBytes } from '../limits.ts'
 import type { Mask } from '../mask.ts'
 import { runGit } from './process.ts'
 
-/** Most lines of output that are logged. A server may send any number. */
+/** Most lines of output that are logged. A server may send any number. @bound peer */
 const MAX_LINES = 500
 /** Number of lines kept to explain a failure. */
 const KEPT_LINES = 20

@@ -48,7 +48,7 @@ const PARTS = [
   'reftable',
 ]
 
-/** Largest file of a repository that is read here, bytes. */
+/** Largest file of a repository that is read here, bytes. @bound peer */
 const MAX_TEXT_BYTES = 2 ** 20
 
 /** The head of a section of settings that includes a file (git-config(1)); several can be on a line. */

@@ -13,6 +13,7 @@ exec 3<&-
 kill -KILL $watcher; wait $watcher 2>/dev/null
 exit $code`
 
+/** @bound peer */
 const MAX_LINE = 2_000
 const MAX_OUTPUT = 4 * 1024 * 1024
 
