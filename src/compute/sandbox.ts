@@ -259,17 +259,6 @@ export interface DialedConnection {
   end(): void
   /** Resets the connection. */
   terminate(): void
-  /**
-   * Begins to tell what is written from now on from what was written before, for `isUnread`.
-   *
-   * @returns whether that will be known; it never is without this function
-   */
-  watchReading?(): boolean
-  /**
-   * Returns whether it is certain that the peer has read nothing of what was written since `watchReading`. To be called
-   * in `DialHandlers.closed`, once. It may take a second.
-   */
-  isUnread?(): Promise<boolean>
 }
 
 /** Receives the events of a connection that `Sandbox.dial` opens. Must not throw. */

@@ -6,7 +6,6 @@ import {
   DialRefused,
   type LoopbackHost,
 } from '../sandbox.ts'
-import type { WatchedEnd } from './network/ended-connections.ts'
 import type { ServerNetwork } from './network/server-network.ts'
 
 /** Passes the events of a Bun socket on to the `DialHandlers` that are its data. One object serves all sockets. */
@@ -40,7 +39,7 @@ export function dialNetwork(
   host: LoopbackHost,
   handlers: DialHandlers,
 ): Promise<DialedConnection> {
-  const connection = new NetworkConnection(network, host, port, handlers)
+  const connection = new NetworkConnection(network, host, handlers)
   const connecting = network.connect(port, host, { data: connection, socket: NETWORK_EVENTS })
   return connecting.then(
     () => connection,
@@ -53,19 +52,11 @@ class NetworkConnection implements DialedConnection {
   readonly handlers: DialHandlers
   readonly #network: ServerNetwork
   readonly #host: LoopbackHost
-  readonly #port: number
   #socket: Bun.Socket<NetworkConnection> | null = null
-  /** Bytes that were written, and those among them that were before `watchReading`. */
-  #written = 0
-  #writtenBefore = 0
-  #end: WatchedEnd | null = null
-  /** Whether `isUnread` was called. */
-  #isAsked = false
 
-  constructor(network: ServerNetwork, host: LoopbackHost, port: number, handlers: DialHandlers) {
+  constructor(network: ServerNetwork, host: LoopbackHost, handlers: DialHandlers) {
     this.#network = network
     this.#host = host
-    this.#port = port
     this.handlers = handlers
   }
 
@@ -77,30 +68,10 @@ class NetworkConnection implements DialedConnection {
   closed(failed: boolean): void {
     this.#socket = null
     this.handlers.closed(failed)
-    if (!this.#isAsked) this.#end?.stop()
   }
 
   write(bytes: Uint8Array, offset = 0, length = bytes.length - offset): number {
-    const written = this.#socket?.write(bytes, offset, length) ?? -1
-    if (written > 0) this.#written += written
-    return written
-  }
-
-  watchReading(): boolean {
-    if (this.#socket === null) return false
-    this.#end ??= this.#network.watchEnd(this.#socket, this.#host, this.#port)
-    this.#writtenBefore = this.#written
-    return this.#end !== null
-  }
-
-  async isUnread(): Promise<boolean> {
-    if (this.#end === null) return false
-    // The connection was closed already.
-    if (this.#written === this.#writtenBefore) return true
-    this.#isAsked = true
-    const read = await this.#end.bytesRead()
-    this.#end.stop()
-    return read === this.#writtenBefore
+    return this.#socket?.write(bytes, offset, length) ?? -1
   }
 
   pause(): void {

@@ -113,7 +113,6 @@ const SOCK_STREAM = 1
 const SOCK_DGRAM = 2
 const SOCK_RAW = 3
 const AF_NETLINK = 16
-const NETLINK_SOCK_DIAG = 4
 const NETLINK_NETFILTER = 12
 
 /**
@@ -126,18 +125,9 @@ export const BLANK_SOCKETS = [AF_INET, AF_INET6].flatMap((domain) =>
 
 /**
  * The netlink socket by which the rules of the network are read and made (netlink(7), NETLINK_NETFILTER). sandboxd sends
- * it after the others, unless the kernel has none.
+ * it last, unless the kernel has none.
  */
 export const RULES_SOCKET = { domain: AF_NETLINK, type: SOCK_RAW, protocol: NETLINK_NETFILTER }
-
-/**
- * The netlink socket that tells which connections of the network have ended (sock_diag(7)). sandboxd sends it last,
- * unless the kernel has none.
- */
-export const ENDS_SOCKET = { domain: AF_NETLINK, type: SOCK_RAW, protocol: NETLINK_SOCK_DIAG }
-
-/** The netlink sockets that sandboxd sends after `BLANK_SOCKETS`, in this order. */
-export const NETLINK_SOCKETS = [RULES_SOCKET, ENDS_SOCKET] as const
 
 /** Payload of `configure`, the first frame: how commands run in this sandbox. */
 export interface SandboxdConfiguration {
@@ -157,7 +147,7 @@ export interface SandboxdConfiguration {
   rlimits: { processes?: number; fileBytes?: number }
   /** Whether berth sends terminals over `DESCRIPTORS_FD`, because sandboxd cannot open any. */
   receivesTerminals: boolean
-  /** Whether sandboxd sends `BLANK_SOCKETS` and `NETLINK_SOCKETS` over `DESCRIPTORS_FD`, because the sandbox has its own network. */
+  /** Whether sandboxd sends `BLANK_SOCKETS` and `RULES_SOCKET` over `DESCRIPTORS_FD`, because the sandbox has its own network. */
   sendsSockets: boolean
   /** Milliseconds without a frame after which berth counts as gone; null if the transport itself reports that. */
   silenceMs: number | null

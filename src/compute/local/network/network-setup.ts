@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs'
 import type { PortRange } from '../../../config/config.ts'
 import { ComputeError } from '../../sandbox.ts'
 import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
-import { BLANK_SOCKETS, ENDS_SOCKET, NETLINK_SOCKETS, RULES_SOCKET } from '../../sandboxd/protocol.ts'
+import { BLANK_SOCKETS, RULES_SOCKET } from '../../sandboxd/protocol.ts'
 import type { Spawned } from '../spawn.ts'
 import { findNetwork, joinableNetwork, type Namespaces } from './namespaces.ts'
 import type { ProjectPorts } from './project-ports.ts'
@@ -46,7 +46,7 @@ export class NetworkLoader {
   receive(socket: number): { network: ServerNetwork; rules: number | null } {
     let sockets: number[] = []
     try {
-      sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length + NETLINK_SOCKETS.length)
+      sockets = this.#descriptors.receive(socket, BLANK_SOCKETS.length + 1)
       for (const descriptor of sockets) this.#calls.neverWait(descriptor)
       const { rules, ...others } = checkSockets(this.#calls, sockets, this.#ownNetwork)
       return { network: new ServerNetwork(this.#calls, this.#projectPorts, others), rules }
@@ -203,8 +203,8 @@ export class NetworkSetup {
 }
 
 /**
- * Checks what sandboxd has sent. Throws an `Error` unless they are `BLANK_SOCKETS`, and perhaps some of
- * `NETLINK_SOCKETS`, all of one network, and that is not berth's own. Returns them by their use.
+ * Checks what sandboxd has sent. Throws an `Error` unless they are `BLANK_SOCKETS`, and perhaps
+ * `RULES_SOCKET`, all of one network, and that is not berth's own. Returns them by their use.
  */
 function checkSockets(
   calls: SocketCalls,
@@ -213,18 +213,13 @@ function checkSockets(
 ): NetworkSockets & { readonly rules: number | null } {
   const half = BLANK_SOCKETS.length / 2
   const facts = sockets.map((descriptor) => calls.facts(descriptor))
-  const place = (wanted: { domain: number; protocol: number }): number =>
-    facts.findIndex((fact) => fact.domain === wanted.domain && fact.protocol === wanted.protocol)
-  const [rules, ends] = [place(RULES_SOCKET), place(ENDS_SOCKET)]
-  const blank = sockets.length - [rules, ends].filter((index) => index !== -1).length
+  const rules = facts.findIndex(({ domain }) => domain === RULES_SOCKET.domain)
+  const blank = rules === -1 ? sockets.length : sockets.length - 1
   if (blank !== half && blank < BLANK_SOCKETS.length) {
     throw new Error(`sandboxd has sent ${sockets.length} sockets.`)
   }
   for (const [index, fact] of facts.entries()) {
-    const wanted =
-      index < blank
-        ? BLANK_SOCKETS[index]
-        : NETLINK_SOCKETS.find(({ protocol }) => protocol === fact.protocol)
+    const wanted = index < blank ? BLANK_SOCKETS[index] : RULES_SOCKET
     if (wanted === undefined || !isWanted(fact, wanted)) throw new Error('sandboxd has sent something else.')
     if (fact.network === 0n) throw new Error('the kernel does not tell networks apart (Linux 5.14 does).')
     if (fact.network === own) throw new Error("sandboxd's sockets are of berth's own network.")
@@ -238,7 +233,6 @@ function checkSockets(
   return {
     v4: versionAt(0),
     v6: blank > half ? versionAt(half) : null,
-    ends: sockets[ends] ?? null,
     rules: sockets[rules] ?? null,
   }
 }

@@ -2,7 +2,6 @@ import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import ipaddr from 'ipaddr.js'
 import { ComputeError } from '../../sandbox.ts'
-import { EndedConnections, type WatchedEnd } from './ended-connections.ts'
 import { type ForwardTarget, forwardTo } from './forward.ts'
 import type { RelayedSocket } from './outbound/messages.ts'
 import { type AcceptAtPort, acceptWith, type ProjectPorts } from './project-ports.ts'
@@ -31,8 +30,6 @@ export interface NetworkSockets {
   readonly v4: VersionSockets
   /** Null if the kernel has no IPv6. */
   readonly v6: VersionSockets | null
-  /** `ENDS_SOCKET`; null if the kernel has none. */
-  readonly ends: number | null
 }
 
 /** The sockets of one IP version: two of TCP by which others are made, and one of UDP. */
@@ -55,12 +52,11 @@ export class ServerNetwork {
   readonly #udp: { v4: number | null; v6: number | null }
   readonly #listeners = new Set<NetworkListener>()
   readonly #forwarded = new Map<number, ForwardTarget>()
-  readonly #ends: EndedConnections | null
   #closed = false
   #unredirected: string | null = null
 
   /** Takes ownership of the sockets, which are blank. */
-  constructor(calls: SocketCalls, projectPorts: ProjectPorts, { v4, v6, ends }: NetworkSockets) {
+  constructor(calls: SocketCalls, projectPorts: ProjectPorts, { v4, v6 }: NetworkSockets) {
     this.#calls = calls
     this.#projectPorts = projectPorts
     this.#sources = {
@@ -68,7 +64,6 @@ export class ServerNetwork {
       v6: v6 === null ? null : new SocketSource(calls, '::1', v6),
     }
     this.#udp = { v4: v4.udp, v6: v6?.udp ?? null }
-    this.#ends = ends === null ? null : new EndedConnections(calls, ends)
   }
 
   /** Returns its network namespace, as an open descriptor; null if the kernel refuses it. */
@@ -127,23 +122,6 @@ export class ServerNetwork {
     const source = isIPv6(host) ? this.#sources.v6 : this.#sources.v4
     if (this.#closed || source === null) connection.end()
     else source.takeBack(connection.fd, () => connection.end())
-  }
-
-  /**
-   * Begins to watch the end of a connection of `connect`. Returns null if it is closed already, or the kernel does not
-   * tell of it.
-   *
-   * @param host the one that was passed to `connect`
-   * @param port the one that was passed to `connect`
-   */
-  watchEnd(connection: Bun.Socket<unknown>, host: '127.0.0.1' | '::1', port: number): WatchedEnd | null {
-    if (this.#closed || this.#ends === null) return null
-    const { localPort } = connection
-    const end = this.#ends.watch({ host, port, localPort })
-    // The kernel has told of an earlier end before the watch. It has told this side too, even if Bun has not noticed.
-    if (end === null || this.#calls.isConnected(connection.fd)) return end
-    end.stop()
-    return null
   }
 
   /**
@@ -246,7 +224,6 @@ export class ServerNetwork {
     this.#listeners.clear()
     this.#sources.v4.close()
     this.#sources.v6?.close()
-    this.#ends?.close()
     for (const version of ['v4', 'v6'] as const) {
       const descriptor = this.#udp[version]
       // Its number is soon that of something else.

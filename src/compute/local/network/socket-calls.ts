@@ -23,12 +23,8 @@ const IPPROTO_IP = 0
 const IP_TRANSPARENT = 19
 const IPPROTO_TCP = 6
 const TCP_INFO = 11
-const TCP_ESTABLISHED = 1
 const TCP_CLOSE = 7
 const IPPROTO_IPV6 = 41
-const SOL_NETLINK = 270
-const NETLINK_ADD_MEMBERSHIP = 1
-const NETLINK_DROP_MEMBERSHIP = 2
 const IPV6_V6ONLY = 26
 const IPV6_TRANSPARENT = 75
 /** Requests of ioctl_ns(2) and of sockets for their network namespace. */
@@ -89,8 +85,6 @@ export interface SocketCalls {
   hasUnread(fd: number): boolean
   /** Reports whether a TCP socket has no connection: none yet, or both sides have ended it. */
   isUnconnected(fd: number): boolean
-  /** Reports whether a TCP socket has a connection that neither side has ended. */
-  isConnected(fd: number): boolean
   /** Returns and clears a socket's pending error; 0 for none. */
   takeError(fd: number): number
   facts(fd: number): SocketFacts
@@ -103,8 +97,6 @@ export interface SocketCalls {
   sendToKernel(fd: number, bytes: Uint8Array): boolean
   /** Receives a message without waiting. @returns its length; a negative number if there is none */
   receive(fd: number, buffer: Uint8Array): number
-  /** Has a netlink socket receive what the kernel tells a group, or no more of it. @returns the error's number, 0 for none */
-  setMembership(fd: number, group: number, isMember: boolean): number
   /** Makes two sockets that are connected with each other. @throws Error if the process may open no more */
   pair(): SocketPair
   /** Returns the `network` of new sockets of this process. */
@@ -191,7 +183,6 @@ export function loadSocketCalls(): SocketCalls {
     shutdown: (fd) => void calls.shutdown(fd, SHUT_RDWR),
     hasUnread: (fd) => calls.ioctl(fd, FIONREAD, ptr(word)) === 0 && (word[0] ?? 0) > 0,
     isUnconnected: (fd) => tcpState(fd) === TCP_CLOSE,
-    isConnected: (fd) => tcpState(fd) === TCP_ESTABLISHED,
     takeError: (fd) => number(fd, SO_ERROR),
     facts(fd) {
       length[0] = peer.length
@@ -209,12 +200,6 @@ export function loadSocketCalls(): SocketCalls {
       Number(calls.sendto(fd, ptr(bytes), bytes.length, MSG_DONTWAIT, ptr(kernel), kernel.length)) ===
       bytes.length,
     receive: (fd, buffer) => Number(calls.recv(fd, ptr(buffer), buffer.length, MSG_DONTWAIT)),
-    setMembership(fd, group, isMember) {
-      // A socket without an address of its own gets nothing. The kernel chooses one; a second time it refuses that.
-      calls.bind(fd, ptr(kernel), kernel.length)
-      const option = isMember ? NETLINK_ADD_MEMBERSHIP : NETLINK_DROP_MEMBERSHIP
-      return errorOf(calls.setsockopt(fd, SOL_NETLINK, option, ptr(new Int32Array([group])), 4))
-    },
     pair() {
       const pair = new Int32Array(2)
       const error = errorOf(calls.socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ptr(pair)))
