@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { BerthError, badRequest, StartupError } from '../errors.ts'
+import type { Respond } from '../http/request-log.ts'
 import type { FirstIds } from '../resources/keys/first-account.ts'
 import { type ClockState, toIso } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
@@ -20,34 +21,24 @@ import type { StateDiff } from '../testing/snapshots/compare.ts'
 import { type Snapshot, Snapshots, saveUndo } from '../testing/snapshots/snapshots.ts'
 import type { UndoKind } from '../testing/snapshots/undo-names.ts'
 import { Generation, type GenerationDependencies } from './generation.ts'
-import { CONTROL_SEGMENT, groupOf } from './route-groups.ts'
+import { RequestGate } from './request-gate.ts'
 
 /** The mutex key of operations on the whole state. */
 const TURN = 'state'
-
-/** Milliseconds in which open requests get their responses after their commands have ended. */
-const GRACE_MS = 1_000
 
 /** Dependencies of `InstanceState`. */
 type InstanceDependencies = Omit<GenerationDependencies, 'startedAt' | 'states' | 'isReady' | 'requestsEnded'>
 
 /**
- * The current generation and its replacement. Requests that arrive during a replacement wait for the next generation:
- * a caller sees the old state or the new one, never a mixture.
+ * The current generation and its replacement. Requests that arrive during a replacement wait for the next generation
+ * (`RequestGate`).
  */
 export class InstanceState implements StateOperations {
   readonly #dependencies: GenerationDependencies
   readonly #snapshots: Snapshots
   readonly #turns = new KeyedMutex()
+  readonly #gate: RequestGate
   #generation: Generation
-  /** Requests that have no response yet. */
-  #open = 0
-  #whenIdle: (() => void) | null = null
-  /** Resolves when no connection is open any more, once berth stops. */
-  #drained: Promise<void> | null = null
-  /** Resolves when requests are let in again; null while they are. */
-  #closed: Promise<void> | null = null
-  #failure: BerthError | null = null
   /** Resolves when the state of before is removed. */
   #clearing: Promise<void> = Promise.resolve()
   /** Fires when berth stops; long operations are then aborted if possible. */
@@ -62,9 +53,10 @@ export class InstanceState implements StateOperations {
       startedAt: performance.now(),
       states: this,
       isReady: () => this.ready,
-      requestsEnded: () => this.#requestsEnded(),
+      requestsEnded: () => this.#gate.requestsEnded(),
     }
     this.#dependencies = whole
+    this.#gate = new RequestGate((request) => this.#generation.dispatch(request), whole.logger)
     this.#snapshots = new Snapshots(whole.dataDirectory.path)
     this.#generation = new Generation(whole, 'start')
   }
@@ -76,31 +68,12 @@ export class InstanceState implements StateOperations {
 
   /** Whether recovery and fixtures are complete. */
   get ready(): boolean {
-    return this.#closed === null && this.#failure === null && this.#generation.ready
+    return this.#gate.isOpen && this.#generation.ready
   }
 
   /** Responds to a request, by the current generation. Never throws. */
-  readonly respond = (request: Request): Response | Promise<Response> => {
-    if (this.#closed !== null) return this.#respondLater(request, this.#closed)
-    if (this.#failure !== null) return Response.json(this.#failure.toBody(), { status: this.#failure.status })
-    const response = this.#generation.dispatch(request)
-    // A request to the control API may itself end the generation, so it does not count as open.
-    if (groupOf(request.url) === CONTROL_SEGMENT) return response
-    this.#open += 1
-    response.then(this.#requestEnded, this.#requestEnded)
-    return response
-  }
-
-  readonly #requestEnded = (): void => {
-    this.#open -= 1
-    if (this.#open === 0) this.#whenIdle?.()
-  }
-
-  /** Responds from the next state. Drops requests of ended processes and deliveries of the last one. */
-  async #respondLater(request: Request, open: Promise<void>): Promise<Response> {
-    const { signal } = request
-    await open
-    return signal.aborted ? new Response(null, { status: 503 }) : this.respond(request)
+  get respond(): Respond {
+    return this.#gate.respond
   }
 
   /**
@@ -160,7 +133,7 @@ export class InstanceState implements StateOperations {
       throw stopping()
     })
     try {
-      return await this.#whileClosed(() => this.#copy(name))
+      return await this.#gate.whileClosed(() => this.#copy(name))
     } finally {
       goOn()
     }
@@ -221,7 +194,7 @@ export class InstanceState implements StateOperations {
   /** Ends the generation. @param drained resolves when no request is open any more */
   stop(drained: Promise<void>): Promise<void> {
     this.#stopping.abort()
-    this.#drained = drained
+    this.#gate.drain(drained)
     // Do not wait for a start under way.
     this.#generation.abandon()
     return this.#turns.run(TURN, () => this.#generation.stop())
@@ -263,7 +236,7 @@ export class InstanceState implements StateOperations {
       await this.#clear(swap)
       throw error
     }
-    await this.#whileClosed(async () => {
+    await this.#gate.whileClosed(async () => {
       try {
         await this.#end()
         swap.commit()
@@ -276,11 +249,12 @@ export class InstanceState implements StateOperations {
       } catch (error) {
         const cause = messageOf(error)
         this.#dependencies.logger.error('the next state cannot be used', { error })
-        this.#failure = new BerthError(
+        const failure = new BerthError(
           'service_unavailable',
           `The next state cannot be used: ${cause} Stop berth and start it again.`,
         )
-        throw this.#failure
+        this.#gate.fail(failure)
+        throw failure
       }
     })
     this.#clearing = this.#clear(swap)
@@ -354,31 +328,6 @@ export class InstanceState implements StateOperations {
     await ending.close()
     // Directories that are still being removed would be taken from the next state.
     await ending.swept()
-  }
-
-  /** Resolves when no request is open any more, or after the grace that open ones have. */
-  async #requestsEnded(): Promise<void> {
-    const { promise: idle, resolve } = Promise.withResolvers<void>()
-    this.#whenIdle = resolve
-    if (this.#open === 0) resolve()
-    // At the end of berth those for the control API count too.
-    const ended = this.#drained ?? idle
-    const over = await Promise.race([ended.then(() => true), Bun.sleep(GRACE_MS).then(() => false)])
-    if (!over && this.#drained)
-      this.#dependencies.logger.info('requests that went on at the stop are cut off')
-    this.#whenIdle = null
-  }
-
-  /** Does something while no request is let in. */
-  async #whileClosed<T>(work: () => Promise<T>): Promise<T> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#closed = promise
-    try {
-      return await work()
-    } finally {
-      this.#closed = null
-      resolve()
-    }
   }
 
   /**
