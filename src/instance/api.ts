@@ -138,9 +138,9 @@ export function createApi(
     // The journal keeps a request also if a fault responds to it.
     const withFaults = capture?.around(applyFaults, toApp) ?? ((request) => applyFaults(request, toApp))
     const respond = faults.any && group !== CONTROL_SEGMENT ? withFaults : toApp
-    // Lets what a request causes know it. Reading causes nothing, and is not held up.
-    const isReading = request.method === 'GET' || request.method === 'HEAD'
-    const response = await (isReading ? respond(request) : requests.run(() => respond(request)))
+    // Lets what a request of the API causes know it. Reading causes nothing, and is not held up.
+    const causes = group !== CONTROL_SEGMENT && request.method !== 'GET' && request.method !== 'HEAD'
+    const response = await (causes ? requests.run(() => respond(request)) : respond(request))
     // Browsers and proxies may store responses to requests with a cookie (RFC 9111, 3.5 is about Authorization alone).
     if (isOfSession) response.headers.set('cache-control', 'no-store')
     return response
