@@ -50,6 +50,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   ],
   agents: ['agents.ts', 'workbench/workbench.ts', 'scripted/scenarios.ts'],
   signin: ['sign-in.ts', 'routes.ts', 'access/api.ts', 'session/browser-requests.ts'],
+  testing: ['testing.ts', 'names.ts', 'api/app.ts', 'faults/gate.ts', 'seed/read.ts', 'seed/apply/apply.ts'],
   storage: ['data-directory.ts', 'database.ts', 'state.ts', 'cipher.ts', 'files.ts'],
 }
 

@@ -11,7 +11,7 @@ import { requestEntry } from '../http/request-entry.ts'
 import { SESSION_COOKIE_PREFIX } from '../http/session-cookie.ts'
 import { once } from '../runtime/once.ts'
 import { isAccessToken } from '../signin/sign-in.ts'
-import { Capture } from '../testing/journal/capture.ts'
+import { Capture } from '../testing/testing.ts'
 import { type GroupApp, GroupApps } from './group-apps.ts'
 import {
   type AppGroup,

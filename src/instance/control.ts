@@ -5,8 +5,7 @@ import type { OperationCommands } from '../contract/reference/routes.ts'
 import type { Callers } from '../http/authentication.ts'
 import { once } from '../runtime/once.ts'
 import type { CredentialsFile } from '../storage/data-directory.ts'
-import type { ControlGroup } from '../testing/api/groups.ts'
-import type { StateOperations } from '../testing/api/parts.ts'
+import type { ControlGroup, StateOperations } from '../testing/testing.ts'
 import { type GroupApp, GroupApps } from './group-apps.ts'
 import type { Services } from './services.ts'
 
@@ -41,7 +40,7 @@ export async function createControl(dependencies: ControlDependencies): Promise<
   const [{ createControlApi }, { controlGroupOf }, { describedOperations }, { OperationIndex }] =
     await Promise.all([
       import('../testing/api/app.ts'),
-      import('../testing/api/groups.ts'),
+      import('../testing/api/app.ts'),
       import('../contract/operation.ts'),
       import('../contract/operations.ts'),
     ])

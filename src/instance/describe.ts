@@ -1,6 +1,6 @@
 import type { AnyElysia } from 'elysia'
 import type { OpenApiDocument } from '../contract/openapi/model.ts'
-import type { ControlGroup } from '../testing/api/groups.ts'
+import type { ControlGroup } from '../testing/testing.ts'
 import { createApi } from './api.ts'
 
 /**
@@ -18,11 +18,11 @@ export async function describeApi(): Promise<OpenApiDocument> {
 
 /** Returns the control API's OpenAPI document, without a running instance. */
 export async function describeControl(): Promise<OpenApiDocument> {
-  const [{ openApiDocument }, { CONTROL_DOCUMENT }] = await Promise.all([
+  const [{ openApiDocument }, { controlDocument }] = await Promise.all([
     import('../contract/openapi/document.ts'),
-    import('../testing/api/openapi.ts'),
+    import('../testing/api/app.ts'),
   ])
-  return openApiDocument(await describedControl(), CONTROL_DOCUMENT)
+  return openApiDocument(await describedControl(), await controlDocument())
 }
 
 /** Returns the API's app with nothing behind it: its routes can be read, a request throws. */

@@ -36,10 +36,14 @@ import { SignIn, type SignInLinks } from '../signin/sign-in.ts'
 import type { Cipher } from '../storage/cipher.ts'
 import type { Heartbeat } from '../storage/data-directory.ts'
 import type { Database } from '../storage/database.ts'
-import { FaultyCompute } from '../testing/faults/compute/compute.ts'
-import { deliveryFaults } from '../testing/faults/deliveries.ts'
-import { FaultStore } from '../testing/faults/store.ts'
-import { JOURNAL_BYTES, RequestJournal, type StateCause } from '../testing/journal/journal.ts'
+import {
+  deliveryFaults,
+  FaultStore,
+  FaultyCompute,
+  JOURNAL_BYTES,
+  RequestJournal,
+  type StateCause,
+} from '../testing/testing.ts'
 import { StateLookup } from './state-lookup.ts'
 
 /** Dependencies of the services. */

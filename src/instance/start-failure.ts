@@ -78,7 +78,7 @@ export async function refuseLostDatabase({ path, database }: DataDirectory): Pro
  * @param path the data directory
  */
 async function wayBack(path: string): Promise<string> {
-  const { Snapshots } = await import('../testing/snapshots/snapshots.ts')
+  const { Snapshots } = await import('../testing/testing.ts')
   const [newest] = new Snapshots(path).list()
   if (newest === undefined) return `${join(path, 'snapshots')} has no snapshot to go back to.`
   const command = shellQuote(['berth', 'serve', '--snapshot', join(path, 'snapshots', newest.name)])

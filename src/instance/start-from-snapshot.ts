@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { BerthError, StartupError } from '../errors.ts'
 import type { ClockState } from '../runtime/clock.ts'
 import { StateSwap, stateEntries } from '../storage/state.ts'
-import { Snapshots } from '../testing/snapshots/snapshots.ts'
+import { Snapshots } from '../testing/testing.ts'
 
 /** What the copy takes from the data directory of the snapshot: its state is encrypted under them, and reached by them. */
 const KEYS = ['master.key', 'credentials.json']

@@ -14,7 +14,7 @@ import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/sign-in.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
 import { SCHEMA, schemaOf } from '../storage/database.ts'
-import type { Fixtures } from '../testing/seed/fixtures.ts'
+import type { Fixtures } from '../testing/testing.ts'
 import { MainPort } from './main-port.ts'
 import { refuseLostDatabase, startFailure } from './start-failure.ts'
 import type { InstanceState } from './state.ts'
@@ -310,7 +310,7 @@ async function readFixturesFiles(
 ): Promise<{ fixtures: Fixtures | null; clockStart: ClockOptions }> {
   if (paths.length === 0) return { fixtures: null, clockStart: { frozenAt: freeze } }
   const { readFixtures } = await import('../testing/seed/read.ts')
-  const { clockStart } = await import('../testing/seed/clock.ts')
+  const { clockStart } = await import('../testing/seed/read.ts')
   const fixtures = readFixtures(paths, environment)
   return { fixtures, clockStart: clockStart(freeze, fixtures.clock[0]?.value ?? null) }
 }

@@ -10,16 +10,16 @@ import { checkState } from '../storage/cipher.ts'
 import { SCHEMA } from '../storage/database.ts'
 import { removeTreeAside } from '../storage/files.ts'
 import { SERVERS, StateSwap, serversIn } from '../storage/state.ts'
+import type { UndoKind } from '../testing/names.ts'
 import type {
   ReplacementOptions,
   RestoredState,
+  StateCause,
+  StateDiff,
   StateOperations,
   StateReplacement,
-} from '../testing/api/parts.ts'
-import type { StateCause } from '../testing/journal/journal.ts'
-import type { StateDiff } from '../testing/snapshots/compare.ts'
-import { type Snapshot, Snapshots, saveUndo } from '../testing/snapshots/snapshots.ts'
-import type { UndoKind } from '../testing/snapshots/undo-names.ts'
+} from '../testing/testing.ts'
+import { type Snapshot, Snapshots, saveUndo } from '../testing/testing.ts'
 import { Generation, type GenerationDependencies } from './generation.ts'
 import { RequestGate } from './request-gate.ts'
 

@@ -6,7 +6,7 @@ import { messageOf } from '../runtime/error-info.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
 import { SCHEMA } from '../storage/database.ts'
-import { Snapshots } from '../testing/snapshots/snapshots.ts'
+import { Snapshots } from '../testing/testing.ts'
 
 /** Dependencies of `prepareUpgrade`. */
 interface UpgradeOptions {

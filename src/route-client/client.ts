@@ -5,8 +5,7 @@ import type { LogLines } from '../resources/logs/model.ts'
 import type { PositionedDelta } from '../resources/tasks/transcript.ts'
 import type { TranscriptEvent } from '../resources/tasks/transcript-event.ts'
 import type { UsageMessage } from '../resources/usage/model.ts'
-import type { ControlChangeMessage } from '../testing/api/changes.ts'
-import type { CONTROL_GROUPS } from '../testing/api/groups.ts'
+import type { CONTROL_GROUPS, ControlChangeMessage } from '../testing/testing.ts'
 
 /** All that a client can call, as `METHOD /path/{parameter}` by id. */
 const CALLS = {

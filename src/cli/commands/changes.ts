@@ -1,6 +1,6 @@
 import type { AccountChangeMessage } from '../../resources/changes/model.ts'
 import { ACCOUNT_CHANGE_TYPES, INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
-import type { ControlChangeMessage } from '../../testing/api/changes.ts'
+import type { ControlChangeMessage } from '../../testing/testing.ts'
 import { action, jsonLines } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'

@@ -54,7 +54,7 @@ Examples:
       access: 'none',
       json: null,
       async run({ session: { context } }) {
-        const { fixturesSchema } = await import('../../testing/seed/model.ts')
+        const { fixturesSchema } = await import('../../testing/seed/read.ts')
         await context.stdout.write(`${JSON.stringify(fixturesSchema(), null, 2)}\n`)
       },
     }),

@@ -1,7 +1,7 @@
 import type { ResponseOf } from '../../route-client/client.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
-import { isUndoName, NOT_SAVED } from '../../testing/snapshots/undo-names.ts'
+import { isUndoName, NOT_SAVED } from '../../testing/names.ts'
 import type { Client } from '../client.ts'
 import { action, call, type Invocation, type Noun, rows } from '../command.ts'
 import { askYes, isKept } from '../confirm.ts'

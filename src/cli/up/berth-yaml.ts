@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import type { FixtureNames, FixturesRequest } from '../../testing/seed/read.ts'
+import type { FixtureNames, FixturesRequest } from '../../testing/testing.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 

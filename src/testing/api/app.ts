@@ -10,6 +10,11 @@ import { controlAccess, controlEntry } from './control-access.ts'
 import { CONTROL_GROUPS, type ControlGroup } from './groups.ts'
 import type { ControlOptions } from './parts.ts'
 
+export { controlGroupOf } from './groups.ts'
+
+/** Returns the parts of the control API's document besides its operations. */
+export const controlDocument = async () => (await import('./openapi.ts')).CONTROL_DOCUMENT
+
 /** Makes apps of the control API, `/_berth`, which operates and tests the instance. */
 interface ControlApi {
   /** Returns an app that has some groups of routes, and checks requests alike for every group. */

@@ -6,15 +6,10 @@ import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import type { ServerRow } from '../../resources/servers/table.ts'
 import { HOST_PATTERN_FORMS, parseHostPattern } from '../../runtime/host-pattern.ts'
-import {
-  type ActiveFault,
-  type FaultDuration,
-  type LastingFaultKind,
-  SERVER_FAULT_KINDS,
-  type ServerFaultKind,
-} from '../faults/compute/active.ts'
+import type { ActiveFault, FaultDuration, LastingFaultKind } from '../faults/compute/active.ts'
 import type { FaultyCompute } from '../faults/compute/compute.ts'
 import type { FaultySandbox } from '../faults/compute/sandbox.ts'
+import { SERVER_FAULT_KINDS, type ServerFaultKind } from '../names.ts'
 import type { ControlParts } from './parts.ts'
 
 const Kind = oneOf([...SERVER_FAULT_KINDS])

@@ -2,7 +2,7 @@ import { Elysia, status, t } from 'elysia'
 import { OUTBOUND_MODES } from '../../config/values.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
-import { KEPT_UNDOS } from '../snapshots/undo-names.ts'
+import { KEPT_UNDOS } from '../names.ts'
 import type { ControlParts } from './parts.ts'
 
 const SnapshotSchema = t.Object({

@@ -12,6 +12,9 @@ import { FixturesFile } from './model.ts'
 import { checkReferences } from './references.ts'
 import { type FileSource, type HostVariables, resolveFixture, type ValueSources } from './resolve.ts'
 
+export { clockStart } from './clock.ts'
+export { fixturesSchema } from './model.ts'
+
 /** One file that is being read. */
 interface FileContext extends ValueSources {
   readonly document: FixturesDocument

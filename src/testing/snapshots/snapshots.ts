@@ -26,8 +26,8 @@ import {
   writePrivate,
 } from '../../storage/files.ts'
 import { SERVERS, stateEntries } from '../../storage/state.ts'
+import { NOT_SAVED, nextUndo, type UndoKind } from '../names.ts'
 import type { ComparedState, StateDiff } from './compare.ts'
-import { NOT_SAVED, nextUndo, type UndoKind } from './undo-names.ts'
 
 /** The metadata of a snapshot. */
 interface SnapshotFile {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../route-client/client.ts'
-import { isUndoName, KEPT_UNDOS } from '../../../testing/snapshots/undo-names.ts'
+import { isUndoName, KEPT_UNDOS } from '../../../testing/names.ts'
 import { Button } from '../../components/button.tsx'
 import { CopyButton, serverLabel } from '../../components/copy.tsx'
 import { Confirm, Dialog } from '../../components/dialog.tsx'

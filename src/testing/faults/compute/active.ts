@@ -7,12 +7,6 @@ const LASTING_FAULT_KINDS = ['disk_full', 'hang', 'network', 'oom', 'slow_exec']
 /** The kind of a fault that lasts. */
 export type LastingFaultKind = (typeof LASTING_FAULT_KINDS)[number]
 
-/** The kinds of faults inside a server. All but a crash last. */
-export const SERVER_FAULT_KINDS = ['crash', 'oom', 'disk_full', 'hang', 'slow_exec', 'network'] as const
-
-/** The kind of a fault inside a server. */
-export type ServerFaultKind = (typeof SERVER_FAULT_KINDS)[number]
-
 /** How a fault lasts. */
 export interface FaultDuration {
   /** Milliseconds of real time until it ends. */

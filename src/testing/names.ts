@@ -1,3 +1,11 @@
+/** Names that the command line and the dashboard know of the control API. Loads nothing. */
+
+/** The kinds of faults inside a server. All but a crash last. */
+export const SERVER_FAULT_KINDS = ['crash', 'oom', 'disk_full', 'hang', 'slow_exec', 'network'] as const
+
+/** The kind of a fault inside a server. */
+export type ServerFaultKind = (typeof SERVER_FAULT_KINDS)[number]
+
 /** What the state is saved before, as the names of such snapshots begin. */
 export type UndoKind = 'before-reset' | 'before-restore'
 
