@@ -98,7 +98,7 @@ describe.skipIf(!hasMachines)('a name that leads elsewhere from one look-up to t
     ['archive', 'https://alias-mixed-a.names.example/a.zip'],
   ])('with an inner address among its addresses leads code of type %s, %s, nowhere', async (type, url) => {
     expect(await fetchCode({ type, url })).toEqual({
-      log: expect.stringContaining('10.0.0.5, which is none (private)'),
+      log: expect.stringContaining('10.0.0.5, which is not one (private)'),
       connections: [],
     })
   })
@@ -107,7 +107,7 @@ describe.skipIf(!hasMachines)('a name that leads elsewhere from one look-up to t
     const name = 'after-0-10-0-0-5-r.names.example'
     const url = `https://redirect.names.example/?to=https://${name}/a.zip`
     const { log, connections } = await fetchCode({ type: 'archive', url })
-    expect(log).toContain('10.0.0.5, which is none (private)')
+    expect(log).toContain('10.0.0.5, which is not one (private)')
     expect(connections).toEqual(['93.184.216.34:443'])
   })
 

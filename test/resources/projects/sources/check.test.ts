@@ -59,11 +59,11 @@ describe('the url of a repository', () => {
     ['https://example.com\\@evil/a', 'backslashes'],
     ['https://example.com/a?x=1', '"?"'],
     ['https://exa mple/a', 'spaces'],
-    ['https://', 'no valid URL'],
+    ['https://', 'not a valid URL'],
     ['https://user:%zz@example.com/a', 'encodes no character'],
     ['https://user:%0a@example.com/a', 'encodes no character'],
     ['file://host/a', 'this machine only'],
-    ['https://127.0.0.1/a', '127.0.0.1 is none (loopback)'],
+    ['https://127.0.0.1/a', '127.0.0.1 is not one (loopback)'],
     ['https://[::1]/a', 'loopback'],
     ['https://0x7f.1/a', 'loopback'],
     ['https://169.254.169.254/a', 'linkLocal'],
@@ -220,7 +220,7 @@ describe('an archive', () => {
     await using world = new World({ allowLocal: true, resolve: async (name) => addresses[name] ?? [] })
     const message = await badRequestOf(world.sources.check({ type: 'archive', url }, null))
     expect(message).toStartWith('"source.url" in the body: ')
-    expect(message).toContain('is none (linkLocal)')
+    expect(message).toContain('is not one (linkLocal)')
   })
 
   test('of a host that does not resolve now is left to the fetch', async () => {
