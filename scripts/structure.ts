@@ -33,9 +33,7 @@ const REASONS: Readonly<Record<string, string>> = {
   objects:
     'The API shows two facts at once, how far a bring-up is and what responds meanwhile: PHASES is stored, TRANSITIONS is in memory.',
   modules:
-    'Most of them are the languages of detection, which are files of their own so that one can be read alone.',
-  'files of hosting':
-    'Detection, logs, plans and pages are used for themselves, by the command line too, which must not load the rest.',
+    'The gateway, logs, pages, static files and trees of files are all needed for one project. Fewer modules would be longer files.',
   'files of testing': 'Fixtures are read by the command line, and applied by an instance, which needs more.',
   'lines of src':
     'Second implementations went. What is left is behaviour, which stays; fewer lines would be fewer frameworks, isolations or checks.',

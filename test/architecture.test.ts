@@ -48,6 +48,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
     // Trees of files on this machine.
     'trees.ts',
   ],
+  hosting: ['hosting.ts', 'app.ts', 'detection/detect.ts', 'registries/packages.ts', 'sites/no-site.ts'],
   agents: ['agents.ts', 'workbench/workbench.ts', 'scripted/scenarios.ts'],
   signin: ['sign-in.ts', 'routes.ts', 'access/api.ts', 'session/browser-requests.ts'],
   testing: ['testing.ts', 'names.ts', 'api/app.ts', 'faults/gate.ts', 'seed/read.ts', 'seed/apply/apply.ts'],

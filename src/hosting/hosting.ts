@@ -1,3 +1,12 @@
+/**
+ * Apps and files behind URLs. `Hosting` makes a `HostedApp` for each project and deployment: `preparation.ts` detects, installs
+ * and builds, `app-runtime/` starts an app and keeps it up, `sites/` is the gateway before it, `static/` serves files, `page/`
+ * looks at its first page.
+ *
+ * The other doors are `app.ts` (what others know of an app), `detection/detect.ts` (what an app is, a file a language in
+ * `detection/providers/`), `registries/packages.ts` (the relay of package registries) and `sites/no-site.ts`.
+ */
+
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AcceptAtPort } from '../compute/compute.ts'
@@ -21,6 +30,9 @@ import { siteUrl } from './site-url.ts'
 import { Gateway } from './sites/gateway.ts'
 import { SlugHosts } from './sites/main-port/slug-hosts.ts'
 import type { ReservedPort } from './sites/upstream.ts'
+
+export type { HostedApp } from './hosted-app.ts'
+export type { AppEnvironment, AppWorkspace, Preparation } from './preparation.ts'
 
 /** Matches the ids of projects and servers, which have an app and its log. */
 const APP_ID = /^(?:prj|srv)_/

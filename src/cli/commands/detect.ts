@@ -89,19 +89,15 @@ async function look(
 ): Promise<Detection> {
   const [
     { LocalWorkspace },
-    { findAppDirectory, workspaceTree },
-    { detectApp },
-    { LocalMachine },
-    { AppError },
+    { AppError, findAppDirectory, workspaceTree },
+    { detectApp, LocalMachine },
     { parseAppDirectory },
     { toDetection },
     { BerthError },
   ] = await Promise.all([
     import('../../compute/trees.ts'),
-    import('../../hosting/app-directory.ts'),
+    import('../../hosting/app.ts'),
     import('../../hosting/detection/detect.ts'),
-    import('../../hosting/detection/local-machine.ts'),
-    import('../../hosting/app-runtime/plan.ts'),
     import('../../resources/projects/app-directory.ts'),
     import('../../resources/projects/detection.ts'),
     import('../../errors.ts'),

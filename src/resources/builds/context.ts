@@ -1,8 +1,7 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { ExplainedError } from '../../errors.ts'
-import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
-import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
+import type { AppLog, AppPlan } from '../../hosting/app.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { BuildRow } from './table.ts'
 

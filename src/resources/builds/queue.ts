@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
+import type { AppPlan } from '../../hosting/app.ts'
 import { accountCaller } from '../../http/caller.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'

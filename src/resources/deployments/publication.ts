@@ -1,17 +1,17 @@
 import { type CommandOwner, ComputeError, type Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../errors.ts'
-import { findAppDirectory, type LinkedTree } from '../../hosting/app-directory.ts'
 import {
   AppError,
   AppFailure,
   type AppPlan,
+  findAppDirectory,
+  type LinkedTree,
   NoAppFound,
   storedPlan,
   summaryOf,
-} from '../../hosting/app-runtime/plan.ts'
-import type { HostedApp } from '../../hosting/hosted-app.ts'
-import type { AppEnvironment, AppWorkspace, Preparation } from '../../hosting/preparation.ts'
+} from '../../hosting/app.ts'
+import type { AppEnvironment, AppWorkspace, HostedApp, Preparation } from '../../hosting/hosting.ts'
 import { parseAppDirectory } from '../projects/app-directory.ts'
 import { PROJECTS_DIRECTORY } from '../projects/table.ts'
 import type { PushedVersion } from './pushes.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { siteUrl } from '../../hosting/site-url.ts'
+import { siteUrl } from '../../hosting/app.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { ServerLifecycleListener } from '../servers/lifecycle-listener.ts'

@@ -1,5 +1,5 @@
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { FailedChange } from '../../hosting/app-runtime/supervision.ts'
+import type { FailedChange } from '../../hosting/app.ts'
 import { appPlan } from '../projects/table.ts'
 
 /** The deployments of servers, one each. */

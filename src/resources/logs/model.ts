@@ -1,6 +1,6 @@
 import { type Static, t } from 'elysia'
 import { integer } from '../../contract/schema.ts'
-import type { LogSelection } from '../../hosting/app-runtime/log/entry.ts'
+import type { LogSelection } from '../../hosting/app.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 
 /** Matches a duration, or a time with its zone (RFC 3339, section 5.6). */

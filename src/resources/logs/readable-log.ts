@@ -1,5 +1,4 @@
-import type { LogEntry, LogSelection } from '../../hosting/app-runtime/log/entry.ts'
-import type { AppLog } from '../../hosting/app-runtime/log/log.ts'
+import type { AppLog, LogEntry, LogSelection } from '../../hosting/app.ts'
 import { afterGap, resumedStart, type SendEvent, type StreamRun, wantsEventStream } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { type AppLogQuery, type LogLines, logSelection, MAX_TAIL } from './model.ts'

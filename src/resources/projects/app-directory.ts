@@ -1,6 +1,6 @@
 import { t } from 'elysia'
 import { badRequest } from '../../errors.ts'
-import type { LinkedTree } from '../../hosting/app-directory.ts'
+import type { LinkedTree } from '../../hosting/app.ts'
 
 /** The directory of an app in its source. */
 export const AppDirectory = t.String({

@@ -1,6 +1,6 @@
 import { BerthError } from '../../errors.ts'
+import { GatewayError, type ReservedPort } from '../../hosting/app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
-import { GatewayError, type ReservedPort } from '../../hosting/sites/upstream.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'

@@ -1,7 +1,6 @@
 import { LocalWorkspace } from '../../compute/trees.ts'
 import { badRequest } from '../../errors.ts'
-import { findAppDirectory, workspaceTree } from '../../hosting/app-directory.ts'
-import { AppError, storedPlan } from '../../hosting/app-runtime/plan.ts'
+import { AppError, findAppDirectory, storedPlan, workspaceTree } from '../../hosting/app.ts'
 import type { Detection as FoundApp } from '../../hosting/detection/detect.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -70,9 +69,8 @@ export class ProjectDetection {
     signal: AbortSignal,
   ): Promise<Detection> {
     const { servers, code } = this.#dependencies
-    const [{ detectApp }, { SandboxMachine }, { row, sandbox, done }] = await Promise.all([
+    const [{ detectApp, SandboxMachine }, { row, sandbox, done }] = await Promise.all([
       import('../../hosting/detection/detect.ts'),
-      import('../../hosting/detection/sandbox-machine.ts'),
       servers.use(caller, serverId, signal),
     ])
     try {

@@ -1,6 +1,6 @@
 import { type Static, t } from 'elysia'
 import { integer, oneOf, text } from '../../contract/schema.ts'
-import { WORKER_STATUSES } from '../../hosting/workers.ts'
+import { WORKER_STATUSES } from '../../hosting/app.ts'
 import { EnvironmentVariables } from '../secrets/model.ts'
 import { TemplateId } from '../templates/model.ts'
 import { AppDirectory } from './app-directory.ts'

@@ -1,6 +1,6 @@
 import { explanationOf, notFound } from '../../errors.ts'
-import { missingVariables } from '../../hosting/app-runtime/plan.ts'
-import type { HostedApp } from '../../hosting/hosted-app.ts'
+import { missingVariables } from '../../hosting/app.ts'
+import type { HostedApp } from '../../hosting/hosting.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { FileChange } from '../apps/file-change.ts'
 import { BringUp, type BringUpDependencies, isIdle } from './bring-up.ts'

@@ -1,7 +1,6 @@
 import { and, count, desc, eq, sql } from 'drizzle-orm'
 import { notFound } from '../../errors.ts'
-import type { AppPlan } from '../../hosting/app-runtime/plan.ts'
-import type { FailedChange } from '../../hosting/app-runtime/supervision.ts'
+import type { AppPlan, FailedChange } from '../../hosting/app.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'

@@ -1,6 +1,6 @@
 import { WorkspaceError } from '../../compute/workspace.ts'
 import { badRequest, notFound } from '../../errors.ts'
-import { missingVariables } from '../../hosting/app-runtime/plan.ts'
+import { missingVariables } from '../../hosting/app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { type Caller, mayReachProject } from '../../http/caller.ts'
 import type { Ids } from '../../runtime/ids.ts'

@@ -1,8 +1,8 @@
 import { blob, customType, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { CommandOwner } from '../../compute/sandbox.ts'
-import { type AppPlan, storedPlan } from '../../hosting/app-runtime/plan.ts'
-import type { AppCrash, FailedChange } from '../../hosting/app-runtime/supervision.ts'
-import type { HostedApp } from '../../hosting/hosted-app.ts'
+import type { AppCrash, FailedChange } from '../../hosting/app.ts'
+import { type AppPlan, storedPlan } from '../../hosting/app.ts'
+import type { HostedApp } from '../../hosting/hosting.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type {
   AppWorker,

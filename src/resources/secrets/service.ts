@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm'
 import { blob, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { badRequest } from '../../errors.ts'
-import type { AppPlan, GeneratedSecret } from '../../hosting/app-runtime/plan.ts'
+import type { AppPlan, GeneratedSecret } from '../../hosting/app.ts'
 import type { Caller } from '../../http/caller.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'

@@ -1,7 +1,5 @@
 import type { AgentEvent, OutputDelta, ToolData } from '../../../agents/agents.ts'
-import type { LogSource } from '../../../hosting/app-runtime/log/entry.ts'
-import type { AppLog } from '../../../hosting/app-runtime/log/log.ts'
-import type { LogOutput } from '../../../hosting/app-runtime/log/output.ts'
+import type { AppLog, LogOutput, LogSource } from '../../../hosting/app.ts'
 
 /** Most characters shown of a tool's arguments or error. @bound reader */
 const MAX_SHOWN = 400

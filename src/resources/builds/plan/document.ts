@@ -1,4 +1,4 @@
-import type { AppPlan } from '../../../hosting/app-runtime/plan.ts'
+import type { AppPlan } from '../../../hosting/app.ts'
 import type { ScaffoldPlan } from '../files/scaffold.ts'
 import type { Changes } from '../files/snapshot.ts'
 import type { StepKey } from '../steps.ts'
