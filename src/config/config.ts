@@ -1,3 +1,9 @@
+/**
+ * The options of `berth serve`: what they are, where they come from (flags, variables, a file) and what they mean. `CONFIG_OPTIONS`
+ * is one table, from which the help, docs/options.md and the file's schema are made. `load.ts` puts the sources together and
+ * `agents.ts` has those of agents. A new option is an entry of the table, and its line in fixtures/config/every-option.json.
+ */
+
 import { LOG_LEVELS, type LogLevel } from '../runtime/logger.ts'
 import { AGENT_OPTIONS, AGENT_SECRETS, type AgentConfig } from './agents.ts'
 import {

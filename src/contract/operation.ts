@@ -1,3 +1,9 @@
+/**
+ * How an operation is declared. A route names its id of `operations.ts` and describes itself by `operation(…)`; validation, errors,
+ * the OpenAPI documents (`openapi/`), the reference (`reference/`), tools of MCP and the clients' types all follow from that. What a
+ * body may be is in the `model.ts` of a noun, by the schemas of `schema.ts`. docs/contributing.md adds an operation.
+ */
+
 import type { TSchema } from '@sinclair/typebox'
 import { type AnyElysia, t } from 'elysia'
 import { ERROR_STATUS } from '../errors.ts'

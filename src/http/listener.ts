@@ -1,3 +1,11 @@
+/**
+ * Where requests come in. The listener hands each to the instance; `request-entry.ts` gives it an id and checks the Host header,
+ * `authentication.ts` finds out who sends it and what they may reach, `body.ts` and `multipart.ts` read what it brings, `sse.ts`,
+ * `byte-stream.ts` and `web-socket.ts` are how a response goes on. `pages/`, `docs/` and `dashboard/` serve what people look at.
+ *
+ * This room knows no noun of the API: rules about servers, keys and the like are in src/resources.
+ */
+
 import { StartupError } from '../errors.ts'
 import { type Connection, newSocketForServers } from '../runtime/connection.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'

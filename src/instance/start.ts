@@ -1,3 +1,12 @@
+/**
+ * One running berth. `startBerth` takes the data directory, listens, and makes a generation: the services (`services.ts`, in groups
+ * each from those before) and the API over one state. A reset or a restored snapshot ends it and begins another (`generation.ts`,
+ * `state.ts`).
+ *
+ * A request comes in by the listener of src/http, passes `request-gate.ts`, and `dispatch` of `api.ts` gives it to the app of its
+ * group of routes (`route-groups.ts`), which is made at the first request for it. A new group is a line there.
+ */
+
 import { type ComputeDependencies, loadDrivers, type SelectedDriver } from '../compute/compute.ts'
 import type { Config, Isolation } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'

@@ -1,3 +1,13 @@
+/**
+ * What the API's document says as a whole.
+ *
+ * The room is one directory a noun of the API. In each, `routes.ts` has the operations (HTTP), `service.ts` the rules, `table.ts`
+ * what is stored and `model.ts` the shapes of requests and responses. Nouns call each other by their services and learn of each
+ * other's ends by listeners (`servers/lifecycle-listener.ts`). A change of something that a person sees is notified to `changes/`, an
+ * event for webhooks is written to the outbox (`events/`) in the same transaction. A new noun is such a directory, its service in
+ * src/instance/services.ts and its routes in src/instance/route-groups.ts.
+ */
+
 import type { DocumentFacts } from '../contract/openapi/facts.ts'
 import type { OpenApiDocument } from '../contract/openapi/model.ts'
 import { ERROR_MEANINGS } from '../contract/operation.ts'

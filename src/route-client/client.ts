@@ -1,3 +1,8 @@
+/**
+ * The client of the command line and of the dashboard. Its calls are those of `contract/operations.ts`; their types come from the
+ * routes themselves, so a call that no route has does not compile. It is not the client that others install.
+ */
+
 import { API_OPERATIONS, CONTROL_OPERATIONS } from '../contract/operations.ts'
 import type { GROUPS } from '../instance/route-groups.ts'
 import type { AccountChangeMessage } from '../resources/changes/model.ts'
