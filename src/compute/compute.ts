@@ -1,12 +1,12 @@
 /**
- * Where servers run. `Compute` provisions and starts them, by a driver. Those of this machine are `local/driver.ts` with an
- * isolation (`bubblewrap/`, `landlock/`, `none/`); `limits/` has control groups and watchdogs, `local/network/` the networks
- * of servers. In each sandbox runs sandboxd (`sandboxd/`), which starts the commands, and `remote/` reaches one that is
- * elsewhere.
+ * Servers. `Compute` provisions and starts them by a driver. The driver of this machine is `local/driver.ts`; `bubblewrap/`,
+ * `landlock/` and `none/` in this room are its isolations, of which `drivers.ts` chooses one. In each sandbox runs sandboxd
+ * (`sandboxd/`), which starts the commands; `remote/` reaches one on another machine.
  *
- * The other doors are `sandbox.ts`, a server that runs, `workspace.ts`, its files, and those that
- * `test/architecture.test.ts` lists. To change how commands run, begin at `sandbox.ts`; to add a driver, see
- * docs/contributing.md.
+ * To change what a sandbox sees, begin at `bubblewrap/arguments.ts` and `landlock/`; which tools of the machine, at
+ * `local/machine-tools.ts`; how a command runs, at `sandboxd/`; files of a workspace, at `local/workspace.ts`; limits, at `limits/`; what
+ * reaches the network, at `local/network/outbound/policy.ts`. Other doors are `sandbox.ts` (a server that runs), `workspace.ts` (its
+ * files), `machine.ts`, `own-tools.ts`, `processes.ts`, `remains.ts`, `trees.ts` and `emulators/emulators.ts`.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'

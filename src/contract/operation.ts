@@ -1,7 +1,7 @@
 /**
- * How an operation is declared. A route names its id of `operations.ts` and describes itself by `operation(…)`; validation, errors,
- * the OpenAPI documents (`openapi/`), the reference (`reference/`), tools of MCP and the clients' types all follow from that. What a
- * body may be is in the `model.ts` of a noun, by the schemas of `schema.ts`. docs/contributing.md adds an operation.
+ * How an operation is declared. A route names its id of `operations.ts` and describes itself by `operation(…)`. Validation, errors, the
+ * OpenAPI documents (`openapi/`), the reference (`reference/`), tools of MCP and the clients' types all follow from that. The shapes of
+ * bodies are in the `model.ts` of a noun, made with the schemas of `schema.ts`. docs/contributing.md says how to add an operation.
  */
 
 import type { TSchema } from '@sinclair/typebox'

@@ -1,6 +1,6 @@
 import type { ScreenRoute } from './router.ts'
 
-/** Every screen, by its path. A screen is a directory of `screens/`, loaded when it is first shown. */
+/** Every screen, by its path. A screen is a file or a directory of `screens/`, loaded when it is first shown. */
 export const ROUTES: readonly ScreenRoute[] = [
   {
     path: '/',

@@ -1,10 +1,10 @@
 /**
- * Apps and files behind URLs. `Hosting` makes a `HostedApp` for each project and deployment: `preparation.ts` detects, installs
- * and builds, `app-runtime/` starts an app and keeps it up, `sites/` is the gateway before it, `static/` serves files, `page/`
- * looks at its first page.
+ * Apps and files behind URLs. `Hosting` makes a `HostedApp` for each project and deployment. `preparation.ts` detects, installs and
+ * builds; `app-runtime/supervisor.ts` starts an app and restarts it after a crash, as often as `app-runtime/supervision.ts` allows;
+ * `sites/` is the gateway before it, `static/` serves files, and `page/` looks at the first page of an app for warnings.
  *
- * The other doors are `app.ts` (what others know of an app), `detection/detect.ts` (what an app is, a file a language in
- * `detection/providers/`), `registries/packages.ts` (the relay of package registries) and `sites/no-site.ts`.
+ * The other doors are `app.ts` (an app's plan, log and failure), `detection/detect.ts` (finds out how a source is run; each language is
+ * a file of `detection/providers/`), `registries/packages.ts` (the relay of package registries) and `sites/no-site.ts`.
  */
 
 import { readdir, rm } from 'node:fs/promises'

@@ -1,7 +1,8 @@
 /**
- * Where requests come in. The listener hands each to the instance; `request-entry.ts` gives it an id and checks the Host header,
- * `authentication.ts` finds out who sends it and what they may reach, `body.ts` and `multipart.ts` read what it brings, `sse.ts`,
- * `byte-stream.ts` and `web-socket.ts` are how a response goes on. `pages/`, `docs/` and `dashboard/` serve what people look at.
+ * Where requests come in. The listener hands each to the instance; `request-entry.ts` gives it an id and checks the Host header.
+ * `authentication.ts` finds the caller of a request and checks what the caller may reach; it is handed the functions that know keys
+ * (src/resources/keys), tokens and sessions (src/signin). `body.ts` and `multipart.ts` read bodies. `sse.ts`, `byte-stream.ts` and
+ * `web-socket.ts` send responses that last. `pages/`, `docs/` and `dashboard/` serve pages for people.
  *
  * This room knows no noun of the API: rules about servers, keys and the like are in src/resources.
  */

@@ -1,10 +1,12 @@
 /**
- * One running berth. `startBerth` takes the data directory, listens, and makes a generation: the services (`services.ts`, in groups
- * each from those before) and the API over one state. A reset or a restored snapshot ends it and begins another (`generation.ts`,
- * `state.ts`).
+ * One running berth. `startBerth` takes the data directory, listens, and makes a generation: the services and the API over one state. A
+ * reset or a restored snapshot ends a generation and begins another (`generation.ts`, `state.ts`).
  *
- * A request comes in by the listener of src/http, passes `request-gate.ts`, and `dispatch` of `api.ts` gives it to the app of its
- * group of routes (`route-groups.ts`), which is made at the first request for it. A new group is a line there.
+ * A request comes in by the listener of src/http and passes `request-gate.ts`; `dispatch` of `api.ts` gives it to the Elysia app of its
+ * group of routes, which is made at the first request for it. `route-groups.ts` lists these groups.
+ *
+ * To add a service, create it in `services.ts`, in the function of the part that it belongs to; each part gets those before. What begins
+ * and ends with the instance implements `Lifecycle` of src/runtime/service.ts, and has its place in `start-order.ts`.
  */
 
 import { type ComputeDependencies, loadDrivers, type SelectedDriver } from '../compute/compute.ts'

@@ -1,6 +1,7 @@
 /**
- * The client of the command line and of the dashboard. Its calls are those of `contract/operations.ts`; their types come from the
- * routes themselves, so a call that no route has does not compile. It is not the client that others install.
+ * Typed calls of the API for the command line and the dashboard. Their types come from the routes, so a call that no route has does not
+ * compile. The command line sends by this client. The dashboard takes its types and `requestOf`, and sends in src/dashboard/api/client.ts.
+ * Clients for users of berth are not made from it.
  */
 
 import { API_OPERATIONS, CONTROL_OPERATIONS } from '../contract/operations.ts'

@@ -29,7 +29,7 @@ const LINE_COST = 64
 export class Masks {
   /** Values that are hidden for good. */
   readonly #fixed = new Set<string>()
-  /** Values of variables, those of now and those that they have replaced, the oldest first. */
+  /** Values of variables, the current ones and those that they have replaced, the oldest first. */
   readonly #variables = new Set<string>()
   #patterns = new Patterns([])
 

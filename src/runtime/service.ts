@@ -1,7 +1,9 @@
 /**
- * The room has basics that know nothing of berth: each file is one thing, used for itself, and imports no other room. The clock
- * (`clock.ts`), randomness (`random.ts`, `ids.ts`), the environment (`process-environment.ts`) and the log (`logger.ts`) are read
- * nowhere else, so that a test can decide them.
+ * What begins and ends with an instance: the interface of services, and its rules.
+ *
+ * The other files of this room are basics that know nothing of berth and import no other room, such as `duration.ts`. Look for one before
+ * you add a helper. The clock (`clock.ts`), randomness (`random.ts`, `ids.ts`), the environment (`process-environment.ts`) and the log
+ * (`logger.ts`) are read nowhere else, so that a test can decide them.
  */
 
 /** What begins and ends with an instance. */

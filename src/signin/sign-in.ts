@@ -1,9 +1,9 @@
 /**
- * Who signs in, and how: browsers by sessions (`session/`), programs by OAuth (`oauth/`), `berth login` by a code
- * (`command-line/`). `SignIn` has what a start needs of them; all else loads with the first page.
+ * Signing in: of browsers by sessions (`session/`; how long one lasts is in `session/sessions.ts`), of programs by OAuth (`oauth/`), of
+ * `berth login` by a code (`command-line/`). A start loads `SignIn` alone; pages and sessions load at the first request for one.
  *
- * The other doors are `routes.ts` (the pages), `access/api.ts` (programs and browsers in the API) and
- * `session/browser-requests.ts` (what a browser's request counts for). docs/browser.md and docs/oauth.md say what holds.
+ * The other doors are `routes.ts` (the pages), `access/api.ts` (programs and browsers in the API) and `session/browser-requests.ts`
+ * (finds the session of a browser's request). docs/browser.md and docs/oauth.md say what holds.
  */
 
 import type { CredentialChanges } from '../http/credential-changes.ts'

@@ -1,7 +1,10 @@
 /**
- * The data directory, its lock and its files; directories that are used once. The database in it is opened by `database.ts`,
- * its schema is in `migrations/` and `migrate.ts`. `state.ts` says which files are the state, which a reset removes and a
- * snapshot copies. `cipher.ts` encrypts what is secret, and `files.ts` writes, copies and removes files.
+ * The data directory: its lock and its files. `database.ts` opens the database in it. `state.ts` says which files are the state, which
+ * a reset removes and a snapshot copies. `cipher.ts` encrypts secrets, and `files.ts` writes, copies and removes files. These five are
+ * the room's doors.
+ *
+ * To add a table, write the next numbered file of `migrations/` and list it in `migrate.ts`; a released one never changes. Describe the
+ * table for queries in the `table.ts` of its noun in src/resources. `migrations/sessions/` is for the database of browser sessions alone.
  */
 
 import { Database as Sqlite } from 'bun:sqlite'

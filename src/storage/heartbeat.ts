@@ -120,7 +120,7 @@ export function findAbandonedHeartbeats(): AbandonedHeartbeat[] {
 
 /** Returns the data directory in a heartbeat's file; an empty text if it is no file of this user. */
 function readDataDir(path: string): string {
-  // Opening a FIFO would otherwise wait for ever.
+  // Opening a FIFO would otherwise wait without end.
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     if (!isOwn(fstatSync(fd))) return ''

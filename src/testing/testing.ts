@@ -1,11 +1,15 @@
 /**
- * What only tests ask for, and the control API, `/_berth`. These parts are there from the start of an instance: faults
+ * The control API, `/_berth`, and the parts of berth that only tests ask for. This door has those that a start needs: faults
  * (`faults/`, which wrap compute, deliveries and requests), the journal (`journal/`) and snapshots (`snapshots/`).
  *
- * Others load on first use, and are doors of their own: `api/app.ts` serves the control API, `seed/read.ts` reads fixtures files
- * and berth.yaml, `seed/apply/apply.ts` applies them, `faults/gate.ts` applies faults to requests. `names.ts` is for the
- * command line and the dashboard. A new operation is a file of `api/` and its line in `api/groups.ts`.
+ * The others load on first use and are doors of their own: `api/app.ts` serves the control API, `seed/read.ts` reads fixtures files and
+ * berth.yaml, `seed/apply/apply.ts` applies them, `faults/gate.ts` applies faults to requests. `names.ts` has constants that the command
+ * line and the dashboard share with this room.
+ *
+ * To add an operation, give it an id in `src/contract/operations.ts` and a route in the file of its group in `api/` (those of inboxes
+ * and waits are in `inbox/` and `wait/`). A new group is a line in `api/groups.ts`.
  */
+
 export type { ControlChangeMessage } from './api/changes.ts'
 export type { Delivery } from './api/deliveries.ts'
 export type { EmittedEvent } from './api/events.ts'

@@ -15,7 +15,7 @@ test.each([
   async (limits, told, requests) => {
     using model = modelServer('openai', [endless])
     await using berth = await berthWith(model, { 'agent-limits': JSON.stringify(limits) })
-    const task = await giveGoal(berth, await berth.server(), 'Go on for ever')
+    const task = await giveGoal(berth, await berth.server(), 'Go on without end')
     const { status, result } = await task.done
     expect(status).toBe('failed')
     expect(result).toStartWith(told)
@@ -62,7 +62,7 @@ test('tokens below nothing give nothing back', async () => {
   const wrong = { ...endless, usage: { input: 100, output: -1_000_000 } }
   using model = modelServer('openai', [wrong])
   await using berth = await berthWith(model, { 'agent-limits': '{"tokens":250}' })
-  const task = await giveGoal(berth, await berth.server(), 'Go on for ever')
+  const task = await giveGoal(berth, await berth.server(), 'Go on without end')
   expect((await task.done).result).toStartWith('Given up: 300 of 250 tokens are used')
   expect(task.of('usage').at(-1)).toMatchObject({ inputTokens: 300, outputTokens: 0 })
 })

@@ -141,7 +141,7 @@ describe.each(PROTOCOLS)('a task of the agent %s', (protocol) => {
   })
 
   test('is given up where the model only makes calls that cannot be', async () => {
-    const task = await give('Call wrongly for ever', [call('dance', {})])
+    const task = await give('Call wrongly without end', [call('dance', {})])
     const { status, result } = await task.done
     expect(status).toBe('failed')
     expect(result).toContain('5 times in a row nothing of what the model answered could be used')

@@ -64,7 +64,7 @@ test.each([[['--account', 'acct_none'], 'The account "acct_none" does not exist.
 )
 
 test.each(['docs', '//evil.example', '/\\evil.example', '', 'http://evil.example/'])(
-  'the page %p is no path, and is told of as what was typed before anything is asked',
+  'the page %p is not a path, and is named as typed before anything is requested',
   async (page) => {
     using folder = temporaryFolder()
     const { exitCode, stdout, stderr } = await run(['open', '--page', page], { cwd: folder.path })

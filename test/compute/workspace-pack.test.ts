@@ -51,7 +51,7 @@ describe.each(KINDS)('%s', (kind) => {
     }
     writeFileSync(box.at(`d/${temporaryName()}`), 'not the user’s')
     chmodSync(box.at('d/empty'), 0o500)
-    // A time of now may lie so close below a millisecond that it is rounded up.
+    // The current time may lie so close below a millisecond that it is rounded up.
     for (const path of ['large', 'd/empty', 'd/run', 'd/secret', 'd/nothing', `${'n'.repeat(200)}ü`])
       utimesSync(box.at(path), 1_234_567_890.125, 1_234_567_890.125)
     utimesSync(box.at('d'), 1_000_000_000, 1_000_000_000)

@@ -199,7 +199,7 @@ describe('what is in the workspace', () => {
   })
 
   test.each(['mkdir PLAN.md', 'ln -s /etc/hostname PLAN.md'])(
-    'whatever takes the place of the plan meanwhile stays, and is told (%s)',
+    'whatever takes the place of the plan meanwhile stays, and is reported (%s)',
     async (command) => {
       const serverId = await berth.server()
       const build = await built(berth, serverId, `A landing page\nrun: rm PLAN.md; ${command}`)

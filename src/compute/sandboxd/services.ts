@@ -17,7 +17,7 @@ export interface ServiceContext {
   readonly workspace: string
 }
 
-/** A failure whose kind berth is told. */
+/** A failure whose kind is reported to berth. */
 class ServiceError extends Error {
   override readonly name = 'ServiceError'
 

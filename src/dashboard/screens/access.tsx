@@ -106,7 +106,7 @@ function CreateKey({ onClose }: { onClose: () => void }) {
     return (
       <ShownOnce
         title={`The key ${label}`}
-        about="Whoever has it can do all that it reaches. Keep it out of code and chats."
+        about="A program that has it can do all that it reaches. Keep it out of code and chats."
         text={text}
         onClose={onClose}
       />

@@ -45,7 +45,7 @@ interface SourceOptions {
 
 /**
  * One bounded look at an app's source: its list of files, and their texts when asked for. Nothing outside its directory is
- * read. Bounds that struck and links that lead out are `warnings`.
+ * read. Bounds that applied and links that lead out are `warnings`.
  */
 export class Source {
   readonly #workspace: Workspace

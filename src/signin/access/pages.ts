@@ -130,7 +130,7 @@ export function revealPage(
       ? html`<p class="notice">berth has no copy of <code class="whole">${masked}</code>: it was made before copies were kept.
 It works on; who has it knows it. Where nobody does, delete it and create another.</p>
 <p class="actions">${BACK}</p>`
-      : html`<p>Whoever has this key can do all that it reaches. Keep it out of code and chats.</p>
+      : html`<p>A program that has this key can do all that it reaches. Keep it out of code and chats.</p>
 <p><code class="secret">${key}</code></p>
 <p class="actions">${BACK}</p>`
   return pageResponse({ title, header, body, isNarrow: true })

@@ -34,7 +34,7 @@ const Counts = {
 const SnapshotDiff = t.Object(
   {
     from: t.String({ description: 'The name of the snapshot.' }),
-    to: t.Nullable(t.String(), { description: 'The name of the other one; null for the state of now.' }),
+    to: t.Nullable(t.String(), { description: 'The name of the other one; null for the current state.' }),
     kinds: t.Array(
       t.Object({
         kind: t.String({ description: 'Such as `servers` or `tasks`.' }),
@@ -67,7 +67,7 @@ const SnapshotDiff = t.Object(
 )
 
 const DiffQuery = t.Object({
-  to: t.Optional(t.String({ description: 'Another snapshot; without it, the state of now.' })),
+  to: t.Optional(t.String({ description: 'Another snapshot; without it, the current state.' })),
 })
 
 const ReplacementBody = t.Optional(

@@ -137,7 +137,7 @@ function verifySignature({ inbox, headers, body }: SignedRequest, sources: Secre
   if (TIME_PROBLEMS[problem]) return wrong(TIME_PROBLEMS[problem])
   if (candidates.length === 0) {
     return unsure(
-      'No webhook of this instance leads to this inbox: the secret of whoever signed is not known.',
+      'No webhook of this instance leads to this inbox: the secret of the signature is not known.',
     )
   }
   const ids = candidates.map(({ id }) => id).join(', ')

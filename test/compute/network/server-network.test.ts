@@ -179,7 +179,7 @@ describe.skipIf(!(await networkIsPossible()))('a server’s own network', () => 
     await until('the app has written', () => output.includes('written'))
     socket.resume()
     network.end(socket, '127.0.0.1')
-    await until('it is told', () => output.includes('written\nECONNRESET'))
+    await until('it is notified', () => output.includes('written\nECONNRESET'))
     await until('no socket is kept', () => openSockets() <= before)
   })
 

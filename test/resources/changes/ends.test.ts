@@ -153,7 +153,7 @@ test('a reader that does not read holds up nothing, and is sent the newest state
   }
 }, 120_000)
 
-test('a fault strikes the handshake', async () => {
+test('a fault applies to the handshake', async () => {
   const match = { operation: 'changes.stream' }
   const { body } = await berth.control('POST', '/faults', { match, effect: { error: { status: 503 } } })
   expect(TestChanges.socket(berth)).rejects.toThrow()

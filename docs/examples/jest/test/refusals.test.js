@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => account?.remove())
 
-test('402: a budget that is used up is told', async () => {
+test('402: a budget that is used up is reported', async () => {
   const server = await reports.open()
   await account.change({ budget_cap: 10, credits_used: 10 })
   await expect(reports.write(server, 'complete: done')).rejects.toThrow(OutOfBudget)

@@ -102,7 +102,7 @@ const unsureOf = (app: GoProgram, programs: readonly GoProgram[]): string => {
 
 /** Returns the versions that go.mod, go.work and version managers ask for. Newer ones than a module asks for are fine. */
 async function toolsOf(directory: SourceDirectory, module: string, machine: Machine): Promise<ToolNeed[]> {
-  // Go fetches a version itself unless it is told not to.
+  // Go fetches a version itself unless a variable forbids it.
   const setting = await machine.check('go', ['env', 'GOTOOLCHAIN'])
   const isStrict = setting.works && setting.output?.trim() === 'local'
   const wishes: ToolNeed[] = []

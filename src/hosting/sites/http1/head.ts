@@ -280,7 +280,7 @@ export function parseResponse(head: string, method: string): ResponseHead {
 /** Why the framing of a message is refused. */
 type FramingFault = 'underscore' | 'repeated' | 'length' | 'encoding'
 
-const LENGTHS = 'The length of the body is told more than once, or is no number.'
+const LENGTHS = 'The length of the body is given more than once, or is not a number.'
 const REFUSALS: Readonly<Record<FramingFault, string>> = {
   underscore: 'A header that frames the body is spelt with "_".',
   repeated: LENGTHS,

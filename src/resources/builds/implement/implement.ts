@@ -61,7 +61,7 @@ export async function implement(
   }
 }
 
-/** Returns what the agent is told besides the goal. */
+/** Returns the instructions of the agent besides the goal. */
 function contextText(startingPoint: StartingPoint, home: string, plan: string): string {
   const lines = [
     `You work on an app that lies in ${home}, the workspace itself. The plan is in ${plan}.`,

@@ -218,7 +218,7 @@ export class OutboundTunnel {
   }
 
   /**
-   * Connects to the outside. Cuts the tunnel if that fails, except if `onFailed` says how it is told. If it is called
+   * Connects to the outside. Cuts the tunnel if that fails, except if `onFailed` reports it. If it is called
    * again before a connection is open, the first one that opens is used.
    */
   dial(target: TunnelTarget, onFailed: () => void = () => this.cut(), onOpen = () => {}): void {
