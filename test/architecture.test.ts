@@ -109,6 +109,32 @@ describe('src', () => {
     ).toEqual([])
   })
 
+  test('the first comment of a room names files and directories that exist', () => {
+    const doors = [
+      ...[
+        'agents/agents.ts',
+        'cli/index.ts',
+        'compute/compute.ts',
+        'config/config.ts',
+        'contract/operation.ts',
+      ],
+      ...['hosting/hosting.ts', 'http/listener.ts', 'instance/start.ts', 'resources/openapi.ts'],
+      ...['route-client/client.ts', 'runtime/service.ts', 'signin/sign-in.ts', 'storage/data-directory.ts'],
+      'testing/testing.ts',
+    ]
+    const missing = doors.flatMap((door) => {
+      const [comment = ''] = readFileSync(join(src, door), 'utf8').split('*/')
+      const named = [...comment.matchAll(/`([\w./-]+(?:\.tsx?|\/))`|\b((?:src|docs|fixtures)\/[\w./-]*\w)/g)]
+      const names = named.map(([, inRoom, fromTop]) => inRoom ?? fromTop ?? '')
+      const room = door.split('/')[0] ?? ''
+      // `model.ts` and the like are in every noun.
+      const places = [join(src, room), join(src, '..'), join(src, 'resources/servers')]
+      const lost = names.filter((name) => !places.some((place) => existsSync(join(place, name))))
+      return names.length === 0 ? [`${door}: no comment`] : lost.map((name) => `${door}: ${name}`)
+    })
+    expect(missing).toEqual([])
+  })
+
   test('no imports run in a circle, those of types and those on first use included', () => {
     expect(circles(imports)).toEqual([])
   })

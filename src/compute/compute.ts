@@ -6,7 +6,7 @@
  * To change what a sandbox sees, begin at `bubblewrap/arguments.ts` and `landlock/`; which tools of the machine, at
  * `local/machine-tools.ts`; how a command runs, at `sandboxd/`; files of a workspace, at `local/workspace.ts`; limits, at `limits/`; what
  * reaches the network, at `local/network/outbound/policy.ts`. Other doors are `sandbox.ts` (a server that runs), `workspace.ts` (its
- * files), `machine.ts`, `own-tools.ts`, `processes.ts`, `remains.ts`, `trees.ts` and `emulators/emulators.ts`.
+ * files), `tools.ts`, `processes.ts`, `remains.ts`, `trees.ts` and `emulators/emulators.ts`.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
