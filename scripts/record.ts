@@ -1,5 +1,5 @@
 /**
- * Records the sessions of docs/loop.md anew, with dist/berth on a terminal. Leaves those alone that print the same as
+ * Records the sessions of test/examples/loop.md anew, with dist/berth on a terminal. Leaves those alone that print the same as
  * before, but for ids, ports and times.
  */
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { SESSIONS, setStage } from './record/sessions.ts'
 import { Stage } from './record/stage.ts'
 
 const root = join(import.meta.dir, '..')
-const file = join(root, 'docs/loop.md')
+const file = join(root, 'test/examples/loop.md')
 const page = await Bun.file(file).text()
 const before = sessionsOf(page)
 const changed = new Map<string, string>()

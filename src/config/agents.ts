@@ -134,8 +134,7 @@ export const AGENT_OPTIONS = [
   {
     name: 'agent-command',
     value: 'COMMAND',
-    description:
-      'the command line that is the command agent, run on the server (see "berth guide command-agent")',
+    description: 'the command line that is the command agent, run on the server (see "berth guide agents")',
     setting: 'agentCommand',
     kind: { kind: 'text' },
   },

@@ -3,7 +3,7 @@
  * `berth login` by a code (`command-line/`). A start loads `SignIn` alone; pages and sessions load at the first request for one.
  *
  * The other doors are `routes.ts` (the pages), `access/api.ts` (programs and browsers in the API) and `session/browser-requests.ts`
- * (finds the session of a browser's request). docs/browser.md and docs/oauth.md say what holds.
+ * (finds the session of a browser's request). docs/access.md and docs/oauth.md say what holds.
  */
 
 import type { CredentialChanges } from '../http/credential-changes.ts'

@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { comparable, sessionsOf } from '../../scripts/record/page.ts'
 import { SESSIONS, setStage } from '../../scripts/record/sessions.ts'
 import { Stage } from '../../scripts/record/stage.ts'
-import { page } from '../docs/pages.ts'
 import { projectPorts } from '../support/ports.ts'
 import { command } from '../support/serve.ts'
 
-const shown = sessionsOf(page('docs/loop.md').text)
+const shown = sessionsOf(await Bun.file(join(import.meta.dir, 'loop.md')).text())
 
 test('the page shows every session once', () => {
   expect([...shown.keys()].sort()).toEqual(SESSIONS.map(({ name }) => name).sort())

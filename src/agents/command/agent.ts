@@ -222,7 +222,7 @@ const NOT_EXECUTABLE = 126
 const NOT_FOUND = 127
 
 const NOT_FOUND_REMEDY =
-  "A command was not found (exit code 127). Servers see this machine's programs of /usr and of the directories of PATH outside homes: install the agent there, or on the server itself ('berth guide command-agent' says how)."
+  "A command was not found (exit code 127). Servers see this machine's programs of /usr and of the directories of PATH outside homes: install the agent there, or on the server itself ('berth guide agents' says how)."
 
 /**
  * Returns the outcome for an agent that has exited by itself.
