@@ -15,7 +15,7 @@ test('every line of the tour in the README works as typed', async () => {
   // An interactive zsh takes a comment for arguments.
   expect(TOUR).not.toMatch(/(^|\s)#\s/)
   using directory = temporaryFolder()
-  const bin = join(directory.path, 'dist')
+  const bin = join(directory.path, 'bin')
   mkdirSync(bin)
   writeFileSync(join(bin, 'berth'), `#!/bin/sh\nexec ${shellQuote(command)} "$@"\n`)
   chmodSync(join(bin, 'berth'), 0o755)
@@ -24,7 +24,7 @@ test('every line of the tour in the README works as typed', async () => {
   const { DISPLAY: _, WAYLAND_DISPLAY: __, BROWSER: ___, ...env } = cleanEnvironment()
   const tour = Bun.spawn(['sh', '-euxc', TOUR], {
     cwd: directory.path,
-    env,
+    env: { ...env, PATH: `${bin}:${env.PATH}` },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
