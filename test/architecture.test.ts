@@ -135,6 +135,11 @@ describe('src', () => {
     expect(missing).toEqual([])
   })
 
+  test('every door begins with a comment that says what it is for', () => {
+    const doors = Object.entries(DOORS).flatMap(([room, names]) => names.map((name) => `${room}/${name}`))
+    expect(doors.filter((door) => !readFileSync(join(src, door), 'utf8').startsWith('/**'))).toEqual([])
+  })
+
   test('no imports run in a circle, those of types and those on first use included', () => {
     expect(circles(imports)).toEqual([])
   })

@@ -1,10 +1,12 @@
 /**
- * Agents, which do tasks and implement builds. `agentLoader` makes the configured one: `scripted/` follows scenarios, and lines such as
- * `run:` in a goal; `model/` talks to a language model; `command/` runs a command-line agent on a terminal. All of them work on a
- * server through a `Workbench`, and report events (`events.ts`).
+ * Agents, which do tasks and implement builds. `agentLoader` makes the configured one: `scripted/` follows scenarios,
+ * and lines such as `run:` in a goal (`scripted/directives.ts`); `model/` talks to a language model
+ * (`model/endpoint.ts` repeats a call that failed); `command/` runs a command-line agent on a terminal. All of them
+ * work on a server through a `Workbench`, and report events (`events.ts`).
  *
- * The other doors are `workbench/workbench.ts` and `scripted/scenarios.ts`. To add an agent, implement `Agent` of `agent.ts` in a
- * directory of its own, and name it in `AGENTS` below. In `src/config/agents.ts` add its name to `AGENTS`, its options and which of them it needs.
+ * The other doors are `workbench/workbench.ts` and `scripted/scenarios.ts`. To add an agent, implement `Agent` of
+ * `agent.ts` in a directory of its own, and name it in `AGENTS` below. In `src/config/agents.ts` add its name to
+ * `AGENTS`, its options and which of them it needs.
  */
 
 import type { Emulators } from '../compute/emulators/emulators.ts'

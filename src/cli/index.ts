@@ -1,10 +1,11 @@
-/*
+/**
  * The command line: what `berth COMMAND` does. It starts instances (`serve`, `run`, `up`), and calls them by the API as any
  * other client does.
  *
- * A command is an object (`command.ts`): a verb of a noun in `nouns/`, or a file of `commands/` that `commands/index.ts` lists.
- * `program.ts` makes a program of commander from it, `command-line.ts` rewrites typed lines for commander, and `runner.ts`
- * connects, calls and prints. What a command loads it loads on first use: a start and `berth version` load as little as they can.
+ * A command is an object (`command.ts`): a verb of a noun in `nouns/`, or a file of `commands/` that `commands/index.ts`
+ * lists; long work is beside these, such as `doctor.ts` and `run/`. `program.ts` makes a program of commander, the library
+ * that parses arguments, from it. `command-line.ts` rewrites typed lines for commander, and `runner.ts` connects, calls and
+ * prints. What a command loads it loads on first use: a start and `berth version` load as little as they can.
  * docs/contributing.md says how to add a command.
  */
 import { StartupError, UsageError } from '../errors.ts'

@@ -1,12 +1,14 @@
 /**
- * Servers. `Compute` provisions and starts them by a driver. The driver of this machine is `local/driver.ts`; `bubblewrap/`,
- * `landlock/` and `none/` in this room are its isolations, of which `drivers.ts` chooses one. In each sandbox runs sandboxd
- * (`sandboxd/`), which starts the commands; `remote/` reaches one on another machine.
+ * Servers. `Compute` provisions and starts them by a driver. The driver of this machine is `local/driver.ts`;
+ * `bubblewrap/`, `landlock/` and `none/` in this room are its isolations, of which `drivers.ts` chooses one. In each
+ * sandbox runs sandboxd (`sandboxd/`), which starts the commands; `remote/` reaches one on another machine.
  *
- * To change what a sandbox sees, begin at `bubblewrap/arguments.ts` and `landlock/`; which tools of the machine, at
- * `local/machine-tools.ts`; how a command runs, at `sandboxd/`; files of a workspace, at `local/workspace.ts`; limits, at `limits/`; what
- * reaches the network, at `local/network/outbound/policy.ts`. Other doors are `sandbox.ts` (a server that runs), `workspace.ts` (its
- * files), `tools.ts`, `processes.ts`, `remains.ts`, `trees.ts` and `emulators/emulators.ts`.
+ * To change what a sandbox sees, begin at `local/system-files.ts` (what both show), `bubblewrap/arguments.ts` and
+ * `landlock/`; which tools of the machine, at `local/machine-tools.ts`; how a command runs, at `sandboxd/`, and how it
+ * is ended, at `processes.ts`; files of a workspace, at `local/workspace.ts`; limits, at `limits/`; what reaches the
+ * network, at `local/network/outbound/policy.ts`. Other doors are `sandbox.ts` (a server that runs), `workspace.ts`
+ * (its files), `tools.ts`, `processes.ts` (finds and ends processes), `remains.ts` (what a killed berth leaves),
+ * `trees.ts` and `emulators/emulators.ts` (the screens of terminals).
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'

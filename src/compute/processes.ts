@@ -1,3 +1,4 @@
+/** Processes of this machine: which ones a command or a server has started, and how they are ended. */
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { codeOf } from '../runtime/error-info.ts'
 import { Pace } from '../runtime/pace.ts'

@@ -1,3 +1,4 @@
+/** A server that runs: starts commands and terminals in it, connects to its ports, and ends it. */
 import type { OutboundMode } from '../config/values.ts'
 import { ExplainedError } from '../errors.ts'
 import { OncePerPeriod } from '../runtime/once-per-period.ts'

@@ -1,3 +1,4 @@
+/** A server's files: reads, writes, lists and packs them, whether the server runs or sleeps. */
 import { ExplainedError } from '../errors.ts'
 
 /**

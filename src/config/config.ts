@@ -1,9 +1,11 @@
 /**
- * The options of `berth serve`. `CONFIG_OPTIONS` is the table of them, from which the help, docs/options.md and the file's schema are
- * made. `load.ts` reads them from flags, variables and a file, and has their defaults; those of agents are in `agents.ts`.
+ * The options of `berth serve`. `CONFIG_OPTIONS` is the table of them, from which the help, docs/options.md and the
+ * file's schema are made. `load.ts` reads them from flags, variables and a file, and has their defaults; those of
+ * agents are in `agents.ts`.
  *
- * A new option is a field of `Config`, its entry in the table, its default in `load.ts` and its line in
- * fixtures/config/every-option.json. If it is a credential, name it in `SECRET_OPTIONS` too.
+ * A new option is a field of `Config`, its entry in the table, its default in `load.ts` (repeated in the description;
+ * that of the port also in src/cli/instances/start.ts) and its line in fixtures/config/every-option.json. If it is a
+ * credential, name it in `SECRET_OPTIONS` too.
  */
 
 import { LOG_LEVELS, type LogLevel } from '../runtime/logger.ts'

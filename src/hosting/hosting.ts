@@ -1,10 +1,13 @@
 /**
- * Apps and files behind URLs. `Hosting` makes a `HostedApp` for each project and deployment. `preparation.ts` detects, installs and
- * builds; `app-runtime/supervisor.ts` starts an app and restarts it after a crash, as often as `app-runtime/supervision.ts` allows;
- * `sites/` is the gateway before it, `static/` serves files, and `page/` looks at the first page of an app for warnings.
+ * Apps and files behind URLs. `Hosting` makes a `HostedApp` for each project and deployment. `preparation.ts` detects,
+ * installs and builds; `app-runtime/supervisor.ts` starts an app and restarts it after a crash, as often as
+ * `app-runtime/supervision.ts` allows; `app-runtime/health-search.ts` decides which response means that it is up;
+ * `sites/` is the gateway before it, `static/` serves files, and `page/` looks at the first page of an app for
+ * warnings.
  *
- * The other doors are `app.ts` (an app's plan, log and failure), `detection/detect.ts` (finds out how a source is run; each language is
- * a file of `detection/providers/`), `registries/packages.ts` (the relay of package registries) and `sites/no-site.ts`.
+ * The other doors are `app.ts` (an app's plan, log and failure), `detection/detect.ts` (finds out how a source is run;
+ * each language is a file of `detection/providers/`), `registries/packages.ts` (the relay of package registries) and
+ * `sites/no-site.ts` (responds at a port where no app is).
  */
 
 import { readdir, rm } from 'node:fs/promises'

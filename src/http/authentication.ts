@@ -1,3 +1,4 @@
+/** Finds the caller of a request by key, token or session, and checks what the caller may reach. */
 import { Elysia } from 'elysia'
 import { BerthError } from '../errors.ts'
 import { ArrivingBodies } from './arriving-bodies.ts'

@@ -1,12 +1,14 @@
 /**
- * One running berth. `startBerth` takes the data directory, listens, and makes a generation: the services and the API over one state. A
- * reset or a restored snapshot ends a generation and begins another (`generation.ts`, `state.ts`).
+ * One running berth. `startBerth` takes the data directory, listens, and makes a generation: the services and the API
+ * over one state. A reset or a restored snapshot ends a generation and begins another (`generation.ts`, `state.ts`).
  *
- * A request comes in by the listener of src/http and passes `request-gate.ts`; `dispatch` of `api.ts` gives it to the Elysia app of its
- * group of routes, which is made at the first request for it. `route-groups.ts` lists these groups.
+ * A request comes in by the listener of src/http and passes `request-gate.ts`, which holds it during a reset and waits
+ * a second for open ones at a stop; `dispatch` of `api.ts` gives it to the Elysia app of its group of routes, which is
+ * made at the first request for it. `route-groups.ts` lists these groups.
  *
- * To add a service, create it in `services.ts`, in the function of the part that it belongs to; each part gets those before. What begins
- * and ends with the instance implements `Lifecycle` of src/runtime/service.ts, and has its place in `start-order.ts`.
+ * To add a service, create it in `services.ts`, in the function of the part that it belongs to; each part gets those
+ * before. What begins and ends with the instance implements `Lifecycle` of src/runtime/service.ts, and has its place
+ * in `start-order.ts`.
  */
 
 import { type ComputeDependencies, loadDrivers, type SelectedDriver } from '../compute/compute.ts'

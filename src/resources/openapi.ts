@@ -1,11 +1,13 @@
 /**
- * The API, one directory a noun. In each, `routes.ts` has the operations (HTTP), `service.ts` the rules, `table.ts` the stored rows and
- * `model.ts` the shapes of requests and responses. Nouns call each other's services, and hear of the end of a server by
- * `servers/lifecycle-listener.ts`. A change that a person sees is notified to `changes/`; an event for webhooks is written to the outbox
- * (`events/`) in the same transaction.
+ * The API, one directory a noun. In each, `routes.ts` has the operations (HTTP), `service.ts` the rules, `table.ts`
+ * the stored rows and `model.ts` the shapes of requests and responses; a larger rule has a file of its own, such as
+ * `webhooks/retry.ts` and `accounts/plan.ts`. Nouns call each other's services, and hear of the end of a server by
+ * `servers/lifecycle-listener.ts`. A change that a person sees is notified to `changes/`; an event for webhooks is
+ * written to the outbox (`events/`) in the same transaction.
  *
- * A new noun is such a directory, the ids of its operations in src/contract/operations.ts, a migration (src/storage), its service in
- * src/instance/services.ts and its routes in src/instance/route-groups.ts. This file has the parts of the document besides operations.
+ * A new noun is such a directory, the ids of its operations in src/contract/operations.ts, a migration (src/storage),
+ * its service in src/instance/services.ts and its routes in src/instance/route-groups.ts. This file has the parts of
+ * the document besides operations.
  */
 
 import type { DocumentFacts } from '../contract/openapi/facts.ts'

@@ -1,7 +1,7 @@
 /**
- * Typed calls of the API for the command line and the dashboard. Their types come from the routes, so a call that no route has does not
- * compile. The command line sends by this client. The dashboard takes its types and `requestOf`, and sends in src/dashboard/api/client.ts.
- * Clients for users of berth are not made from it.
+ * Typed calls of the API for the command line and the dashboard. Their types come from the routes, so a call that no
+ * route has does not compile. It sends nothing: `requestOf` makes a request, which src/cli/client.ts and
+ * src/dashboard/api/client.ts send. Clients for users of berth are not made from it.
  */
 
 import { API_OPERATIONS, CONTROL_OPERATIONS } from '../contract/operations.ts'

@@ -1,8 +1,9 @@
 /**
  * What begins and ends with an instance: the interface of services, and its rules.
  *
- * The other files of this room are basics that know nothing of berth and import no other room, such as `duration.ts`. Look for one before
- * you add a helper. The clock (`clock.ts`), randomness (`random.ts`, `ids.ts`), the environment (`process-environment.ts`) and the log
+ * The other files of this room are basics that know nothing of berth and import no other room, such as `duration.ts`;
+ * `validation/` checks values by a schema and words what is wrong. Look for one before you add a helper. The clock
+ * (`clock.ts`), randomness (`random.ts`, `ids.ts`), the environment (`process-environment.ts`) and the log
  * (`logger.ts`) are read nowhere else, so that a test can decide them.
  */
 

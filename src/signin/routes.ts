@@ -1,3 +1,4 @@
+/** All routes of signing in: sessions, the dashboard's page, access, `berth login` and OAuth. */
 import { Elysia } from 'elysia'
 import type { HostOptions } from '../http/host.ts'
 import type { KeysService } from '../resources/keys/service.ts'

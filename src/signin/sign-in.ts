@@ -1,9 +1,11 @@
 /**
- * Signing in: of browsers by sessions (`session/`; how long one lasts is in `session/sessions.ts`), of programs by OAuth (`oauth/`), of
- * `berth login` by a code (`command-line/`). A start loads `SignIn` alone; pages and sessions load at the first request for one.
+ * Signing in: of browsers by sessions (`session/`; how long one lasts is in `session/sessions.ts`), of programs by
+ * OAuth (`oauth/`; lifetimes in `oauth/tokens.ts`), of `berth login` by a code (`command-line/codes.ts`). `pages/` has
+ * the parts that all pages share. A start loads `SignIn` alone; pages and sessions load at the first request for one.
  *
- * The other doors are `routes.ts` (the pages), `access/api.ts` (programs and browsers in the API) and `session/browser-requests.ts`
- * (finds the session of a browser's request). docs/access.md and docs/oauth.md say what holds.
+ * The other doors are `routes.ts` (the pages), `access/api.ts` (programs and browsers in the API) and
+ * `session/browser-requests.ts` (finds the session of a browser's request). docs/access.md and docs/oauth.md say what
+ * holds.
  */
 
 import type { CredentialChanges } from '../http/credential-changes.ts'

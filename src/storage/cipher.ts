@@ -1,3 +1,4 @@
+/** Encrypts secrets for the database with AES-256-GCM, each bound to its row. */
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import { StartupError } from '../errors.ts'

@@ -1,3 +1,4 @@
+/** Opens the SQLite database, migrates its schema, and gives typed queries. */
 import { Database as Sqlite, type Statement } from 'bun:sqlite'
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { join } from 'node:path'

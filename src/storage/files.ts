@@ -1,3 +1,4 @@
+/** Writes, copies and removes files so that a crash leaves a whole one or none. */
 import {
   chmodSync,
   closeSync,

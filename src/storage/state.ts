@@ -1,3 +1,4 @@
+/** Which files of a data directory are the state, and how one state replaces another completely or not at all. */
 import { constants, Database as Sqlite } from 'bun:sqlite'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'

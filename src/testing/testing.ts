@@ -1,13 +1,14 @@
 /**
- * The control API, `/_berth`, and the parts of berth that only tests ask for. This door has those that a start needs: faults
- * (`faults/`, which wrap compute, deliveries and requests), the journal (`journal/`) and snapshots (`snapshots/`).
+ * The control API, `/_berth`, and the parts of berth that only tests ask for. This door has those that a start needs:
+ * faults (`faults/`, which wrap compute, deliveries and requests), the journal (`journal/`; how many requests it keeps
+ * is an option of src/config) and snapshots (`snapshots/`).
  *
- * The others load on first use and are doors of their own: `api/app.ts` serves the control API, `seed/read.ts` reads fixtures files and
- * berth.yaml, `seed/apply/apply.ts` applies them, `faults/gate.ts` applies faults to requests. `names.ts` has constants that the command
- * line and the dashboard share with this room.
+ * The others load on first use and are doors of their own: `api/app.ts` serves the control API, `seed/read.ts` reads
+ * fixtures files and berth.yaml, `seed/apply/apply.ts` applies them, `faults/gate.ts` applies faults to requests.
+ * `names.ts` has constants that the command line and the dashboard share with this room.
  *
- * To add an operation, give it an id in `src/contract/operations.ts` and a route in the file of its group in `api/` (those of inboxes
- * and waits are in `inbox/` and `wait/`). A new group is a line in `api/groups.ts`.
+ * To add an operation, give it an id in `src/contract/operations.ts` and a route in the file of its group in `api/`
+ * (those of inboxes and waits are in `inbox/` and `wait/`). A new group is a line in `api/groups.ts`.
  */
 
 export type { ControlChangeMessage } from './api/changes.ts'

@@ -118,7 +118,8 @@ test(`${KILLS} times kill -9 amid tasks leave each that was acknowledged with on
   const { tasks } = (await call(info, 'GET', path)).body
   const ids = new Set(tasks.map(({ id }: { id: string }) => id))
   expect([...known].filter((id) => !ids.has(id))).toEqual([])
-  expect(known.size).toBeGreaterThan(KILLS)
+  // On a busy machine a life acknowledges the one task that is waited for.
+  expect(known.size).toBeGreaterThanOrEqual(KILLS)
   const { events } = await control(info, 'GET', '/events?limit=10000')
   for (const { id, status } of tasks) {
     const names = events

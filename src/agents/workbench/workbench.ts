@@ -1,3 +1,4 @@
+/** What an agent does on a server: runs commands, reads, writes and searches files. Each is reported as an event. */
 import {
   type CommandOwner,
   ComputeError,

@@ -1,3 +1,4 @@
+/** The screens of terminals: an emulator draws what a program prints. All run in one Worker. */
 import type { Logger } from '../../runtime/logger.ts'
 import type {
   EmulatorMessage,

@@ -1,3 +1,4 @@
+/** Finds out what an app is and how it is installed, built and started. Each language is in `providers/`. */
 import { posix } from 'node:path'
 import type { Workspace } from '../../compute/workspace.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'

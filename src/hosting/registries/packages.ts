@@ -1,3 +1,4 @@
+/** The relay of package registries (npm, PyPI, Go and others) that servers install from, and its cache. */
 import { join } from 'node:path'
 import type { SandboxPaths } from '../../compute/sandbox.ts'
 import { GRADLE_SETTINGS, GRADLE_SETTINGS_FILE, toolsOnHost } from '../../compute/tools.ts'

@@ -1,3 +1,4 @@
+/** Responds with 404 at a port of projects where none answers. */
 import type { AcceptedConnection } from '../../compute/compute.ts'
 import type { ClientSocket } from './client-connection.ts'
 import { ByteStream } from './http1/byte-stream.ts'

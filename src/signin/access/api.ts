@@ -1,3 +1,4 @@
+/** `/programs` and `/browsers` of the API: who has access to an account beside its keys. */
 import { Elysia, t } from 'elysia'
 import { DeleteResult } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'

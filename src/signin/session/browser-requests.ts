@@ -1,3 +1,4 @@
+/** Finds the browser session of a request, and accepts forms from berth's own pages alone. */
 import type { Viewer } from '../../contract/reference/page.ts'
 import { badRequest } from '../../errors.ts'
 import { readBytes } from '../../http/body.ts'

@@ -1,3 +1,4 @@
+/** Makes the Elysia app of the control API, `/_berth`, at its first request. */
 import { type AnyElysia, Elysia } from 'elysia'
 import { errorAnswers, methodsByRoutes } from '../../contract/error-response.ts'
 import { CONTROL_OPERATIONS, listOperations, OperationIndex } from '../../contract/operations.ts'

@@ -1,3 +1,4 @@
+/** Applies faults to requests: delays, refuses, replaces or cuts off the response. */
 import { STATUS_CODES } from 'node:http'
 import { API_OPERATIONS, listOperations, OperationIndex } from '../../contract/operations.ts'
 import { BerthError, ERROR_STATUS } from '../../errors.ts'

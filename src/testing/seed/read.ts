@@ -1,3 +1,4 @@
+/** Reads and checks fixtures files and berth.yaml. Changes nothing; `apply/apply.ts` applies them. */
 import { readScenarios } from '../../agents/scripted/scenarios.ts'
 import { StartupError } from '../../errors.ts'
 import { loneSurrogatePath } from '../../http/json.ts'
