@@ -16,15 +16,23 @@ export interface Import {
 /** The directory of `src` with the apps that projects start from: programs of their own, which berth copies and never loads. */
 export const TEMPLATE_APPS = 'resources/templates/apps/'
 
+/** The directory of `src` with the clients of other languages and of TypeScript: packages of their own. */
+export const CLIENTS = 'clients/'
+
 /**
- * Lists the TypeScript files of `src`, without declaration files and template apps.
+ * Lists the TypeScript files of `src`, without declaration files, template apps and clients.
  *
  * @param src absolute path of the directory
  * @returns paths relative to `src`, sorted
  */
 export function sourceFiles(src: string): string[] {
   return readdirSync(src, { recursive: true, encoding: 'utf8' })
-    .filter((path) => /\.tsx?$/.test(path) && !path.endsWith('.d.ts') && !path.startsWith(TEMPLATE_APPS))
+    .filter(
+      (path) =>
+        /\.tsx?$/.test(path) &&
+        !path.endsWith('.d.ts') &&
+        ![TEMPLATE_APPS, CLIENTS].some((apart) => path.startsWith(apart)),
+    )
     .sort()
 }
 

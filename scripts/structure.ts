@@ -45,7 +45,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const DOORS = { compute: 8, hosting: 5, agents: 3, signin: 4, testing: 5, storage: 5 }
 
 const list = process.argv.includes('--list')
-const files = sourceFiles(src).filter((file) => !file.startsWith('clients/'))
+const files = sourceFiles(src)
 const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), 'utf8')]))
 const imports = importsOf(src, files).filter(({ to }) => texts.has(to))
 

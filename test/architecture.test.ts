@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { circles, importsOf, sourceFiles, TEMPLATE_APPS } from '../scripts/import-graph.ts'
+import { CLIENTS, circles, importsOf, sourceFiles, TEMPLATE_APPS } from '../scripts/import-graph.ts'
 import SLOW_FILES from '../scripts/suite/slow-files.json'
 
 const src = join(import.meta.dir, '../src')
@@ -138,6 +138,10 @@ describe('src', () => {
   test('every door begins with a comment that says what it is for', () => {
     const doors = Object.entries(DOORS).flatMap(([room, names]) => names.map((name) => `${room}/${name}`))
     expect(doors.filter((door) => !readFileSync(join(src, door), 'utf8').startsWith('/**'))).toEqual([])
+  })
+
+  test('nothing of src imports from the clients, which are packages of their own', () => {
+    expect(imports.filter(({ to }) => to.startsWith(CLIENTS))).toEqual([])
   })
 
   test('no imports run in a circle, those of types and those on first use included', () => {

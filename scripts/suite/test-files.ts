@@ -11,6 +11,7 @@ export const root = join(import.meta.dir, '../..')
 const RUNS_AGAINST: Readonly<Record<string, 'source' | 'executable'>> = {
   test: 'source',
   'test/cli': 'executable',
+  'test/clients': 'executable',
   'test/compute': 'executable',
   'test/corpus': 'executable',
   'test/dashboard': 'executable',
