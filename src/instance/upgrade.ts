@@ -22,9 +22,9 @@ interface UpgradeOptions {
 const PREFIX = 'before-upgrade-'
 
 /**
- * Saves the state as the snapshot `before-upgrade-A-schemaN-B`, because this berth is about to change the schema of its
- * database (`migrate` of `storage/migrate.ts`). A and B are the versions of the berth that wrote it and of this one, N is
- * the number of the schema.
+ * Saves the state as the snapshot `before-upgrade-A-sM-to-B-sN`, because this berth is about to change the schema of its
+ * database (`migrate` of `storage/migrate.ts`). A and B are the versions of the berth that wrote it and of this one, M and N
+ * are the numbers of their schemas. It replaces no other: the next of that name ends with `-2`.
  *
  * @throws StartupError if the state cannot be saved, or a newer berth wrote it
  */
@@ -33,11 +33,12 @@ export async function prepareUpgrade(options: UpgradeOptions): Promise<void> {
   const written = dataDirectory.readVersion()
   const writer = written ?? `of schema ${schema}`
   if (schema > SCHEMA) throw newerState(options, writer)
-  // Builds of one version may have several schemas, and each change keeps the state before it.
-  const name = `${PREFIX}${[...(written === null ? [] : [written]), `schema${schema}`, version].join('-')}`
+  const snapshots = new Snapshots(dataDirectory.path)
+  const base = `${PREFIX}${written === null ? '' : `${written}-`}s${schema}-to-${version}-s${SCHEMA}`
+  const name = unusedName(base, snapshots)
   const file = { name, created_at: toIso(clock.now()), version: writer, schema, clock: clock.state }
   try {
-    await new Snapshots(dataDirectory.path).save(file, (copy) => copyDatabase(dataDirectory.database, copy))
+    await snapshots.save(file, (copy) => copyDatabase(dataDirectory.database, copy))
   } catch (error) {
     throw new StartupError(
       `The state of berth ${writer} in ${dataDirectory.path} cannot be saved before berth ${version} changes it: ${messageOf(error)}. Make room on the disk, or choose another directory with --data.`,
@@ -48,6 +49,13 @@ export async function prepareUpgrade(options: UpgradeOptions): Promise<void> {
   )
 }
 
+/** Returns a name that no snapshot has, not even a damaged one. */
+function unusedName(base: string, snapshots: Snapshots): string {
+  let name = base
+  for (let number = 2; snapshots.has(name); number += 1) name = `${base}-${number}`
+  return name
+}
+
 /** Copies a database as it is, whatever its schema. */
 function copyDatabase(from: string, to: string): void {
   closeSync(openSync(to, 'wx', 0o600))
@@ -55,7 +63,10 @@ function copyDatabase(from: string, to: string): void {
   sqlite.query('VACUUM INTO ?').run(to)
 }
 
-/** Returns the refusal of a state that a newer berth wrote, and how to go on with what it was before. */
+/**
+ * Returns the refusal of a state that a newer berth wrote, and how to go on with what it was before: the newest snapshot
+ * before an upgrade that this berth can read, under its name of today or of before (`before-upgrade-A-schemaM-B`).
+ */
 function newerState({ dataDirectory, schema, version }: UpgradeOptions, writer: string): StartupError {
   const { path } = dataDirectory
   const before = new Snapshots(path)

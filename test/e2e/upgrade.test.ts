@@ -1,6 +1,15 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { SCHEMA } from '../../src/storage/migrate.ts'
 import { run, type Served, serve, temporaryFolder } from '../cli/command.ts'
@@ -25,7 +34,7 @@ async function olderDirectory(cwd: string): Promise<string> {
 }
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dir, '../../package.json'), 'utf8'))
-const snapshot = `before-upgrade-0.0.9-schema${SCHEMA - 1}-${version}`
+const snapshot = `before-upgrade-0.0.9-s${SCHEMA - 1}-to-${version}-s${SCHEMA}`
 
 test('a newer berth saves the state of an older one before it changes it, and says so in one line', async () => {
   using folder = temporaryFolder()
@@ -52,6 +61,39 @@ test('a newer berth saves the state of an older one before it changes it, and sa
   const again = await serve([], { cwd: folder.path })
   expect((await again.run(['snapshot', '-q'])).stdout).toBe(`${snapshot}\n`)
   await ended(again)
+})
+
+test('a snapshot before an upgrade replaces no other, and an older berth names the newest that it can read', async () => {
+  using folder = temporaryFolder()
+  await olderDirectory(folder.path)
+  const data = join(folder.path, '.berth')
+  const snapshots = join(data, 'snapshots')
+  await ended(await serve([], { cwd: folder.path }))
+  // The state of 0.0.9 comes back, and is brought up to date once more.
+  makeOlder(join(data, 'berth.db'), SCHEMA - 1)
+  writeFileSync(join(data, 'version'), '0.0.9\n')
+  await ended(await serve([], { cwd: folder.path }))
+  expect(readdirSync(snapshots).sort()).toEqual([snapshot, `${snapshot}-2`])
+
+  const refusal = async (): Promise<string> => {
+    {
+      using database = new Database(join(data, 'berth.db'))
+      database.run('PRAGMA user_version = 999')
+    }
+    writeFileSync(join(data, 'version'), '9.9.9\n')
+    return (await run(['serve', '--port', '0'], { cwd: folder.path })).stderr
+  }
+  expect(await refusal()).toContain(`is in the snapshot ${snapshot}-2: copy`)
+  // Names as berth gave them until 0.1.0.
+  const former = `before-upgrade-0.0.9-schema${SCHEMA - 1}-${version}`
+  for (const name of [snapshot, `${snapshot}-2`]) rmSync(join(snapshots, name), { recursive: true })
+  makeOlder(join(data, 'berth.db'), SCHEMA - 1)
+  writeFileSync(join(data, 'version'), '0.0.9\n')
+  await ended(await serve([], { cwd: folder.path }))
+  renameSync(join(snapshots, snapshot), join(snapshots, former))
+  const file = join(snapshots, former, 'snapshot.json')
+  writeFileSync(file, readFileSync(file, 'utf8').replace(snapshot, former))
+  expect(await refusal()).toContain(`is in the snapshot ${former}: copy`)
 })
 
 test('an older berth refuses the state of a newer one, with both versions and the way back', async () => {

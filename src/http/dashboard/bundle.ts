@@ -21,6 +21,8 @@ export interface Bundle {
   readonly script: string
   readonly style: string
   readonly assets: readonly BundledAsset[]
+  /** The source files that are in it, those of libraries included. */
+  readonly sources: readonly string[]
 }
 
 /**
@@ -30,13 +32,14 @@ export interface Bundle {
  * @throws AggregateError with what the bundler said
  */
 export async function bundleDashboard(): Promise<Bundle> {
-  const { outputs } = await Bun.build({
+  const { outputs, metafile } = await Bun.build({
     entrypoints: [join(DASHBOARD_SOURCE, 'main.tsx'), join(DASHBOARD_SOURCE, 'styles/index.css')],
     target: 'browser',
     splitting: true,
     minify: true,
     naming: '[name]-[hash].[ext]',
     publicPath: ASSETS_PATH,
+    metafile: true,
   })
   const assets = await Promise.all(
     outputs.map(async (output) => ({
@@ -49,5 +52,10 @@ export async function bundleDashboard(): Promise<Bundle> {
     if (!found) throw new Error(`The bundle of the dashboard has no ${extension} to start with.`)
     return basename(found.path)
   }
-  return { script: nameOf('entry-point', '.js'), style: nameOf('asset', '.css'), assets }
+  return {
+    script: nameOf('entry-point', '.js'),
+    style: nameOf('asset', '.css'),
+    assets,
+    sources: Object.keys(metafile?.inputs ?? {}),
+  }
 }

@@ -140,7 +140,7 @@ export class Snapshots {
    * @throws BerthError 404, or 400 if it is damaged or a newer berth made it
    */
   check(name: string): SnapshotFile {
-    if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
+    if (!this.has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
     const file = this.#read(name)
     if (file === null) {
       throw badRequest(
@@ -200,7 +200,7 @@ export class Snapshots {
   }
 
   #compared(name: string): ComparedState {
-    if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
+    if (!this.has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
     const place = join(this.#dir, name)
     const database = join(place, 'berth.db')
     const isFile = lstatSync(database, { throwIfNoEntry: false })?.isFile() ?? false
@@ -211,7 +211,7 @@ export class Snapshots {
 
   /** Removes a snapshot. @throws BerthError 404 */
   async remove(name: string): Promise<void> {
-    if (!this.#has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
+    if (!this.has(name)) throw notFound(`The snapshot ${JSON.stringify(name)}`)
     // Renamed first, so an incomplete snapshot is never found.
     const gone = join(this.#dir, `.gone-${name}`)
     removeTree(gone)
@@ -235,13 +235,14 @@ export class Snapshots {
     }
   }
 
-  #has(name: string): boolean {
+  /** Reports whether there is a snapshot of a name, which may be damaged. */
+  has(name: string): boolean {
     return NAME.test(name) && existsSync(join(this.#dir, name, 'snapshot.json'))
   }
 
   /** Returns null if the snapshot does not exist or is damaged. */
   #read(name: string): SnapshotFile | null {
-    if (!this.#has(name)) return null
+    if (!this.has(name)) return null
     const path = join(this.#dir, name, 'snapshot.json')
     try {
       const stats = lstatSync(path)
