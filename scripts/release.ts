@@ -38,7 +38,10 @@ if (values.help || values.table) {
 }
 
 try {
-  await release(values.only?.split(',').map(targetNamed) ?? TARGETS, resolve(values.out ?? join(root, 'dist/release')))
+  await release(
+    values.only?.split(',').map(targetNamed) ?? TARGETS,
+    resolve(values.out ?? join(root, 'dist/release')),
+  )
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exit(1)
@@ -48,7 +51,9 @@ async function release(targets: readonly (typeof TARGETS)[number][], out: string
   const commit = git('rev-parse', 'HEAD')
   const seconds = Number(process.env.SOURCE_DATE_EPOCH ?? git('log', '-1', '--format=%ct'))
   if (commit === null || !Number.isInteger(seconds) || seconds <= 0)
-    throw new Error('A release is built from a commit: run scripts/release in a clone of the repository, with git.')
+    throw new Error(
+      'A release is built from a commit: run scripts/release in a clone of the repository, with git.',
+    )
   if (git('status', '--porcelain') !== '')
     console.error('There are changes without a commit: what is built here is no release.')
   // Programs that write archives take it from there.
@@ -84,7 +89,10 @@ async function release(targets: readonly (typeof TARGETS)[number][], out: string
     writeFileSync(join(out, `${name}.zip`), zip(files))
     say(`${name}.tar.gz: ${megabytes(statSync(join(out, `${name}.tar.gz`)).size)} MB`)
   }
-  writeFileSync(join(out, `berth-${version}.cdx.json`), billOfMaterials({ version, commit, seconds }, parts.packages))
+  writeFileSync(
+    join(out, `berth-${version}.cdx.json`),
+    billOfMaterials({ version, commit, seconds }, parts.packages),
+  )
   writeFileSync(join(out, 'THIRD-PARTY-LICENSES.txt'), parts.licenses)
   await packageAll(made)
   rmSync(work, { recursive: true })
@@ -100,9 +108,13 @@ async function release(targets: readonly (typeof TARGETS)[number][], out: string
   say(`\nBuilt ${out} from ${commit}.\n\n${publishCommands(made)}`)
 }
 
-const sha256 = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex')
+function sha256(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}
 
-const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(0)
+function megabytes(bytes: number): string {
+  return (bytes / 1e6).toFixed(0)
+}
 
 function say(text: string): void {
   console.error(text)

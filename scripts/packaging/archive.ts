@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers'
 import { pack } from 'tar-stream'
 
 /** A file of an archive. */
@@ -25,18 +26,22 @@ export const gzip = (bytes: Uint8Array): Uint8Array =>
  */
 export async function tar(files: readonly ArchiveFile[], seconds: number): Promise<Uint8Array> {
   const archive = pack()
-  const chunks: Uint8Array[] = []
-  archive.on('data', (chunk: Uint8Array) => void chunks.push(chunk))
-  const ended = new Promise((resolve, reject) => archive.on('end', resolve).on('error', reject))
+  const read = buffer(archive)
   for (const { path, bytes, link, isProgram } of files) {
-    const header = { name: path, mtime: new Date(seconds * 1_000), uid: 0, gid: 0, uname: 'root', gname: 'root' }
+    const header = {
+      name: path,
+      mtime: new Date(seconds * 1_000),
+      uid: 0,
+      gid: 0,
+      uname: 'root',
+      gname: 'root',
+    }
     if (link !== undefined) archive.entry({ ...header, type: 'symlink', linkname: link, mode: 0o777 })
     else if (path.endsWith('/')) archive.entry({ ...header, type: 'directory', mode: 0o755 })
     else archive.entry({ ...header, mode: isProgram ? 0o755 : 0o644 }, Buffer.from(bytes))
   }
   archive.finalize()
-  await ended
-  return Buffer.concat(chunks)
+  return read
 }
 
 /** A file compressed once for several archives; the executable is in a zip and in a wheel. */
@@ -60,7 +65,8 @@ export function zip(files: readonly ArchiveFile[]): Uint8Array {
   let offset = 0
   for (const { path, bytes, isProgram } of files) {
     const name = Buffer.from(path)
-    const body = deflated.get(bytes) ?? Bun.deflateSync(new Uint8Array(bytes), { library: 'libdeflate', level: LEVEL })
+    const body =
+      deflated.get(bytes) ?? Bun.deflateSync(new Uint8Array(bytes), { library: 'libdeflate', level: LEVEL })
     deflated.set(bytes, body)
     // The fields that the header before the file and that of the directory share.
     const common = Buffer.alloc(26)

@@ -30,7 +30,15 @@ function download(name: string, archive: string): void {
   mkdirSync(cache, { recursive: true })
   const fresh = mkdtempSync(join(cache, '.fetching-'))
   try {
-    run(['npm', 'pack', '--silent', '--ignore-scripts', '--pack-destination', fresh, `${name}@${Bun.version}`])
+    run([
+      'npm',
+      'pack',
+      '--silent',
+      '--ignore-scripts',
+      '--pack-destination',
+      fresh,
+      `${name}@${Bun.version}`,
+    ])
     const [file = ''] = [...new Bun.Glob('*.tgz').scanSync(fresh)]
     renameSync(join(fresh, file), archive)
   } finally {
@@ -48,6 +56,8 @@ export function run(command: string[], options: { cwd?: string; env?: Record<str
     stderr: 'pipe',
   })
   if (child.exitCode !== 0)
-    throw new Error(`${command.slice(0, 2).join(' ')} failed: ${child.stderr.toString() || child.stdout.toString()}`)
+    throw new Error(
+      `${command.slice(0, 2).join(' ')} failed: ${child.stderr.toString() || child.stdout.toString()}`,
+    )
   return child.stdout.toString()
 }

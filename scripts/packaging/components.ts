@@ -78,7 +78,8 @@ berth with the result. Build Bun ${Bun.version} from its source with your versio
 build berth from its source with that Bun: scripts/build, or "bun build --compile-executable-path" for another system.
 The source of berth is the commit that "berth version" prints.`
   const shown = packages.map(
-    ({ name, version: at, license, terms }) => `${name} ${at}: ${license}${terms === '' ? '' : `\n\n${terms}`}`,
+    ({ name, version: at, license, terms }) =>
+      `${name} ${at}: ${license}${terms === '' ? '' : `\n\n${terms}`}`,
   )
   const texts = ['LGPL-2.0', 'LGPL-2.1', 'Apache-2.0'].map(
     (name) => `${name}\n\n${readFileSync(join(LICENSES, `${name}.txt`), 'utf8').trim()}`,

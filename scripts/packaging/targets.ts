@@ -69,6 +69,8 @@ export const TARGETS: readonly Target[] = [
 export function targetNamed(name: string): Target {
   const found = TARGETS.find((target) => target.name === name)
   if (found === undefined)
-    throw new Error(`There is no target ${name}: choose of ${TARGETS.map((target) => target.name).join(', ')}.`)
+    throw new Error(
+      `There is no target ${name}: choose of ${TARGETS.map((target) => target.name).join(', ')}.`,
+    )
   return found
 }

@@ -11,7 +11,11 @@ interface Way {
 }
 
 const WAYS: readonly Way[] = [
-  { name: 'archive', systems: 'Linux x64 (glibc)', run: 'unpacked and run on a system without Node.js or Bun' },
+  {
+    name: 'archive',
+    systems: 'Linux x64 (glibc)',
+    run: 'unpacked and run on a system without Node.js or Bun',
+  },
 ]
 
 /** Returns the table of ways to get berth, in Markdown. */

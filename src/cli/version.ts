@@ -8,7 +8,7 @@ export interface VersionInfo {
   version: string
   bun: string
   /** Operating system and processor, such as `linux-x64`. */
-  platform: string
+  system: string
   commit: string | null
 }
 
@@ -16,6 +16,6 @@ export interface VersionInfo {
 export const versionInfo = (): VersionInfo => ({
   version: manifest.version,
   bun: Bun.version,
-  platform: `${process.platform}-${process.arch}`,
+  system: `${process.platform}-${process.arch}`,
   commit: typeof BERTH_COMMIT === 'string' ? BERTH_COMMIT : null,
 })

@@ -7,6 +7,7 @@ import { CATALOG } from '../../src/cli/commands/index.ts'
 import type { ProcessContext } from '../../src/cli/process-context.ts'
 import { createProgram, newSession, runProgram } from '../../src/cli/program.ts'
 import { CONFIG_OPTIONS, environmentName } from '../../src/config/config.ts'
+import { SCHEMA } from '../../src/storage/database.ts'
 import { run, temporaryFolder } from './command.ts'
 
 test('help goes to stdout, names every command and succeeds', async () => {
@@ -216,7 +217,7 @@ test('a bad variable and a bad config file exit with 1 and are named', async () 
   expect(file.stderr).toMatch(/^berth: The config file .*none\.json cannot be read: .*\n$/)
 })
 
-test('version prints berth, Bun and platform, for people and for programs', async () => {
+test('version prints berth, Bun and system, for people and for programs', async () => {
   const { version } = await Bun.file(`${import.meta.dir}/../../package.json`).json()
   for (const args of [['version'], ['--version'], ['-v']]) {
     const { exitCode, stdout } = await run(args)
@@ -224,9 +225,14 @@ test('version prints berth, Bun and platform, for people and for programs', asyn
     expect(stdout).toStartWith(`berth ${version} (Bun ${Bun.version}, ${process.platform}-${process.arch}`)
   }
   const { stdout } = await run(['version', '--json'])
-  expect(JSON.parse(stdout)).toMatchObject({
+  expect(JSON.parse(stdout)).toEqual({
     version,
+    // Of an executable; from source it has none.
+    commit: process.env.BERTH_TEST_EXECUTABLE ? expect.stringMatching(/^[0-9a-f]{12,}$/) : null,
+    schema: SCHEMA,
     bun: Bun.version,
-    platform: `${process.platform}-${process.arch}`,
+    system: `${process.platform}-${process.arch}`,
+    libc: 'glibc',
+    installed_by: null,
   })
 })

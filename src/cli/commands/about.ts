@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { action } from '../command.ts'
+import { CommandError } from '../errors.ts'
 import { flag } from '../options.ts'
 import { versionInfo } from '../version.ts'
 
@@ -8,12 +11,40 @@ export const version = action({
   summary: 'print the version',
   description: 'Prints the version (also "berth --version").',
   access: 'none',
-  json: 'version, bun, platform and commit as JSON',
-  run: ({ print }) =>
-    print(versionInfo(), ({ version, bun, platform, commit }) => {
+  json: 'version, commit, schema, bun, system, libc and installed_by as JSON',
+  async run({ options, print }) {
+    const { version: berth, commit, bun, system } = versionInfo()
+    if (!options.json) {
       const from = commit ? `, commit ${commit}` : ''
-      return `berth ${version} (Bun ${bun}, ${platform}${from})\n`
-    }),
+      return print(null, () => `berth ${berth} (Bun ${bun}, ${system}${from})\n`)
+    }
+    const [{ SCHEMA }, { installerOf, libcOf }] = await Promise.all([
+      import('../../storage/database.ts'),
+      import('../installation.ts'),
+    ])
+    const installed_by = installerOf(process.execPath)?.name ?? null
+    const facts = { schema: SCHEMA, bun, system, libc: libcOf(process.platform), installed_by }
+    return print({ version: berth, commit, ...facts }, () => '')
+  },
+})
+
+/** `berth licenses` */
+export const licenses = action({
+  usage: 'licenses',
+  summary: 'print the licences of berth and of what it contains',
+  description:
+    'Prints the licences of berth, of Bun with what it links, and of every library in the executable.',
+  access: 'none',
+  json: null,
+  async run({ session }) {
+    // In the executable it is beside the code (see scripts/packaging/executable.ts).
+    if (!import.meta.dir.startsWith('/$bunfs/'))
+      throw new CommandError(
+        'berth runs from source, where each library has its licence in node_modules. Build the executable with scripts/build to have them in one text.',
+      )
+    const packed = readFileSync(join(import.meta.dir, 'licenses/licenses.txt.gz'))
+    await session.context.stdout.write(new TextDecoder().decode(Bun.gunzipSync(packed)))
+  },
 })
 
 /** `berth openapi` */

@@ -45,9 +45,9 @@ What belongs to an instance that runs is never reported, and neither is anything
     }
     const { examine } = await import('../doctor.ts')
     const report = await examine(data, context, options.for)
-    await print(report, ({ version, bun, platform, findings }, { out }) => {
+    await print(report, ({ version, bun, system, findings }, { out }) => {
       const lines = findings.map((finding) => findingText(out, finding))
-      return `berth ${version} (Bun ${bun}, ${platform})\n\n${lines.join('')}`
+      return `berth ${version} (Bun ${bun}, ${system})\n\n${lines.join('')}`
     })
     if (report.ok) return 0
     const failures = report.findings.filter(({ status }) => status === 'failed').map(({ name }) => name)

@@ -2,7 +2,7 @@ import { guideNames } from '../../http/docs/guide/pages.ts'
 import type { Catalog } from '../command.ts'
 import { API_NOUNS, CONTROL_NOUNS, NAME_SOURCES } from '../nouns/index.ts'
 import { reset } from '../nouns/snapshots.ts'
-import { openapi, version } from './about.ts'
+import { licenses, openapi, version } from './about.ts'
 import { changes } from './changes.ts'
 import { completion, registerCompletion } from './completion.ts'
 import { cp } from './cp.ts'
@@ -19,6 +19,7 @@ import { shell } from './shell.ts'
 import { sync } from './sync.ts'
 import { trigger } from './trigger.ts'
 import { down, up } from './up.ts'
+import { upgrade } from './upgrade.ts'
 import { use } from './use.ts'
 
 /** All commands but `serve` and `run`. */
@@ -28,7 +29,7 @@ export const CATALOG: Catalog = {
     { heading: 'Sign in:', members: [login, logout, whoami] },
     { heading: 'Use the API:', members: [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use] },
     { heading: 'Test against berth:', members: [reset, ...CONTROL_NOUNS, logs, listenCommand, trigger] },
-    { heading: 'About berth:', members: [guide, completion, openapi, version] },
+    { heading: 'About berth:', members: [guide, completion, openapi, version, upgrade, licenses] },
   ],
   names: NAME_SOURCES,
   pages: guideNames,

@@ -21,17 +21,16 @@ export interface Bundle {
   readonly script: string
   readonly style: string
   readonly assets: readonly BundledAsset[]
-  /** The source files that are in it, those of libraries included. */
-  readonly sources: readonly string[]
 }
 
 /**
  * Bundles the dashboard from its source: one script that starts it, one for each part that loads on first use, and
  * one stylesheet.
  *
+ * @returns the bundle, with the paths of the source files in it, those of libraries included
  * @throws AggregateError with what the bundler said
  */
-export async function bundleDashboard(): Promise<Bundle> {
+export async function bundleDashboard(): Promise<Bundle & { readonly sources: readonly string[] }> {
   const { outputs, metafile } = await Bun.build({
     entrypoints: [join(DASHBOARD_SOURCE, 'main.tsx'), join(DASHBOARD_SOURCE, 'styles/index.css')],
     target: 'browser',
