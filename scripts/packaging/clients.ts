@@ -6,7 +6,16 @@
  *     scripts/clients typescript      some
  *     scripts/clients --generate …    only what is generated, into src/clients, for an editor
  */
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { version } from '../../package.json'
 import { mergedDocument } from './clients/document.ts'
@@ -33,6 +42,9 @@ mkdirSync(output, { recursive: true })
 const document = join(output, 'openapi.json')
 writeFileSync(document, JSON.stringify(await mergedDocument(), null, 2))
 
+/** Directories beside the source of a client that are no part of it. */
+const APART = /\/(?:node_modules|__pycache__|\.venv)(?:\/|$)/
+
 let failed = false
 for (const language of LANGUAGES) {
   if (names.length > 0 && !names.includes(language.name)) continue
@@ -41,8 +53,15 @@ for (const language of LANGUAGES) {
   const cache = join(root, 'node_modules/.cache/clients', language.name)
   mkdirSync(cache, { recursive: true })
   try {
+    const key = join(output, `${language.name}.key`)
+    const inputs = inputsOf(source)
+    if (!generateOnly && existsSync(key) && readFileSync(key, 'utf8') === inputs) {
+      console.error(`The client for ${language.title} is built already.`)
+      continue
+    }
     await language.generate({ document, source, cache })
     if (!generateOnly) {
+      rmSync(key, { force: true })
       const work = join(cache, 'package')
       copySource(source, work)
       for (const directory of language.outputs) {
@@ -50,6 +69,7 @@ for (const language of LANGUAGES) {
         mkdirSync(join(output, directory), { recursive: true })
       }
       await language.build({ source: work, cache, output, version })
+      writeFileSync(key, inputsOf(source))
     }
     const seconds = ((performance.now() - started) / 1000).toFixed(1)
     console.error(`${generateOnly ? 'Generated' : 'Built'} the client for ${language.title} in ${seconds} s.`)
@@ -65,12 +85,24 @@ for (const language of LANGUAGES) {
 }
 process.exit(failed ? 1 : 0)
 
+/** A hash of all that a package is made from: the document, the source with what is generated, and these scripts. */
+function inputsOf(source: string): string {
+  const hash = new Bun.CryptoHasher('sha256').update(readFileSync(document)).update(version)
+  for (const directory of [source, import.meta.dir])
+    for (const path of readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()) {
+      const file = join(directory, path)
+      if (APART.test(`/${path}`) || !statSync(file).isFile()) continue
+      hash.update(path).update(readFileSync(file))
+    }
+  return hash.digest('hex')
+}
+
 /** Copies the source of a client with what is generated, and with the owner's name in place of the placeholder. */
 function copySource(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true })
   cpSync(from, to, {
     recursive: true,
-    filter: (path) => !/\/(?:node_modules|__pycache__|\.venv)$/.test(path),
+    filter: (path) => !APART.test(path),
   })
   cpSync(join(root, 'LICENSE'), join(to, 'LICENSE'))
   for (const entry of readdirSync(to, { recursive: true, withFileTypes: true })) {

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { shellQuote } from '../../src/runtime/shell-quote.ts'
 import { projectPorts } from '../support/ports.ts'
@@ -52,7 +52,8 @@ export async function run(
 /** Returns a directory with the programs `berth`, which is the one under test, and `bun`, to put on a PATH. */
 export function programs(directory: string): string {
   const bin = join(directory, 'bin')
-  mkdirSync(bin, { recursive: true })
+  if (existsSync(bin)) return bin
+  mkdirSync(bin)
   writeFileSync(join(bin, 'berth'), `#!/bin/sh\nexec ${shellQuote(berth)} "$@"\n`)
   chmodSync(join(bin, 'berth'), 0o755)
   symlinkSync(process.execPath, join(bin, 'bun'))

@@ -56,7 +56,7 @@ export async function* readEvents(
 export async function read(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   signal?: AbortSignal | null,
-): Promise<ReadableStreamReadResult<Uint8Array>> {
+): Promise<{ done: boolean; value?: Uint8Array | undefined }> {
   try {
     return await reader.read()
   } catch (error) {
