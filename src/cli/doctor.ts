@@ -76,7 +76,7 @@ export async function examine(
     const path = env.PATH ?? ''
     const { localDrivers } = await loadDrivers()
     const drivers = localDrivers({
-      self: selfCommand(process.execPath, Bun.main),
+      self: selfCommand(),
       path,
       variables: env,
       dataDir: trial,

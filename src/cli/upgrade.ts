@@ -49,7 +49,7 @@ export async function upgradeFrom(
   { cwd, env }: Pick<ProcessContext, 'cwd' | 'env'>,
 ): Promise<Upgraded> {
   const own = process.execPath
-  if (!selfCommand(own, Bun.main).compiled)
+  if (!selfCommand().compiled)
     throw new CommandError('berth runs from source. Fetch another commit, and build it with scripts/build.')
   const installer = installerOf(own)
   if (installer !== null)

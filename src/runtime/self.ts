@@ -1,4 +1,4 @@
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 
 /** The command by which berth starts itself again, such as sandboxd inside a sandbox. */
 export interface SelfCommand {
@@ -9,14 +9,13 @@ export interface SelfCommand {
 }
 
 /**
- * Determines how this process was started.
- *
- * @param execPath `process.execPath`
- * @param mainPath `Bun.main`, which is in Bun's virtual file system for a compiled executable
+ * Returns how berth is started again. From source it is always `src/main.ts`: any other file that loads this one, such as a
+ * script, would start itself, and that one itself.
  */
-export function selfCommand(execPath: string, mainPath: string): SelfCommand {
-  const compiled = mainPath.startsWith('/$bunfs/')
-  return { argv: compiled ? [execPath] : [execPath, mainPath], compiled }
+export function selfCommand(): SelfCommand {
+  const compiled = import.meta.dir.startsWith('/$bunfs/')
+  const { execPath } = process
+  return { argv: compiled ? [execPath] : [execPath, join(import.meta.dir, '../main.ts')], compiled }
 }
 
 /**

@@ -21,7 +21,7 @@ export const TEST_PATH = '/usr/local/bin:/usr/bin:/bin'
 /** How berth is started again: the executable under test, else from source. */
 export const SELF: SelfCommand = process.env.BERTH_TEST_EXECUTABLE
   ? { argv: [process.env.BERTH_TEST_EXECUTABLE], compiled: true }
-  : selfCommand(process.execPath, join(import.meta.dir, '../../src/main.ts'))
+  : selfCommand()
 
 /** A command's result with its output. */
 export interface Result extends ExecExit {

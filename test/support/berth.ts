@@ -179,7 +179,7 @@ async function runSource(config: Config, dependencies: Partial<StartDependencies
     logger: createLogger('debug', (line) => lines.push(line), Date.now),
     path: process.env.PATH ?? '',
     environment: process.env,
-    self: selfCommand(process.execPath, join(import.meta.dir, '../../src/main.ts')),
+    self: selfCommand(),
     sinceStartMs: () => performance.now(),
     ...dependencies,
   })

@@ -25,15 +25,12 @@ export async function detach(
   const { env, cwd, stderr } = context
   const { json } = loadConfig({ flags, env, cwd })
   return untilInterrupted(async (interrupted) => {
-    const child = Bun.spawn(
-      [...selfCommand(process.execPath, Bun.main).argv, BACKGROUND, startedBy, ...toArgs(flags)],
-      {
-        cwd,
-        stdio: ['ignore', 'pipe', 'pipe'],
-        // Detached from this terminal's signals and from its end.
-        detached: true,
-      },
-    )
+    const child = Bun.spawn([...selfCommand().argv, BACKGROUND, startedBy, ...toArgs(flags)], {
+      cwd,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // Detached from this terminal's signals and from its end.
+      detached: true,
+    })
     interrupted.addEventListener('abort', () => child.kill('SIGTERM'))
     const stderrCopied = copyStream(child.stderr, (text) => stderr.write(text))
     const line = await firstLine(child.stdout)

@@ -34,7 +34,7 @@ export async function startInstance(
     version: versionInfo().version,
     logger: createLogger(config.logLevel, log, Date.now),
     sinceStartMs: () => performance.now(),
-    self: selfCommand(process.execPath, Bun.main),
+    self: selfCommand(),
     path: env.PATH ?? '',
     environment: env,
     commands: async () => (await import('../operation-commands.ts')).operationCommands(),

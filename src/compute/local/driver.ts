@@ -63,7 +63,7 @@ export class LocalDriver implements ComputeDriver {
     const { OutboundRelay, relayWorkerUrl } = await import('./network/outbound/relay.ts')
     const { logger } = this.#options
     // Of this process, which may start another program as sandboxd.
-    const { compiled } = selfCommand(process.execPath, Bun.main)
+    const { compiled } = selfCommand()
     return new OutboundRelay({ logger, worker: relayWorkerUrl(compiled) })
   })
   readonly #networks = once(async () => {
