@@ -18,7 +18,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '../../package.json'
-import { mergedDocument } from './clients/document.ts'
+import { describeAll } from '../../src/instance/describe.ts'
 import { type ClientLanguage, Missing } from './clients/language.ts'
 import { typescript } from './clients/typescript.ts'
 import { withOwner } from './owner.ts'
@@ -40,7 +40,7 @@ if (unknown.length > 0) {
 
 mkdirSync(output, { recursive: true })
 const document = join(output, 'openapi.json')
-writeFileSync(document, JSON.stringify(await mergedDocument(), null, 2))
+writeFileSync(document, JSON.stringify(await describeAll(), null, 2))
 
 /** Directories beside the source of a client that are no part of it. */
 const APART = /\/(?:node_modules|__pycache__|\.venv)(?:\/|$)/

@@ -7,7 +7,7 @@
  */
 
 import type { TSchema } from '@sinclair/typebox'
-import { type AnyElysia, t } from 'elysia'
+import type { AnyElysia } from 'elysia'
 import { ERROR_STATUS } from '../errors.ts'
 import type { RouteAdmission } from '../http/authentication.ts'
 import type { FormShape } from '../http/multipart.ts'
@@ -15,42 +15,11 @@ import { refuseBadQuery } from '../http/request-checks.ts'
 import type { IndexedOperation, OperationId } from './operations.ts'
 import { type CheckedTexts, checkedBody, checkedParams, checkedQuery, shapeOf } from './request.ts'
 import { checkedResponse } from './response.ts'
-import { oneOf } from './schema.ts'
 import { tagOf } from './tags.ts'
 
-/** Names of the bodies of failures in documents, by status. */
-const ERROR_NAMES = {
-  400: 'BadRequest',
-  401: 'Unauthorized',
-  402: 'BudgetExceeded',
-  403: 'Forbidden',
-  404: 'NotFound',
-  405: 'MethodNotAllowed',
-  413: 'PayloadTooLarge',
-  415: 'UnsupportedMediaType',
-  426: 'UpgradeRequired',
-  429: 'TooManyRequests',
-  500: 'InternalError',
-  502: 'BackendError',
-  503: 'Unavailable',
-} as const
-
-/** Returns the shape of failures with a status, with the codes of that status (specification, "Errors"). */
-export const errorBody = (status: keyof typeof ERROR_NAMES) =>
-  t.Object(
-    {
-      error: oneOf(codesOf(status), { description: 'Machine-readable code.' }),
-      message: t.String({ description: 'Human-readable sentence: the cause and the remedy.' }),
-    },
-    { $id: ERROR_NAMES[status], additionalProperties: false },
-  )
-
 /** Returns the error codes of a status. */
-const codesOf = (status: number): [string, ...string[]] =>
-  Object.entries(ERROR_STATUS).flatMap(([code, one]) => (one === status ? [code] : [])) as [
-    string,
-    ...string[],
-  ]
+export const codesOf = (status: number): string[] =>
+  Object.entries(ERROR_STATUS).flatMap(([code, one]) => (one === status ? [code] : []))
 
 /** Descriptions of the API's failures, by status. */
 export const ERROR_MEANINGS = {
@@ -68,6 +37,9 @@ export const ERROR_MEANINGS = {
 
 /** Key in a route's `detail`: the description of its event stream, for documents. */
 export const EVENT_STREAM = 'x-event-stream'
+
+/** Key in a route's `detail`: the shape of an event of its event stream, for documents. */
+export const EVENT_SHAPE = 'x-event-shape'
 
 /** Key in a route's `detail`: the media types of bytes that it can stream in place of JSON, for documents. */
 export const BYTE_STREAMS = 'x-byte-streams'
@@ -122,6 +94,8 @@ interface OperationFacts<Needed extends OperationAccess, Success> {
   gives?: string
   /** Events and data of the event stream, for callers that accept one. */
   events?: string
+  /** The shape of one of these events: its name and its data. */
+  event?: TSchema
   /** Media types of bytes that callers may accept in place of JSON. */
   byteStreams?: readonly string[]
   /** Whether the entries of the event stream have ids, so a client that reconnects misses none (`Last-Event-ID`). */
@@ -162,6 +136,7 @@ type Declared<Needed extends OperationAccess, Success, Given extends Shapes> = A
     /** Empty if no credential is needed. */
     security?: []
     [EVENT_STREAM]?: string
+    [EVENT_SHAPE]?: TSchema
     [BYTE_STREAMS]?: readonly string[]
     [RESUMABLE]?: true
     [FORM]?: FormShape
@@ -194,7 +169,7 @@ export function operation<
   facts: OperationFacts<Needed, Success>,
   { body, query, params }: Given = {} as Given,
 ): Declared<Needed, Success, Given> {
-  const { access, form, takes, gives, summary, description, events, byteStreams } = facts
+  const { access, form, takes, gives, summary, description, events, event, byteStreams } = facts
   const { resumable, anyQuery = false, secret, success, errors = [] } = facts
   // Elysia infers the types of a route from `Declared`, whose fields this value has if they were given.
   return {
@@ -211,6 +186,7 @@ export function operation<
       summary,
       description,
       ...(events ? { [EVENT_STREAM]: events } : {}),
+      ...(event ? { [EVENT_SHAPE]: event } : {}),
       ...(byteStreams ? { [BYTE_STREAMS]: byteStreams } : {}),
       ...(resumable ? { [RESUMABLE]: true } : {}),
       ...(form ? { [FORM]: form } : {}),

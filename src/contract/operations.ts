@@ -86,7 +86,7 @@ export const API_OPERATIONS = {
 export const CONTROL_OPERATIONS = {
   'control.health': 'GET /_berth/health',
   'control.ready': 'GET /_berth/ready',
-  'control.reset': 'POST /_berth/reset',
+  'control.instance.reset': 'POST /_berth/reset',
   'control.snapshots.list': 'GET /_berth/snapshots',
   'control.snapshots.create': 'POST /_berth/snapshots',
   'control.snapshots.diff': 'GET /_berth/snapshots/{name}/diff',
@@ -128,7 +128,7 @@ export const CONTROL_OPERATIONS = {
   'control.inbox.clear': 'DELETE /_berth/inbox/{name}',
   'control.inbox.list': 'GET /_berth/inbox',
   'control.inbox.clearAll': 'DELETE /_berth/inbox',
-  'control.wait': 'GET /_berth/wait',
+  'control.instance.wait': 'GET /_berth/wait',
   'control.faults.list': 'GET /_berth/faults',
   'control.faults.add': 'POST /_berth/faults',
   'control.faults.clear': 'DELETE /_berth/faults',

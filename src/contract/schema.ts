@@ -14,16 +14,29 @@ export { NO_NUL, NOT_BLANK } from '../runtime/validation/expectation.ts'
 
 /**
  * Returns the schema of one of several texts: Elysia's `UnionEnum` without its default value, which would silently
- * replace a missing field.
+ * replace a missing field. Documents name it by its `$id`, which one of several values needs.
  */
 export function oneOf<const Values extends [string, ...string[]]>(
   values: Values,
-  options: { description?: string } = {},
+  options: { $id?: string; description?: string } = {},
 ) {
   const schema = t.UnionEnum(values, options)
   Reflect.deleteProperty(schema, 'default')
   return schema
 }
+
+/** Key of the description of a use of a named schema. Documents show it beside the reference to the schema. */
+export const USE = 'x-use'
+
+/** Returns a named schema with a description of what it is for in one place, in addition to its own. */
+export const used = <Shape extends TSchema>(shape: Shape, description: string): Shape => ({
+  ...shape,
+  [USE]: description,
+})
+
+/** Returns the schema of a yes or no in a query, as the texts `true` and `false`. Documents declare a boolean. */
+export const flag = (description?: string) =>
+  oneOf(['true', 'false'], description === undefined ? {} : { description })
 
 /**
  * Matches a time in UTC in the form of `toIso` (RFC 3339). Years after 9999 have a sign and six digits (ECMA-262,
@@ -122,7 +135,7 @@ export const base64 = (options: { description: string }) =>
 TypeRegistry.Set('Base64', (_, value) => typeof value === 'string' && isBase64(value))
 
 /** Returns the schema of one of several texts, in any case. */
-export const inAnyCase = (values: readonly string[], options: { description?: string } = {}) =>
+export const inAnyCase = (values: readonly string[], options: { $id?: string; description?: string } = {}) =>
   Type.Unsafe<string>({ ...options, type: 'string', enum: values, [Kind]: 'InAnyCase' })
 
 TypeRegistry.Set<{ enum: readonly string[] }>(

@@ -1,3 +1,6 @@
+/** The group of the requests to subscribers. Generators make a class of each group: it is not that of the operations. */
+export const WEBHOOK_EVENTS_TAG = 'Webhook events'
+
 /** The groups of the API's operations in display order: name, description, the nouns of operation ids, and a page of the guide. */
 const API_GROUPS = [
   [
@@ -59,6 +62,7 @@ const API_GROUPS = [
     ['webhooks'],
     'webhooks',
   ],
+  [WEBHOOK_EVENTS_TAG, 'The requests that berth sends to subscribers.', [], 'webhooks'],
   [
     'Changes',
     'One stream of everything that changes, in place of asking again and again.',
@@ -67,15 +71,15 @@ const API_GROUPS = [
   ],
 ] as const satisfies readonly Group[]
 
-/** The groups of the control API's operations. Those without a noun belong to the instance. */
+/** The groups of the control API's operations. */
 const CONTROL_GROUPS = [
   [
     'Instance',
     'The instance as a whole: what runs, what is enforced, back to the start.',
-    ['health', 'ready', 'reset'],
+    ['health', 'ready', 'instance'],
     'snapshots',
   ],
-  ['Waiting', 'Outcomes to wait for, so that no test has to sleep.', ['wait'], 'testing'],
+  ['Waiting', 'Outcomes to wait for, so that no test has to sleep.', ['instance.wait'], 'testing'],
   [
     'Accounts',
     'Accounts with a plan, a budget and a key each, so that parallel tests do not meet.',
@@ -133,7 +137,9 @@ export function tagOf(id: string): string {
   const isControl = parts[0] === 'control'
   const noun = parts[isControl ? 1 : 0] ?? ''
   const groups: readonly Group[] = isControl ? CONTROL_GROUPS : API_GROUPS
-  const group = groups.find(([, , nouns]) => nouns.includes(noun))
+  // One operation may have a group of its own.
+  const groupWith = (name: string) => groups.find(([, , nouns]) => nouns.includes(name))
+  const group = groupWith(parts.slice(-2).join('.')) ?? groupWith(noun)
   if (!group) throw new Error(`No group of operations has the noun of "${id}".`)
   return group[0]
 }

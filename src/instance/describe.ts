@@ -25,6 +25,22 @@ export async function describeControl(): Promise<OpenApiDocument> {
   return openApiDocument(await describedControl(), await controlDocument())
 }
 
+/** Returns one document of both APIs, without a running instance. */
+export async function describeAll(): Promise<OpenApiDocument> {
+  const [{ openApiDocument }, { SharedSchemas }, { mergedDocument }, { API_DOCUMENT }, { controlDocument }] =
+    await Promise.all([
+      import('../contract/openapi/document.ts'),
+      import('../contract/openapi/schemas.ts'),
+      import('../contract/openapi/merge.ts'),
+      import('../resources/openapi.ts'),
+      import('../testing/api/app.ts'),
+    ])
+  const { operationId: _, ...facts } = await controlDocument()
+  const schemas = new SharedSchemas()
+  const control = openApiDocument(await describedControl(), facts, schemas)
+  return mergedDocument(openApiDocument(await describedApp(), API_DOCUMENT, schemas), control)
+}
+
 /** Returns the API's app with nothing behind it: its routes can be read, a request throws. */
 export const describedApp = (): Promise<AnyElysia> =>
   createApi(

@@ -37,13 +37,13 @@ Requests take an API key as a bearer token, and reach what belongs to its accoun
 export const API_DOCUMENT: DocumentFacts = {
   info: INFO,
   securitySchemes: {
-    apiKey: {
+    bearerAuth: {
       type: 'http',
       scheme: 'bearer',
       description: 'An API key (`sk_live_…`), sent as `Authorization: Bearer sk_live_…`.',
     },
   },
-  security: [{ apiKey: [] }],
+  security: [{ bearerAuth: [] }],
   tags: API_TAGS,
   parameters: {
     IdempotencyKey: {

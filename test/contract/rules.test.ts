@@ -287,7 +287,7 @@ function isDeclared({ request, in: place, of }: Rule, value: unknown): boolean {
   const ajv = new Ajv2020({ strict: false, validateFormats: true })
   // The way of formats of the registry of OpenAPI.
   ajv.addFormat('byte', (text: string) => Buffer.from(text, 'base64').toString('base64') === text)
-  ajv.addFormat('uri', true).addFormat('date-time', true)
+  for (const format of ['uri', 'date-time', 'double', 'int64']) ajv.addFormat(format, true)
   ajv.addSchema({ $id: 'document', components: document.components })
   const resolved = (schema: unknown) =>
     JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"document#/components'))

@@ -57,7 +57,7 @@ const facts = {
   access: 'account',
   summary: 'Make a thing',
   description: 'For tests.',
-  success: { 200: t.Any() },
+  success: { 200: t.Any({ $id: 'Thing' }) },
   errors: [400, 401, 403],
 } as const
 
@@ -236,18 +236,18 @@ describe('a form', () => {
   })
 
   test('stands in the documents beside JSON, its file as bytes and its JSON fields as JSON', () => {
-    const { paths } = openApiDocument(app, API_DOCUMENT)
+    const { paths, components } = openApiDocument(app, API_DOCUMENT)
     expect(paths['/things']?.post?.requestBody?.content['multipart/form-data']).toEqual({
-      schema: {
-        allOf: [
-          { $ref: '#/components/schemas/ThingCreate' },
-          {
-            type: 'object',
-            properties: { archive: { type: 'string', contentMediaType: 'application/octet-stream' } },
-          },
-        ],
-      },
+      schema: { $ref: '#/components/schemas/ThingCreateForm' },
       encoding: { source: { contentType: 'application/json' }, env: { contentType: 'application/json' } },
+    })
+    const { properties, ...rest } = components.schemas.ThingCreate ?? {}
+    expect(components.schemas.ThingCreateForm).toEqual({
+      ...rest,
+      properties: {
+        ...(properties as object),
+        archive: { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' },
+      },
     })
     expect(Object.keys(paths['/plain']?.post?.requestBody?.content ?? {})).toEqual(['application/json'])
   })

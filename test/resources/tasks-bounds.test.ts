@@ -163,7 +163,8 @@ test('output that is not UTF-8 is masked once more where it is stored, stays bas
     ok: true,
     output: { stdout: '\ufffd geheim-und-lang', stdoutBase64: printed.toString('base64') },
   })
-  const output = records.listEvents(row.id, 0).at(-1)?.output ?? {}
+  const last = records.listEvents(row.id, 0).at(-1)
+  const output = last?.type === 'toolResult' ? last.output : {}
   expect(output.stdout).toBe('\ufffd ***')
   expect(Buffer.from(String(output.stdoutBase64), 'base64').toString('latin1')).toBe(
     `\xff *** ${'\xff'.repeat(250_000)}`,

@@ -1,21 +1,22 @@
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { worded } from '../../contract/schema.ts'
+import { oneOf, used, worded } from '../../contract/schema.ts'
 
 /** A string that is not blank. */
 const nonBlank = (description: string) => Type.String({ pattern: '\\S', description })
 
 /** An object without unknown fields. */
-const closedObject = <Fields extends TProperties>(fields: Fields, options: { description?: string } = {}) =>
-  Type.Object(fields, { additionalProperties: false, ...options })
+const closedObject = <Fields extends TProperties>(
+  fields: Fields,
+  options: { $id?: string; description?: string } = {},
+) => Type.Object(fields, { additionalProperties: false, ...options })
 
 const DURATION = '^\\s*\\d+(\\.\\d+)?(ms|s|m|h|d)?\\s*$'
 const DURATION_WORDS = 'a duration such as 500ms, 2s or 10m'
 
-const duration = (description: string) =>
-  worded(
-    Type.Union([Type.String({ pattern: DURATION }), Type.Number({ minimum: 0 })], { description }),
-    DURATION_WORDS,
-  )
+const Duration = worded(
+  Type.Union([Type.String({ pattern: DURATION }), Type.Number({ minimum: 0 })], { $id: 'StepDuration' }),
+  DURATION_WORDS,
+)
 
 const as = Type.Optional(
   worded(
@@ -29,21 +30,24 @@ const as = Type.Optional(
 
 /** The long form of a step: an object with its main field and others. */
 const longForm = <Main extends string, More extends TProperties>(
+  $id: string,
   main: Main,
   description: string,
   more: More,
 ) =>
   Type.Union([
     nonBlank(description),
-    closedObject({ [main]: nonBlank(description), ...more } as Record<Main, ReturnType<typeof nonBlank>> &
-      More),
+    closedObject(
+      { [main]: nonBlank(description), ...more } as Record<Main, ReturnType<typeof nonBlank>> & More,
+      { $id },
+    ),
   ])
 
 /** The value of each kind of step. */
 const STEPS = {
-  run: longForm('command', 'A shell command; a code other than 0 ends the task as failed.', {
+  run: longForm('RunFields', 'command', 'A shell command; a code other than 0 ends the task as failed.', {
     cwd: Type.Optional(Type.String({ description: 'Directory of the workspace to run it in.' })),
-    timeout: Type.Optional(duration('After which it is ended; 10m by default.')),
+    timeout: Type.Optional(used(Duration, 'After which it is ended; 10m by default.')),
     expect: Type.Optional(
       worded(
         Type.Union([Type.Integer({ minimum: 0, maximum: 255 }), Type.Literal('any')], {
@@ -54,15 +58,18 @@ const STEPS = {
     ),
     as,
   }),
-  write: closedObject({
-    path: nonBlank('The file to make or replace.'),
-    content: Type.String({ description: 'All that stands in it.' }),
-    verbatim: Type.Optional(Type.Boolean({ description: 'true: no values are put into the content.' })),
-  }),
-  read: longForm('path', 'A text file.', { as }),
-  ask: longForm('question', 'What the caller is asked; the answer is {{answer}}.', { as }),
+  write: closedObject(
+    {
+      path: nonBlank('The file to make or replace.'),
+      content: Type.String({ description: 'All that stands in it.' }),
+      verbatim: Type.Optional(Type.Boolean({ description: 'true: no values are put into the content.' })),
+    },
+    { $id: 'WriteFields' },
+  ),
+  read: longForm('ReadFields', 'path', 'A text file.', { as }),
+  ask: longForm('AskFields', 'question', 'What the caller is asked; the answer is {{answer}}.', { as }),
   say: nonBlank('A message of the transcript.'),
-  wait: duration("Waits, by berth's clock."),
+  wait: used(Duration, "Waits, by berth's clock."),
   hold: Type.Literal(true, { description: 'Waits until POST /_berth/tasks/{id}/release.' }),
   complete: nonBlank('Ends the task with this result.'),
   fail: nonBlank('Ends the task as failed with this result.'),
@@ -72,9 +79,18 @@ const STEPS = {
 export type StepKind = keyof typeof STEPS
 export const STEP_KINDS = Object.keys(STEPS) as readonly StepKind[]
 
+/** The schema of a kind of step. */
+export const StepKindName = oneOf([...STEP_KINDS] as [StepKind, ...StepKind[]], { $id: 'StepKind' })
+
 /** One step: an object with its kind as the only key. */
 export const StepText = Type.Union(
-  STEP_KINDS.map((kind) => closedObject({ [kind]: STEPS[kind] as TSchema })),
+  STEP_KINDS.map((kind) =>
+    closedObject(
+      { [kind]: STEPS[kind] as TSchema },
+      { $id: `${kind.charAt(0).toUpperCase()}${kind.slice(1)}Step` },
+    ),
+  ),
+  { $id: 'Step' },
 ) as TSchema
 
 const accountId = nonBlank('Only goals of this account.')
@@ -83,17 +99,26 @@ const accountId = nonBlank('Only goals of this account.')
 const Match = Type.Union(
   [
     nonBlank('The goal, exactly.'),
-    closedObject({
-      glob: nonBlank('The whole goal; * is any text, ? one character.'),
-      account_id: Type.Optional(accountId),
-    }),
-    closedObject({
-      regex: nonBlank('An expression in RE2 syntax that is found in the goal.'),
-      account_id: Type.Optional(accountId),
-    }),
-    closedObject({ account_id: accountId }, { description: 'Every goal of an account.' }),
+    closedObject(
+      {
+        glob: nonBlank('The whole goal; * is any text, ? one character.'),
+        account_id: Type.Optional(accountId),
+      },
+      { $id: 'GlobMatch' },
+    ),
+    closedObject(
+      {
+        regex: nonBlank('An expression in RE2 syntax that is found in the goal.'),
+        account_id: Type.Optional(accountId),
+      },
+      { $id: 'RegexMatch' },
+    ),
+    closedObject(
+      { account_id: accountId },
+      { $id: 'AccountMatch', description: 'Every goal of an account.' },
+    ),
   ],
-  { description: 'The goals that it is for.' },
+  { $id: 'ScenarioMatch', description: 'The goals that it is for.' },
 )
 
 /** The fields of a written scenario. */
@@ -104,7 +129,7 @@ export const SCENARIO_FIELDS = {
 }
 
 /** A scenario in the form of the control API, of fixtures files and of the database. */
-export const ScenarioText = closedObject(SCENARIO_FIELDS)
+export const ScenarioText = closedObject(SCENARIO_FIELDS, { $id: 'ScenarioCreate' })
 export type ScenarioText = Static<typeof ScenarioText>
 
 /** All scenarios that are set at once. */

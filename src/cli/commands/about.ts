@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { UsageError } from '../../errors.ts'
 import { action } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { flag } from '../options.ts'
@@ -51,13 +52,21 @@ export const licenses = action({
 export const openapi = action({
   usage: 'openapi',
   summary: "print the API's OpenAPI document",
-  description: "Prints the API's OpenAPI 3.1 document. No instance has to run.",
+  description:
+    "Prints the API's OpenAPI 3.1 document. No instance has to run. With --all it is one document of both APIs, from which generators make whole clients.",
   access: 'none',
   json: null,
-  options: { control: flag('that of the control API, by which tests steer an instance') },
-  async run({ session, options: { control } }) {
-    const { describeApi, describeControl } = await import('../../instance/describe.ts')
-    const document = await (control ? describeControl() : describeApi())
+  options: {
+    control: flag('that of the control API, by which tests steer an instance'),
+    all: flag('both APIs in one document, as generators of clients need it'),
+  },
+  async run({ session, options: { control, all } }) {
+    if (control && all) throw new UsageError('Use --control or --all, not both.')
+    const [{ describeAll, describeApi, describeControl }, { printed }] = await Promise.all([
+      import('../../instance/describe.ts'),
+      import('../../contract/openapi/merge.ts'),
+    ])
+    const document = all ? await describeAll() : printed(await (control ? describeControl() : describeApi()))
     await session.context.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
   },
 })

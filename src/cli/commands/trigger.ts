@@ -11,7 +11,7 @@ import { count, paint } from '../output.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { type Column, table } from '../table.ts'
 
-type Delivery = NonNullable<ResponseOf<'control.wait'>['deliveries']>[number]
+type Delivery = NonNullable<ResponseOf<'control.instance.wait'>['deliveries']>[number]
 
 /** Milliseconds to wait for the first attempts. Each takes at most 15 s. */
 const WAIT_MS = 20_000
@@ -56,7 +56,7 @@ Examples:
     const account_id = await idOf('ACCOUNT', options.account)
     const body = { event: event as EventName, data, account_id }
     const emitted = await client.call('control.events.emit', { body })
-    const { deliveries = [] } = await client.call('control.wait', {
+    const { deliveries = [] } = await client.call('control.instance.wait', {
       query: { deliveries: emitted.id, timeout_ms: WAIT_MS },
     })
     await print({ ...emitted, deliveries }, (_, { out }) => {

@@ -114,7 +114,7 @@ async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]>
 /** `berth reset` */
 export const reset = action({
   usage: 'reset',
-  operations: ['control.reset', 'control.snapshots.list', 'control.snapshots.restore'],
+  operations: ['control.instance.reset', 'control.snapshots.list', 'control.snapshots.restore'],
   summary: 'back to just-started',
   description:
     'Puts the running instance back to just-started: servers with their files and processes, projects, tasks, keys and other accounts go, fixtures are applied again. The first API key and snapshots stay. An instance that keeps its data saves the snapshot before-reset first, the next time before-reset-2, and keeps the last five.',
@@ -145,17 +145,20 @@ async function lastUndo(client: Client): Promise<string> {
  *
  * @throws CommandError that says how to do without, if it cannot
  */
-export async function resetState(client: Client, wantsUndo: boolean): Promise<ResponseOf<'control.reset'>> {
+export async function resetState(
+  client: Client,
+  wantsUndo: boolean,
+): Promise<ResponseOf<'control.instance.reset'>> {
   try {
     const undo = wantsUndo && (await isKept(client))
-    return await client.call('control.reset', { body: undo ? { undo } : {} })
+    return await client.call('control.instance.reset', { body: undo ? { undo } : {} })
   } catch (error) {
     throw withoutUndo(error, 'berth reset --no-undo')
   }
 }
 
 /** Says that an instance was reset, and how to undo that. */
-export const resetText = ({ took_ms, undo }: ResponseOf<'control.reset'>): string =>
+export const resetText = ({ took_ms, undo }: ResponseOf<'control.instance.reset'>): string =>
   `Reset in ${took_ms} ms.${undoText(undo)}\n`
 
 const undoText = (name: string | undefined): string =>

@@ -147,7 +147,11 @@ function operationCoverage(
   { operations }: ObservedResponses,
 ): CoveredOperation {
   const seen = operations.get(operation.operation) ?? new Map<number, number>()
-  const documented = Object.keys(responses).map(Number).sort(ascending)
+  // `default` is for statuses that it does not list.
+  const documented = Object.keys(responses)
+    .filter((status) => status !== 'default')
+    .map(Number)
+    .sort(ascending)
   return {
     ...operation,
     requests: sum(seen.values()),

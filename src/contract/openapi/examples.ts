@@ -183,19 +183,17 @@ export class Examples {
   }
 
   #value(schema: Schema, position: Position): unknown {
-    const { $ref, examples, enum: choices, anyOf, allOf } = schema as Keywords
+    const { $ref, examples, enum: choices, anyOf, oneOf = anyOf } = schema as Keywords
     if (typeof $ref === 'string') {
       const shape = $ref.split('/').at(-1) ?? ''
       return this.#value(this.schemas[shape] ?? {}, { ...position, shape })
     }
     if (examples) return examples[0]
-    if ('const' in schema) return schema.const
     if (choices) return choices[0]
     const known =
       SHAPE_FIELDS[`${position.shape}.${position.field}`] ?? ownId(position) ?? FIELDS[position.field]
     if (known !== undefined && fitsType(known, schema)) return known
-    if (anyOf) return this.#value(anyOf.find(({ type }) => type !== 'null') ?? {}, position)
-    if (allOf) return Object.assign({}, ...allOf.map((part) => this.#value(part, position)))
+    if (oneOf) return this.#value(oneOf.find(({ type }) => type !== 'null') ?? {}, position)
     return this.#plain(schema, position)
   }
 
@@ -246,7 +244,7 @@ interface Keywords {
   examples?: unknown[]
   enum?: unknown[]
   anyOf?: Schema[]
-  allOf?: Schema[]
+  oneOf?: Schema[]
   properties?: Record<string, Schema>
   required?: string[]
   additionalProperties?: Schema | boolean

@@ -27,6 +27,8 @@ export interface Added {
 /** Content of a document in addition to its operations. */
 export interface DocumentFacts {
   info: OpenApiDocument['info']
+  /** Returns an operation's id in this document; without it, ids stay. */
+  operationId?(id: string): string
   /** Authentication schemes, by the name that operations refer to. */
   securitySchemes: Readonly<Record<string, object>>
   /** Default credential of operations. */

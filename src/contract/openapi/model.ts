@@ -25,10 +25,16 @@ export interface Parameter {
   schema: Schema
 }
 
+/** A header of a response. */
+export interface Header {
+  description: string
+  schema: Schema
+}
+
 /** The response with one status. */
 export interface ResponseObject {
   description: string
-  headers?: Record<string, { description: string; schema: Schema }>
+  headers?: Record<string, Header | Reference>
   content?: Record<string, MediaType>
 }
 
@@ -43,6 +49,8 @@ export interface OperationObject {
   parameters?: (Parameter | Reference)[]
   requestBody?: { required: boolean; description?: string; content: Record<string, MediaType> }
   responses: Record<string, ResponseObject>
+  /** Whether it is a WebSocket and nothing else, which clients of HTTP cannot call. */
+  'x-websocket'?: true
 }
 
 /** Path → method in lower case → operation. */
@@ -67,6 +75,7 @@ export interface OpenApiDocument {
   components: {
     securitySchemes: Record<string, object>
     parameters: Record<string, Parameter>
+    headers: Record<string, Header>
     schemas: Record<string, Schema>
   }
 }

@@ -1,12 +1,13 @@
 import type { FormShape } from '../../http/multipart.ts'
 import { EVENT_STREAM_TYPE } from '../../http/sse.ts'
+import { ErrorBody } from '../model.ts'
 import {
   ACCOUNT_LEVEL,
   BYTE_STREAMS,
   type ByteBody,
   type ErrorStatus,
+  EVENT_SHAPE,
   EVENT_STREAM,
-  errorBody,
   FAILURES,
   FORM,
   GIVES,
@@ -14,8 +15,17 @@ import {
   SECRET,
   TAKES,
 } from '../operation.ts'
+import { USE } from '../schema.ts'
 import type { DocumentFacts } from './facts.ts'
-import type { MediaType, OperationObject, Parameter, Reference, ResponseObject, Schema } from './model.ts'
+import type {
+  Header,
+  MediaType,
+  OperationObject,
+  Parameter,
+  Reference,
+  ResponseObject,
+  Schema,
+} from './model.ts'
 import type { SharedSchemas } from './schemas.ts'
 
 /** Default descriptions of successes. */
@@ -31,6 +41,7 @@ export type Generated = Omit<OperationObject, 'requestBody' | 'responses'> & {
   responses?: OperationObject['responses']
   requestBody?: OperationObject['requestBody'] & { description?: string }
   [EVENT_STREAM]?: string
+  [EVENT_SHAPE]?: Schema
   [BYTE_STREAMS]?: string[]
   [RESUMABLE]?: true
   [FORM]?: FormShape
@@ -57,6 +68,7 @@ export function completeOperation(
 ): OperationObject {
   const {
     [EVENT_STREAM]: events,
+    [EVENT_SHAPE]: event = { type: 'string' },
     [BYTE_STREAMS]: byteStreams = [],
     [RESUMABLE]: isResumable = false,
     [FORM]: form,
@@ -84,26 +96,30 @@ export function completeOperation(
     Object.entries(operation.responses ?? {}).map(([status, response]) => [
       status,
       completeResponse(status, response, schemas, {
-        name: responseName(operation.operationId),
+        id: operation.operationId,
         ...(status === '200' && stream !== undefined
-          ? { stream: { description: stream, byteTypes: byteStreams } }
+          ? { stream: { description: stream, event, byteTypes: byteStreams } }
           : {}),
         secret,
+        isRepeatable: added.parameters.includes('IdempotencyKey'),
         gives: /^2/.test(status) ? gives : undefined,
       }),
     ]),
   )
   for (const status of [...failures, ...added.failures]) {
-    responses[status] ??= failure(status, facts.failures[status], schemas)
+    responses[status] ??= failure(facts.failures[status], schemas)
   }
+  responses.default = failure('Any other failure.', schemas)
 
   const all = [
     ...parameters.map((parameter) => completeParameter(parameter, path, schemas)),
     ...(isResumable ? [LAST_EVENT_ID] : []),
     ...added.parameters.map((name) => ({ $ref: `#/components/parameters/${name}` })),
   ]
+  const isSocket = '101' in responses && !Object.keys(responses).some((status) => status.startsWith('2'))
   return {
     ...operation,
+    ...(isSocket ? { 'x-websocket': true } : {}),
     ...(all.length > 0 ? { parameters: all } : {}),
     ...(requestBody
       ? { requestBody: { required: !bodyOptional, content: contentOf(requestBody, form, schemas) } }
@@ -115,10 +131,11 @@ export function completeOperation(
   }
 }
 
+/** Returns the schema of bytes, in the words of OpenAPI 3.1 and in those of generators of clients. */
+const bytes = (type: string): Schema => ({ type: 'string', format: 'binary', contentMediaType: type })
+
 /** Returns the content of a body that is bytes. */
-const bytesOf = (type: string): Record<string, MediaType> => ({
-  [type]: { schema: { type: 'string', contentMediaType: type } },
-})
+const bytesOf = (type: string): Record<string, MediaType> => ({ [type]: { schema: bytes(type) } })
 
 /** Moves the description from a query parameter's shape to the parameter, where viewers show it. */
 function completeParameter(
@@ -127,11 +144,15 @@ function completeParameter(
   schemas: SharedSchemas,
 ): Parameter | Reference {
   if ('$ref' in parameter) return parameter
-  const { description, ...schema } = schemas.share(parameter.schema)
+  const { description, ...shared } = schemas.share(parameter.schema)
+  const schema = isFlag(shared) ? { type: 'boolean' } : shared
   const declared = typeof description === 'string' ? description : undefined
   const meaning = declared ?? (parameter.in === 'path' ? describePart(parameter.name, path) : undefined)
   return { ...parameter, ...(meaning ? { description: meaning } : {}), schema }
 }
+
+/** Reports whether a schema is that of a yes or no in a query, which is sent as text. */
+const isFlag = ({ enum: values }: Schema): boolean => Array.isArray(values) && values.join() === 'true,false'
 
 /**
  * Describes a path parameter: `serverId` → "Id of the server.", `snapshots/{name}` → "Name of the snapshot.",
@@ -159,67 +180,78 @@ const LAST_EVENT_ID: Parameter = {
   schema: { type: 'string' },
 }
 
-/** Returns the name of a response's unnamed shape: `servers.list` → `ServersListResponse`. */
-function responseName(id: string): string {
-  const parts = id.split('.').filter((part) => part !== 'control')
-  return `${parts.map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('')}Response`
-}
-
 /** Reports whether a schema is one of a body. */
 const isShape = (schema: Schema | null | undefined): boolean =>
   typeof schema === 'object' && schema !== null && schema.type !== 'void'
 
-/** Names the shape of a response, and removes its description, which the response has already. */
-function named(content: Record<string, MediaType>, name: string): Record<string, MediaType> {
-  return Object.fromEntries(
-    Object.entries(content).map(([type, media]) => {
-      const { description: _, ...schema } = media.schema
-      return [type, '$id' in schema ? media : { ...media, schema: { ...schema, $id: name } }]
-    }),
-  )
+/**
+ * Returns the body of a response.
+ *
+ * @throws Error if its shape has no name, since clients would get one that no person has chosen
+ */
+function named(content: Record<string, MediaType>, id: string): Record<string, MediaType> {
+  for (const { schema } of Object.values(content))
+    if (!('$id' in schema)) throw new Error(`The shape of a response of ${id} has no $id: give it one.`)
+  return content
 }
 
 /** The streams that a response may be in place of JSON. */
 interface StreamedResponse {
   /** Describes its event stream. */
   readonly description: string
+  /** The shape of an event. */
+  readonly event: Schema
   /** Media types of its streams of bytes. */
   readonly byteTypes: readonly string[]
 }
 
-/** Returns the content of streams: an event stream is a text, whose events the response's description has. */
-const streamedContent = ({ byteTypes }: StreamedResponse): Record<string, MediaType> =>
-  Object.assign({ [EVENT_STREAM_TYPE]: { schema: { type: 'string' } } }, ...byteTypes.map(bytesOf))
+/** Returns the content of streams: an event stream has the shape of each of its events. */
+const streamedContent = (
+  { event, byteTypes }: StreamedResponse,
+  schemas: SharedSchemas,
+): Record<string, MediaType> =>
+  Object.assign({ [EVENT_STREAM_TYPE]: { schema: schemas.share(event) } }, ...byteTypes.map(bytesOf))
 
 function completeResponse(
   status: string,
   response: ResponseObject,
   schemas: SharedSchemas,
   {
-    name,
+    id,
     stream,
     secret,
+    isRepeatable,
     gives,
-  }: { name: string; stream?: StreamedResponse; secret: true | undefined; gives: string | undefined },
+  }: {
+    id: string
+    stream?: StreamedResponse
+    secret: true | undefined
+    isRepeatable: boolean
+    gives: string | undefined
+  },
 ): ResponseObject {
   // A response without a body has the shape "void", of which the generator makes content without a schema.
   const bodies = Object.entries(response.content ?? {}).filter(([, { schema }]) => isShape(schema))
   const given = bodies[0]?.[1].schema
   const content =
     gives !== undefined
-      ? { content: contentOfStream(gives, name, given, schemas) }
+      ? { content: contentOfStream(gives, id, given, schemas) }
       : bodies.length > 0
         ? {
             content: {
-              ...shareContent(named(Object.fromEntries(bodies), name), schemas),
-              ...(stream ? streamedContent(stream) : {}),
+              ...shareContent(named(Object.fromEntries(bodies), id), schemas),
+              ...(stream ? streamedContent(stream, schemas) : {}),
             },
           }
         : {}
   const meaning = meaningOf(status, given)
   return {
     description: stream ? `${meaning} ${stream.description}` : meaning,
-    ...(secret ? { headers: { 'Cache-Control': NO_STORE } } : {}),
+    headers: {
+      ...HEADERS_OF_ALL,
+      ...(isRepeatable ? referencesTo('idempotent-replayed') : {}),
+      ...(secret ? { 'Cache-Control': NO_STORE } : {}),
+    },
     ...content,
   }
 }
@@ -227,12 +259,31 @@ function completeResponse(
 /** Returns the content of a stream: the shape of each of its items if there is one, else bytes. */
 function contentOfStream(
   type: string,
-  name: string,
+  id: string,
   item: Schema | undefined,
   schemas: SharedSchemas,
 ): Record<string, MediaType> {
-  return item === undefined ? bytesOf(type) : shareContent(named({ [type]: { schema: item } }, name), schemas)
+  return item === undefined ? bytesOf(type) : shareContent(named({ [type]: { schema: item } }, id), schemas)
 }
+
+/** The headers of responses, by name. */
+export const HEADERS: Readonly<Record<string, Header>> = {
+  'x-request-id': {
+    description: 'Id of the request, under which the journal and the log have it.',
+    schema: { type: 'string' },
+  },
+  'x-berth-version': { description: 'The version of berth that responds.', schema: { type: 'string' } },
+  'idempotent-replayed': {
+    description:
+      'There, as `true`, if an earlier request with the same `Idempotency-Key` got this response first.',
+    schema: { type: 'string' },
+  },
+}
+
+const referencesTo = (...names: readonly string[]): Record<string, Reference> =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+
+const HEADERS_OF_ALL = referencesTo('x-request-id', 'x-berth-version')
 
 /** The header of responses that carry a credential. */
 const NO_STORE = {
@@ -241,14 +292,14 @@ const NO_STORE = {
 }
 
 function meaningOf(status: string, schema: Schema | undefined): string {
-  return typeof schema?.description === 'string' ? schema.description : (SUCCESSES[status] ?? 'Done.')
+  const declared = schema?.[USE] ?? schema?.description
+  return typeof declared === 'string' ? declared : (SUCCESSES[status] ?? 'Done.')
 }
 
-const failure = (status: ErrorStatus, description: string, schemas: SharedSchemas): ResponseObject => ({
+const failure = (description: string, schemas: SharedSchemas): ResponseObject => ({
   description,
-  content: {
-    'application/json': { schema: schemas.share(JSON.parse(JSON.stringify(errorBody(status)))) },
-  },
+  headers: HEADERS_OF_ALL,
+  content: { 'application/json': { schema: schemas.share(JSON.parse(JSON.stringify(ErrorBody))) } },
 })
 
 function contentOf(
@@ -257,15 +308,19 @@ function contentOf(
   schemas: SharedSchemas,
 ): Record<string, MediaType> {
   const shared = shareContent(content, schemas)
-  const object = shared['application/json']?.schema
+  const object = content['application/json']?.schema
   if (form === undefined || object === undefined) return shared
-  const file = {
-    type: 'object',
-    properties: { [form.file]: { type: 'string', contentMediaType: 'application/octet-stream' } },
+  const { properties = {}, $id: name, examples: _, ...rest } = object
+  const withFile = {
+    ...rest,
+    $id: `${name}Form`,
+    properties: { ...(properties as object), [form.file]: bytes(BYTES) },
   }
-  const encoding = Object.fromEntries(form.json.map((name) => [name, { contentType: 'application/json' }]))
-  return { ...shared, 'multipart/form-data': { schema: { allOf: [object, file] }, encoding } }
+  const encoding = Object.fromEntries(form.json.map((field) => [field, { contentType: 'application/json' }]))
+  return { ...shared, 'multipart/form-data': { schema: schemas.share(withFile), encoding } }
 }
+
+const BYTES = 'application/octet-stream'
 
 const shareContent = (content: Record<string, { schema: Schema }>, schemas: SharedSchemas) =>
   Object.fromEntries(

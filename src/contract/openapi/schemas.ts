@@ -1,19 +1,25 @@
 import { isDeepStrictEqual } from 'node:util'
+import { USE } from '../schema.ts'
 import type { Schema } from './model.ts'
 
 /**
  * Keywords whose value is one schema, a list of schemas, or schemas by name (JSON Schema 2020-12, core, section 10).
  */
-const SCHEMA = ['items', 'additionalProperties', 'not', 'contains', 'propertyNames']
+const SCHEMA = ['items', 'additionalProperties', 'contains', 'propertyNames']
 const SCHEMAS = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
 const NAMED_SCHEMAS = ['properties', 'patternProperties']
 
 /** The pattern of a record that allows any name. */
 const ANY_NAME = '^(.*)$'
 
+/** The first integer that 32 bits do not hold. Generators take integers without a format as such. */
+const INT32_END = 2 ** 31
+
+const PREFIX = '#/components/schemas/'
+
 /**
- * The named shapes (`$id`), each stored once for `components.schemas`. Converts the validator's dialect to plain JSON
- * Schema.
+ * The named shapes (`$id`), each stored once for `components.schemas`. Converts the validator's dialect to the part of JSON
+ * Schema that generators of clients understand.
  */
 export class SharedSchemas {
   readonly #byName = new Map<string, Schema>()
@@ -26,23 +32,44 @@ export class SharedSchemas {
    */
   share(schema: Schema): Schema {
     // Titles are for messages. Client generators would use them as names.
-    const { $id: name, nullable: _, title: _words, ...rest } = schema
-    const plain = withNull(plainObject(withoutCoercion(this.#shareNested(rest))))
-    if (typeof name !== 'string') return plain
-    const reference = { $ref: `#/components/schemas/${name}` }
-    if (Array.isArray(plain.type) && plain.type.includes('null')) {
-      // A nullable shape has the `$id` of the shape without null, so null is removed from the stored one.
-      const type = plain.type.filter((one) => one !== 'null')
-      const { enum: values } = plain
-      this.#keep(name, {
-        ...plain,
-        type: type.length === 1 ? type[0] : type,
-        ...(Array.isArray(values) ? { enum: values.filter((one) => one !== null) } : {}),
-      })
-      return { anyOf: [reference, { type: 'null' }] }
+    const { $id: name, [USE]: use, nullable: _, title: _words, ...rest } = schema
+    const plain = this.#plain(this.shareNested(rest))
+    const description = use === undefined ? {} : { description: use }
+    if (typeof name !== 'string') return { ...plain, ...description }
+    const known = this.#byName.get(name)
+    if (known && !isDeepStrictEqual(known, plain)) {
+      throw new Error(
+        `Two different shapes have the $id "${name}": give each its own, or describe a use of it by used().`,
+      )
     }
-    this.#keep(name, plain)
-    return reference
+    this.#byName.set(name, plain)
+    return { $ref: `${PREFIX}${name}`, ...description }
+  }
+
+  /** Returns a schema with references in place of the named ones inside it. */
+  shareNested(schema: Schema): Schema {
+    const shared: Schema = { ...schema }
+    for (const keyword of SCHEMA) {
+      if (isSchema(schema[keyword])) shared[keyword] = this.#shareCopy(schema[keyword])
+    }
+    for (const keyword of SCHEMAS) {
+      const list = schema[keyword]
+      if (Array.isArray(list))
+        shared[keyword] = list.map((one) => (isSchema(one) ? this.#shareCopy(one) : one))
+    }
+    for (const keyword of NAMED_SCHEMAS) {
+      const named = schema[keyword]
+      if (!isSchema(named)) continue
+      shared[keyword] = Object.fromEntries(
+        Object.entries(named).map(([key, one]) => [key, isSchema(one) ? this.#shareCopy(one) : one]),
+      )
+    }
+    return shared
+  }
+
+  /** Returns the stored shape that a schema refers to; undefined if it is no reference. */
+  find({ $ref: reference }: Schema): Schema | undefined {
+    return typeof reference === 'string' ? this.#byName.get(reference.slice(PREFIX.length)) : undefined
   }
 
   /** Returns all named shapes, sorted by name. */
@@ -50,31 +77,52 @@ export class SharedSchemas {
     return Object.fromEntries([...this.#byName].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  #keep(name: string, schema: Schema): void {
-    const known = this.#byName.get(name)
-    if (known && !isDeepStrictEqual(known, schema)) {
-      throw new Error(`Two different shapes have the $id "${name}": give each its own.`)
-    }
-    this.#byName.set(name, schema)
+  /** Shares a schema as plain JSON, without the validator's symbols. */
+  #shareCopy(schema: Schema): Schema {
+    return this.share(JSON.parse(JSON.stringify(schema)))
   }
 
-  #shareNested(schema: Schema): Schema {
-    const shared: Schema = { ...schema }
-    for (const keyword of SCHEMA) {
-      if (isSchema(schema[keyword])) shared[keyword] = this.share(schema[keyword])
+  /** Converts a schema, but for the nested ones. */
+  #plain(schema: Schema): Schema {
+    return [
+      withoutCoercion,
+      unionOfConstants,
+      orNull,
+      withoutConstant,
+      sized,
+      plainObject,
+      (one: Schema) => this.#tagged(one),
+    ].reduce((one, convert) => convert(one), schema)
+  }
+
+  /** Declares a union of named objects that one field tells apart as such (OpenAPI 3.1, 4.8.25). */
+  #tagged(schema: Schema): Schema {
+    const { anyOf: choices, ...rest } = schema
+    if (!Array.isArray(choices) || choices.length < 2) return schema
+    const shapes = choices.map((choice: Schema) => this.find(choice))
+    const [first] = shapes
+    const propertyName = Object.keys((first?.properties ?? {}) as object).find((name) =>
+      shapes.every((shape) => this.#tagValues(shape, name) !== null),
+    )
+    if (propertyName === undefined) return schema
+    const tags = shapes.map((shape) => this.#tagValues(shape, propertyName) ?? [])
+    const mapping = Object.fromEntries(
+      tags.flatMap((values, index) => values.map((value) => [value, choices[index].$ref])),
+    )
+    // Each choice has values of its own.
+    if (Object.keys(mapping).length < tags.flat().length) return schema
+    return { ...rest, oneOf: choices, discriminator: { propertyName, mapping } }
+  }
+
+  /** Returns the only values of a field that an object must have; null if it can have others. */
+  #tagValues(shape: Schema | undefined, name: string): string[] | null {
+    const { properties = {}, required = [] } = (shape ?? {}) as {
+      properties?: Record<string, Schema>
+      required?: string[]
     }
-    for (const keyword of SCHEMAS) {
-      const list = schema[keyword]
-      if (Array.isArray(list)) shared[keyword] = list.map((one) => (isSchema(one) ? this.share(one) : one))
-    }
-    for (const keyword of NAMED_SCHEMAS) {
-      const named = schema[keyword]
-      if (!isSchema(named)) continue
-      shared[keyword] = Object.fromEntries(
-        Object.entries(named).map(([key, one]) => [key, isSchema(one) ? this.share(one) : one]),
-      )
-    }
-    return shared
+    const field = properties[name] ?? {}
+    const { enum: values } = this.find(field) ?? field
+    return required.includes(name) && Array.isArray(values) ? values : null
   }
 }
 
@@ -93,11 +141,51 @@ function withoutCoercion(schema: Schema): Schema {
   return kept.length === 1 ? { ...rest, ...(kept[0] as Schema) } : { ...rest, anyOf: kept }
 }
 
-/** Adds null to the values of a nullable enum, as JSON Schema requires. The generator adds it only to the types. */
-function withNull(schema: Schema): Schema {
-  const { type, enum: values } = schema
-  if (!Array.isArray(type) || !type.includes('null') || !Array.isArray(values)) return schema
-  return values.includes(null) ? schema : { ...schema, enum: [...values, null] }
+/** Lists the values of a union of constants. */
+function unionOfConstants(schema: Schema): Schema {
+  const { anyOf: choices, ...rest } = schema
+  if (!Array.isArray(choices) || choices.length === 0) return schema
+  const values = choices.map(({ enum: only }: Schema) =>
+    Array.isArray(only) && only.length === 1 ? only[0] : undefined,
+  )
+  return values.includes(undefined) ? schema : { ...rest, type: 'string', enum: values }
+}
+
+/** Adds null to the types of a schema without a name that may also be null. */
+function orNull(schema: Schema): Schema {
+  const { anyOf: choices, ...rest } = schema
+  if (!Array.isArray(choices) || choices.length !== 2) return schema
+  const [given, other] = choices as [Schema, Schema]
+  if (other.type !== 'null' || typeof given.type !== 'string') return schema
+  // A list of values would need null among them, of which generators make a name.
+  if (given.enum !== undefined || given.properties !== undefined) return schema
+  return { ...given, ...rest, type: [given.type, 'null'] }
+}
+
+/**
+ * Declares a constant as what generators make a usable type of: a boolean in words, a text as the only one of its values.
+ */
+function withoutConstant(schema: Schema): Schema {
+  if (!('const' in schema)) return schema
+  const { const: value, description, ...rest } = schema
+  const words = typeof description === 'string' ? { description } : {}
+  if (typeof value !== 'boolean') return { ...rest, ...words, enum: [value] }
+  const always = `Always ${value}.`
+  return {
+    ...rest,
+    description: words.description ? `${words.description} ${always}` : always,
+    examples: [value],
+  }
+}
+
+/** Declares the sizes of numbers. Without a format generators take too small ones. The server checks that items are unique. */
+function sized(schema: Schema): Schema {
+  const { uniqueItems: _, ...rest } = schema
+  const types = [rest.type].flat()
+  if (types.includes('number')) return { ...rest, format: 'double' }
+  if (!types.includes('integer')) return rest
+  const most = typeof rest.maximum === 'number' ? rest.maximum : Infinity
+  return most >= INT32_END ? { ...rest, format: 'int64' } : rest
 }
 
 /** Rewrites an object's rule for additional fields to the form that generators of clients and examples understand. */

@@ -2,7 +2,7 @@ import { GUIDE_PATH } from '../../http/docs/guide/routes.ts'
 import { Examples } from '../openapi/examples.ts'
 import type { MediaType, OpenApiDocument, OperationObject, Parameter, Reference } from '../openapi/model.ts'
 import { STREAMED } from '../openapi/operations.ts'
-import type { DescribedOperation, OperationAccess } from '../operation.ts'
+import { codesOf, type DescribedOperation, type OperationAccess } from '../operation.ts'
 import type { TagFacts } from '../tags.ts'
 import { type Field, type Shape, Shapes } from './shape.ts'
 
@@ -104,14 +104,17 @@ export function referenceOf(
 ): ApiReference {
   const shapes = new Shapes(document.components.schemas)
   const examples = new Examples(document.components.schemas)
-  const facts = new Map(described.map((one) => [one.id, one]))
+  const facts = new Map(described.map((one) => [`${one.method} ${one.path}`, one]))
   const parameterOf = (given: Parameter | Reference): Parameter[] => {
     if (!('$ref' in given)) return [given]
     const shared = document.components.parameters[given.$ref.split('/').at(-1) ?? '']
     return shared ? [shared] : []
   }
   const operationOf = (method: string, path: string, operation: OperationObject): ReferenceOperation => {
-    const { operationId: id, summary, description = '', requestBody, responses } = operation
+    const { summary, description = '', requestBody, responses } = operation
+    // A document may leave out what the ids of all its operations have.
+    const declared = facts.get(`${method.toUpperCase()} ${path}`)
+    const { id } = declared ?? { id: operation.operationId }
     const parameters = (operation.parameters ?? []).flatMap(parameterOf)
     const required = parameters.filter((one) => one.in === 'query' && one.required)
     const query = Object.fromEntries(
@@ -132,7 +135,7 @@ export function referenceOf(
       id,
       method: method.toUpperCase(),
       path,
-      access: accessOf(operation, facts.get(id)),
+      access: accessOf(id, operation, declared),
       summary,
       description,
       command: commands.get(id),
@@ -161,14 +164,10 @@ export function referenceOf(
           example: content[JSON_TYPE]?.example,
         })),
       failures: Object.entries(responses)
-        .filter(([status]) => status >= '400')
-        .map(([status, { description, content = {} }]) => ({
-          status,
-          description,
-          codes: codesOf(shapes.of(content[JSON_TYPE]?.schema ?? {})),
-        })),
+        .filter(([status]) => /^[45]/.test(status))
+        .map(([status, { description }]) => ({ status, description, codes: codesOf(Number(status)) })),
       stream: stream === '' ? undefined : stream,
-      isEndless: facts.get(id)?.streamsBytes === true,
+      isEndless: declared?.streamsBytes === true,
       isSocket: '101' in responses,
     }
   }
@@ -181,16 +180,18 @@ export function referenceOf(
   const order = new Map(described.map(({ id }, index) => [id, index]))
   return {
     description: document.info.description,
-    groups: document.tags.map(({ name, description }) => ({
-      name,
-      anchor: anchorOf(name),
-      description,
-      guide: `${GUIDE_PATH}/${tags[name]?.guide ?? ''}`,
-      operations: operations
-        .filter(({ tag }) => tag === name)
-        .map(({ operation }) => operation)
-        .sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0)),
-    })),
+    groups: document.tags
+      .filter(({ name }) => operations.some(({ tag }) => tag === name))
+      .map(({ name, description }) => ({
+        name,
+        anchor: anchorOf(name),
+        description,
+        guide: `${GUIDE_PATH}/${tags[name]?.guide ?? ''}`,
+        operations: operations
+          .filter(({ tag }) => tag === name)
+          .map(({ operation }) => operation)
+          .sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0)),
+      })),
     failures: failuresOf(operations.flatMap(({ operation }) => operation.failures)),
     events: Object.entries(document.webhooks ?? {}).map(([name, methods]) => ({
       name,
@@ -204,14 +205,8 @@ export function referenceOf(
 const failuresOf = (all: readonly ReferenceFailure[]): ReferenceFailure[] =>
   [...new Map(all.map((one) => [one.status, one])).values()].sort((a, b) => (a.status < b.status ? -1 : 1))
 
-/** Returns the codes of a failure's shape. */
-const codesOf = ({ fields }: Shape): string[] =>
-  (fields.find(({ name }) => name === 'error')?.shape.values ?? []).map(
-    (value) => JSON.parse(value) as string,
-  )
-
-function accessOf({ operationId, security }: OperationObject, facts?: DescribedOperation): OperationAccess {
+function accessOf(id: string, { security }: OperationObject, facts?: DescribedOperation): OperationAccess {
   if (security?.length === 0) return 'public'
-  if (operationId.startsWith('control.')) return 'admin'
+  if (id.startsWith('control.')) return 'admin'
   return facts?.accountLevel ? 'account' : 'resource'
 }

@@ -27,10 +27,9 @@ interface Keywords {
   $ref?: string
   type?: string | string[]
   enum?: unknown[]
-  const?: unknown
   default?: unknown
   anyOf?: Schema[]
-  allOf?: Schema[]
+  oneOf?: Schema[]
   properties?: Record<string, Schema>
   required?: string[]
   items?: Schema
@@ -68,14 +67,13 @@ export class Shapes {
 
   #shape(schema: Schema, outer: readonly string[]): Shape {
     const keywords = schema as Keywords
-    const { $ref, anyOf, allOf } = keywords
+    const { $ref, anyOf, oneOf = anyOf } = keywords
     if ($ref !== undefined) {
       const name = $ref.split('/').at(-1) ?? ''
       if (outer.includes(name)) return { ...NO_SHAPE, type: name }
       return this.#shape(this.schemas[name] ?? {}, [...outer, name])
     }
-    if (allOf) return this.#merged(allOf, outer)
-    if (anyOf) return this.#union(anyOf, outer)
+    if (oneOf) return this.#union(oneOf, outer)
     if (keywords.items) {
       const item = this.#shape(keywords.items, outer)
       return {
@@ -116,11 +114,6 @@ export class Shapes {
     return shared?.description ?? ''
   }
 
-  #merged(parts: readonly Schema[], outer: readonly string[]): Shape {
-    const shapes = parts.map((part) => this.#shape(part, outer))
-    return { ...NO_SHAPE, type: 'object', fields: shapes.flatMap(({ fields }) => fields) }
-  }
-
   #union(choices: readonly Schema[], outer: readonly string[]): Shape {
     const shapes = choices.map((choice) => this.#shape(choice, outer))
     const type = [...new Set(shapes.map((shape) => shape.type))].join(' or ')
@@ -140,16 +133,15 @@ export class Shapes {
 /** Returns a type for several values: `list of strings`. Names of shapes stay. */
 const plural = (type: string): string => (/^[a-z]+$/.test(type) ? `${type}s` : type)
 
-function typeOf({ type, enum: values, const: constant, format, contentMediaType }: Keywords): string {
+function typeOf({ type, enum: values, format, contentMediaType }: Keywords): string {
   if (contentMediaType !== undefined) return 'bytes'
-  const names = type === undefined ? [typeof (constant ?? values?.[0] ?? undefined)] : [type].flat()
+  const names = type === undefined ? [typeof values?.[0]] : [type].flat()
   const known = names.filter((name) => name !== 'undefined')
   if (known.length === 0) return NO_SHAPE.type
   return known.map((name) => (name === 'string' && format === 'date-time' ? 'time' : name)).join(' or ')
 }
 
-const valuesOf = ({ enum: values, const: constant }: Keywords): string[] =>
-  (values ?? (constant === undefined ? [] : [constant])).map((value) => JSON.stringify(value))
+const valuesOf = ({ enum: values = [] }: Keywords): string[] => values.map((value) => JSON.stringify(value))
 
 function limitsOf(keywords: Keywords): string[] {
   const { pattern, propertyNames, format, writeOnly, default: usual } = keywords

@@ -1,6 +1,6 @@
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { amount, givenAmount, integer, oneOf, worded } from '../../contract/schema.ts'
-import { TIERS } from './tiers.ts'
+import { amount, givenAmount, integer, used, worded } from '../../contract/schema.ts'
+import { TierName } from './tiers.ts'
 
 /** Largest budget cap, in credits. Sums of units are exact far beyond it. @bound client */
 const LARGEST_CAP = 100_000_000
@@ -9,27 +9,33 @@ const closed = <Fields extends TProperties>(fields: Fields, options: object = {}
   Type.Object(fields, { additionalProperties: false, ...options })
 
 /** A value for each tier. */
-const perTier = <Value extends TSchema>(value: Value, description: string) =>
-  closed({ small: value, medium: value, large: value }, { description })
+const perTier = <Value extends TSchema>(value: Value, options: object) =>
+  Type.Object({ small: value, medium: value, large: value }, options)
 
-/** Returns the fields of a plan, with a schema for its credits. */
+/** Values for some tiers in place of others. */
+const someTiers = <Value extends TSchema>(name: string, value: Value, description: string) =>
+  used(
+    Type.Partial(closed(perTier(value, {}).properties), { $id: name, additionalProperties: false }),
+    description,
+  )
+
+const PerTier = perTier(Type.Number(), { $id: 'PerTier' })
+const CountPerTier = perTier(integer({ minimum: 0, maximum: 10_000 }), { $id: 'CountPerTier' })
+
+const MEANINGS = {
+  projects: 'Projects of one server.',
+  storage_gb: 'Decimal gigabytes of a workspace.',
+  cpus: 'Processor cores.',
+  memory_gib: 'Binary gigabytes.',
+  credits_per_hour: 'Credits for an hour of running or building.',
+}
+
+/** Returns the fields of a plan that are not by tier, with a schema for its credits. */
 function planFields(credits: typeof amount) {
-  const price = (description?: string) =>
-    credits({ minimum: 0, maximum: 1_000_000, ...(description ? { description } : {}) })
+  const price = (description: string) => credits({ minimum: 0, maximum: 1_000_000, description })
   return {
-    tiers: Type.Array(oneOf([...TIERS]), {
-      uniqueItems: true,
-      description: 'Tiers that can be provisioned.',
-    }),
+    tiers: Type.Array(TierName, { uniqueItems: true, description: 'Tiers that can be provisioned.' }),
     servers: integer({ minimum: 0, maximum: 100_000, description: 'Servers at a time.' }),
-    projects: perTier(integer({ minimum: 0, maximum: 10_000 }), 'Projects of one server.'),
-    storage_gb: perTier(
-      Type.Number({ minimum: 0.001, maximum: 1_000_000 }),
-      'Decimal gigabytes of a workspace.',
-    ),
-    cpus: perTier(Type.Number({ minimum: 0.01, maximum: 1_024 }), 'Processor cores.'),
-    memory_gib: perTier(Type.Number({ minimum: 0.0625, maximum: 65_536 }), 'Binary gigabytes.'),
-    credits_per_hour: perTier(price(), 'Credits for an hour of running or building.'),
     credits_per_task: price('Credits for a task.'),
     credits_per_build: price('Credits for a build.'),
     monthly_cap: credits({
@@ -40,22 +46,50 @@ function planFields(credits: typeof amount) {
   }
 }
 
+const { tiers, servers, ...prices } = planFields(amount)
+
 /** The limits and prices of an account. */
-export const AccountPlan = closed(planFields(amount), { $id: 'Plan' })
+export const AccountPlan = Type.Object(
+  {
+    tiers,
+    servers,
+    projects: used(CountPerTier, MEANINGS.projects),
+    storage_gb: used(PerTier, MEANINGS.storage_gb),
+    cpus: used(PerTier, MEANINGS.cpus),
+    memory_gib: used(PerTier, MEANINGS.memory_gib),
+    credits_per_hour: used(PerTier, MEANINGS.credits_per_hour),
+    ...prices,
+  },
+  { $id: 'Plan' },
+)
 export type AccountPlan = Static<typeof AccountPlan>
 
-const given = planFields(givenAmount)
+const { tiers: givenTiers, servers: givenServers, ...givenPrices } = planFields(givenAmount)
 
 /** Fields of a plan that replace those of another plan. Missing ones are unchanged. */
 export const PlanOverrides = worded(
   Type.Partial(
     closed({
-      ...given,
-      projects: Type.Partial(given.projects),
-      storage_gb: Type.Partial(given.storage_gb),
-      cpus: Type.Partial(given.cpus),
-      memory_gib: Type.Partial(given.memory_gib),
-      credits_per_hour: Type.Partial(given.credits_per_hour),
+      tiers: givenTiers,
+      servers: givenServers,
+      projects: someTiers('ProjectLimits', integer({ minimum: 0, maximum: 10_000 }), MEANINGS.projects),
+      storage_gb: someTiers(
+        'StorageLimits',
+        Type.Number({ minimum: 0.001, maximum: 1_000_000 }),
+        MEANINGS.storage_gb,
+      ),
+      cpus: someTiers('CpuLimits', Type.Number({ minimum: 0.01, maximum: 1_024 }), MEANINGS.cpus),
+      memory_gib: someTiers(
+        'MemoryLimits',
+        Type.Number({ minimum: 0.0625, maximum: 65_536 }),
+        MEANINGS.memory_gib,
+      ),
+      credits_per_hour: someTiers(
+        'HourlyPrices',
+        givenAmount({ minimum: 0, maximum: 1_000_000 }),
+        MEANINGS.credits_per_hour,
+      ),
+      ...givenPrices,
     }),
     { $id: 'PlanOverrides', additionalProperties: false },
   ),

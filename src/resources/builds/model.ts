@@ -4,18 +4,19 @@ import { STEP_KEYS } from './steps.ts'
 
 /** Status of a build. A failed build is completed and has no URL. */
 export const BuildStatus = oneOf(['queued', 'running', 'completed'], {
+  $id: 'BuildStatus',
   description: 'A build that failed is completed, with `url` null; its log tells why.',
 })
 export type BuildStatus = Static<typeof BuildStatus>
 
 /** Status of a phase. */
-export const StepStatus = oneOf(['pending', 'running', 'done'])
+export const StepStatus = oneOf(['pending', 'running', 'done'], { $id: 'BuildStepStatus' })
 export type StepStatus = Static<typeof StepStatus>
 
 /** One phase of a build. */
 export const BuildStep = t.Object(
   {
-    key: oneOf([...STEP_KEYS]),
+    key: oneOf([...STEP_KEYS], { $id: 'BuildPhase' }),
     label: t.String({ description: 'What it does, for a person.' }),
     status: StepStatus,
     skipped: t.Optional(

@@ -1,7 +1,8 @@
-import { Elysia, status, t } from 'elysia'
+import { Elysia, status } from 'elysia'
+import { envelope, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { LogLines, LogQuery } from '../logs/model.ts'
+import { Log, LogEvent, LogQuery } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import { Build, BuildCreate, CreatedBuild } from './model.ts'
 import type { BuildsService } from './service.ts'
@@ -17,7 +18,7 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
         access: 'resource',
         summary: 'List all builds',
         description: 'The builds of all servers that the key reaches, newest first, ended ones included.',
-        success: { 200: t.Object({ builds: t.Array(Build) }) },
+        success: { 200: listOf('builds', Build) },
         errors: [401],
       }),
     )
@@ -33,7 +34,7 @@ const serverBuildsRoutes = (access: AccessControl, builds: () => Promise<BuildsS
         access: 'resource',
         summary: "List a server's builds",
         description: 'Newest first, ended builds included.',
-        success: { 200: t.Object({ builds: t.Array(Build) }) },
+        success: { 200: listOf('builds', Build) },
         errors: [401, 404],
       }),
     )
@@ -63,7 +64,7 @@ const serverBuildsRoutes = (access: AccessControl, builds: () => Promise<BuildsS
         access: 'resource',
         summary: 'Get a build',
         description: 'Its status, how far each phase is, and its URL once it is published.',
-        success: { 200: t.Object({ build: Build }) },
+        success: { 200: envelope('build', Build) },
         errors: [401, 404],
       }),
     )
@@ -83,8 +84,9 @@ const serverBuildsRoutes = (access: AccessControl, builds: () => Promise<BuildsS
             'What its phases did and printed, the newest last, and why it failed where it did; values of secrets are masked. The logs of the last 20 builds of a server are kept.',
           events:
             'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed. The stream ends with the build.',
+          event: LogEvent,
           resumable: true,
-          success: { 200: t.Object({ logs: LogLines }) },
+          success: { 200: Log },
           errors: [400, 401, 404],
         },
         { query: LogQuery },

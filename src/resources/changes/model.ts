@@ -18,7 +18,7 @@ import { ACCOUNT_CHANGE_TYPES } from './types.ts'
 /** A message of `GET /changes`, for documents. */
 export const Change = t.Object(
   {
-    type: oneOf(['ready', 'gap', ...ACCOUNT_CHANGE_TYPES]),
+    type: oneOf(['ready', 'gap', ...ACCOUNT_CHANGE_TYPES], { $id: 'ChangeType' }),
     id: t.Optional(t.String({ description: 'Of the object; `ready` and `gap` are about none.' })),
     server_id: t.Optional(t.String({ description: 'The server that the object lies on.' })),
     value: t.Optional(

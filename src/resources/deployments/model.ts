@@ -30,7 +30,7 @@ export type Deployment = Static<typeof Deployment>
 /** The response to the removal of a deployment. */
 export const RemovedDeployment = t.Object(
   { url: t.String({ format: 'uri' }), deleted: t.Literal(true) },
-  { $id: 'RemovedDeployment', additionalProperties: false },
+  { $id: 'RemovedDeployment', additionalProperties: true },
 )
 export type RemovedDeployment = Static<typeof RemovedDeployment>
 
@@ -78,7 +78,7 @@ export type DeploymentPush = Static<typeof DeploymentPush>
 export const DeploymentPushResult = t.Object(
   {
     ...PUSHED,
-    deployment: t.Nullable(t.Object(PublishedDeployment.properties), {
+    deployment: t.Nullable(PublishedDeployment, {
       description: 'Null as long as files are missing.',
     }),
   },

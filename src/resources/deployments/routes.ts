@@ -1,7 +1,8 @@
 import { Elysia, status, t } from 'elysia'
+import { listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { AppLogQuery, LogLines } from '../logs/model.ts'
+import { AppLogQuery, Log, LogEvent } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import {
   Deployment,
@@ -24,7 +25,7 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
         access: 'resource',
         summary: 'List what a server publishes',
         description: 'Returns at most one deployment, with its URL and whether it is live.',
-        success: { 200: t.Object({ deployments: t.Array(Deployment) }) },
+        success: { 200: listOf('deployments', Deployment) },
         errors: [401, 404],
       }),
     )
@@ -91,8 +92,9 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
             'What the install, the build and the app of its workspace printed, the newest last, also of one that never came up; values of secrets are masked.',
           events:
             'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed. If the server publishes nothing, the stream ends.',
+          event: LogEvent,
           resumable: true,
-          success: { 200: t.Object({ logs: LogLines }) },
+          success: { 200: Log },
           errors: [400, 401, 404],
         },
         { query: AppLogQuery },

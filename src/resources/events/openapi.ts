@@ -1,5 +1,6 @@
 import type { OperationObject, Parameter, Paths, Schema } from '../../contract/openapi/model.ts'
 import type { SharedSchemas } from '../../contract/openapi/schemas.ts'
+import { WEBHOOK_EVENTS_TAG } from '../../contract/tags.ts'
 import { EVENT_DATA, exampleOf } from './data.ts'
 import { EVENT_NAMES, type EventName } from './names.ts'
 
@@ -25,7 +26,7 @@ function describe(event: EventName, schemas: SharedSchemas): OperationObject {
   return {
     operationId: `on${pascalCase(event)}`,
     summary: `An event ${event}`,
-    tags: ['Webhooks'],
+    tags: [WEBHOOK_EVENTS_TAG],
     // No API key: the signature identifies the sender.
     security: [],
     parameters: [...HEADERS],

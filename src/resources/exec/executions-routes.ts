@@ -1,11 +1,14 @@
 import { Elysia, t } from 'elysia'
-import { DeleteResult } from '../../contract/model.ts'
+import { DeleteResult, envelope, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { wantsEventStream } from '../../http/sse.ts'
 import { followOutput, lastPosition, readOutput } from './execution-output.ts'
 import type { ExecutionsService } from './executions.ts'
-import { Execution, ExecutionInput, ExecutionOutput, OutputQuery } from './model.ts'
+import { Execution, ExecutionEvent, ExecutionInput, ExecutionOutput, OutputQuery } from './model.ts'
+
+/** The response to a write. */
+const WrittenBytes = t.Object({ written: t.Integer({ minimum: 0 }) }, { $id: 'WrittenBytes' })
 
 /** Serves `/servers/{serverId}/executions`. The service is loaded when it is first asked for. */
 export const executionsRoutes = (access: AccessControl, executions: () => Promise<ExecutionsService>) =>
@@ -19,7 +22,7 @@ export const executionsRoutes = (access: AccessControl, executions: () => Promis
         summary: "List a server's executions",
         description:
           'Commands that were started with `detach`, newest first. One that has ended is kept for 10 minutes, and 100 of a server are.',
-        success: { 200: t.Object({ executions: t.Array(Execution) }) },
+        success: { 200: listOf('executions', Execution) },
         errors: [401, 404],
       }),
     )
@@ -32,7 +35,7 @@ export const executionsRoutes = (access: AccessControl, executions: () => Promis
         access: 'resource',
         summary: 'Get an execution',
         description: 'Whether it runs, and how it has ended if it has.',
-        success: { 200: t.Object({ execution: Execution }) },
+        success: { 200: envelope('execution', Execution) },
         errors: [401, 404],
       }),
     )
@@ -65,6 +68,7 @@ export const executionsRoutes = (access: AccessControl, executions: () => Promis
             'A page of what it has printed, in order; `next` is `after` of the next one. Of each stream the first 64 KiB and the last 1 MiB are kept; `dropped` counts the bytes between them. With `follow` the response waits up to 45 s until there is more, or it has ended.',
           events:
             'Events `stdout` and `stderr` as `exec.run` sends them, each with the position behind it as its id, from which a client that was cut off goes on (`Last-Event-ID`). `gap` with `{"stream", "dropped"}` stands in place of output that is not kept, and without fields before everything where the id is unknown. At the end `exit` with `{"status", "exitCode", "timedOut", "truncated"}`.',
+          event: ExecutionEvent,
           success: { 200: ExecutionOutput },
           errors: [400, 401, 404],
         },
@@ -83,7 +87,7 @@ export const executionsRoutes = (access: AccessControl, executions: () => Promis
           summary: "Write to an execution's standard input",
           description:
             'Of one that was started with `openStdin`. It is refused when the input has ended. `written` counts bytes.',
-          success: { 200: t.Object({ written: t.Integer({ minimum: 0 }) }) },
+          success: { 200: WrittenBytes },
           errors: [400, 401, 403, 404],
         },
         { body: ExecutionInput },

@@ -1,5 +1,16 @@
 import { type Static, t } from 'elysia'
-import { base64, integer, NO_NUL, oneOf, variables, withFields, worded } from '../../contract/schema.ts'
+import { ErrorBody, streamEvent } from '../../contract/model.ts'
+import {
+  base64,
+  flag,
+  integer,
+  NO_NUL,
+  oneOf,
+  used,
+  variables,
+  withFields,
+  worded,
+} from '../../contract/schema.ts'
 
 /** Entries of a page of output: by default, and at most. */
 export const DEFAULT_ENTRIES = 500
@@ -77,6 +88,18 @@ export const ExecStreamQuery = t.Object(
   { additionalProperties: true },
 )
 
+/** A connection that berth refused. */
+export const RefusedConnection = t.Object(
+  { destination: t.String(), reason: t.String(), remedy: t.String({ description: 'What would allow it.' }) },
+  { $id: 'RefusedConnection', additionalProperties: true },
+)
+
+/** Which of its two streams a command has printed something to. */
+export const OutputStream = oneOf(['stdout', 'stderr'], { $id: 'OutputStream' })
+
+/** The encoding of data that is not text. */
+export const Base64Encoding = oneOf(['base64'], { $id: 'Base64Encoding' })
+
 /** The end of a command and its output. The failure of a command is not a failure of the request. */
 export const ExecResult = t.Object(
   {
@@ -92,7 +115,7 @@ export const ExecResult = t.Object(
     timedOut: t.Boolean(),
     truncated: t.Boolean({ description: 'Each stream is kept to 10 MiB.' }),
     refused: t.Optional(
-      t.Array(t.Object({ destination: t.String(), reason: t.String(), remedy: t.String() }), {
+      t.Array(RefusedConnection, {
         description:
           'Connections of the server that berth refused meanwhile, each with what would allow it; missing if there were none.',
       }),
@@ -101,6 +124,22 @@ export const ExecResult = t.Object(
   { $id: 'ExecResult', additionalProperties: true },
 )
 export type ExecResult = Static<typeof ExecResult>
+
+const { exitCode, timedOut, truncated, refused } = ExecResult.properties
+
+/** A piece of what a command has printed, in a stream. */
+const OutputChunk = t.Object(
+  { data: t.String(), encoding: t.Optional(used(Base64Encoding, 'Where the bytes are not UTF-8.')) },
+  { $id: 'OutputChunk' },
+)
+
+/** An event of the output of a command. */
+export const ExecEvent = streamEvent('ExecEvent', {
+  stdout: OutputChunk,
+  stderr: OutputChunk,
+  exit: t.Object({ exitCode, timedOut, truncated, refused }, { $id: 'ExecExit' }),
+  error: ErrorBody,
+})
 
 /** States of an execution. `ended`: the server, berth, the budget or a limit ended it. */
 export const EXECUTION_STATUSES = ['running', 'exited', 'ended'] as const
@@ -115,6 +154,7 @@ export const Execution = t.Object(
       description: 'Of its shell, as programs of the server see it; null if it ended before that was known.',
     }),
     status: oneOf([...EXECUTION_STATUSES], {
+      $id: 'ExecutionStatus',
       description:
         '`exited` if the command ended by itself or was cancelled; `ended` if the server, berth, the budget or a limit ended it.',
     }),
@@ -131,22 +171,28 @@ export const Execution = t.Object(
 )
 export type Execution = Static<typeof Execution>
 
+/** A piece of an execution's output. */
+const OutputEntry = t.Object(
+  {
+    id: t.String({ description: 'The position behind this entry, for `after`.' }),
+    stream: OutputStream,
+    offset: integer({ minimum: 0, description: 'Bytes of the stream before this entry.' }),
+    data: t.String(),
+    encoding: t.Optional(used(Base64Encoding, 'Where the bytes are not UTF-8.')),
+  },
+  { $id: 'OutputEntry', additionalProperties: true },
+)
+
 /** A page of an execution's output. */
 export const ExecutionOutput = t.Object(
   {
-    output: t.Array(
-      t.Object({
-        id: t.String({ description: 'The position behind this entry, for `after`.' }),
-        stream: oneOf(['stdout', 'stderr']),
-        offset: integer({ minimum: 0, description: 'Bytes of the stream before this entry.' }),
-        data: t.String(),
-        encoding: t.Optional(oneOf(['base64'], { description: 'Where the bytes are not UTF-8.' })),
-      }),
-    ),
+    output: t.Array(OutputEntry),
     next: t.String({ description: 'The position behind the last entry: `after` of the next request.' }),
     dropped: t.Object(
       { stdout: integer({ minimum: 0 }), stderr: integer({ minimum: 0 }) },
       {
+        $id: 'DroppedOutput',
+        additionalProperties: true,
         description:
           'Bytes that are not kept: of each stream those between the first 64 KiB and the last 1 MiB.',
       },
@@ -156,6 +202,29 @@ export const ExecutionOutput = t.Object(
   { $id: 'ExecutionOutput', additionalProperties: true },
 )
 export type ExecutionOutput = Static<typeof ExecutionOutput>
+
+/** An event of the output of an execution. */
+export const ExecutionEvent = streamEvent('ExecutionEvent', {
+  stdout: OutputChunk,
+  stderr: OutputChunk,
+  gap: t.Object(
+    {
+      stream: t.Optional(OutputStream),
+      dropped: t.Optional(integer({ minimum: 0, description: 'Bytes that are not kept.' })),
+    },
+    { $id: 'OutputGap' },
+  ),
+  exit: t.Object(
+    {
+      status: Execution.properties.status,
+      exitCode: Execution.properties.exitCode,
+      timedOut,
+      truncated: t.Optional(truncated),
+    },
+    { $id: 'ExecutionExit' },
+  ),
+  error: ErrorBody,
+})
 
 /** The form of a position in the output: the bytes of `stdout` and of `stderr` before it. */
 const POSITION = '^(?:0|\\d{1,15}-\\d{1,15})$'
@@ -172,7 +241,7 @@ export const OutputQuery = t.Object(
         'the `id` of an entry, or `next` of a response',
       ),
     ),
-    stream: t.Optional(oneOf(['stdout', 'stderr'])),
+    stream: t.Optional(OutputStream),
     limit: t.Optional(
       integer({
         minimum: 1,
@@ -180,9 +249,7 @@ export const OutputQuery = t.Object(
         description: `Most entries, each of at most 2 KiB; ${DEFAULT_ENTRIES} by default.`,
       }),
     ),
-    follow: t.Optional(
-      oneOf(['true', 'false'], { description: 'Wait up to 45 s until there is more, or it has ended.' }),
-    ),
+    follow: t.Optional(flag('Wait up to 45 s until there is more, or it has ended.')),
   },
   { additionalProperties: true },
 )
@@ -203,7 +270,15 @@ export const ExecutionInput = t.Object(
     not: {
       anyOf: [
         withFields(['text', 'base64']),
-        { properties: { text: false, base64: false, end: { const: false } } },
+        {
+          not: {
+            anyOf: [
+              withFields(['text']),
+              withFields(['base64']),
+              { type: 'object', properties: { end: { const: true } }, required: ['end'] },
+            ],
+          },
+        },
       ],
     },
   },

@@ -1,4 +1,5 @@
-import { Elysia, status, t } from 'elysia'
+import { Elysia, status } from 'elysia'
+import { envelope } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { badRequest } from '../../errors.ts'
 import { streamInstead } from '../../http/accept.ts'
@@ -9,7 +10,7 @@ import { EVENT_STREAM_TYPE, type StreamRun } from '../../http/sse.ts'
 import type { ExecutionsService } from './executions.ts'
 import { FRAMES_TYPE } from './frames.ts'
 import type { Leave, Leaves } from './leave.ts'
-import { ExecRequest, ExecResult, ExecStreamQuery, Execution } from './model.ts'
+import { ExecEvent, ExecRequest, ExecResult, ExecStreamQuery, Execution } from './model.ts'
 import { EventOutput, FrameOutput, PlainOutput } from './output.ts'
 import type { ExecService, ExecWish } from './service.ts'
 
@@ -59,10 +60,11 @@ export const execRoutes = (
           summary: 'Run a shell command',
           description: `Runs the command by \`sh -c\` and responds when it ends. A command that fails also gets 200; \`exitCode\` says how it ended. A sleeping server is woken. With \`Accept: text/event-stream\` the output is streamed; closing the connection ends the command. ${OTHER_FORMS} With \`detach\` the response is 202 with an execution, whose output can be read as long as it is kept.`,
           events: EVENTS,
+          event: ExecEvent,
           byteStreams: [BYTES_TYPE, FRAMES_TYPE],
           success: {
             200: ExecResult,
-            202: t.Object({ execution: Execution }, { additionalProperties: true }),
+            202: envelope('execution', Execution),
           },
           errors: [400, 401, 402, 403, 404, 502],
         },
@@ -97,6 +99,7 @@ export const execRoutes = (
           description: `Runs a command as \`POST /servers/{serverId}/exec\` does. The request's body is its standard input, of any length and as it comes: the command reads while the body is still sent, and its output is sent meanwhile in every form but JSON. If the command does not read, the client has to wait. The response ends when the command does, read or not. Without \`timeoutMs\` it may run as long as the connection stands. ${OTHER_FORMS}`,
           takes: { type: BYTES_TYPE, description: 'Standard input.' },
           events: EVENTS,
+          event: ExecEvent,
           byteStreams: [BYTES_TYPE, FRAMES_TYPE],
           success: { 200: ExecResult },
           errors: [400, 401, 402, 404, 502],

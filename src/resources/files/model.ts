@@ -1,11 +1,11 @@
 import { type Static, t } from 'elysia'
-import { BASE64, integer, NO_NUL, oneOf } from '../../contract/schema.ts'
+import { BASE64, flag, integer, NO_NUL, oneOf } from '../../contract/schema.ts'
 
 /** What a path is whatever the workspace has. Whether it stays in the workspace, only the service can see. */
 const PATH = { maxLength: 4_095, pattern: NO_NUL }
 
 /** The encoding of `content`: text, or base64 for bytes that are not UTF-8. */
-const Encoding = oneOf(['utf-8', 'base64'])
+const Encoding = oneOf(['utf-8', 'base64'], { $id: 'FileEncoding' })
 
 /** A file of a list. */
 const FileDetails = t.Object(
@@ -21,13 +21,13 @@ export type FileDetails = Static<typeof FileDetails>
 /** All files of a workspace. */
 export const FileList = t.Object(
   { files: t.Array(t.String()), details: t.Optional(t.Array(FileDetails)) },
-  { $id: 'FileList', additionalProperties: false },
+  { $id: 'FileList', additionalProperties: true },
 )
 
 /** One file. */
 export const FileContent = t.Object(
   { path: t.String(), content: t.String(), encoding: t.Optional(Encoding) },
-  { $id: 'FileContent', additionalProperties: false },
+  { $id: 'FileContent', additionalProperties: true },
 )
 export type FileContent = Static<typeof FileContent>
 
@@ -57,23 +57,24 @@ export type FileWrite = Static<typeof FileWrite>
 /** The response to a write. */
 export const FileWritten = t.Object(
   { path: t.String(), written: t.Literal(true) },
-  { $id: 'FileWritten', additionalProperties: false },
+  { $id: 'FileWritten', additionalProperties: true },
 )
 
 /** The response to a removal. */
 export const FileDeleted = t.Object(
   { path: t.String(), deleted: t.Literal(true) },
-  { $id: 'FileDeleted', additionalProperties: false },
+  { $id: 'FileDeleted', additionalProperties: true },
 )
+
+/** A list of all files, or one file. */
+export const FilesOrContent = t.Union([FileList, FileContent], { $id: 'FilesOrContent' })
 
 /** The file to read, or options of the list. */
 export const FileQuery = t.Object(
   {
     path: t.Optional(t.String({ description: 'The file to read; without it all files are listed.' })),
-    all: t.Optional(
-      oneOf(['true', 'false'], { description: 'List what is in `.git` and `node_modules` directories too.' }),
-    ),
-    details: t.Optional(oneOf(['true', 'false'], { description: 'List sizes and times in `details`, too.' })),
+    all: t.Optional(flag('List what is in `.git` and `node_modules` directories too.')),
+    details: t.Optional(flag('List sizes and times in `details`, too.')),
   },
   { additionalProperties: true },
 )

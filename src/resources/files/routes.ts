@@ -2,13 +2,12 @@ import { Elysia, status, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import {
-  FileContent,
   FileDeleted,
   FileDeleteQuery,
-  FileList,
   FileManifest,
   FileManifestQuery,
   FileQuery,
+  FilesOrContent,
   FileWrite,
   FileWritten,
 } from './model.ts'
@@ -34,7 +33,7 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
           summary: 'List all files, or read one',
           description:
             'Without `path`, lists the paths of all regular files, sorted. With `path`, returns the content of one file: as text, or as base64 if it is not UTF-8. A directory is refused.',
-          success: { 200: t.Union([FileList, FileContent]) },
+          success: { 200: FilesOrContent },
           errors: [400, 401, 404, 413],
         },
         { query: FileQuery },

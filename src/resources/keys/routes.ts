@@ -1,5 +1,5 @@
-import { Elysia, status, t } from 'elysia'
-import { DeleteResult } from '../../contract/model.ts'
+import { Elysia, status } from 'elysia'
+import { DeleteResult, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { ApiKey, ApiKeyCreate, ApiKeyScope, ApiKeyScopeUpdate, CreatedApiKey } from './model.ts'
@@ -16,7 +16,7 @@ export const keysRoutes = (access: AccessControl, keys: KeysService) =>
         access: 'account',
         summary: 'List API keys',
         description: 'Newest first, each with its scope. The keys themselves are masked.',
-        success: { 200: t.Object({ keys: t.Array(ApiKey) }) },
+        success: { 200: listOf('keys', ApiKey) },
         errors: [401, 403],
       }),
     )

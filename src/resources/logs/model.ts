@@ -1,4 +1,5 @@
 import { type Static, t } from 'elysia'
+import { ErrorBody, Gap, streamEvent } from '../../contract/model.ts'
 import { integer } from '../../contract/schema.ts'
 import type { LogSelection } from '../../hosting/app.ts'
 import { parseDuration } from '../../runtime/duration.ts'
@@ -51,8 +52,22 @@ const LogLine = t.Object(
 )
 
 /** Lines of a log, oldest first. */
-export const LogLines = t.Array(LogLine)
-export type LogLines = Static<typeof LogLines>
+const Lines = t.Array(LogLine)
+export type LogLines = Static<typeof Lines>
+
+/** The response with lines of a log. */
+export const Log = t.Object({ logs: Lines }, { $id: 'LogLines', additionalProperties: true })
+
+/** An event of a log that is followed. */
+export const LogEvent = streamEvent('LogEvent', {
+  line: LogLine,
+  dropped: t.Object(
+    { lines: integer({ description: 'Lines that the reader was too slow for.' }) },
+    { $id: 'DroppedLines' },
+  ),
+  gap: Gap,
+  error: ErrorBody,
+})
 
 /** Default number of lines of a log. */
 const DEFAULT_TAIL = 200

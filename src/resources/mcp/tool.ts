@@ -68,7 +68,7 @@ function toolOf(
       name: toolName(id),
       title: described.summary,
       description: noteFor(id) ?? described.description ?? described.summary,
-      inputSchema: inputOf(id, [...inPath, ...inQuery], body, requestBody?.required ?? false),
+      inputSchema: inputOf(id, shapes, [...inPath, ...inQuery], body, requestBody?.required ?? false),
       outputSchema: early ? openOutput(described, shapes, early) : outputOf(described, shapes),
       annotations: annotationsOf(id, method),
     },
@@ -78,6 +78,7 @@ function toolOf(
 /** Describes all arguments as one flat object. */
 function inputOf(
   id: string,
+  shapes: Readonly<Record<string, Schema>>,
   parameters: readonly Parameter[],
   body: Schema | null,
   bodyRequired: boolean,
@@ -89,7 +90,8 @@ function inputOf(
   }
   for (const { name, schema, description, in: place } of parameters) {
     // The name of an id says what it is the id of.
-    add(name, description && place !== 'path' ? { ...schema, description } : schema)
+    const whole = inlineReferences(schema, shapes)
+    add(name, description && place !== 'path' ? { ...whole, description } : whole)
   }
   for (const [name, schema] of Object.entries((body?.properties ?? {}) as Record<string, Schema>)) {
     add(name, schema)
@@ -135,14 +137,11 @@ const BRIEF = 90
 /** Keywords that descriptions say in words, or that a model cannot use. */
 const UNTOLD: ReadonlySet<string> = new Set(['pattern', 'propertyNames', 'title', 'writeOnly'])
 
-/** Describes an argument. One of the texts `true` and `false` in a query is a boolean. */
+/** Describes an argument. */
 function argumentOf(name: string, schema: Schema, isBare: boolean): Schema {
   if (isBare) return { type: schema.type }
-  const { enum: choices, ...rest } = lean(schema) as Schema
-  const isFlag = Array.isArray(choices) && choices.join() === 'true,false'
   const note = argumentNote(name)
-  const type = isFlag ? { type: 'boolean' } : choices === undefined ? {} : { enum: choices }
-  return { ...rest, ...type, ...(note === undefined ? {} : { description: note }) }
+  return { ...(lean(schema) as Schema), ...(note === undefined ? {} : { description: note }) }
 }
 
 /** Returns a schema of an argument without what tells a model nothing: lists of tools are part of every conversation. */
@@ -228,7 +227,8 @@ function inlined(
 ): unknown {
   if (Array.isArray(value)) return value.map((one) => inlined(one, shapes, within))
   if (typeof value !== 'object' || value === null) return value
-  const { $ref: reference, ...rest } = value as Schema
+  // A discriminator refers to names that are not there.
+  const { $ref: reference, discriminator: _, ...rest } = value as Schema
   if (typeof reference !== 'string') {
     return Object.fromEntries(Object.entries(rest).map(([name, one]) => [name, inlined(one, shapes, within)]))
   }

@@ -1,17 +1,17 @@
 import { type Static, t } from 'elysia'
 import { PROCESS_SIGNALS, PROCESS_STATES } from '../../compute/sandbox.ts'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { integer, oneOf, used } from '../../contract/schema.ts'
 
 /** What started a process. */
 const ProcessOwner = t.Object(
   {
-    kind: oneOf(['exec', 'terminal', 'task', 'build', 'project', 'deployment']),
+    kind: oneOf(['exec', 'terminal', 'task', 'build', 'project', 'deployment'], { $id: 'ProcessOwnerKind' }),
     id: t.Nullable(t.String(), {
       description:
         'Id of the execution, terminal, task, build or project; null for another command and for the deployment.',
     }),
   },
-  { $id: 'ProcessOwner', additionalProperties: false },
+  { $id: 'ProcessOwner', additionalProperties: true },
 )
 
 /** A process of a server. */
@@ -20,7 +20,7 @@ export const ServerProcess = t.Object(
     pid: integer({ description: 'Its number inside the server.' }),
     parent_pid: integer(),
     command: t.String({ description: 'Its command line, cut after 2,000 characters.' }),
-    state: oneOf([...PROCESS_STATES]),
+    state: oneOf([...PROCESS_STATES], { $id: 'ProcessState' }),
     cpu_percent: t.Number({ description: 'Use of processors lately; 100 is one whole processor.' }),
     memory_bytes: integer({ description: 'Memory in use (resident set size).' }),
     started_at: t.String({ format: 'date-time' }),
@@ -31,9 +31,12 @@ export const ServerProcess = t.Object(
 )
 export type ServerProcess = Static<typeof ServerProcess>
 
+/** A signal. */
+const Signal = oneOf([...PROCESS_SIGNALS], { $id: 'Signal' })
+
 /** The signal to send. */
 export const SignalQuery = t.Object(
-  { signal: t.Optional(oneOf([...PROCESS_SIGNALS], { description: 'TERM by default.' })) },
+  { signal: t.Optional(used(Signal, 'TERM by default.')) },
   { additionalProperties: true },
 )
 export type SignalQuery = Static<typeof SignalQuery>
@@ -42,7 +45,7 @@ export type SignalQuery = Static<typeof SignalQuery>
 export const SignalResult = t.Object(
   {
     pid: integer(),
-    signal: oneOf([...PROCESS_SIGNALS]),
+    signal: Signal,
     ended: t.Boolean({ description: 'Whether it has ended within a second.' }),
   },
   { $id: 'SignalResult', additionalProperties: true },

@@ -1,4 +1,5 @@
-import { Elysia, t } from 'elysia'
+import { Elysia } from 'elysia'
+import { listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { ServerProcess, SignalQuery, SignalResult } from './model.ts'
@@ -18,7 +19,7 @@ export const processesRoutes = (access: AccessControl, processes: () => Promise<
         summary: "List a server's processes",
         description:
           'Everything that commands, terminals, tasks, builds and apps have started and that runs, as programs of the server see it. A sleeping server has none and is not woken; looking does not keep a server awake.',
-        success: { 200: t.Object({ processes: t.Array(ServerProcess) }) },
+        success: { 200: listOf('processes', ServerProcess) },
         errors: [401, 404, 502],
       }),
     )

@@ -1,24 +1,18 @@
 import { type Static, t } from 'elysia'
-import { integer, oneOf, text } from '../../contract/schema.ts'
+import { integer, oneOf, text, used } from '../../contract/schema.ts'
 import { WORKER_STATUSES } from '../../hosting/app.ts'
 import { EnvironmentVariables } from '../secrets/model.ts'
 import { TemplateId } from '../templates/model.ts'
 import { AppDirectory } from './app-directory.ts'
 import { ProjectSource } from './sources/model.ts'
-
-/** Whether a project has a URL. */
-export const Visibility = oneOf(['public', 'private'], { description: 'Only a public project has a URL.' })
-export type Visibility = Static<typeof Visibility>
-
-/** Whether a project may be cleaned up. */
-export const Lifecycle = oneOf(['persistent', 'ephemeral'])
-export type Lifecycle = Static<typeof Lifecycle>
+import { Lifecycle, ProjectKind, Visibility } from './traits.ts'
 
 /** Every `RuntimeStatus`. */
 export const RUNTIME_STATUSES = ['unbuilt', 'running', 'paused'] as const
 
 /** Status of a project's app. */
 export const RuntimeStatus = oneOf([...RUNTIME_STATUSES], {
+  $id: 'RuntimeStatus',
   description:
     'unbuilt until its app is first ready; paused while its server sleeps or its app has given up.',
 })
@@ -37,14 +31,8 @@ export const INIT_PHASES = [
 ] as const
 
 /** The phase of a project's bring-up. */
-export const InitPhase = oneOf([...INIT_PHASES])
+export const InitPhase = oneOf([...INIT_PHASES], { $id: 'InitPhase' })
 export type InitPhase = Static<typeof InitPhase>
-
-/** What a project is that answers no requests. */
-export const ProjectKind = t.Literal('worker', {
-  description: 'It answers no requests: it has no port, no URL and no health check.',
-})
-export type ProjectKind = Static<typeof ProjectKind>
 
 /** A program that runs beside an app, or is the whole of it. */
 export const AppWorker = t.Object(
@@ -52,6 +40,7 @@ export const AppWorker = t.Object(
     name: t.String(),
     command: t.String({ description: 'A shell command.' }),
     status: oneOf([...WORKER_STATUSES], {
+      $id: 'WorkerStatus',
       description:
         'stopped once it has ended with exit code 0, or its app was stopped; failed once it crashed too often.',
     }),
@@ -109,6 +98,45 @@ const InitPhaseEntry = t.Object(
   { $id: 'InitPhaseEntry', additionalProperties: true },
 )
 
+/** A tool that an app needs. */
+const DetectedTool = t.Object(
+  {
+    name: t.String(),
+    wanted: t.Nullable(t.String(), { description: 'The version that its files ask for; null for any.' }),
+    wanted_by: t.Nullable(t.String(), { description: 'The file that asks for it.' }),
+    found: t.Nullable(t.String(), { description: 'The version that runs; null if there is none.' }),
+  },
+  { $id: 'DetectedTool', additionalProperties: true },
+)
+
+/** What a source says about its app. */
+const Evidence = t.Object(
+  {
+    file: t.String({ description: 'Relative to the source.' }),
+    line: t.Nullable(t.Integer(), { description: 'From 1; null where the file itself is the evidence.' }),
+    says: t.String(),
+  },
+  { $id: 'Evidence', additionalProperties: true },
+)
+
+/** What a source asks for and berth does not run. */
+const LeftOut = t.Object(
+  { what: t.String(), why: t.String() },
+  { $id: 'LeftOut', additionalProperties: true },
+)
+
+/** Another app of a source. */
+const OtherApp = t.Object(
+  {
+    directory: t.String({ description: 'Relative to the source.' }),
+    kind: t.String(),
+    berth_json: t.Nullable(t.Record(t.String(), t.Unknown()), {
+      description: 'A berth.json that runs it; null where naming its directory does.',
+    }),
+  },
+  { $id: 'OtherApp', additionalProperties: true },
+)
+
 /** How an app is installed, built and started, as berth detected it. */
 export const DetectedApp = t.Object(
   {
@@ -126,36 +154,10 @@ export const DetectedApp = t.Object(
     workers: t.Record(t.String(), t.String(), { description: 'Shell commands of its workers, by name.' }),
     port: t.Nullable(t.Integer(), { description: 'The only port that counts; null for the one in PORT.' }),
     health: t.String({ description: 'The path that has to respond with a status under 500.' }),
-    tools: t.Array(
-      t.Object({
-        name: t.String(),
-        wanted: t.Nullable(t.String(), { description: 'The version that its files ask for; null for any.' }),
-        wanted_by: t.Nullable(t.String(), { description: 'The file that asks for it.' }),
-        found: t.Nullable(t.String(), { description: 'The version that runs; null if there is none.' }),
-      }),
-      { description: 'The tools that it needs.' },
-    ),
-    evidence: t.Array(
-      t.Object({
-        file: t.String({ description: 'Relative to the source.' }),
-        line: t.Nullable(t.Integer(), { description: 'From 1; null where the file itself is the evidence.' }),
-        says: t.String(),
-      }),
-      { description: 'What of the source says so.' },
-    ),
-    left_out: t.Array(t.Object({ what: t.String(), why: t.String() }), {
-      description: 'What its files ask for and berth does not run.',
-    }),
-    others: t.Array(
-      t.Object({
-        directory: t.String({ description: 'Relative to the source.' }),
-        kind: t.String(),
-        berth_json: t.Nullable(t.Record(t.String(), t.Unknown()), {
-          description: 'A berth.json that runs it; null where naming its directory does.',
-        }),
-      }),
-      { description: 'Further apps of the source, which are not run.' },
-    ),
+    tools: t.Array(DetectedTool, { description: 'The tools that it needs.' }),
+    evidence: t.Array(Evidence, { description: 'What of the source says so.' }),
+    left_out: t.Array(LeftOut, { description: 'What its files ask for and berth does not run.' }),
+    others: t.Array(OtherApp, { description: 'Further apps of the source, which are not run.' }),
     warnings: t.Array(t.String(), { description: 'Sentences about what may surprise.' }),
   },
   { $id: 'DetectedApp', additionalProperties: true },
@@ -223,10 +225,7 @@ const nameOf = { minLength: 1, maxLength: 100 }
 const description = text({ maxLength: 2_000 })
 
 const codeFields = {
-  template: t.Optional({
-    ...TemplateId,
-    description: 'The id of a template; short for a source of that type.',
-  }),
+  template: t.Optional(used(TemplateId, 'The id of a template; short for a source of that type.')),
   source: t.Optional(ProjectSource),
 }
 
@@ -268,34 +267,46 @@ export const ProjectInit = t.Object(
 )
 export type ProjectInit = Static<typeof ProjectInit>
 
+/** A file that a directory is to have. */
+const PushedFile = t.Object(
+  {
+    path: t.String({ minLength: 1, description: 'Relative to the directory of the app.' }),
+    sha256: t.String({ pattern: '^[0-9a-f]{64}$', description: 'Of its content, in hexadecimal.' }),
+    executable: t.Optional(t.Boolean()),
+  },
+  { $id: 'PushedFile' },
+)
+
+/** A symbolic link that a directory is to have. */
+const PushedLink = t.Object(
+  { path: t.String({ minLength: 1 }), target: t.String({ minLength: 1 }) },
+  { $id: 'PushedLink' },
+)
+
+/** A file of an archive that is a piece of a larger one. */
+const PushedPiece = t.Object(
+  {
+    path: t.String({ minLength: 1 }),
+    offset: integer({ minimum: 0, description: 'Where in the file it belongs, in bytes.' }),
+    more: t.Optional(t.Boolean({ description: 'Whether others follow.' })),
+  },
+  { $id: 'PushedPiece' },
+)
+
 /** The fields that describe the files a directory is to have. */
 export const PUSHED_FILES = {
-  files: t.Array(
-    t.Object({
-      path: t.String({ minLength: 1, description: 'Relative to the directory of the app.' }),
-      sha256: t.String({ pattern: '^[0-9a-f]{64}$', description: 'Of its content, in hexadecimal.' }),
-      executable: t.Optional(t.Boolean()),
-    }),
-    { maxItems: 20_000, description: 'All files of the code, also those that the server has.' },
-  ),
+  files: t.Array(PushedFile, {
+    maxItems: 20_000,
+    description: 'All files of the code, also those that the server has.',
+  }),
   links: t.Optional(
-    t.Array(t.Object({ path: t.String({ minLength: 1 }), target: t.String({ minLength: 1 }) }), {
-      maxItems: 20_000,
-      description: 'All symbolic links of the code.',
-    }),
+    t.Array(PushedLink, { maxItems: 20_000, description: 'All symbolic links of the code.' }),
   ),
   pieces: t.Optional(
-    t.Array(
-      t.Object({
-        path: t.String({ minLength: 1 }),
-        offset: integer({ minimum: 0, description: 'Where in the file it belongs, in bytes.' }),
-        more: t.Optional(t.Boolean({ description: 'Whether others follow.' })),
-      }),
-      {
-        maxItems: 20_000,
-        description: 'Those files of the archive that are pieces of one too large for a request.',
-      },
-    ),
+    t.Array(PushedPiece, {
+      maxItems: 20_000,
+      description: 'Those files of the archive that are pieces of one too large for a request.',
+    }),
   ),
 }
 
@@ -323,7 +334,7 @@ export const PUSHED = {
 export const PushResult = t.Object(
   {
     ...PUSHED,
-    began: t.Nullable(oneOf(['install', 'build', 'start']), {
+    began: t.Nullable(oneOf(['install', 'build', 'start'], { $id: 'PushPhase' }), {
       description: 'The first phase of the bring-up that has begun; null if the app needs none.',
     }),
     project: Project,
@@ -335,5 +346,5 @@ export type PushResult = Static<typeof PushResult>
 /** The response to a cleanup. */
 export const CleanupResult = t.Object(
   { id: t.String(), cleaned: t.Literal(true) },
-  { $id: 'CleanupResult', additionalProperties: false },
+  { $id: 'CleanupResult', additionalProperties: true },
 )

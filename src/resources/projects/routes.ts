@@ -1,8 +1,8 @@
 import { Elysia, status, t } from 'elysia'
-import { DeleteResult } from '../../contract/model.ts'
+import { DeleteResult, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { AppLogQuery, LogLines } from '../logs/model.ts'
+import { AppLogQuery, Log, LogEvent } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import {
   CleanupResult,
@@ -28,7 +28,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         access: 'resource',
         summary: "List a server's projects",
         description: 'The projects of one server that the key reaches, newest first.',
-        success: { 200: t.Object({ projects: t.Array(Project) }) },
+        success: { 200: listOf('projects', Project) },
         errors: [401, 404],
       }),
     )
@@ -75,7 +75,7 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
         access: 'resource',
         summary: 'List all projects',
         description: 'The projects of all servers that the key reaches, newest first.',
-        success: { 200: t.Object({ projects: t.Array(Project) }) },
+        success: { 200: listOf('projects', Project) },
         errors: [401],
       }),
     )
@@ -198,8 +198,9 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
             'What its bring-ups and its app printed, the newest last; values of secrets are masked.',
           events:
             'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed.',
+          event: LogEvent,
           resumable: true,
-          success: { 200: t.Object({ logs: LogLines }) },
+          success: { 200: Log },
           errors: [400, 401, 404],
         },
         { query: AppLogQuery },

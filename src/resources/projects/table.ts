@@ -9,12 +9,10 @@ import type {
   AppCrash as CrashModel,
   DetectedApp,
   InitPhase,
-  Lifecycle,
   Project,
-  ProjectKind,
   RuntimeStatus,
-  Visibility,
 } from './model.ts'
+import type { Lifecycle, ProjectKind, Visibility } from './traits.ts'
 
 /** A phase that a bring-up has come to, and when, in milliseconds. */
 export interface PhaseEntry {

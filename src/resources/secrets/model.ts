@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { NO_NUL, variables } from '../../contract/schema.ts'
+import { NO_NUL, oneOf, variables } from '../../contract/schema.ts'
 
 const value = t.String({ maxLength: 65_536, pattern: NO_NUL, writeOnly: true })
 
@@ -50,7 +50,7 @@ const AppVariable = t.Object(
     required: t.Boolean({ description: 'Whether the app does not start without it.' }),
     description: t.Nullable(t.String(), { description: 'As the code describes it.' }),
     default: t.Nullable(t.String(), { description: 'What the app takes if no value is set.' }),
-    set_for: t.Nullable(t.Union([t.Literal('project'), t.Literal('server')]), {
+    set_for: t.Nullable(oneOf(['project', 'server'], { $id: 'VariableOwner' }), {
       description: 'Whether the project or its server has a value; null if neither has one.',
     }),
     missing: t.Boolean({ description: 'Whether a bring-up waits for it.' }),

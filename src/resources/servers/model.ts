@@ -1,9 +1,9 @@
 import { type Static, t } from 'elysia'
 import type { OutboundMode } from '../../config/values.ts'
-import { oneOf, text } from '../../contract/schema.ts'
+import { oneOf, text, used } from '../../contract/schema.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
 import { DEFAULT_PLAN } from '../accounts/plan.ts'
-import { TIERS } from '../accounts/tiers.ts'
+import { TIERS, TierName } from '../accounts/tiers.ts'
 
 const { cpus, memory_gib: memory, storage_gb: storage } = DEFAULT_PLAN
 
@@ -13,15 +13,15 @@ const SIZES = TIERS.map(
 ).join('; ')
 
 /** The size of a server. */
-export const Tier = oneOf([...TIERS], { description: `Size of the server. By default ${SIZES}.` })
+export const Tier = used(TierName, `Size of the server. By default ${SIZES}.`)
 export type Tier = Static<typeof Tier>
 
 /** The region of a server. All of them are on this machine. */
-export const Region = oneOf(['us-east', 'us-west', 'eu-west'])
+export const Region = oneOf(['us-east', 'us-west', 'eu-west'], { $id: 'Region' })
 export type Region = Static<typeof Region>
 
 /** The state of a server. */
-export const ServerStatus = oneOf(['running', 'sleeping', 'building'])
+export const ServerStatus = oneOf(['running', 'sleeping', 'building'], { $id: 'ServerStatus' })
 export type ServerStatus = Static<typeof ServerStatus>
 
 /** Most characters of a server's task: lists of servers contain it. @bound client */
@@ -87,7 +87,7 @@ export interface NetworkChoice {
 
 /** The action to perform on a server. */
 export const ServerActionRequest = t.Object(
-  { action: oneOf(['start', 'stop', 'restart']) },
+  { action: oneOf(['start', 'stop', 'restart'], { $id: 'ServerAction' }) },
   { $id: 'ServerActionRequest', additionalProperties: true },
 )
 export type ServerAction = Static<typeof ServerActionRequest>['action']
@@ -95,5 +95,5 @@ export type ServerAction = Static<typeof ServerActionRequest>['action']
 /** The response to an action. */
 export const ServerActionResult = t.Object(
   { id: t.String(), status: ServerStatus },
-  { $id: 'ServerActionResult', additionalProperties: false },
+  { $id: 'ServerActionResult', additionalProperties: true },
 )

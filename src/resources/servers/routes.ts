@@ -1,5 +1,5 @@
 import { Elysia, status, t } from 'elysia'
-import { DeleteResult } from '../../contract/model.ts'
+import { DeleteResult, envelope, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import {
@@ -27,7 +27,7 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
         summary: 'List servers',
         description:
           'All servers that the key reaches, newest first, each with its status and what it has used.',
-        success: { 200: t.Object({ servers: t.Array(Server) }) },
+        success: { 200: listOf('servers', Server) },
         errors: [401],
       }),
     )
@@ -54,7 +54,7 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
         access: 'resource',
         summary: 'Get a server',
         description: 'Its status, its published URL and what it has used.',
-        success: { 200: t.Object({ server: Server }) },
+        success: { 200: envelope('server', Server) },
         errors: [401, 404],
       }),
     )
@@ -67,7 +67,7 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
           access: 'resource',
           summary: 'Change a server',
           description: 'Changes its label or its region. The tier of a server cannot be changed.',
-          success: { 200: t.Object({ server: Server }) },
+          success: { 200: envelope('server', Server) },
           errors: [400, 401, 404],
         },
         { body: ServerUpdate },

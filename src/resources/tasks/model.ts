@@ -1,10 +1,13 @@
+import type { TProperties } from '@sinclair/typebox'
 import { type Static, t } from 'elysia'
-import { integer, NOT_BLANK, oneOf, text } from '../../contract/schema.ts'
+import { ErrorBody, Gap, streamEvent } from '../../contract/model.ts'
+import { integer, NOT_BLANK, oneOf, text, used } from '../../contract/schema.ts'
+import { OutputStream } from '../exec/model.ts'
 
 const TASK_STATUSES = ['running', 'completed', 'failed', 'awaiting_input', 'cancelled'] as const
 
 /** State of a task. */
-export const TaskStatus = oneOf([...TASK_STATUSES])
+export const TaskStatus = oneOf([...TASK_STATUSES], { $id: 'TaskStatus' })
 export type TaskStatus = Static<typeof TaskStatus>
 
 /** A goal that an agent works on inside a server. */
@@ -58,47 +61,73 @@ export const TaskInput = t.Object(
 )
 export type TaskInput = Static<typeof TaskInput>
 
-/** What an event of a transcript is about. */
-const TaskEventType = oneOf([
-  'status',
-  'message',
-  'toolCall',
-  'toolResult',
-  'terminal',
-  'question',
-  'answer',
-  'usage',
-  'notice',
-])
+/** Fields of every event of a transcript. */
+const EVENT_FIELDS = {
+  seq: integer({ minimum: 1, description: 'Counts the events of the task.' }),
+  at: t.String({ format: 'date-time' }),
+}
 
-/** Arguments and results of a tool. */
-const toolData = (description: string) => t.Optional(t.Record(t.String(), t.Unknown(), { description }))
+/** Returns the shape of the events of one type. */
+const eventOf = <Type extends string, Fields extends TProperties>(type: Type, fields: Fields) =>
+  t.Object(
+    { ...EVENT_FIELDS, type: t.Literal(type), ...fields },
+    { $id: `${type.charAt(0).toUpperCase()}${type.slice(1)}Event`, additionalProperties: true },
+  )
+
+const call = t.String({ description: 'Which use of a tool it is.' })
+const toolData = t.Record(t.String(), t.Unknown())
+const tokens = t.Number({ description: 'Since the work began.' })
+
+/** The events of a transcript by their types. */
+const TASK_EVENTS = {
+  status: eventOf('status', {
+    status: used(TaskStatus, 'What the task is from then on.'),
+    result: t.Optional(t.String({ description: 'What came of the task.' })),
+  }),
+  message: eventOf('message', { text: t.String() }),
+  toolCall: eventOf('toolCall', { call, tool: t.String(), input: toolData }),
+  toolResult: eventOf('toolResult', { call, tool: t.String(), ok: t.Boolean(), output: toolData }),
+  terminal: eventOf('terminal', { text: t.String() }),
+  question: eventOf('question', { question: t.String() }),
+  answer: eventOf('answer', { answer: t.String() }),
+  usage: eventOf('usage', {
+    inputTokens: tokens,
+    outputTokens: tokens,
+    cost: t.Optional(t.Number({ description: 'In US dollars, if prices are known.' })),
+  }),
+  notice: eventOf('notice', { text: t.String() }),
+}
 
 /** One event of a task's transcript: which fields it has goes by its type. */
-export const TaskEvent = t.Object(
-  {
-    seq: integer({ minimum: 1, description: 'Counts the events of the task.' }),
-    at: t.String({ format: 'date-time' }),
-    type: TaskEventType,
-    status: t.Optional(
-      oneOf([...TASK_STATUSES], { description: 'Of `status`: what the task is from then on.' }),
-    ),
-    result: t.Optional(t.String({ description: 'Of `status`: what came of the task.' })),
-    text: t.Optional(t.String({ description: 'Of `message`, `terminal` and `notice`.' })),
-    call: t.Optional(t.String({ description: 'Of `toolCall` and `toolResult`: which use of a tool it is.' })),
-    tool: t.Optional(t.String({ description: 'Of `toolCall` and `toolResult`.' })),
-    input: toolData('Of `toolCall`.'),
-    ok: t.Optional(t.Boolean({ description: 'Of `toolResult`.' })),
-    output: toolData('Of `toolResult`.'),
-    question: t.Optional(t.String({ description: 'Of `question`.' })),
-    answer: t.Optional(t.String({ description: 'Of `answer`.' })),
-    inputTokens: t.Optional(t.Number({ description: 'Of `usage`: since the work began.' })),
-    outputTokens: t.Optional(t.Number({ description: 'Of `usage`: since the work began.' })),
-    cost: t.Optional(t.Number({ description: 'Of `usage`: in US dollars, if prices are known.' })),
-  },
-  { $id: 'TaskEvent', additionalProperties: true },
+export const TaskEvent = t.Union(
+  [
+    TASK_EVENTS.status,
+    TASK_EVENTS.message,
+    TASK_EVENTS.toolCall,
+    TASK_EVENTS.toolResult,
+    TASK_EVENTS.terminal,
+    TASK_EVENTS.question,
+    TASK_EVENTS.answer,
+    TASK_EVENTS.usage,
+    TASK_EVENTS.notice,
+  ],
+  { $id: 'TaskEvent' },
 )
 export type TaskEvent = Static<typeof TaskEvent>
+
+const offset = integer({ minimum: 0, description: 'Characters before it.' })
+
+/** An event of a transcript that is followed. */
+export const TaskStreamEvent = streamEvent('TaskStreamEvent', {
+  ...TASK_EVENTS,
+  output: t.Object(
+    { type: t.Literal('output'), call, stream: OutputStream, offset, text: t.String() },
+    { $id: 'OutputDelta' },
+  ),
+  text: t.Object({ type: t.Literal('text'), offset, text: t.String() }, { $id: 'TextDelta' }),
+  gap: Gap,
+  error: ErrorBody,
+})
 
 /** From where on a transcript is read. */
 export const TaskEventsQuery = t.Object({

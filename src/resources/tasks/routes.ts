@@ -1,12 +1,21 @@
 import { Elysia, status, t } from 'elysia'
+import { envelope, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { afterGap, resumedStart, wantsEventStream } from '../../http/sse.ts'
-import { CreatedTask, Task, TaskCreate, TaskEvent, TaskEventsQuery, TaskInput } from './model.ts'
+import {
+  CreatedTask,
+  Task,
+  TaskCreate,
+  TaskEvent,
+  TaskEventsQuery,
+  TaskInput,
+  TaskStreamEvent,
+} from './model.ts'
 import type { TasksService } from './service.ts'
 
 /** The response with a task's transcript. */
-const Transcript = t.Object({ events: t.Array(TaskEvent) }, { additionalProperties: false })
+const Transcript = t.Object({ events: t.Array(TaskEvent) }, { $id: 'Transcript', additionalProperties: true })
 type Transcript = typeof Transcript.static
 
 /** `/tasks` and `/servers/{serverId}/tasks`. The service is loaded when it is first asked for. */
@@ -20,7 +29,7 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
         access: 'resource',
         summary: 'List all tasks',
         description: 'The tasks of all servers that the key reaches, newest first, ended ones included.',
-        success: { 200: t.Object({ tasks: t.Array(Task) }) },
+        success: { 200: listOf('tasks', Task) },
         errors: [401],
       }),
     )
@@ -36,7 +45,7 @@ const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksServ
         access: 'resource',
         summary: "List a server's tasks",
         description: 'Newest first, ended tasks included.',
-        success: { 200: t.Object({ tasks: t.Array(Task) }) },
+        success: { 200: listOf('tasks', Task) },
         errors: [401, 404],
       }),
     )
@@ -65,7 +74,7 @@ const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksServ
         summary: 'Get a task',
         description:
           'Its status, its result once it has ended, and its question while it waits for an answer.',
-        success: { 200: t.Object({ task: Task }) },
+        success: { 200: envelope('task', Task) },
         errors: [401, 404],
       }),
     )
@@ -81,7 +90,7 @@ const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksServ
           summary: "Answer a task's question",
           description:
             'The task continues with the answer. A task whose status is not `awaiting_input` is refused.',
-          success: { 200: t.Object({ task: Task }) },
+          success: { 200: envelope('task', Task) },
           errors: [400, 401, 404],
         },
         { body: TaskInput },
@@ -97,7 +106,7 @@ const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksServ
         summary: 'Cancel a task',
         description:
           'Ends the commands of the agent. Files that it has changed stay as they are. A task that is completed or failed is refused.',
-        success: { 200: t.Object({ task: Task }) },
+        success: { 200: envelope('task', Task) },
         errors: [400, 401, 404],
       }),
     )
@@ -128,6 +137,7 @@ const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksServ
             'What the agent did and said, oldest first; values of secrets are masked. Each event has `seq`, `at` and a `type`: `status` (`status`, `result`), `message` (`text`), `toolCall` (`call`, `tool`, `input`), `toolResult` (`call`, `tool`, `ok`, `output`), `terminal` (`text`), `question`, `answer`, `usage` (`inputTokens`, `outputTokens`, `cost`), `notice` (`text`).',
           events:
             'The events of the transcript, each under its type; while the task runs those that come. Besides, without id, `output` (`call`, `stream`, `offset`, `text`) and `text` (`offset`, `text`): what is printed and said, piece by piece, before the event that tells it whole; `offset` counts the characters before. The stream ends with the task.',
+          event: TaskStreamEvent,
           resumable: true,
           success: { 200: Transcript },
           errors: [400, 401, 404],

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { type Static, t } from 'elysia'
 import { oneOf } from '../../contract/schema.ts'
+import { Lifecycle, Visibility } from '../projects/traits.ts'
 
 /** The ids of all templates, in the order in which people are shown them: simplest first. */
 export const TEMPLATE_IDS = [
@@ -14,7 +15,10 @@ export const TEMPLATE_IDS = [
 
 /** The id of a template, in requests. */
 export const TemplateId = Type.Unsafe<string>(
-  oneOf([...TEMPLATE_IDS], { description: 'The id of a template, as `GET /templates` lists them.' }),
+  oneOf([...TEMPLATE_IDS], {
+    $id: 'TemplateId',
+    description: 'The id of a template, as `GET /templates` lists them.',
+  }),
 )
 
 /** An app to start a project from (specification, "ProjectTemplate"). */
@@ -27,10 +31,14 @@ export const ProjectTemplate = t.Object(
       {
         name: t.String(),
         description: t.String(),
-        visibility: oneOf(['public', 'private']),
-        lifecycle: oneOf(['persistent', 'ephemeral']),
+        visibility: Visibility,
+        lifecycle: Lifecycle,
       },
-      { description: 'Of a project that is made from it and says nothing else.', additionalProperties: true },
+      {
+        $id: 'ProjectDefaults',
+        description: 'Of a project that is made from it and says nothing else.',
+        additionalProperties: true,
+      },
     ),
   },
   { $id: 'ProjectTemplate', additionalProperties: true },

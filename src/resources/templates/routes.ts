@@ -1,4 +1,5 @@
-import { Elysia, t } from 'elysia'
+import { Elysia } from 'elysia'
+import { listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import type { TemplateCatalog } from './catalog.ts'
@@ -14,7 +15,7 @@ export const templatesRoutes = (access: AccessControl, templates: TemplateCatalo
       summary: 'List templates',
       description:
         'Lists the apps that a project can be made from: give the id as `template` of a new project.',
-      success: { 200: t.Object({ templates: t.Array(ProjectTemplate) }) },
+      success: { 200: listOf('templates', ProjectTemplate) },
       errors: [401],
     }),
   )

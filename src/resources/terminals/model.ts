@@ -33,7 +33,7 @@ export const Terminal = t.Object(
       description: 'Null while it runs; 128+n where signal n ended the program.',
     }),
   },
-  { $id: 'Terminal', additionalProperties: false },
+  { $id: 'Terminal', additionalProperties: true },
 )
 export type Terminal = Static<typeof Terminal>
 
@@ -164,7 +164,11 @@ export const TerminalScreen = t.Object(
     scrollback: t.String({ description: 'The rows above it that `lines` has asked for, else empty.' }),
     cursor: t.Object(
       { row: integer(), column: integer(), visible: t.Boolean() },
-      { description: 'From row 0, column 0. Wide characters take two columns.' },
+      {
+        $id: 'CursorPosition',
+        description: 'From row 0, column 0. Wide characters take two columns.',
+        additionalProperties: true,
+      },
     ),
     title: t.String({ description: 'The title that the program has set.' }),
     alternate_screen: t.Boolean({
@@ -176,11 +180,12 @@ export const TerminalScreen = t.Object(
       description: 'Null while its program runs; 128+n where signal n ended it.',
     }),
     outcome: oneOf(['none', 'matched', 'quiet', 'exited', 'timeout'], {
+      $id: 'ScreenOutcome',
       description:
         'Why it responds now: nothing was waited for, `until` matched, nothing was printed for `quiet_ms`, the program has ended, or the time was over.',
     }),
     match: t.Nullable(t.String(), { description: 'The text that `until` matched.' }),
   },
-  { $id: 'TerminalScreen', additionalProperties: false },
+  { $id: 'TerminalScreen', additionalProperties: true },
 )
 export type TerminalScreen = Static<typeof TerminalScreen>

@@ -1,5 +1,5 @@
 import { Elysia, status, t } from 'elysia'
-import { DeleteResult } from '../../contract/model.ts'
+import { DeleteResult, envelope, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { AttachQuery, ScreenQuery, Terminal, TerminalCreate, TerminalInput, TerminalScreen } from './model.ts'
@@ -16,7 +16,7 @@ export const terminalsRoutes = (access: AccessControl, terminals: () => Promise<
         access: 'resource',
         summary: "List a server's terminals",
         description: 'Newest first. One whose program has ended is listed for another hour.',
-        success: { 200: t.Object({ terminals: t.Array(Terminal) }) },
+        success: { 200: listOf('terminals', Terminal) },
         errors: [401, 404],
       }),
     )
@@ -31,7 +31,7 @@ export const terminalsRoutes = (access: AccessControl, terminals: () => Promise<
           summary: 'Open a terminal',
           description:
             'Starts a command, or a login shell, on a terminal of its own. It runs on without viewers until its program ends, it is deleted, its server stops, or it is neither watched nor prints for as long as `--terminal-idle` says. A sleeping server is woken.',
-          success: { 201: t.Object({ terminal: Terminal }) },
+          success: { 201: envelope('terminal', Terminal) },
           errors: [400, 401, 402, 403, 404, 502],
         },
         { body: TerminalCreate },
@@ -46,7 +46,7 @@ export const terminalsRoutes = (access: AccessControl, terminals: () => Promise<
         access: 'resource',
         summary: 'Get a terminal',
         description: 'Its size, its viewers, and how its program has ended if it has.',
-        success: { 200: t.Object({ terminal: Terminal }) },
+        success: { 200: envelope('terminal', Terminal) },
         errors: [401, 404],
       }),
     )
@@ -86,7 +86,7 @@ export const terminalsRoutes = (access: AccessControl, terminals: () => Promise<
           summary: 'Read the screen of a terminal',
           description:
             'Returns what it shows as text, at once or when what the query asks for has come: text that matches `until`, no output for `quiet_ms`, the end of the program, or the end of `timeout_ms`, whichever is first. `until` is looked for on the whole screen and in all that is printed later, even if it has scrolled away.',
-          success: { 200: t.Object({ screen: TerminalScreen }) },
+          success: { 200: envelope('screen', TerminalScreen) },
           errors: [400, 401, 403, 404],
         },
         { query: ScreenQuery },
@@ -107,7 +107,7 @@ export const terminalsRoutes = (access: AccessControl, terminals: () => Promise<
           summary: 'Type on a terminal',
           description:
             'Types text and presses keys, and returns the screen when what the body asks for has come, as with `terminals.screen`. `until` is looked for only in what changes after the keys; without `until` and `quiet_ms` it waits until nothing was printed for 250 ms.',
-          success: { 200: t.Object({ screen: TerminalScreen }) },
+          success: { 200: envelope('screen', TerminalScreen) },
           errors: [400, 401, 403, 404],
         },
         { body: TerminalInput },

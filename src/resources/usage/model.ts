@@ -1,5 +1,7 @@
 import { type Static, t } from 'elysia'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { ErrorBody, streamEvent } from '../../contract/model.ts'
+import { flag, integer } from '../../contract/schema.ts'
+import { GapSignal, ReadySignal } from '../changes/signals.ts'
 import type { ChangeMessage, StreamSignal } from '../changes/stream.ts'
 import { ServerStatus } from '../servers/model.ts'
 
@@ -31,6 +33,21 @@ export type ServerUsage = Static<typeof ServerUsage>
 
 /** A message of the stream of what servers use. */
 export type UsageMessage = (ChangeMessage<'usage'> & { readonly value: ServerUsage | null }) | StreamSignal
+
+/** An event of the stream of what servers use. */
+export const UsageStreamEvent = streamEvent('UsageStreamEvent', {
+  ready: ReadySignal,
+  usage: t.Object(
+    {
+      type: t.Literal('usage'),
+      id: t.String({ description: 'Of the server.' }),
+      value: t.Nullable(ServerUsage),
+    },
+    { $id: 'UsageMessage' },
+  ),
+  gap: GapSignal,
+  error: ErrorBody,
+})
 
 /** The usage of a single server, with its open ports. */
 export const SingleServerUsage = t.Object(
@@ -89,10 +106,9 @@ export type AccountUsage = Static<typeof AccountUsage>
 export const MeasureQuery = t.Object(
   {
     quick: t.Optional(
-      oneOf(['true', 'false'], {
-        description:
-          'Respond at once. `cpu_percent` of a server that nobody has measured within 30 s is then its mean since the last measurement, or 0.',
-      }),
+      flag(
+        'Respond at once. `cpu_percent` of a server that nobody has measured within 30 s is then its mean since the last measurement, or 0.',
+      ),
     ),
   },
   { additionalProperties: true },

@@ -1,4 +1,5 @@
-import { Elysia, t } from 'elysia'
+import { Elysia } from 'elysia'
+import { envelope, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import type { Caller } from '../../http/caller.ts'
@@ -6,7 +7,14 @@ import { wantsEventStream } from '../../http/sse.ts'
 import { credentialEnd, wantsSocket } from '../../http/web-socket.ts'
 import type { ChangesService } from '../changes/service.ts'
 import type { StreamRequest } from '../changes/streams.ts'
-import { AccountUsage, MeasureQuery, ServerUsage, SingleServerUsage, UsageQuery } from './model.ts'
+import {
+  AccountUsage,
+  MeasureQuery,
+  ServerUsage,
+  SingleServerUsage,
+  UsageQuery,
+  UsageStreamEvent,
+} from './model.ts'
 import type { UsageService } from './service.ts'
 
 const LIVE =
@@ -64,7 +72,8 @@ export const usageRoutes = (
           'Its processors, memory, storage and processes now, each with its limit, and its open ports. Takes 250 ms if nobody has asked within the last 30 s. A sleeping server uses nothing and is not woken; looking does not keep a server awake. ' +
           LIVE,
         events: EVENTS,
-        success: { 200: t.Object({ usage: SingleServerUsage }) },
+        event: UsageStreamEvent,
+        success: { 200: envelope('usage', SingleServerUsage) },
         errors: [400, 401, 404, 502, 503],
       }),
     )
@@ -85,7 +94,8 @@ export const usageRoutes = (
             'The same for every server that the key reaches, newest first, without ports. `storage_bytes` is as of the last measurement. ' +
             LIVE,
           events: EVENTS,
-          success: { 200: t.Object({ servers: t.Array(ServerUsage) }) },
+          event: UsageStreamEvent,
+          success: { 200: listOf('servers', ServerUsage) },
           errors: [400, 401, 503],
         },
         { query: MeasureQuery },
@@ -101,7 +111,7 @@ export const usageRoutes = (
           summary: 'Show the credits of the account',
           description:
             'What the account has used of its monthly budget, and the credits of each day by server and kind. Days that are not known are left out, not shown as zero: see `known_since`.',
-          success: { 200: t.Object({ usage: AccountUsage }) },
+          success: { 200: envelope('usage', AccountUsage) },
           errors: [400, 401, 403],
         },
         { query: UsageQuery },

@@ -8,10 +8,11 @@ export const URL_LIMIT = 2_048
 
 /** The states of a delivery. */
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'disabled'] as const
+export const DeliveryStatus = oneOf([...DELIVERY_STATUSES], { $id: 'DeliveryStatus' })
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /** The name of an event, as a subscription lists it. */
-const SubscribedEvent = oneOf([...EVENT_NAMES])
+export const SubscribedEvent = oneOf([...EVENT_NAMES], { $id: 'EventName' })
 
 /** A URL to show. It was checked when it was set, with a stricter rule than Elysia's for this format. */
 const Url = Type.Any({ type: 'string', format: 'uri' }) as unknown as TString
@@ -31,7 +32,7 @@ export const Webhook = t.Object(
       description: 'When its receiver answered with 410, which switched it off; null while events are sent.',
     }),
   },
-  { $id: 'Webhook', additionalProperties: false },
+  { $id: 'Webhook', additionalProperties: true },
 )
 export type Webhook = Static<typeof Webhook>
 
@@ -43,7 +44,7 @@ export const CreatedWebhook = t.Object(
       description: 'Signing secret, `whsec_` and base64 of 32 bytes. It is shown this once.',
     }),
   },
-  { $id: 'CreatedWebhook', additionalProperties: false },
+  { $id: 'CreatedWebhook', additionalProperties: true },
 )
 export type CreatedWebhook = Static<typeof CreatedWebhook>
 

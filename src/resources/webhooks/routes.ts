@@ -1,5 +1,5 @@
-import { Elysia, status, t } from 'elysia'
-import { DeleteResult } from '../../contract/model.ts'
+import { Elysia, status } from 'elysia'
+import { DeleteResult, envelope, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { CreatedWebhook, Webhook, WebhookCreate } from './model.ts'
@@ -16,7 +16,7 @@ export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<We
         access: 'account',
         summary: 'List webhooks',
         description: 'Newest first. Their signing secrets are not shown.',
-        success: { 200: t.Object({ webhooks: t.Array(Webhook) }) },
+        success: { 200: listOf('webhooks', Webhook) },
         errors: [401, 403],
       }),
     )
@@ -47,7 +47,7 @@ export const webhooksRoutes = (access: AccessControl, webhooks: () => Promise<We
         summary: 'Switch a webhook on again',
         description:
           'A receiver that answers with 410 switches its webhook off. Events that happen from now on are sent again; those that happened meanwhile are not. Changes nothing if the webhook is on.',
-        success: { 200: t.Object({ webhook: Webhook }) },
+        success: { 200: envelope('webhook', Webhook) },
         errors: [401, 403, 404],
       }),
     )

@@ -1,6 +1,6 @@
 /** `/programs` and `/browsers` of the API: who has access to an account beside its keys. */
-import { Elysia, t } from 'elysia'
-import { DeleteResult } from '../../contract/model.ts'
+import { Elysia } from 'elysia'
+import { DeleteResult, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { notFound } from '../../errors.ts'
 import type { AccessControl } from '../../http/authentication.ts'
@@ -109,7 +109,7 @@ export const accessApiRoutes = (access: AccessControl, { grants, sessions }: Acc
         access: 'account',
         summary: 'List the programs that may use the account',
         description: 'OAuth clients, such as MCP hosts, that a person has let in, newest first.',
-        success: { 200: t.Object({ programs: t.Array(Program) }) },
+        success: { 200: listOf('programs', Program) },
         errors: [401, 403],
       }),
     )
@@ -136,7 +136,7 @@ export const accessApiRoutes = (access: AccessControl, { grants, sessions }: Acc
         access: 'account',
         summary: 'List the browsers that are signed in',
         description: 'Those of the account, newest first.',
-        success: { 200: t.Object({ browsers: t.Array(Browser) }) },
+        success: { 200: listOf('browsers', Browser) },
         errors: [401, 403],
       }),
     )

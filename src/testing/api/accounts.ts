@@ -1,5 +1,5 @@
 import { Elysia, type Static, status, t } from 'elysia'
-import { DeleteResult } from '../../contract/model.ts'
+import { DeleteResult, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { AccountPlan, BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
@@ -62,7 +62,7 @@ export const accountsRoutes = ({ access, accounts, services: { faults } }: Contr
         access: 'admin',
         summary: 'List accounts with what they use, newest first',
         description: 'Each has its effective plan and what it has used this month.',
-        success: { 200: t.Object({ accounts: t.Array(Account) }) },
+        success: { 200: listOf('accounts', Account) },
       }),
     )
     .post(

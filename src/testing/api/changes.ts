@@ -59,7 +59,7 @@ const TYPES = [...INSTANCE_CHANGE_TYPES, 'account'] as const satisfies readonly 
 /** A message of `GET /_berth/changes`, for documents. */
 const ControlChange = t.Object(
   {
-    type: oneOf(['ready', 'gap', 'reset', ...TYPES]),
+    type: oneOf(['ready', 'gap', 'reset', ...TYPES], { $id: 'ControlChangeType' }),
     id: t.Optional(t.String({ description: 'Of the object; `ready`, `gap` and `reset` are about none.' })),
     value: t.Optional(
       t.Nullable(t.Record(t.String(), t.Unknown()), {

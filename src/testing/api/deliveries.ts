@@ -1,9 +1,9 @@
 import { Elysia, type Static, status, t } from 'elysia'
+import { listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { integer } from '../../contract/schema.ts'
 import { notFound } from '../../errors.ts'
-import { EVENT_NAMES } from '../../resources/events/names.ts'
-import { DELIVERY_STATUSES } from '../../resources/webhooks/model.ts'
+import { DeliveryStatus, SubscribedEvent } from '../../resources/webhooks/model.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { ControlParts } from './parts.ts'
 
@@ -17,12 +17,15 @@ const DeliveryAttempt = t.Object(
     status: t.Nullable(t.Number({ description: 'Null if there was no response.' })),
     ms: t.Number(),
     error: t.Nullable(t.String(), { description: 'Why it failed.' }),
-    request: t.Object({ headers: t.Record(t.String(), t.String()), body: t.String() }),
+    request: t.Object(
+      { headers: t.Record(t.String(), t.String()), body: t.String() },
+      { $id: 'DeliveryRequest' },
+    ),
     response: t.Nullable(
-      t.Object({
-        headers: t.Record(t.String(), t.String()),
-        body: t.String({ description: 'Its first KiB.' }),
-      }),
+      t.Object(
+        { headers: t.Record(t.String(), t.String()), body: t.String({ description: 'Its first KiB.' }) },
+        { $id: 'DeliveryReply' },
+      ),
     ),
   },
   { $id: 'DeliveryAttempt' },
@@ -37,7 +40,7 @@ export const Delivery = t.Object(
     event_id: t.String(),
     event: t.String(),
     url: t.String(),
-    status: oneOf([...DELIVERY_STATUSES]),
+    status: DeliveryStatus,
     created_at: t.String({ format: 'date-time' }),
     next_attempt_at: t.Nullable(t.String({ format: 'date-time' })),
     attempts: t.Array(DeliveryAttempt),
@@ -76,10 +79,10 @@ const WebhookSummary = t.Object(
 const DeliveryQuery = t.Object(
   {
     webhook_id: t.Optional(t.String({ description: 'Those to one webhook.' })),
-    event: t.Optional(oneOf([...EVENT_NAMES])),
+    event: t.Optional(SubscribedEvent),
     event_id: t.Optional(t.String({ description: 'Those of one event.' })),
     account_id: t.Optional(t.String({ description: 'Those of one account.' })),
-    status: t.Optional(oneOf([...DELIVERY_STATUSES])),
+    status: t.Optional(DeliveryStatus),
     limit: t.Optional(
       integer({
         minimum: 1,
@@ -121,7 +124,7 @@ export const deliveriesRoutes = ({ access, services: { queries, deliveries } }: 
           summary: 'Deliveries with their attempts, newest first',
           description:
             'Each attempt has the headers and body that were sent, and the headers and the first KiB of the response.',
-          success: { 200: t.Object({ deliveries: t.Array(Delivery) }) },
+          success: { 200: listOf('deliveries', Delivery) },
         },
         { query: DeliveryQuery },
       ),
@@ -137,7 +140,7 @@ export const deliveriesRoutes = ({ access, services: { queries, deliveries } }: 
           access: 'admin',
           summary: 'How the deliveries to each webhook went',
           description: 'Also for webhooks that nothing was sent to yet, the newest webhook first.',
-          success: { 200: t.Object({ webhooks: t.Array(WebhookSummary) }) },
+          success: { 200: listOf('webhooks', WebhookSummary) },
         },
         {
           query: t.Object(

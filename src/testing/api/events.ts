@@ -1,14 +1,16 @@
 import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
 import { Elysia, type Static, status, t } from 'elysia'
+import { Gap, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { afterGap, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import { accounts } from '../../resources/accounts/table.ts'
 import type { EventData } from '../../resources/events/data.ts'
-import { EMITTED_NAMES, EVENT_NAMES } from '../../resources/events/names.ts'
+import { EMITTED_NAMES } from '../../resources/events/names.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
 import { type EventRow, events } from '../../resources/events/table.ts'
+import { SubscribedEvent } from '../../resources/webhooks/model.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import { checkAccount } from './account.ts'
@@ -18,11 +20,14 @@ import type { ControlParts } from './parts.ts'
 /** Number of listed items: by default and at most. */
 const LIMIT = { default: 1_000, most: 100_000 }
 
+/** The name of an event that is emitted. */
+export const EmittedEventName = oneOf([...EMITTED_NAMES], { $id: 'EmittedEventName' })
+
 /** An event as the control API shows it. */
 export const EmittedEvent = t.Object(
   {
     id: t.String(),
-    event: oneOf([...EMITTED_NAMES]),
+    event: EmittedEventName,
     account_id: t.String(),
     data: t.Record(t.String(), t.Unknown()),
     request_id: t.Nullable(t.String(), {
@@ -34,9 +39,21 @@ export const EmittedEvent = t.Object(
 )
 export type EmittedEvent = Static<typeof EmittedEvent>
 
+/** An event of the stream of emitted events. */
+const EmittedStreamEvent = t.Union(
+  [
+    t.Object(
+      { event: EmittedEventName, data: EmittedEvent, id: t.Optional(t.String()) },
+      { $id: 'EmittedStreamItemEvent' },
+    ),
+    t.Object({ event: t.Literal('gap'), data: Gap }, { $id: 'EmittedStreamGapEvent' }),
+  ],
+  { $id: 'EmittedStreamEvent', description: 'An event of a stream: its name, and its data as parsed JSON.' },
+)
+
 const EventsQuery = t.Object(
   {
-    event: t.Optional(oneOf([...EMITTED_NAMES])),
+    event: t.Optional(EmittedEventName),
     account_id: t.Optional(t.String({ description: 'Those of one account.' })),
     after: t.Optional(
       t.String({ description: 'Only what came after the event of this id; `start` for all there are.' }),
@@ -52,7 +69,7 @@ const OWN_FIELDS = ['event', 'created_at']
 
 const EventCreate = t.Object(
   {
-    event: oneOf([...EVENT_NAMES]),
+    event: SubscribedEvent,
     data: t.Optional(
       t.Record(t.String(), t.Unknown(), {
         // For documents; the route checks it.
@@ -94,8 +111,9 @@ export const eventsRoutes = ({ access, services: { queries, outbox }, stopping }
           description:
             'Also events that no webhook has subscribed to, and `webhook.disabled`, to which none can.',
           events: 'Each event as it is emitted, under its own name, with the data of the JSON response.',
+          event: EmittedStreamEvent,
           resumable: true,
-          success: { 200: t.Object({ events: t.Array(EmittedEvent) }) },
+          success: { 200: listOf('events', EmittedEvent) },
         },
         { query: EventsQuery },
       ),

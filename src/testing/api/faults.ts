@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { Elysia, type Static, status, t } from 'elysia'
+import { DeletedCount, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { inPart } from '../../contract/request.ts'
 import { badRequest, notFound } from '../../errors.ts'
@@ -41,7 +42,7 @@ export const faultsRoutes = ({ access, services: { faults: store, queries } }: C
           'The faults that hold, in the order in which they are tried, with how often each matched and applied',
         description:
           'If several faults match a request, all their delays apply, and then the first other effect.',
-        success: { 200: t.Object({ faults: t.Array(Fault) }) },
+        success: { 200: listOf('faults', Fault) },
       }),
     )
     .post(
@@ -72,7 +73,7 @@ export const faultsRoutes = ({ access, services: { faults: store, queries } }: C
         access: 'admin',
         summary: 'Remove all faults',
         description: 'Requests that a fault delays continue.',
-        success: { 200: t.Object({ deleted: t.Number() }) },
+        success: { 200: DeletedCount },
       }),
     )
     .delete(

@@ -1,4 +1,5 @@
 import { Elysia, t } from 'elysia'
+import { listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { FixturesFile } from '../seed/model.ts'
@@ -6,7 +7,7 @@ import type { ControlParts } from './parts.ts'
 
 const Fixture = t.Object(
   {
-    kind: oneOf(['account', 'server', 'project', 'key', 'webhook']),
+    kind: oneOf(['account', 'server', 'project', 'key', 'webhook'], { $id: 'FixtureKind' }),
     name: t.String({ description: 'Its name in the files.' }),
     id: t.String(),
     account_id: t.String(),
@@ -41,7 +42,7 @@ export const fixturesRoutes = ({ access, services, states }: ControlParts) =>
         summary: 'What fixtures files have made and is still there, with its ids, keys and signing secrets',
         description: 'Gives a test the ids, keys and secrets of things that a fixtures file names.',
         secret: true,
-        success: { 200: t.Object({ fixtures: t.Array(Fixture) }) },
+        success: { 200: listOf('fixtures', Fixture) },
       }),
     )
     .post(
@@ -59,7 +60,7 @@ export const fixturesRoutes = ({ access, services, states }: ControlParts) =>
           description:
             'Bring-ups of projects are begun and not waited for, and servers that sleep are started. Values stand in the request: it reads no file and no variable of the machine. The response lists all that such documents and files have made.',
           secret: true,
-          success: { 200: t.Object({ fixtures: t.Array(Fixture) }) },
+          success: { 200: listOf('fixtures', Fixture) },
           errors: [503],
         },
         { body: ProjectFile },
@@ -75,6 +76,6 @@ export const fixturesRoutes = ({ access, services, states }: ControlParts) =>
         access: 'public',
         summary: 'The JSON Schema of fixtures files, for editors; needs no credential',
         description: 'Name it as `$schema` in a file, and editors complete and check it.',
-        success: { 200: t.Unknown({ description: 'A JSON Schema, draft 7.' }) },
+        success: { 200: t.Unknown({ $id: 'JsonSchema', description: 'A JSON Schema, draft 7.' }) },
       }),
     )

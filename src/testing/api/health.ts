@@ -1,12 +1,12 @@
 import { Elysia, t } from 'elysia'
 import { AGENTS } from '../../config/agents.ts'
 import { operation } from '../../contract/operation.ts'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { integer, oneOf, used } from '../../contract/schema.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { JOURNAL_CAUSES } from '../journal/journal.ts'
 import type { ControlParts } from './parts.ts'
 
-const Readiness = (description: string) => t.Object({ ready: t.Boolean() }, { description })
+const Readiness = t.Object({ ready: t.Boolean() }, { $id: 'Readiness' })
 
 const Health = t.Object(
   {
@@ -14,7 +14,7 @@ const Health = t.Object(
     version: t.String(),
     uptime_ms: t.Number(),
     ephemeral: t.Boolean({ description: 'Whether everything is removed when the instance stops.' }),
-    agent: oneOf([...AGENTS], { description: 'Who does tasks and builds.' }),
+    agent: oneOf([...AGENTS], { $id: 'AgentKind', description: 'Who does tasks and builds.' }),
     enforced: t.Object(
       {
         isolation: t.String(),
@@ -25,7 +25,7 @@ const Health = t.Object(
         network: t.String(),
         user: t.String(),
       },
-      { description: 'What holds on this machine, never more.' },
+      { $id: 'Enforcement', description: 'What holds on this machine, never more.' },
     ),
     isolation_rejected: t.Array(t.String(), {
       description: 'Stronger isolations that cannot be used on this machine; `berth doctor` says why.',
@@ -36,14 +36,17 @@ const Health = t.Object(
         frozen: t.Boolean({ description: 'Whether it stands until it is moved.' }),
         offset_ms: integer({ description: "How far it is ahead of the machine's calendar." }),
       },
-      { description: 'The clock that tests may move or freeze.' },
+      { $id: 'HealthClock', description: 'The clock that tests may move or freeze.' },
     ),
     journal: t.Object(
       {
         since: t.String({ format: 'date-time', description: 'By the clock.' }),
-        begun_by: oneOf([...JOURNAL_CAUSES], { description: 'What began it, and emptied the one before.' }),
+        begun_by: oneOf([...JOURNAL_CAUSES], {
+          $id: 'JournalCause',
+          description: 'What began it, and emptied the one before.',
+        }),
       },
-      { description: 'The journal of requests: it has none from before.' },
+      { $id: 'HealthJournal', description: 'The journal of requests: it has none from before.' },
     ),
   },
   { $id: 'Health' },
@@ -85,6 +88,6 @@ export const instanceRoutes = ({ instance, services: { clock, journal } }: Contr
         summary: 'Whether the start, recovery included, is done',
         description:
           'Responds with 200 when migrations, recovery and fixtures files are done, and with 503 before.',
-        success: { 200: Readiness('Ready.'), 503: Readiness('Still starting.') },
+        success: { 200: used(Readiness, 'Ready.'), 503: used(Readiness, 'Still starting.') },
       }),
     )

@@ -28,6 +28,7 @@ browser but the instance's own. Checks come in this order: the header \`Host\` (
 
 The body of a **failure** is \`{error, message}\`: a code for programs and a sentence for people.`,
   },
+  operationId: (id) => id.replace(/^control\./, ''),
   securitySchemes: {
     adminToken: {
       type: 'http',

@@ -1,7 +1,8 @@
 import { type Static, t } from 'elysia'
+import { ApiOperation } from '../../contract/model.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
-import { API_OPERATION_IDS, type OperationIndex } from '../../contract/operations.ts'
-import { integer, oneOf, worded } from '../../contract/schema.ts'
+import type { OperationIndex } from '../../contract/operations.ts'
+import { flag, integer, worded } from '../../contract/schema.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { Pace } from '../../runtime/pace.ts'
@@ -16,12 +17,7 @@ export const StatusFilter = t.String({
 })
 
 /** Schema of a filter by operation. */
-export const OperationFilter = worded(
-  oneOf([...API_OPERATION_IDS] as [string, ...string[]], {
-    description: 'An operation id, such as `exec.run`.',
-  }),
-  'the id of an operation, such as exec.run',
-)
+export const OperationFilter = worded(ApiOperation, 'the id of an operation, such as exec.run')
 
 /** The first status of a failure. */
 const FIRST_FAILURE = 400
@@ -51,11 +47,7 @@ export const RequestErrorsQuery = t.Object(
     account_id: t.Optional(t.String()),
     operation: t.Optional(OperationFilter),
     status: t.Optional(StatusFilter),
-    own: t.Optional(
-      oneOf(['true', 'false'], {
-        description: "Only those of berth's own clients, or only those of all others.",
-      }),
-    ),
+    own: t.Optional(flag("Only those of berth's own clients, or only those of all others.")),
   },
   { additionalProperties: false },
 )

@@ -1,12 +1,12 @@
 import { Elysia, type Static, t } from 'elysia'
+import { DeletedCount, Gap, listOf, streamEvent } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { flag, integer, oneOf } from '../../contract/schema.ts'
 import { notFound } from '../../errors.ts'
-import { OWN_CLIENTS } from '../../http/own-client.ts'
 import { afterGap, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import { once } from '../../runtime/once.ts'
 import { Pace } from '../../runtime/pace.ts'
-import { FaultEffect } from '../faults/fault.ts'
+import { FaultEffect, OwnClientName } from '../faults/fault.ts'
 import { globMatcher } from '../faults/match.ts'
 import { addressOf } from '../journal/entry.ts'
 import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
@@ -26,10 +26,38 @@ import {
 const LIMIT = { default: 100, most: 100_000 }
 
 const Body = t.Nullable(
-  t.Object({
-    body: t.Unknown({ description: 'The value of JSON, else text; secrets are `***`.' }),
-    truncated: t.Boolean({ description: 'Whether it was longer than the 64 KiB that are kept.' }),
-  }),
+  t.Object(
+    {
+      body: t.Unknown({ description: 'The value of JSON, else text; secrets are `***`.' }),
+      truncated: t.Boolean({ description: 'Whether it was longer than the 64 KiB that are kept.' }),
+    },
+    { $id: 'JournalBody' },
+  ),
+)
+
+/** What a response says, in short. */
+const JournalSummary = t.Object(
+  {
+    error: t.Nullable(t.String()),
+    message: t.Nullable(t.String()),
+    server_id: t.Nullable(t.String()),
+    made: t.Array(t.String()),
+  },
+  { $id: 'JournalSummary' },
+)
+
+/** A fault that applied to a request. */
+const AppliedFault = t.Object({ fault_id: t.String(), effect: FaultEffect }, { $id: 'AppliedFault' })
+
+/** What a request may have meant. */
+const NearMiss = t.Object(
+  {
+    kind: oneOf(['field', 'query', 'path', 'method', 'id'], { $id: 'NearMissKind' }),
+    at: t.String(),
+    message: t.String(),
+    suggestions: t.Array(t.String()),
+  },
+  { $id: 'NearMiss' },
 )
 
 /** The fields of an entry besides its bodies. */
@@ -43,7 +71,7 @@ const ENTRY_FIELDS = {
   operation: t.Nullable(t.String()),
   account_id: t.Nullable(t.String()),
   api_key_id: t.Nullable(t.String()),
-  client: t.Nullable(oneOf([...OWN_CLIENTS], { description: "Which of berth's own clients sent it." })),
+  client: t.Nullable(OwnClientName, { description: "Which of berth's own clients sent it." }),
   aborted: t.Boolean({ description: 'Whether the client closed the connection before the response.' }),
   request_headers: t.Record(t.String(), t.String(), {
     description:
@@ -53,29 +81,14 @@ const ENTRY_FIELDS = {
     description: 'Without `date` and those that frame the body, which are added when it is sent.',
   }),
   response_type: t.Nullable(t.String()),
-  said: t.Nullable(
-    t.Object({
-      error: t.Nullable(t.String()),
-      message: t.Nullable(t.String()),
-      server_id: t.Nullable(t.String()),
-      made: t.Array(t.String()),
-    }),
-    {
-      description:
-        'What the response says in short, also without bodies: the code and the message of a failure, the server that it names, and the ids of what was made. Null if it says none of it, or is longer than 16 KiB.',
-    },
-  ),
-  faults: t.Array(t.Object({ fault_id: t.String(), effect: FaultEffect }), {
+  said: t.Nullable(JournalSummary, {
+    description:
+      'What the response says in short, also without bodies: the code and the message of a failure, the server that it names, and the ids of what was made. Null if it says none of it, or is longer than 16 KiB.',
+  }),
+  faults: t.Array(AppliedFault, {
     description: 'The faults that applied to it, also those that were removed since.',
   }),
-  near_misses: t.Array(
-    t.Object({
-      kind: oneOf(['field', 'query', 'path', 'method', 'id']),
-      at: t.String(),
-      message: t.String(),
-      suggestions: t.Array(t.String()),
-    }),
-  ),
+  near_misses: t.Array(NearMiss),
 }
 
 const JournalEntry = t.Object(
@@ -88,6 +101,9 @@ const WholeJournalEntry = t.Object(
   { $id: 'WholeJournalEntry' },
 )
 
+/** An event of the stream of requests. */
+const RequestStreamEvent = streamEvent('RequestStreamEvent', { request: JournalEntry, gap: Gap })
+
 const RequestsQuery = t.Object(
   {
     method: t.Optional(t.String({ description: 'In any case of letters.' })),
@@ -97,13 +113,9 @@ const RequestsQuery = t.Object(
     status: t.Optional(StatusFilter),
     account_id: t.Optional(t.String()),
     operation: t.Optional(OperationFilter),
-    own: t.Optional(
-      oneOf(['true', 'false'], {
-        description: "Only those of berth's own clients, or only those of all others.",
-      }),
-    ),
+    own: t.Optional(flag("Only those of berth's own clients, or only those of all others.")),
     fault_id: t.Optional(t.String({ description: 'Only those that this fault applied to.' })),
-    near_misses: t.Optional(oneOf(['true', 'false'], { description: 'Only those with near misses.' })),
+    near_misses: t.Optional(flag('Only those with near misses.')),
     bodies: BODIES,
     after: t.Optional(
       t.String({
@@ -181,8 +193,9 @@ export const requestsRoutes = ({
           description:
             'Headers are kept, and bodies up to 64 KiB, with secrets masked. If no operation matched, `near_misses` names the nearest ones.',
           events: 'Each request as `request`, with the data of the JSON response.',
+          event: RequestStreamEvent,
           resumable: true,
-          success: { 200: t.Object({ requests: t.Array(JournalEntry) }) },
+          success: { 200: listOf('requests', JournalEntry) },
         },
         { query: RequestsQuery },
       ),
@@ -197,7 +210,7 @@ export const requestsRoutes = ({
           summary: 'Failed requests, grouped by operation and code',
           description:
             'Of the requests that the journal keeps: how often each operation failed with which code, when first and last, and the latest of them.',
-          success: { 200: t.Object({ errors: t.Array(RequestErrors) }) },
+          success: { 200: listOf('errors', RequestErrors) },
         },
         { query: RequestErrorsQuery },
       ),
@@ -230,7 +243,7 @@ export const requestsRoutes = ({
         access: 'admin',
         summary: 'Forget all requests of the journal',
         description: 'Requests that are under way are added to the journal when they end.',
-        success: { 200: t.Object({ deleted: integer() }) },
+        success: { 200: DeletedCount },
       }),
     )
 }

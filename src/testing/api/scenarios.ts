@@ -4,10 +4,9 @@ import {
   SCENARIO_FIELDS,
   ScenarioText,
   ScenarioTexts,
-  STEP_KINDS,
-  type StepKind,
+  StepKindName,
 } from '../../agents/scripted/scenarios.ts'
-import { DeleteResult } from '../../contract/model.ts'
+import { DeleteResult, envelope, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { refused } from '../../contract/request.ts'
 import { integer, NOT_BLANK, oneOf, text } from '../../contract/schema.ts'
@@ -25,7 +24,7 @@ const Scenario = t.Object(
   { $id: 'Scenario' },
 )
 
-const Scenarios = t.Object({ scenarios: t.Array(Scenario) })
+const Scenarios = listOf('scenarios', Scenario)
 export type Scenarios = Static<typeof Scenarios>
 
 const ScenariosPut = t.Object(
@@ -58,7 +57,7 @@ const PreviewRequest = t.Object(
 
 const PlannedStep = t.Object(
   {
-    kind: oneOf(STEP_KINDS as [StepKind, ...StepKind[]]),
+    kind: StepKindName,
     text: t.String({
       description: 'The command, content, question, message or result with its values; else empty.',
     }),
@@ -70,13 +69,19 @@ const PlannedStep = t.Object(
 
 const ScenarioPreview = t.Object(
   {
-    by: oneOf(['scenario', 'directives', 'nothing'], { description: 'What tells the agent what to do.' }),
+    by: oneOf(['scenario', 'directives', 'nothing'], {
+      $id: 'PlannedBy',
+      description: 'What tells the agent what to do.',
+    }),
     scenario: t.Nullable(
-      t.Object({
-        index: integer({ minimum: 0, description: 'Its position in the list.' }),
-        name: t.String({ description: 'Its name, else what it matches.' }),
-        source: t.String({ description: '`control`, or the path of its file.' }),
-      }),
+      t.Object(
+        {
+          index: integer({ minimum: 0, description: 'Its position in the list.' }),
+          name: t.String({ description: 'Its name, else what it matches.' }),
+          source: t.String({ description: '`control`, or the path of its file.' }),
+        },
+        { $id: 'MatchingScenario' },
+      ),
     ),
     values: t.Record(t.String(), t.String(), { description: 'What the goal gives to the steps, by name.' }),
     steps: t.Array(PlannedStep, { description: 'In order. What only a run tells stays `{{name}}`.' }),
@@ -155,7 +160,7 @@ export const scenariosRoutes = ({
           summary: 'Add one scenario, before those that were set',
           description:
             'Changes no other scenario. With `match.account_id` it holds for one account alone, so that tests that run at the same time can have scenarios of their own.',
-          success: { 201: t.Object({ scenario: Scenario }) },
+          success: { 201: envelope('scenario', Scenario) },
         },
         { body: ScenarioText },
       ),

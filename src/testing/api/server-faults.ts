@@ -1,6 +1,7 @@
 import type { TProperties } from '@sinclair/typebox'
 import { Elysia, type Static, status, t } from 'elysia'
 import type { NetworkFault } from '../../compute/sandbox.ts'
+import { listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { badRequest, notFound } from '../../errors.ts'
@@ -12,7 +13,7 @@ import type { FaultySandbox } from '../faults/compute/sandbox.ts'
 import { SERVER_FAULT_KINDS, type ServerFaultKind } from '../names.ts'
 import type { ControlParts } from './parts.ts'
 
-const Kind = oneOf([...SERVER_FAULT_KINDS])
+const Kind = oneOf([...SERVER_FAULT_KINDS], { $id: 'ServerFaultKind' })
 
 const networkFields = {
   offline: t.Optional(
@@ -107,7 +108,11 @@ const ServerFaultCreate = t.Union(
 
 /** The shape of one kind of fault. */
 function fault<const Kind extends ServerFaultKind, Fields extends TProperties>(kind: Kind, fields: Fields) {
-  return t.Object({ kind: t.Literal(kind), ...fields }, { additionalProperties: false })
+  const words = kind.split('_').map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`)
+  return t.Object(
+    { kind: t.Literal(kind), ...fields },
+    { $id: `${words.join('')}Fault`, additionalProperties: false },
+  )
 }
 
 /** A requested fault inside a server. */
@@ -140,7 +145,7 @@ export const serverFaultsRoutes = ({ access, services: { servers, compute } }: C
         access: 'admin',
         summary: 'The faults that last inside a server',
         description: 'A crash happens once, so it is not in this list.',
-        success: { 200: t.Object({ faults: t.Array(ShownFault) }) },
+        success: { 200: listOf('faults', ShownFault) },
         errors: [404],
       }),
     )

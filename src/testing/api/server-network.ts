@@ -4,12 +4,15 @@ import { OUTBOUND_MODES } from '../../config/values.ts'
 import { operation } from '../../contract/operation.ts'
 import { oneOf } from '../../contract/schema.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
+import { RefusedConnection } from '../../resources/exec/model.ts'
 import type { ServerNetworkState } from '../../resources/servers/network.ts'
 import type { ServerRow } from '../../resources/servers/table.ts'
 import { HOST_PATTERN_FORMS, parseHostPattern } from '../../runtime/host-pattern.ts'
 import type { ControlParts } from './parts.ts'
 
-const Mode = oneOf([...OUTBOUND_MODES], {
+/** Which connections of a server pass. */
+export const Outbound = oneOf([...OUTBOUND_MODES], {
+  $id: 'Outbound',
   description:
     '`open`: all that this machine reaches, but not itself. `public`: the internet and listed hosts. `list`: listed hosts only. `none`: nothing.',
 })
@@ -22,11 +25,11 @@ const Hosts = t.Array(t.String({ minLength: 1, maxLength: 300 }), {
 const ShownNetwork = t.Object(
   {
     server_id: t.String(),
-    outbound: Mode,
+    outbound: Outbound,
     hosts: Hosts,
     chosen: t.Object(
-      { outbound: t.Nullable(Mode), hosts: t.Nullable(Hosts) },
-      { description: "What is set for this server; null is the instance's default." },
+      { outbound: t.Nullable(Outbound), hosts: t.Nullable(Hosts) },
+      { $id: 'ChosenNetwork', description: "What is set for this server; null is the instance's default." },
     ),
     server_hosts: t.Array(t.Integer(), {
       description: "Ports of this machine's loopback that the server reaches at the same port of its own.",
@@ -34,7 +37,7 @@ const ShownNetwork = t.Object(
     enforced: t.Nullable(t.Boolean(), {
       description: "False if the server shares this machine's network; null while it sleeps.",
     }),
-    refused: t.Array(t.Object({ destination: t.String(), reason: t.String(), remedy: t.String() }), {
+    refused: t.Array(RefusedConnection, {
       description: 'What was refused since the last start or change, the newest last.',
     }),
   },
@@ -45,7 +48,7 @@ const ShownNetwork = t.Object(
 type ShownNetwork = Static<typeof ShownNetwork>
 
 const ServerNetworkUpdate = t.Object(
-  { outbound: t.Optional(t.Nullable(Mode)), hosts: t.Optional(t.Nullable(Hosts)) },
+  { outbound: t.Optional(t.Nullable(Outbound)), hosts: t.Optional(t.Nullable(Hosts)) },
   { $id: 'ServerNetworkUpdate', additionalProperties: false },
 )
 

@@ -1,18 +1,21 @@
 import { Elysia, status, t } from 'elysia'
-import { OUTBOUND_MODES } from '../../config/values.ts'
+import { listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf } from '../../contract/schema.ts'
 import { KEPT_UNDOS } from '../names.ts'
 import type { ControlParts } from './parts.ts'
+import { Outbound } from './server-network.ts'
 
-const SnapshotSchema = t.Object({
-  name: t.String(),
-  created_at: t.String({ format: 'date-time' }),
-  /** The berth that made it, and the number of its schema. */
-  version: t.String(),
-  schema: integer(),
-  bytes: t.Number(),
-})
+const SnapshotSchema = t.Object(
+  {
+    name: t.String(),
+    created_at: t.String({ format: 'date-time' }),
+    version: t.String({ description: 'The version of berth that made it.' }),
+    schema: integer({ description: 'The number of its database schema.' }),
+    bytes: t.Number(),
+  },
+  { $id: 'Snapshot' },
+)
 
 const SnapshotCreate = t.Object(
   {
@@ -21,47 +24,57 @@ const SnapshotCreate = t.Object(
       title: '1 to 100 letters, digits, dots, underscores and hyphens, with no dot first',
     }),
   },
-  { additionalProperties: false },
+  { $id: 'SnapshotCreate', additionalProperties: false },
 )
 
-const Change = oneOf(['added', 'removed', 'changed'])
+const Change = oneOf(['added', 'removed', 'changed'], { $id: 'DifferenceKind' })
 const Counts = {
   added: integer({ minimum: 0 }),
   removed: integer({ minimum: 0 }),
   changed: integer({ minimum: 0 }),
 }
 
+const ItemDifference = t.Object(
+  {
+    change: Change,
+    id: t.String(),
+    name: t.Nullable(t.String()),
+    fields: t.Array(t.String(), { description: 'Of a changed one: which of its columns differ.' }),
+  },
+  { $id: 'ItemDifference' },
+)
+
+const KindDifferences = t.Object(
+  {
+    kind: t.String({ description: 'Such as `servers` or `tasks`.' }),
+    ...Counts,
+    items: t.Array(ItemDifference, { description: 'At most 100.' }),
+  },
+  { $id: 'KindDifferences' },
+)
+
+const FileDifference = t.Object({ change: Change, path: t.String() }, { $id: 'FileDifference' })
+
+const FileDifferences = t.Object(
+  {
+    server_id: t.String(),
+    ...Counts,
+    files: t.Array(FileDifference, { description: 'At most 100.' }),
+    is_complete: t.Boolean({
+      description: 'Whether all files were looked at: 100,000 are, in directories that berth may read.',
+    }),
+  },
+  { $id: 'FileDifferences' },
+)
+
 const SnapshotDiff = t.Object(
   {
     from: t.String({ description: 'The name of the snapshot.' }),
     to: t.Nullable(t.String(), { description: 'The name of the other one; null for the current state.' }),
-    kinds: t.Array(
-      t.Object({
-        kind: t.String({ description: 'Such as `servers` or `tasks`.' }),
-        ...Counts,
-        items: t.Array(
-          t.Object({
-            change: Change,
-            id: t.String(),
-            name: t.Nullable(t.String()),
-            fields: t.Array(t.String(), { description: 'Of a changed one: which of its columns differ.' }),
-          }),
-          { description: 'At most 100.' },
-        ),
-      }),
-      { description: 'The kinds of things of which some differ.' },
-    ),
-    files: t.Array(
-      t.Object({
-        server_id: t.String(),
-        ...Counts,
-        files: t.Array(t.Object({ change: Change, path: t.String() }), { description: 'At most 100.' }),
-        is_complete: t.Boolean({
-          description: 'Whether all files were looked at: 100,000 are, in directories that berth may read.',
-        }),
-      }),
-      { description: 'The servers of which files differ in size, mode or time, or were not all looked at.' },
-    ),
+    kinds: t.Array(KindDifferences, { description: 'The kinds of things of which some differ.' }),
+    files: t.Array(FileDifferences, {
+      description: 'The servers of which files differ in size, mode or time, or were not all looked at.',
+    }),
   },
   { $id: 'SnapshotDiff' },
 )
@@ -79,7 +92,7 @@ const ReplacementBody = t.Optional(
         }),
       ),
     },
-    { additionalProperties: false },
+    { $id: 'StateReplacement', additionalProperties: false },
   ),
 )
 
@@ -87,14 +100,33 @@ const Undo = t.Optional(
   t.String({ description: 'The name of the snapshot of the state before, with `undo`.' }),
 )
 
-const OutboundRules = t.Array(
-  t.Object({
+const OutboundRule = t.Object(
+  {
     server_id: t.String(),
-    outbound: t.Nullable(oneOf([...OUTBOUND_MODES]), { description: "null: the instance's default." }),
+    outbound: t.Nullable(Outbound, { description: "null: the instance's default." }),
     hosts: t.Nullable(t.Array(t.String()), { description: "null: the instance's default." }),
-  }),
-  { description: 'What the restored state sets for the networks of single servers. It holds now.' },
+  },
+  { $id: 'OutboundRule' },
 )
+
+const ResetResult = t.Object(
+  { reset: t.Literal(true), took_ms: t.Number(), undo: Undo },
+  { $id: 'ResetResult' },
+)
+
+const RestoreResult = t.Object(
+  {
+    restored: t.String(),
+    took_ms: t.Number(),
+    undo: Undo,
+    outbound_rules: t.Array(OutboundRule, {
+      description: 'What the restored state sets for the networks of single servers. It holds now.',
+    }),
+  },
+  { $id: 'RestoreResult' },
+)
+
+const DeletedSnapshot = t.Object({ name: t.String(), deleted: t.Literal(true) }, { $id: 'DeletedSnapshot' })
 
 /** `/_berth/reset` and `/_berth/snapshots`: the state of the instance as a whole. */
 export const statesRoutes = ({ access, states, services: { changes } }: ControlParts) =>
@@ -107,13 +139,13 @@ export const statesRoutes = ({ access, states, services: { changes } }: ControlP
         ...(await states.reset({ undo: body?.undo ?? false })),
       }),
       operation(
-        'control.reset',
+        'control.instance.reset',
         {
           access: 'admin',
           summary: 'Reset the instance; the first account with its first key stays, and so do snapshots',
           description:
             'Ends all processes and applies the fixtures files again. Takes milliseconds: made to be called between tests.',
-          success: { 200: t.Object({ reset: t.Literal(true), took_ms: t.Number(), undo: Undo }) },
+          success: { 200: ResetResult },
           errors: [502, 503],
         },
         { body: ReplacementBody },
@@ -126,7 +158,7 @@ export const statesRoutes = ({ access, states, services: { changes } }: ControlP
         access: 'admin',
         summary: 'The snapshots, newest first',
         description: 'Each has its size and the time at which it was made.',
-        success: { 200: t.Object({ snapshots: t.Array(SnapshotSchema) }) },
+        success: { 200: listOf('snapshots', SnapshotSchema) },
       }),
     )
     .post(
@@ -181,14 +213,7 @@ export const statesRoutes = ({ access, states, services: { changes } }: ControlP
           summary: 'Put a snapshot in place of the state, whole or not at all',
           description:
             'Ends all processes, puts the snapshot in place, and starts the servers that ran. If it fails, the state stays as it was. What single servers may reach is part of the snapshot.',
-          success: {
-            200: t.Object({
-              restored: t.String(),
-              took_ms: t.Number(),
-              undo: Undo,
-              outbound_rules: OutboundRules,
-            }),
-          },
+          success: { 200: RestoreResult },
           errors: [404, 502, 503],
         },
         { body: ReplacementBody },
@@ -205,7 +230,7 @@ export const statesRoutes = ({ access, states, services: { changes } }: ControlP
         access: 'admin',
         summary: 'Remove a snapshot',
         description: 'The state itself stays as it is.',
-        success: { 200: t.Object({ name: t.String(), deleted: t.Literal(true) }) },
+        success: { 200: DeletedSnapshot },
         errors: [400, 404],
       }),
     )

@@ -1,5 +1,6 @@
 import { Elysia, t } from 'elysia'
 import { firstLine, ScenarioText } from '../../agents/scripted/scenarios.ts'
+import { envelope } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { Task, type TaskEvent } from '../../resources/tasks/model.ts'
 import type { ControlParts } from './parts.ts'
@@ -39,7 +40,7 @@ export const controlTasksRoutes = ({ access, services: { tasks } }: ControlParts
         access: 'admin',
         summary: "Let a task go on that waits in a scenario's step `hold`",
         description: 'A task that does not wait is refused.',
-        success: { 200: t.Object({ task: Task }) },
+        success: { 200: envelope('task', Task) },
         errors: [400, 404],
       }),
     )
@@ -65,10 +66,10 @@ const LOOKING: ReadonlySet<string> = new Set(['list', 'search'])
  */
 function recordScenario(goal: string, events: readonly TaskEvent[]): TaskScenario {
   const results = new Map(
-    events.flatMap((event) => (event.type === 'toolResult' ? [[event.call ?? '', event] as const] : [])),
+    events.flatMap((event) => (event.type === 'toolResult' ? [[event.call, event] as const] : [])),
   )
   const notes = new Set<string>()
-  const steps = events.flatMap((event): StepText[] => stepsOf(event, results.get(event.call ?? ''), notes))
+  const steps = events.flatMap((event): StepText[] => stepsOf(event, results, notes))
   const kept = steps.slice(0, MAX_STEPS)
   if (kept.length < steps.length) notes.add(`Only the first ${MAX_STEPS} of ${steps.length} steps are here.`)
   const end = endOf(events, notes)
@@ -86,7 +87,7 @@ function recordScenario(goal: string, events: readonly TaskEvent[]): TaskScenari
 }
 
 /** Returns the steps that repeat an event of a transcript, most often one or none. */
-function stepsOf(event: TaskEvent, result: TaskEvent | undefined, notes: Set<string>): StepText[] {
+function stepsOf(event: TaskEvent, results: ReadonlyMap<string, ToolResult>, notes: Set<string>): StepText[] {
   switch (event.type) {
     case 'message':
       return isText(event.text) ? [{ say: escaped(event.text) }] : []
@@ -101,15 +102,17 @@ function stepsOf(event: TaskEvent, result: TaskEvent | undefined, notes: Set<str
       notes.add('What a program did on its own terminal cannot be repeated.')
       return []
     case 'toolCall':
-      return toolSteps(event, result, notes)
+      return toolSteps(event, results.get(event.call), notes)
     default:
       return []
   }
 }
 
+type ToolResult = Extract<TaskEvent, { type: 'toolResult' }>
+
 function toolSteps(
-  { tool = '', input = {} }: TaskEvent,
-  result: TaskEvent | undefined,
+  { tool, input }: Extract<TaskEvent, { type: 'toolCall' }>,
+  result: ToolResult | undefined,
   notes: Set<string>,
 ): StepText[] {
   const { command, cwd, path, content } = input
@@ -140,7 +143,7 @@ function toolSteps(
 
 /** Returns the step that ends the scenario as the task ended. */
 function endOf(events: readonly TaskEvent[], notes: Set<string>): StepText[] {
-  const last = events.findLast(({ type }) => type === 'status')
+  const last = events.findLast((event) => event.type === 'status')
   const result = isText(last?.result) ? escaped(last.result) : null
   if (last?.status === 'completed') return [{ complete: result ?? 'Done.' }]
   if (last?.status === 'failed') return [{ fail: result ?? 'Failed.' }]

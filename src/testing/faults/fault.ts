@@ -1,8 +1,9 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { API_OPERATION_IDS } from '../../contract/operations.ts'
-import { inAnyCase, integer, notTogether, oneOf, withFields, worded } from '../../contract/schema.ts'
+import { ApiOperation } from '../../contract/model.ts'
+import { inAnyCase, integer, notTogether, oneOf, used, withFields, worded } from '../../contract/schema.ts'
 import { OWN_CLIENTS, type OwnClient } from '../../http/own-client.ts'
-import { type EmittedName, EVENT_NAMES } from '../../resources/events/names.ts'
+import type { EmittedName } from '../../resources/events/names.ts'
+import { SubscribedEvent } from '../../resources/webhooks/model.ts'
 import { type JsonPath, ValidationError } from '../../runtime/validation/validation-error.ts'
 
 /** Most requests that are counted before a fault applies, or that it applies to. @bound client */
@@ -65,17 +66,13 @@ const ResponseHeaders = worded(
   'an object of header names and strings',
 )
 
+/** One of berth's own clients. */
+export const OwnClientName = oneOf([...OWN_CLIENTS], { $id: 'OwnClient' })
+
 /** Which requests a fault matches, except for the account. Absent fields match all. */
 const MATCH_FIELDS = {
-  operation: Type.Optional(
-    worded(
-      oneOf([...API_OPERATION_IDS] as [string, ...string[]], {
-        description: 'The id of an operation of the API, such as exec.run.',
-      }),
-      'an "operationId" of GET /openapi.json, such as exec.run',
-    ),
-  ),
-  method: Type.Optional(inAnyCase(METHODS)),
+  operation: Type.Optional(worded(ApiOperation, 'an "operationId" of GET /openapi.json, such as exec.run')),
+  method: Type.Optional(inAnyCase(METHODS, { $id: 'HttpMethod' })),
   path: Type.Optional(
     worded(
       Type.String({
@@ -91,19 +88,20 @@ const MATCH_FIELDS = {
     closed(
       {
         webhook_id: Type.Optional(filled('the id of a webhook', 'Those to one webhook.')),
-        event: Type.Optional(oneOf([...EVENT_NAMES], { description: 'Those of one kind of event.' })),
+        event: Type.Optional(used(SubscribedEvent, 'Those of one kind of event.')),
       },
       {
+        $id: 'DeliveryMatch',
         description:
           'Attempts to deliver events to webhooks, in place of requests; `{}` for all. Of the other fields only the account goes with it.',
       },
     ),
   ),
   client: Type.Optional(
-    oneOf([...OWN_CLIENTS], {
-      description:
-        "Requests of one of berth's own clients alone. Those of the dashboard meet only faults that name it.",
-    }),
+    used(
+      OwnClientName,
+      "Requests of one of berth's own clients alone. Those of the dashboard meet only faults that name it.",
+    ),
   ),
 }
 
@@ -112,25 +110,28 @@ export const FaultEffect = Type.Union(
   [
     closed(
       {
-        error: closed({
-          status: integer({ minimum: 400, maximum: 599 }),
-          code: Type.Optional(filled('a code', 'By default what the API says with this status.')),
-          message: Type.Optional(filled('a sentence')),
-          retry_after: Type.Optional(
-            integer({
-              minimum: 0,
-              maximum: MAX_REQUESTS,
-              description: 'Seconds in the header Retry-After; by default 1 with 429 and 503, else none.',
-            }),
-          ),
-          headers: Type.Optional(ResponseHeaders),
-        }),
+        error: closed(
+          {
+            status: integer({ minimum: 400, maximum: 599 }),
+            code: Type.Optional(filled('a code', 'By default what the API says with this status.')),
+            message: Type.Optional(filled('a sentence')),
+            retry_after: Type.Optional(
+              integer({
+                minimum: 0,
+                maximum: MAX_REQUESTS,
+                description: 'Seconds in the header Retry-After; by default 1 with 429 and 503, else none.',
+              }),
+            ),
+            headers: Type.Optional(ResponseHeaders),
+          },
+          { $id: 'FaultError' },
+        ),
       },
-      { description: 'Responds so, and does nothing.' },
+      { $id: 'ErrorEffect', description: 'Responds so, and does nothing.' },
     ),
     closed(
       { delay_ms: integer({ minimum: 0, maximum: MAX_DELAY_MS }) },
-      { description: 'The request waits first, in physical milliseconds.' },
+      { $id: 'DelayEffect', description: 'The request waits first, in physical milliseconds.' },
     ),
     closed(
       {
@@ -147,6 +148,7 @@ export const FaultEffect = Type.Union(
             body: Type.Optional(Type.String({ maxLength: MAX_BODY })),
           },
           {
+            $id: 'FaultReply',
             not: {
               properties: { status: { enum: BODILESS_STATUSES }, body: { type: 'string', minLength: 1 } },
               required: ['status', 'body'],
@@ -154,20 +156,33 @@ export const FaultEffect = Type.Union(
           },
         ),
       },
-      { description: 'The response is exactly this, whatever its body is, and nothing is done.' },
+      {
+        $id: 'RespondEffect',
+        description: 'The response is exactly this, whatever its body is, and nothing is done.',
+      },
     ),
-    closed({ disconnect: Type.Literal(true) }, { description: 'Cuts the connection, without a response.' }),
+    closed(
+      { disconnect: Type.Literal(true) },
+      { $id: 'DisconnectEffect', description: 'Cuts the connection, without a response.' },
+    ),
     closed(
       { lose_response: Type.Literal(true) },
-      { description: 'Everything is done as always, then the connection is cut in place of the response.' },
+      {
+        $id: 'LoseResponseEffect',
+        description: 'Everything is done as always, then the connection is cut in place of the response.',
+      },
     ),
     closed(
-      { truncate: closed({ bytes: integer({ minimum: 1, maximum: MAX_REQUESTS }) }) },
-      { description: 'The connection is cut after so many bytes of the body of the response.' },
+      { truncate: closed({ bytes: integer({ minimum: 1, maximum: MAX_REQUESTS }) }, { $id: 'Truncation' }) },
+      {
+        $id: 'TruncateEffect',
+        description: 'The connection is cut after so many bytes of the body of the response.',
+      },
     ),
     closed(
       { backend: Type.Literal('fail') },
       {
+        $id: 'BackendEffect',
         description: 'The compute driver fails whatever the request, and work that it begins, asks of it.',
       },
     ),
@@ -252,12 +267,12 @@ export const FixtureFault = closed(
         ...MATCH_FIELDS,
         account: Type.Optional(filled('the name of an account', 'Name of an account of the files.')),
       },
-      { ...OF_EITHER, description: 'Which requests are meant; {} for all.' },
+      { $id: 'FixtureFaultMatch', ...OF_EITHER, description: 'Which requests are meant; {} for all.' },
     ),
     effect: FaultEffect,
     ...RULE_FIELDS,
   },
-  EFFECT_OF_EITHER,
+  { $id: 'FixtureFault', ...EFFECT_OF_EITHER },
 )
 export type FixtureFault = Static<typeof FixtureFault>
 

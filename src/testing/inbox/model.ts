@@ -1,6 +1,7 @@
 import { type Static, t } from 'elysia'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { integer } from '../../contract/schema.ts'
 import { parseJsonText } from '../../http/json.ts'
+import { Base64Encoding } from '../../resources/exec/model.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { utf8Text } from '../../runtime/decode.ts'
 import type { InboxRow } from './table.ts'
@@ -14,7 +15,7 @@ export const InboxEntry = t.Object(
     query: t.String({ description: 'What stood behind the question mark.' }),
     headers: t.Record(t.String(), t.String()),
     body: t.String({ description: 'As text; in base64 where it is no UTF-8.' }),
-    encoding: t.Optional(oneOf(['base64'])),
+    encoding: t.Optional(Base64Encoding),
     json: t.Optional(t.Unknown({ description: 'The body as JSON, where it is some.' })),
     verified: t.Nullable(
       t.Boolean({ description: 'Whether the signature is right; null where no known secret can tell.' }),

@@ -1,6 +1,7 @@
 import { Elysia, t } from 'elysia'
+import { Gap, listOf, streamEvent } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { flag, integer } from '../../contract/schema.ts'
 import { afterGap, wantsEventStream } from '../../http/sse.ts'
 import { type Positions, positionOf, streamItems, streamStart } from '../api/list-query.ts'
 import type { ControlParts } from '../api/parts.ts'
@@ -18,9 +19,19 @@ const InboxQuery = t.Object(
       t.String({ description: 'Only what came after the entry of this id; `start` for all there are.' }),
     ),
     limit: t.Optional(integer({ minimum: 1, maximum: INBOX_LIMITS.entries })),
-    follow: t.Optional(oneOf(['true', 'false'])),
+    follow: t.Optional(flag()),
   },
   { additionalProperties: false },
+)
+
+const Received = t.Object({ id: t.String({ description: 'Of the entry.' }) }, { $id: 'ReceivedEntry' })
+
+/** An event of the stream of an inbox. */
+const InboxStreamEvent = streamEvent('InboxStreamEvent', { message: InboxEntry, gap: Gap })
+
+const RemovedCount = t.Object(
+  { removed: integer({ description: 'How many entries were removed.' }) },
+  { $id: 'RemovedCount' },
 )
 
 /** Serves `/_berth/inbox`: receivers for webhooks. Using the name of an inbox creates it. */
@@ -52,7 +63,7 @@ export function inboxRoutes({ access, services, inbox: store, guard, stopping }:
             anyQuery: true,
             summary: 'Post to an inbox',
             description: 'Accepts any body, and keeps any query.',
-            success: { 200: t.Object({ id: t.String({ description: 'Of the entry.' }) }) },
+            success: { 200: Received },
             errors: [400, 413],
           },
           { query: InboxResponse, params: InboxParams },
@@ -66,7 +77,7 @@ export function inboxRoutes({ access, services, inbox: store, guard, stopping }:
         access: 'admin',
         summary: 'The inboxes that have got something, the latest first',
         description: 'An inbox exists as soon as something is sent to its name.',
-        success: { 200: t.Object({ inboxes: t.Array(InboxSummary) }) },
+        success: { 200: listOf('inboxes', InboxSummary) },
       }),
     )
     .delete(
@@ -76,7 +87,7 @@ export function inboxRoutes({ access, services, inbox: store, guard, stopping }:
         access: 'admin',
         summary: 'Empty all inboxes',
         description: 'The response has the number of removed entries.',
-        success: { 200: t.Object({ removed: integer() }) },
+        success: { 200: RemovedCount },
       }),
     )
     .get(
@@ -117,8 +128,9 @@ export function inboxRoutes({ access, services, inbox: store, guard, stopping }:
           summary: 'What an inbox got, newest first, or a stream of what comes',
           description: 'Each entry says whether its signature was right.',
           events: 'Each entry as it comes, as the event `message` with the data of the JSON response.',
+          event: InboxStreamEvent,
           resumable: true,
-          success: { 200: t.Object({ entries: t.Array(InboxEntry) }) },
+          success: { 200: listOf('entries', InboxEntry) },
         },
         { query: InboxQuery, params: InboxParams },
       ),
@@ -132,7 +144,7 @@ export function inboxRoutes({ access, services, inbox: store, guard, stopping }:
           access: 'admin',
           summary: 'Empty an inbox',
           description: 'The response has the number of removed entries.',
-          success: { 200: t.Object({ removed: integer() }) },
+          success: { 200: RemovedCount },
           errors: [400],
         },
         { params: InboxParams },

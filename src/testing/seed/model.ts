@@ -1,20 +1,19 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { ScenarioText } from '../../agents/scripted/scenarios.ts'
 import { API_KEY } from '../../config/values.ts'
-import { base64, oneOf, text } from '../../contract/schema.ts'
+import { base64, NO_NUL, oneOf, text, USE, used } from '../../contract/schema.ts'
 import { BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
-import { EVENT_NAMES } from '../../resources/events/names.ts'
 import { AppDirectory } from '../../resources/projects/app-directory.ts'
-import { Lifecycle, ProjectKind, Visibility } from '../../resources/projects/model.ts'
 import { ProjectSource } from '../../resources/projects/sources/model.ts'
+import { Lifecycle, ProjectKind, Visibility } from '../../resources/projects/traits.ts'
 import { ServerCreate } from '../../resources/servers/model.ts'
 import { TemplateId } from '../../resources/templates/model.ts'
-import { URL_LIMIT } from '../../resources/webhooks/model.ts'
+import { SubscribedEvent, URL_LIMIT } from '../../resources/webhooks/model.ts'
 import { FixtureFault } from '../faults/fault.ts'
 
 /** An object of which all fields are known. */
-const closed = <Fields extends Record<string, TSchema>>(fields: Fields, description?: string) =>
-  Type.Object(fields, { additionalProperties: false, ...(description ? { description } : {}) })
+const closed = <Fields extends Record<string, TSchema>>($id: string, fields: Fields, description?: string) =>
+  Type.Object(fields, { $id, additionalProperties: false, ...(description ? { description } : {}) })
 
 /**
  * An object with keys of the user's choice.
@@ -44,6 +43,7 @@ const FromEnvironment = Type.Object(
     }),
   },
   {
+    $id: 'FromEnvironment',
     additionalProperties: false,
     title: '{"env": …}',
     description: "Taken from berth's own environment, so that it does not stand in the file.",
@@ -67,7 +67,12 @@ export const WebhookSecretText = hidden(
 )
 
 /** The value of an environment variable. */
-export const VariableText = hidden('^[^\\u0000]{0,65536}$', 'a text of at most 65536 characters, without NUL')
+export const VariableText = Type.String({
+  maxLength: 65_536,
+  pattern: NO_NUL,
+  title: 'a text of at most 65536 characters, without NUL',
+  writeOnly: true,
+})
 
 /** Such a text: written down, or taken from the environment. */
 const textOrEnvironment = (shape: typeof KeyText, description: string) =>
@@ -88,13 +93,14 @@ const Secrets = keyed(
 const Content = Type.Union(
   [
     Type.String({ description: 'The content itself.' }),
-    closed({ base64: base64({ description: 'The bytes.' }) }, 'Bytes that are no text.'),
+    closed('FixtureBytes', { base64: base64({ description: 'The bytes.' }) }, 'Bytes that are no text.'),
     closed(
+      'FixtureCopy',
       { from: Type.String({ minLength: 1, description: 'Path relative to this file.' }) },
       'A copy of a file, or of a directory with all in it but .git, node_modules and .berth.',
     ),
   ],
-  { title: 'a text, {"base64": …} or {"from": …}' },
+  { $id: 'FixtureContent', title: 'a text, {"base64": …} or {"from": …}' },
 )
 
 const Files = keyed(
@@ -104,7 +110,7 @@ const Files = keyed(
   'Files by path in the workspace; "." is the workspace itself, for the content of a directory.',
 )
 
-const Account = closed({
+const Account = closed('FixtureAccount', {
   label: Type.Optional(text({ maxLength: 100 })),
   key: Type.Optional(Key),
   plan: Type.Optional(PlanOverrides),
@@ -114,11 +120,14 @@ const Account = closed({
 
 const account = Type.Optional(reference('Name of an account of the files; without it, the first account.'))
 
-const Server = closed({
+const Server = closed('FixtureServer', {
   account,
   ...ServerCreate.properties,
   status: Type.Optional(
-    oneOf(['running', 'sleeping'], { description: 'How it stands when all is set up; by default it runs.' }),
+    oneOf(['running', 'sleeping'], {
+      $id: 'FixtureServerStatus',
+      description: 'How it stands when all is set up; by default it runs.',
+    }),
   ),
   files: Type.Optional(Files),
   secrets: Type.Optional(Secrets),
@@ -127,7 +136,7 @@ const Server = closed({
 /** The states of a project that a start can wait for. */
 const AWAITED = ['ready', 'awaiting_secrets', 'failed', 'nothing'] as const
 
-const Project = closed({
+const Project = closed('FixtureProject', {
   server: Type.Optional(
     reference('Name of a server of the files; without it, a server of its own with the same name.'),
   ),
@@ -138,10 +147,7 @@ const Project = closed({
   visibility: Type.Optional(Visibility),
   lifecycle: Type.Optional(Lifecycle),
   kind: Type.Optional(ProjectKind),
-  template: Type.Optional({
-    ...TemplateId,
-    description: 'The id of a template; "berth templates" lists them.',
-  }),
+  template: Type.Optional(used(TemplateId, 'The id of a template; "berth templates" lists them.')),
   source: Type.Optional(ProjectSource),
   files: Type.Optional(
     keyed(
@@ -162,13 +168,14 @@ const Project = closed({
   secrets: Type.Optional(Secrets),
   until: Type.Optional(
     oneOf([...AWAITED], {
+      $id: 'FixtureProjectState',
       description:
         'How far its bring-up goes before berth is ready; another end stops the start. By default ready.',
     }),
   ),
 })
 
-const ApiKey = closed({
+const ApiKey = closed('FixtureKey', {
   account,
   label: Type.Optional(
     text({ minLength: 1, maxLength: 40, description: 'By default its name in this file.' }),
@@ -182,7 +189,7 @@ const ApiKey = closed({
   ),
 })
 
-const Webhook = closed({
+const Webhook = closed('FixtureWebhook', {
   account,
   url: Type.Optional(
     Type.String({ minLength: 1, maxLength: URL_LIMIT, description: 'Where to send the events.' }),
@@ -195,7 +202,7 @@ const Webhook = closed({
     }),
   ),
   events: Type.Optional(
-    Type.Array(oneOf([...EVENT_NAMES]), { description: 'Left out or empty: all.', uniqueItems: true }),
+    Type.Array(SubscribedEvent, { description: 'Left out or empty: all.', uniqueItems: true }),
   ),
   secret: Type.Optional(
     textOrEnvironment(
@@ -205,13 +212,14 @@ const Webhook = closed({
   ),
 })
 
-const SecretsOf = closed({
+const SecretsOf = closed('FixtureSecrets', {
   server: Type.Optional(reference('Name of a server.')),
   project: Type.Optional(reference('Name of a project, in place of a server.')),
   values: Secrets,
 })
 
 const Clock = closed(
+  'FixtureClock',
   {
     freeze: Type.Optional(Type.Boolean({ description: 'true: the clock stands until it is moved.' })),
     set: Type.Optional(
@@ -226,6 +234,7 @@ const Clock = closed(
 
 /** The content of a fixtures file: the schema that checks files and that editors use. */
 export const FixturesFile = closed(
+  'FixturesFile',
   {
     $schema: Type.Optional(Type.String({ description: 'Tells editors where the schema of this file is.' })),
     clock: Type.Optional(Clock),
@@ -269,7 +278,12 @@ export const fixturesSchema = (): Record<string, unknown> => ({
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'A fixtures file of berth',
   // Removes the library's own properties, and the names that the schemas have in documents of the APIs.
-  ...(JSON.parse(
-    JSON.stringify(FixturesFile, (key, value) => (key === '$id' ? undefined : value)),
-  ) as object),
+  ...(JSON.parse(JSON.stringify(FixturesFile, (_, value) => withoutName(value))) as object),
 })
+
+/** Returns a schema without its name, and with the description of its use as its own. */
+function withoutName(schema: unknown): unknown {
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema
+  const { $id: _, [USE]: use, ...rest } = schema as Record<string, unknown>
+  return use === undefined ? rest : { ...rest, description: use }
+}

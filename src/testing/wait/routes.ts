@@ -1,14 +1,14 @@
 import { Elysia, type Static, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import { integer, oneOf } from '../../contract/schema.ts'
+import { integer } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { Build } from '../../resources/builds/model.ts'
-import { EMITTED_NAMES, type EmittedName } from '../../resources/events/names.ts'
+import type { EmittedName } from '../../resources/events/names.ts'
 import { Execution } from '../../resources/exec/model.ts'
 import { Project } from '../../resources/projects/model.ts'
 import { Task } from '../../resources/tasks/model.ts'
 import { Delivery } from '../api/deliveries.ts'
-import { EmittedEvent } from '../api/events.ts'
+import { EmittedEvent, EmittedEventName } from '../api/events.ts'
 import type { ControlParts } from '../api/parts.ts'
 import { InboxEntry, InboxName } from '../inbox/model.ts'
 import { INBOX_LIMITS } from '../inbox/store.ts'
@@ -27,7 +27,7 @@ const WaitQuery = t.Object(
     deliveries: t.Optional(
       t.String({ description: 'The id of an event: until all its deliveries have been attempted.' }),
     ),
-    event: t.Optional(oneOf([...EMITTED_NAMES])),
+    event: t.Optional(EmittedEventName),
     inbox: t.Optional(InboxName),
     until: t.Optional(
       t.String({
@@ -112,7 +112,7 @@ export const waitRoutes = (parts: ControlParts) =>
       return { matched, waited_ms: Math.round(performance.now() - began), ...shown }
     },
     operation(
-      'control.wait',
+      'control.instance.wait',
       {
         access: 'admin',
         summary: 'Wait for a task, build, project, execution, delivery, event or inbox',

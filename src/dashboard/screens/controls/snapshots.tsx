@@ -101,7 +101,7 @@ function ResetDialog({ onClose }: { onClose: () => void }) {
       action="Reset"
       onClose={onClose}
       onConfirm={async () => {
-        const { undo } = await dashboard.api.call('control.reset', { body: { undo: true } })
+        const { undo } = await dashboard.api.call('control.instance.reset', { body: { undo: true } })
         reportReplaced(dashboard, 'The instance was reset.', undo)
       }}
     >

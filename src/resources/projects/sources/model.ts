@@ -7,7 +7,10 @@ import { REFERENCE } from './git/reference.ts'
 const directory = t.Optional(AppDirectory)
 
 /** No code: an empty directory. */
-const BlankSource = t.Object({ type: t.Literal('blank'), directory }, { additionalProperties: false })
+const BlankSource = t.Object(
+  { type: t.Literal('blank'), directory },
+  { $id: 'BlankSource', additionalProperties: false },
+)
 
 /** A copy of one of berth's own templates. */
 const TemplateSource = t.Object(
@@ -16,7 +19,7 @@ const TemplateSource = t.Object(
     template: TemplateId,
     directory,
   },
-  { additionalProperties: false },
+  { $id: 'TemplateSource', additionalProperties: false },
 )
 
 /** One commit of a git repository. */
@@ -40,7 +43,7 @@ const GitSource = t.Object(
     ),
     directory,
   },
-  { additionalProperties: false },
+  { $id: 'GitSource', additionalProperties: false },
 )
 
 /** An archive: from a URL, in the body, or uploaded with it. */
@@ -59,6 +62,7 @@ const ArchiveSource = t.Object(
     directory,
   },
   {
+    $id: 'ArchiveSource',
     additionalProperties: false,
     ...notTogether(['url', 'data']),
     description:
