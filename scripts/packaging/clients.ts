@@ -19,11 +19,12 @@ import {
 import { join } from 'node:path'
 import { version } from '../../package.json'
 import { describeAll } from '../../src/instance/describe.ts'
+import { go } from './clients/go.ts'
 import { type ClientLanguage, Missing } from './clients/language.ts'
 import { typescript } from './clients/typescript.ts'
 import { withOwner } from './owner.ts'
 
-const LANGUAGES: readonly ClientLanguage[] = [typescript]
+const LANGUAGES: readonly ClientLanguage[] = [typescript, go]
 
 const root = join(import.meta.dir, '../..')
 const output = join(root, 'dist/clients')
