@@ -21,10 +21,11 @@ import { version } from '../../package.json'
 import { describeAll } from '../../src/instance/describe.ts'
 import { go } from './clients/go.ts'
 import { type ClientLanguage, Missing } from './clients/language.ts'
+import { python } from './clients/python.ts'
 import { typescript } from './clients/typescript.ts'
 import { withOwner } from './owner.ts'
 
-const LANGUAGES: readonly ClientLanguage[] = [typescript, go]
+const LANGUAGES: readonly ClientLanguage[] = [typescript, python, go]
 
 const root = join(import.meta.dir, '../..')
 const output = join(root, 'dist/clients')

@@ -1,0 +1,1 @@
+"""The client, written once: ``scripts/clients`` makes ``berth._sync`` of it by unasync."""
