@@ -1,22 +1,9 @@
+import { PACKAGE_VARIABLES } from './sandbox.ts'
+
 /** Paths of the settings in a sandbox's tools directory. */
 export const NPM_SETTINGS_FILE = 'etc/npmrc'
 export const MAVEN_SETTINGS_DIRECTORY = 'etc/maven'
 export const RUBY_SETTINGS_FILE = 'lib/gem-relay.rb'
-
-/** The variables that the settings refer to. Without them the settings are not used. */
-export const PACKAGE_VARIABLES = {
-  /** The npm registry's address, with a slash at the end. */
-  url: 'BERTH_PACKAGES_URL',
-  /** Its host and port. */
-  host: 'BERTH_PACKAGES_HOST',
-  /** The credential for it. */
-  token: 'BERTH_PACKAGES_TOKEN',
-  /** The address of the mirror of Maven Central, and which repositories it is for. */
-  maven: 'BERTH_PACKAGES_MAVEN',
-  mavenMirrorOf: 'BERTH_PACKAGES_MAVEN_OF',
-  /** The directory of the server's caches. */
-  caches: 'BERTH_PACKAGES_CACHES',
-} as const
 
 /**
  * Settings for npm that name a registry with its credential. Npm takes a credential only from a file: the variable

@@ -436,6 +436,21 @@ export class RefusalCollector implements Disposable {
 export const describeRefusal = ({ destination, reason, remedy }: RefusedDestination): string =>
   `berth refused the server's connection to ${destination}: ${reason}. ${remedy}`
 
+/** The variables by which the settings of package managers in a sandbox find the registries. Without them these settings are not used. */
+export const PACKAGE_VARIABLES = {
+  /** The npm registry's address, with a slash at the end. */
+  url: 'BERTH_PACKAGES_URL',
+  /** Its host and port. */
+  host: 'BERTH_PACKAGES_HOST',
+  /** The credential for it. */
+  token: 'BERTH_PACKAGES_TOKEN',
+  /** The address of the mirror of Maven Central, and which repositories it is for. */
+  maven: 'BERTH_PACKAGES_MAVEN',
+  mavenMirrorOf: 'BERTH_PACKAGES_MAVEN_OF',
+  /** The directory of the server's caches. */
+  caches: 'BERTH_PACKAGES_CACHES',
+} as const
+
 /** The compute backend failed through no fault of the caller. Becomes a 502 response with `compute_backend_error`. */
 export class ComputeError extends ExplainedError {
   override readonly name = 'ComputeError'

@@ -16,7 +16,6 @@ export {
   GRADLE_SETTINGS_FILE,
   MAVEN_SETTINGS_DIRECTORY,
   NPM_SETTINGS_FILE,
-  PACKAGE_VARIABLES,
   RUBY_SETTINGS_FILE,
 } from './package-settings.ts'
 export { PROGRAM_NAMES, PROGRAMS_DIRECTORY } from './programs/programs.ts'

@@ -12,7 +12,6 @@ import {
 import { AppSupervisor } from './app-runtime/supervisor.ts'
 import type { AppEnvironment, Preparation } from './preparation.ts'
 import type { ServeFiles, ServerPort, Site, SiteHost, SiteOptions, Upstream } from './sites/upstream.ts'
-import { logCommand } from './status-page.ts'
 import { Workers } from './workers.ts'
 
 /** A version of an app: how it is started, and its variables. */
@@ -453,3 +452,7 @@ function supervisorOf(responding: Responding): AppSupervisor | null {
   if (goesOn(responding)) return responding.replacement
   return responding.kind === 'program' ? responding.supervisor : null
 }
+
+/** Returns the command that shows an app's log. */
+export const logCommand = ({ slug, serverId }: { slug: string | null; serverId: string }): string =>
+  slug === null ? `berth deployments logs ${serverId}` : `berth projects logs ${slug}`

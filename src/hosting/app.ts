@@ -3,9 +3,9 @@
  * `hosting.ts` runs apps; `detection/detect.ts` finds out what an app is.
  */
 export { findAppDirectory, type LinkedTree, workspaceTree } from './app-directory.ts'
-export type { LogEntry, LogSelection, LogSource } from './app-runtime/log/entry.ts'
+export type { LogOutput } from './app-runtime/log/log.ts'
 export { AppLog } from './app-runtime/log/log.ts'
-export type { LogOutput } from './app-runtime/log/output.ts'
+export type { LogEntry, LogSelection, LogSource } from './app-runtime/log/log-file.ts'
 export {
   AppError,
   AppFailure,
@@ -18,6 +18,5 @@ export {
 } from './app-runtime/plan.ts'
 export type { AppCrash, FailedChange } from './app-runtime/supervision.ts'
 export { beginningOf } from './detection/node/package-json.ts'
-export { siteUrl } from './site-url.ts'
-export { GatewayError, type ReservedPort } from './sites/upstream.ts'
+export { GatewayError, type ReservedPort, siteUrl } from './sites/upstream.ts'
 export { WORKER_STATUSES } from './workers.ts'

@@ -5,18 +5,17 @@ import { messageOf } from '../runtime/error-info.ts'
 import { LatestOnly } from '../runtime/latest-only.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
+import { once } from '../runtime/once.ts'
 import { type AppChange, AppResponder, type AppStartOptions, type AppVersion } from './app-responder.ts'
 import { AppLog } from './app-runtime/log/log.ts'
 import { AppFailure, type AppPlan, summaryOf } from './app-runtime/plan.ts'
 import type { AppPorts } from './app-runtime/ports.ts'
 import { type AppCrash, describeCrash, type FailedChange } from './app-runtime/supervision.ts'
-import { findWarnings } from './page/warnings.ts'
+import { findWarnings } from './page/check.ts'
 import type { AppEnvironment, Preparation } from './preparation.ts'
 import type { ServeFiles, SiteHost, Upstream } from './sites/upstream.ts'
 import { MAX_PATHS, PausableWatch } from './source-watch.ts'
 import { LiveReload } from './static/reload.ts'
-import { serveFiles } from './static/serve.ts'
-import { serveStatus } from './status-page.ts'
 import type { Worker } from './workers.ts'
 
 /** The servers that apps run on, as far as hosting uses them. */
@@ -145,7 +144,8 @@ export class HostedApp {
       sandbox: () => this.#sandbox(),
       workspace: () => this.#workspace(),
       serve: (version, folder, fallback) => this.#serveFiles(version, folder, fallback),
-      status: (reason) => serveStatus(this, reason),
+      status: (reason) => async (request) =>
+        (await import('./status-page.ts')).serveStatus(this, reason)(request),
       onChange: (change) => {
         if (change === 'recovered') this.#failedChange = null
         onChange(change)
@@ -408,12 +408,15 @@ export class HostedApp {
     const reload = plan.watch ? this.#reload : null
     const above = location.split('/').filter(Boolean)
     const { isHidden } = this.#options
-    return serveFiles(this.#workspace(), location, {
-      fallback,
-      listing: true,
-      reload,
-      ...(isHidden && { isHidden: (names) => isHidden([...above, ...names]) }),
-    })
+    const workspace = this.#workspace()
+    const options = {
+      ...{ fallback, listing: true, reload },
+      ...(isHidden && { isHidden: (names: readonly string[]) => isHidden([...above, ...names]) }),
+    }
+    const site = once(async () =>
+      (await import('./static/serve.ts')).serveFiles(workspace, location, options),
+    )
+    return async (request) => (await site())(request)
   }
 
   #sandbox(): Sandbox {

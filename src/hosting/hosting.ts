@@ -29,10 +29,9 @@ import {
 } from './hosted-app.ts'
 import { Preparation } from './preparation.ts'
 import type { Packages } from './registries/packages.ts'
-import { siteUrl } from './site-url.ts'
 import { Gateway } from './sites/gateway.ts'
 import { SlugHosts } from './sites/main-port/slug-hosts.ts'
-import type { ReservedPort } from './sites/upstream.ts'
+import { type ReservedPort, siteUrl } from './sites/upstream.ts'
 
 export type { HostedApp } from './hosted-app.ts'
 export type { AppEnvironment, AppWorkspace, Preparation } from './preparation.ts'

@@ -1,6 +1,5 @@
 import { join } from 'node:path/posix'
-import type { CommandOwner, Sandbox } from '../compute/sandbox.ts'
-import { PACKAGE_VARIABLES } from '../compute/tools.ts'
+import { type CommandOwner, PACKAGE_VARIABLES, type Sandbox } from '../compute/sandbox.ts'
 import type { Workspace } from '../compute/workspace.ts'
 import { findAppDirectory, workspaceTree } from './app-directory.ts'
 import type { AppLog } from './app-runtime/log/log.ts'

@@ -1,4 +1,5 @@
 import { type Html, html } from '../http/pages/html.ts'
+import { logCommand } from './app-responder.ts'
 import type { AppLog } from './app-runtime/log/log.ts'
 import { HTML, type OwnResponse, ownHeaders, pageOf, unavailable, wantsHtml } from './sites/own-response.ts'
 import type { FileRequest, FileResponse, ServeFiles } from './sites/upstream.ts'
@@ -68,10 +69,6 @@ function openerPolicy(userAgent: string | null): string {
   // Firefox does not know the other value, and would separate nothing. This one does not separate pages that both have it.
   return userAgent?.includes('Firefox/') ? 'same-origin' : 'noopener-allow-popups'
 }
-
-/** Returns the command that shows an app's log. */
-export const logCommand = ({ slug, serverId }: Pick<PageApp, 'slug' | 'serverId'>): string =>
-  slug === null ? `berth deployments logs ${serverId}` : `berth projects logs ${slug}`
 
 /** @param isReader whether the page may show the log */
 async function statusPage(

@@ -10,8 +10,9 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { makeReadable } from '../../runtime/make-readable.ts'
-import { PACKAGE_SETTINGS, PACKAGE_VARIABLES } from '../package-settings.ts'
+import { PACKAGE_SETTINGS } from '../package-settings.ts'
 import { PROGRAM_FILES, PROGRAM_NAMES, PROGRAMS_DIRECTORY, programScript } from '../programs/programs.ts'
+import { PACKAGE_VARIABLES } from '../sandbox.ts'
 
 /** Where pip, uv and pipx, Go, and Cargo install programs for one user, relative to the home directory. */
 const USER_BINS = ['.local/bin', 'go/bin', '.cargo/bin']

@@ -1,8 +1,7 @@
 import type { CommandActivity } from '../../compute/sandbox.ts'
 import { onAbort } from '../../runtime/abort.ts'
-import { type AppAddress, type HealthResult, HOSTS } from './health.ts'
+import { type AppAddress, type HealthResult, HOSTS, RetryDelays } from './health.ts'
 import { OtherPorts } from './other-ports.ts'
-import { RetryDelays } from './retry-delays.ts'
 
 type Hosts = readonly AppAddress['host'][]
 

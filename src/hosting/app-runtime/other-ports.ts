@@ -1,6 +1,5 @@
 import type { CommandActivity, ListeningAddress } from '../../compute/sandbox.ts'
-import type { AppAddress, HealthResponse, HealthResult } from './health.ts'
-import { RetryDelays } from './retry-delays.ts'
+import { type AppAddress, type HealthResponse, type HealthResult, RetryDelays } from './health.ts'
 
 /** Time limit of a response, in milliseconds. It doubles with each that it has cut off, to the largest one. */
 const RESPONSE_MS = 1000

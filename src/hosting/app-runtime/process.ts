@@ -10,16 +10,19 @@ import { onAbort } from '../../runtime/abort.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { once } from '../../runtime/once.ts'
-import { describeErrorAt } from '../page/health-error.ts'
+import { describeErrorAt } from '../page/causes.ts'
+import {
+  describeTakenPort,
+  describeWindowsScript,
+  noteRefusals,
+  PORT_TAKEN,
+  socketHint,
+} from './failure-hints.ts'
 import { type AppAddress, checkHealth } from './health.ts'
 import { HealthSearch, type HealthTiming } from './health-search.ts'
-import { noteRefusals, socketHint } from './log/hints.ts'
-import type { AppLog } from './log/log.ts'
-import type { LogOutput } from './log/output.ts'
+import type { AppLog, LogOutput } from './log/log.ts'
 import { AppFailure, type AppPlan, inApp, type ProcessEnd, runVariables } from './plan.ts'
 import type { AppPort } from './ports.ts'
-import { describeTakenPort, PORT_TAKEN } from './taken-port.ts'
-import { describeWindowsScript } from './windows-script.ts'
 
 /** A command that runs: an app, or a worker beside it. */
 export interface AppProgram {

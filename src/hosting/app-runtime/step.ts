@@ -2,11 +2,10 @@ import { join } from 'node:path/posix'
 import type { CommandOwner, Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/abort.ts'
-import type { LogSource } from './log/entry.ts'
-import { noteRefusals, socketHint } from './log/hints.ts'
+import { describeWindowsScript, noteRefusals, socketHint } from './failure-hints.ts'
 import type { AppLog } from './log/log.ts'
+import type { LogSource } from './log/log-file.ts'
 import { AppFailure } from './plan.ts'
-import { describeWindowsScript } from './windows-script.ts'
 
 /** Default time limit of an installation or a build, in milliseconds. */
 const TIMEOUT_MS = 15 * 60_000

@@ -1,6 +1,7 @@
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { once } from '../../runtime/once.ts'
+import { PORT_TAKEN } from './failure-hints.ts'
 import { AppError, AppFailure, type AppPlan, type ProcessEnd, summaryOf } from './plan.ts'
 import { type AppProgram, toProgram } from './process.ts'
 import { AppProcesses, type RunningProcess, serverStoppedError } from './processes.ts'
@@ -14,7 +15,6 @@ import {
   type SupervisorOptions,
   type SupervisorTiming,
 } from './supervision.ts'
-import { PORT_TAKEN } from './taken-port.ts'
 
 /** The time in which `MAX_RESTARTS` are counted, in milliseconds. */
 const WINDOW_MS = 5 * 60_000

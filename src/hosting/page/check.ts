@@ -1,8 +1,10 @@
 import { messageOf } from '../../runtime/error-info.ts'
+import type { AppLog } from '../app-runtime/log/log.ts'
+import type { AppPlan } from '../app-runtime/plan.ts'
+import type { Upstream } from '../sites/upstream.ts'
 import { assetsOf, type PageAsset } from './assets.ts'
 import { describeError } from './causes.ts'
-import { isPage, type PageResponse } from './response.ts'
-import type { Visitor } from './visitor.ts'
+import { isPage, type PageResponse, type Visitor, visitorOf } from './visitor.ts'
 
 /** What is asked of an app that has just come up. */
 export interface PageCheckOptions {
@@ -203,3 +205,34 @@ function missingText({ pathname }: URL, missing: readonly string[]): string {
 /** Reports whether a host name is that of this machine, and so may be one of berth's. */
 const isLoopback = (hostname: string): boolean =>
   /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
+
+/** An app that has come up. */
+interface AppThatIsUp {
+  readonly plan: AppPlan
+  /** What responds for it. */
+  readonly upstream: Upstream
+  /** Its own URL, whether it is public or not. */
+  readonly url: string
+  /** First label of its other host name, `SLUG.localhost`; null for none. */
+  readonly slug: string | null
+  readonly log: AppLog
+}
+
+/**
+ * Asks an app for its pages, and logs and returns what is wrong with them.
+ *
+ * @param signal ends that early
+ */
+export async function findWarnings(
+  { plan, upstream, url, slug, log }: AppThatIsUp,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const visit = visitorOf(upstream, new URL(url).host)
+  if (visit === null) return []
+  const { health, kind, start } = plan
+  const isFiles = start.kind === 'files'
+  const { warnings, notes } = await checkPages({ visit, url, slug, health, kind, isFiles, signal })
+  for (const note of notes) log.append('berth', note)
+  for (const warning of warnings) log.append('berth', `Warning: ${warning}`)
+  return [...warnings]
+}

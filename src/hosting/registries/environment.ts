@@ -1,11 +1,6 @@
 import { join, posix } from 'node:path'
-import type { SandboxPaths } from '../../compute/sandbox.ts'
-import {
-  MAVEN_SETTINGS_DIRECTORY,
-  NPM_SETTINGS_FILE,
-  PACKAGE_VARIABLES,
-  RUBY_SETTINGS_FILE,
-} from '../../compute/tools.ts'
+import { PACKAGE_VARIABLES, type SandboxPaths } from '../../compute/sandbox.ts'
+import { MAVEN_SETTINGS_DIRECTORY, NPM_SETTINGS_FILE, RUBY_SETTINGS_FILE } from '../../compute/tools.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { parseToml } from '../../runtime/toml.ts'

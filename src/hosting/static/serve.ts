@@ -1,12 +1,10 @@
-import type { Workspace, WorkspaceEntry } from '../../compute/workspace.ts'
-import { type OwnResponse, ownContent, wantsHtml } from '../sites/own-response.ts'
+import type { DirectoryEntry, Workspace, WorkspaceEntry } from '../../compute/workspace.ts'
+import { escapeHtml, type OwnResponse, ownContent, wantsHtml } from '../sites/own-response.ts'
 import type { FileRequest, FileResponse, ServeFiles } from '../sites/upstream.ts'
-import { BasePath } from './base-path.ts'
+import { BasePath, isVisible, pathOf, type Target, targetOf } from './base-path.ts'
 import { evaluate, parseRange, rangeApplies } from './conditions.ts'
 import { type Content, Contents, quietly } from './content.ts'
-import { listingPage } from './listing.ts'
 import { type LiveReload, RELOAD_PATH, withReload } from './reload.ts'
-import { isVisible, pathOf, type Target, targetOf } from './target.ts'
 
 /** Options of `serveFiles`. */
 export interface ServeFilesOptions {
@@ -259,4 +257,39 @@ function sendOwn(
   }
   const body = request.method === 'HEAD' ? null : content
   return { status: response.status, headers: { ...headers, ...more }, body }
+}
+
+/** Largest number of entries in a listing. */
+const SHOWN = 10_000
+
+/**
+ * Returns a page that lists a directory, without names that begin with a dot.
+ *
+ * @param names path of the directory from the site's root
+ */
+export function listingPage(names: readonly string[], entries: readonly DirectoryEntry[]): string {
+  const title = escapeHtml(`/${names.map((name) => `${name}/`).join('')}`)
+  const visible = entries.filter(({ name, kind }) => !name.startsWith('.') && kind !== 'other')
+  const links = visible.slice(0, SHOWN).map(({ name, kind }) => {
+    const tail = kind === 'directory' ? '/' : ''
+    // Without "./", a name with a colon would be read as a URL scheme.
+    return `<li><a href="./${encodeURIComponent(name)}${tail}">${escapeHtml(name)}${tail}</a></li>`
+  })
+  if (names.length > 0) links.unshift('<li><a href="../">../</a></li>')
+  if (visible.length > SHOWN) links.push(`<li>and ${visible.length - SHOWN} more</li>`)
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${title}</title>
+</head>
+<body>
+<h1>${title}</h1>
+<ul>
+${links.join('\n')}
+</ul>
+</body>
+</html>
+`
 }

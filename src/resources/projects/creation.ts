@@ -2,6 +2,7 @@ import { BerthError } from '../../errors.ts'
 import { GatewayError, type ReservedPort } from '../../hosting/app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import type { Caller } from '../../http/caller.ts'
+import { OWN_LABELS } from '../../http/host.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
@@ -10,11 +11,10 @@ import type { Plans } from '../accounts/plans.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
-import type { ProjectApps } from './apps.ts'
 import type { ProjectCode, ResolvedSource } from './code.ts'
 import type { ProjectCreate } from './model.ts'
+import type { ProjectApps } from './project-app.ts'
 import type { ProjectRecords } from './records.ts'
-import { randomName, slugFor } from './slug.ts'
 import type { ProjectRow } from './table.ts'
 
 /** Dependencies of the creation of projects. */
@@ -154,4 +154,88 @@ export function checkMayCreate({ projects }: Caller): void {
     'forbidden',
     'This API key reaches only the projects of its list, which a new one is not in. Use a key without such a list.',
   )
+}
+
+/**
+ * Most characters of a slug. A label of a host name has at most 63 (RFC 1035, 2.3.4); this leaves room for a suffix.
+ * @bound system
+ */
+const MAX_LENGTH = 50
+
+const ADJECTIVES = [
+  ...['amber', 'brisk', 'calm', 'clear', 'coral', 'crisp', 'dawn', 'deep', 'early', 'fair', 'fleet', 'fresh'],
+  ...['gentle', 'golden', 'green', 'keen', 'light', 'lively', 'lucky', 'mellow', 'misty', 'noble', 'north'],
+  ...['open', 'pale', 'quick', 'quiet', 'rapid', 'silver', 'smooth', 'south', 'steady', 'still', 'swift'],
+  ...['tidal', 'warm', 'west', 'white', 'wide', 'windy'],
+]
+
+const NOUNS = [
+  ...[
+    'anchor',
+    'bay',
+    'beacon',
+    'bow',
+    'breeze',
+    'bridge',
+    'buoy',
+    'canal',
+    'cape',
+    'cargo',
+    'coast',
+    'compass',
+  ],
+  ...[
+    'cove',
+    'current',
+    'deck',
+    'delta',
+    'dock',
+    'ferry',
+    'fjord',
+    'harbor',
+    'haven',
+    'helm',
+    'hull',
+    'island',
+  ],
+  ...[
+    'jetty',
+    'keel',
+    'lagoon',
+    'lantern',
+    'mast',
+    'pier',
+    'port',
+    'quay',
+    'reef',
+    'rudder',
+    'sail',
+    'shore',
+  ],
+  ...['sound', 'strait', 'tide', 'wharf'],
+]
+
+/** Returns a name of two words, for a project created without a name. */
+export const randomName = (random: Random): string => {
+  const [one = 0, two = 0] = random.bytes(2)
+  return `${ADJECTIVES[one % ADJECTIVES.length]} ${NOUNS[two % NOUNS.length]}`
+}
+
+/**
+ * Converts a project's name to a label of a host name: lower-case letters, digits and hyphens (RFC 1123, 2.1). Appends
+ * a number if the label is taken.
+ */
+export function slugFor(name: string, isTaken: (slug: string) => boolean): string {
+  const plain = name
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, MAX_LENGTH)
+    .replace(/^-+|-+$/g, '')
+  const base = plain === '' ? 'project' : plain
+  for (let number = 1; ; number += 1) {
+    const slug = number === 1 ? base : `${base}-${number}`
+    if (!OWN_LABELS.has(slug) && !isTaken(slug)) return slug
+  }
 }

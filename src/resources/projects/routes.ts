@@ -53,7 +53,13 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
     .post(
       '/servers/:serverId/projects/detect',
       async ({ caller, params, body, upload, request }) =>
-        (await projects()).detection.detect(caller, params.serverId, body ?? {}, upload, request.signal),
+        (await (await projects()).detection()).detect(
+          caller,
+          params.serverId,
+          body ?? {},
+          upload,
+          request.signal,
+        ),
       operation(
         'projects.detect',
         {

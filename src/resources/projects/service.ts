@@ -5,6 +5,7 @@ import type { Hosting } from '../../hosting/hosting.ts'
 import { type Caller, mayReachProject } from '../../http/caller.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { once } from '../../runtime/once.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Plans } from '../accounts/plans.ts'
@@ -14,11 +15,11 @@ import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
 import { parseAppDirectory } from './app-directory.ts'
-import { ProjectApps } from './apps.ts'
 import { ProjectCode } from './code.ts'
 import { ProjectCreation } from './creation.ts'
-import { ProjectDetection } from './detection.ts'
+import type { ProjectDetection } from './detection.ts'
 import type { Project, ProjectCreate, ProjectInit, ProjectPush, ProjectUpdate, PushResult } from './model.ts'
+import { ProjectApps } from './project-app.ts'
 import { ProjectPushes } from './push.ts'
 import { ProjectRecords, type RecordsDependencies } from './records.ts'
 import type { SourcesOptions } from './sources/sources.ts'
@@ -45,7 +46,8 @@ interface ProjectsDependencies extends RecordsDependencies {
 /** Projects as callers see them. */
 export class ProjectsService {
   readonly apps: ProjectApps
-  readonly detection: ProjectDetection
+  /** Loads what detects the apps of code that becomes no project. */
+  readonly detection: () => Promise<ProjectDetection>
   readonly #dependencies: ProjectsDependencies
   readonly #records: ProjectRecords
   readonly #code: ProjectCode
@@ -59,7 +61,7 @@ export class ProjectsService {
     this.apps = new ProjectApps({ ...dependencies, records: this.#records, code: this.#code })
     const parts = { ...dependencies, records: this.#records, code: this.#code, apps: this.apps }
     this.#creation = new ProjectCreation(parts)
-    this.detection = new ProjectDetection(parts)
+    this.detection = once(async () => new (await import('./detection.ts')).ProjectDetection(parts))
     this.#pushes = new ProjectPushes(parts)
   }
 

@@ -1,14 +1,12 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { onAbort } from '../../../runtime/abort.ts'
 import { type Clock, toIso } from '../../../runtime/clock.ts'
 import { isGone } from '../../../runtime/if-present.ts'
-import { cleanLine } from '../../../runtime/lines.ts'
+import { cleanLine, LineStream } from '../../../runtime/lines.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import type { Masks } from '../../../runtime/masks.ts'
-import type { LogEntry, LogSelection, LogSource } from './entry.ts'
-import { AppLogFile } from './log-file.ts'
-import { LogOutput } from './output.ts'
-import { LogSubscriber, type SendLog } from './subscriber.ts'
+import { AppLogFile, type LogEntry, type LogSelection, type LogSource } from './log-file.ts'
 
 /** Limits in bytes of a file of the app's output, and of one of a bring-up. There are at most two of each. */
 const APP_BYTES = 4 * 2 ** 20
@@ -275,4 +273,132 @@ export class AppLog {
 /** Returns a bring-up's file. The names of these files sort by age. */
 function runFile(dir: string, seq: number, id: string): AppLogFile {
   return new AppLogFile(join(dir, `run-${String(seq).padStart(12, '0')}-${id}.jsonl`), RUN_BYTES)
+}
+
+/** Largest number of entries queued for a slow reader. Newer entries displace the oldest. @bound client */
+const MAX_QUEUED = 1000
+
+/** An event of a log's subscription. */
+export type LogEvent =
+  | { readonly kind: 'entry'; readonly entry: LogEntry }
+  /** Number of entries omitted because the subscriber was too slow. */
+  | { readonly kind: 'dropped'; readonly entries: number }
+
+/** Receives events. The next one waits until a returned promise resolves. */
+export type SendLog = (event: LogEvent) => void | Promise<void>
+
+/** A subscriber of a log. Writers do not wait for it. */
+export class LogSubscriber {
+  #waiting: LogEntry[] = []
+  #dropped = 0
+  #wake: (() => void) | null = null
+  readonly #worker: string | undefined
+
+  /** @param worker whose lines alone are sent; undefined for all lines */
+  constructor(worker?: string) {
+    this.#worker = worker
+  }
+
+  /** Queues a logged line, if it is one of those that are sent. */
+  push(entry: LogEntry): void {
+    if (this.#worker !== undefined && entry.worker !== this.#worker) return
+    this.#waiting.push(entry)
+    if (this.#waiting.length > MAX_QUEUED) {
+      this.#waiting.shift()
+      this.#dropped += 1
+    }
+    this.#wake?.()
+  }
+
+  /** Sends `first` and then each new entry, until the signal aborts. */
+  async run(signal: AbortSignal, first: readonly LogEntry[], send: SendLog): Promise<void> {
+    using _abort = onAbort(signal, () => this.#wake?.())
+    for (const entry of first) {
+      if (signal.aborted) return
+      await send({ kind: 'entry', entry })
+    }
+    const last = first.at(-1)?.seq ?? 0
+    while (!signal.aborted) await this.#sendWaiting(signal, last, send)
+  }
+
+  async #sendWaiting(signal: AbortSignal, after: number, send: SendLog): Promise<void> {
+    const entries = this.#waiting
+    this.#waiting = []
+    if (this.#dropped > 0) {
+      const dropped = this.#dropped
+      this.#dropped = 0
+      await send({ kind: 'dropped', entries: dropped })
+    }
+    for (const entry of entries) {
+      if (signal.aborted) return
+      if (entry.seq > after) await send({ kind: 'entry', entry })
+    }
+    if (this.#waiting.length > 0 || signal.aborted) return
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+    })
+    this.#wake = null
+  }
+}
+
+/** Number of last lines kept in memory, to explain why a process ended. */
+const LINES_KEPT = 50
+
+/** A line of a process's output, or berth's note about it. */
+interface OutputLine {
+  stream?: 'stdout' | 'stderr'
+  text: string
+}
+
+/** Passes one process's output to a log. */
+export class LogOutput {
+  readonly #streams: Readonly<Record<'stdout' | 'stderr', LineStream>>
+  #last: string[] = []
+  #wait: void | Promise<void> = undefined
+
+  /**
+   * @param add logs a line; the process waits while its promise is pending
+   * @param isShown returns whether a line of the process is logged
+   */
+  constructor(
+    masks: Masks,
+    add: (line: OutputLine) => void | Promise<void>,
+    isShown: (text: string) => boolean = () => true,
+  ) {
+    const stream = (name: 'stdout' | 'stderr'): LineStream =>
+      new LineStream({
+        masks,
+        onLine: (text) => {
+          if (isShown(text)) this.#keep(text, add({ stream: name, text }))
+        },
+        onNote: (text) => this.#keep(text, add({ text })),
+      })
+    this.#streams = { stdout: stream('stdout'), stderr: stream('stderr') }
+  }
+
+  /** Accepts output. The process should wait while a returned promise is pending. */
+  write(stream: 'stdout' | 'stderr', bytes: Uint8Array): void | Promise<void> {
+    this.#wait = undefined
+    const slow = this.#streams[stream].write(bytes)
+    const full = this.#wait as void | Promise<void>
+    if (slow === undefined) return full
+    return full === undefined ? slow : Promise.all([slow, full]).then(() => {})
+  }
+
+  /** Logs the unfinished lines of a process that has ended. */
+  end(): void {
+    this.#streams.stdout.end()
+    this.#streams.stderr.end()
+  }
+
+  /** The last lines of output, secrets masked. */
+  get last(): readonly string[] {
+    return this.#last
+  }
+
+  #keep(text: string, wait: void | Promise<void>): void {
+    this.#last.push(text)
+    if (this.#last.length > LINES_KEPT) this.#last.shift()
+    if (wait !== undefined) this.#wait = wait
+  }
 }
