@@ -1,5 +1,4 @@
-/** Longest delay of a timer. */
-const MAX_TIMER_MS = 2 ** 31 - 1
+import { LONGEST_TIMER_MS } from '../runtime/wait.ts'
 
 /**
  * A limited time that can be paused. It is the system's time, not that of berth's clock: with a stopped clock, work
@@ -45,7 +44,7 @@ export class TimeBudget {
 
   #wait(): void {
     const left = this.leftMs
-    if (left <= MAX_TIMER_MS) this.#timer = setTimeout(this.#onOver, left)
-    else this.#timer = setTimeout(() => this.#wait(), MAX_TIMER_MS)
+    if (left <= LONGEST_TIMER_MS) this.#timer = setTimeout(this.#onOver, left)
+    else this.#timer = setTimeout(() => this.#wait(), LONGEST_TIMER_MS)
   }
 }

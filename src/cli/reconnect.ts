@@ -1,3 +1,4 @@
+import { pause } from '../runtime/wait.ts'
 import { CommandError, NO_CONNECTION } from './errors.ts'
 import { paint } from './output.ts'
 import { toPlainText } from './plain-text.ts'
@@ -126,13 +127,6 @@ export function isTransient(error: unknown, failures: number): error is CommandE
  * @throws the signal's reason if it aborts
  */
 export async function waitBeforeRetry(failures: number, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted()
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, RETRY_DELAYS_MS[Math.min(failures, RETRY_DELAYS_MS.length) - 1] ?? 0)
-  const end = (): void => resolve()
-  signal.addEventListener('abort', end, { once: true })
-  await promise
-  clearTimeout(timer)
-  signal.removeEventListener('abort', end)
+  await pause(RETRY_DELAYS_MS[Math.min(failures, RETRY_DELAYS_MS.length) - 1] ?? 0, signal)
   signal.throwIfAborted()
 }

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { LONGEST_TIMER_MS } from './wait.ts'
 
 /** What a timer is for, so a person knows what will happen when time passes. */
 interface TimerPurpose {
@@ -81,9 +82,6 @@ export interface ClockOptions {
 
 /** The machine's calendar may differ so far from the monotonic source before it is followed. */
 const DRIFT_MS = 2_000
-
-/** The longest delay that the system's timers take. */
-const LONGEST_DELAY_MS = 2 ** 31 - 1
 
 interface PendingTimer {
   /** By `elapsed`, whole milliseconds. */
@@ -352,7 +350,7 @@ export class SteerableClock implements Clock {
     if (this.#pausedAt !== null) return
     clearTimeout(this.#alarm)
     this.#armedFor = due
-    const delay = Math.min(Math.max(0, Math.ceil(due - this.#exactElapsed())), LONGEST_DELAY_MS)
+    const delay = Math.min(Math.max(0, Math.ceil(due - this.#exactElapsed())), LONGEST_TIMER_MS)
     this.#alarm = setTimeout(() => this.#ring(), delay)
     this.#alarm.unref()
   }

@@ -3,8 +3,8 @@ import type {
   LanguageModelV4FunctionTool,
   LanguageModelV4Prompt,
 } from '@ai-sdk/provider'
-import { orAborted } from '../../runtime/abort.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { orAborted } from '../../runtime/wait.ts'
 import { EndpointFailure, explainEndpointFailure, type Recovery } from './failures.ts'
 import type { ModelProvider } from './providers.ts'
 import { type ModelResponse, readModelResponse, readStream } from './response.ts'

@@ -1,5 +1,5 @@
-import { orAborted } from '../../runtime/abort.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { orAborted } from '../../runtime/wait.ts'
 import { type Agent, AgentError, type Assignment, type Outcome } from '../agent.ts'
 import { ToolError } from '../workbench/search.ts'
 import { parseDirectives } from './directives.ts'

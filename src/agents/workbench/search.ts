@@ -1,5 +1,5 @@
 import { ComputeError, type Sandbox } from '../../compute/sandbox.ts'
-import { onAbort } from '../../runtime/abort.ts'
+import { onAbort } from '../../runtime/wait.ts'
 
 /** Most matches of a search. @bound reader */
 const MAX_MATCHES = 200

@@ -7,10 +7,10 @@ import {
   type Sandbox,
 } from '../../compute/sandbox.ts'
 import { type Workspace, WorkspaceError } from '../../compute/workspace.ts'
-import { onAbort } from '../../runtime/abort.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import type { Masks } from '../../runtime/masks.ts'
 import type { PrintedFields } from '../../runtime/printed.ts'
+import { onAbort } from '../../runtime/wait.ts'
 import type { AgentEvent, OutputDelta, ToolData } from '../events.ts'
 import { CommandOutput } from './output.ts'
 import { type Match, searchFiles, ToolError } from './search.ts'

@@ -1,4 +1,5 @@
 import { isObject } from '../../runtime/is-object.ts'
+import { LONGEST_TIMER_MS } from '../../runtime/wait.ts'
 import { ComputeError } from '../sandbox.ts'
 import { FrameChannel } from './channel.ts'
 import { type ClientCall, ClientCalls } from './client-calls.ts'
@@ -24,9 +25,6 @@ const MOST_OVERDUE = 6
 
 /** Calls under way, at most: those that were given up too, since sandboxd ends each. @bound program */
 export const MOST_CALLS = 10_000
-
-/** Longest time that a timer can be set to. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** Milliseconds that sandboxd has to answer a ping. */
 const PONG_MS = 5_000
@@ -252,7 +250,7 @@ export class SandboxdClient {
    * not end the command.
    */
   #watch(id: number, ms: number, times = 0): void {
-    if (ms > MAX_TIMER_MS) return
+    if (ms > LONGEST_TIMER_MS) return
     this.#unwatch(id)
     const timer = setTimeout(() => void this.#ping(id, times), ms)
     timer.unref()

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import type { Libc } from '../../runtime/libc.ts'
+import { LONGEST_TIMER_MS, within } from '../../runtime/wait.ts'
 import {
   commandMarker,
   endOfGrace,
@@ -31,9 +32,6 @@ const TERMINAL_DRAIN_MS = 1_000
  * once, because setting up streams would cost as much as the command.
  */
 const QUICK_MS = 3
-
-/** Longest time that a timer can be set to. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** Printed if the program that gives a command its terminal is missing. */
 const NO_SETSID =
@@ -144,7 +142,7 @@ export class Command {
     this.#terminal = terminal
     this.#context.started(process.pid)
     const timer = this.#limitTime()
-    const quick = terminal === null && (await endsWithin(QUICK_MS, process.exited))
+    const quick = terminal === null && (await within(QUICK_MS, process.exited, null)) !== null
     const open = quick ? pumps.filter((pump) => !pump.takeEnd()) : pumps
     const drained = Promise.all(open.map((pump) => pump.run()))
     const exitCode = await Promise.race([process.exited, this.#abandoned.promise])
@@ -164,7 +162,7 @@ export class Command {
       this.#timedOut = true
       this.#end(GRACE_MS)
     }
-    return setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS))
+    return setTimeout(expire, Math.min(timeoutMs, LONGEST_TIMER_MS))
   }
 
   #end(graceMs: number): void {
@@ -246,16 +244,6 @@ export class Command {
     const bytes = new TextEncoder().encode(`berth: ${message}\r\n`)
     this.#context.output('stdout', bytes.subarray(0, this.#credit.take(bytes.length)))
   }
-}
-
-/** Reports whether a promise resolves within `ms` milliseconds. */
-async function endsWithin(ms: number, end: Promise<unknown>): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(resolve, ms, false)
-  void end.then(() => resolve(true))
-  const ended = await promise
-  clearTimeout(timer)
-  return ended
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { DialedConnection, Dialer, LoopbackAddress } from '../../compute/sandbox.ts'
-import { onAbort } from '../../runtime/abort.ts'
+import { onAbort } from '../../runtime/wait.ts'
 
 /** A request to an app, and how its response is read. */
 export interface AppRequest<Result> {

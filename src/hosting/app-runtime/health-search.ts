@@ -1,5 +1,5 @@
 import type { CommandActivity } from '../../compute/sandbox.ts'
-import { onAbort } from '../../runtime/abort.ts'
+import { pause } from '../../runtime/wait.ts'
 import { type AppAddress, type HealthResult, HOSTS, RetryDelays } from './health.ts'
 import { OtherPorts } from './other-ports.ts'
 
@@ -196,13 +196,3 @@ const WORKER = 'If it is a worker, which answers no requests, put "kind": "worke
 
 const isHealthy = (result: HealthResult): result is Extract<HealthResult, { kind: 'responded' }> =>
   result.kind === 'responded' && result.status < 500
-
-/** Resolves after `ms` milliseconds, or when the signal aborts. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  using _abort = onAbort(signal, resolve)
-  await promise
-  clearTimeout(timer)
-}

@@ -6,10 +6,10 @@ import {
   type Sandbox,
 } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
-import { onAbort } from '../../runtime/abort.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import { describeExitCode } from '../../runtime/exit-code.ts'
 import { once } from '../../runtime/once.ts'
+import { pause } from '../../runtime/wait.ts'
 import { describeErrorAt } from '../page/causes.ts'
 import {
   describeTakenPort,
@@ -202,11 +202,7 @@ export class AppProcess {
 
   /** Resolves when a worker has run for some time, or has ended with success. */
   async #waitUntilSteady(signal: AbortSignal): Promise<null> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, this.#options.timing.steadyMs)
-    using _abort = onAbort(AbortSignal.any([signal, this.#ended.signal]), resolve)
-    await promise
-    clearTimeout(timer)
+    await pause(this.#options.timing.steadyMs, signal, this.#ended.signal)
     signal.throwIfAborted()
     if (!this.hasEnded) return null
     const end = await this.exited

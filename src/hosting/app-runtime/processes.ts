@@ -1,3 +1,4 @@
+import { within } from '../../runtime/wait.ts'
 import type { AppAddress } from './health.ts'
 import { AppError } from './plan.ts'
 import { AppProcess, type AppProgram, type ProcessOptions } from './process.ts'
@@ -63,11 +64,8 @@ export class AppProcesses {
   /** Ends a replaced process when its requests are served, or after a time limit. */
   async retire({ process, address }: RunningProcess, drained: Drained): Promise<void> {
     if (address !== null) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, this.#timing.drainMs)
-      drained(address.port).then(resolve, () => resolve())
-      await Promise.race([promise, process.exited])
-      clearTimeout(timer)
+      const idle = drained(address.port).catch(() => {})
+      await within(this.#timing.drainMs, Promise.race([idle, process.exited]), undefined)
     }
     await process.end(this.#timing.graceMs)
     // What it printed at its end may look like a failure.

@@ -1,7 +1,7 @@
 import { join } from 'node:path/posix'
 import type { CommandOwner, Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
-import { onAbort } from '../../runtime/abort.ts'
+import { onAbort } from '../../runtime/wait.ts'
 import { describeWindowsScript, noteRefusals, socketHint } from './failure-hints.ts'
 import type { AppLog } from './log/log.ts'
 import type { LogSource } from './log/log-file.ts'

@@ -9,6 +9,7 @@ import { ACCEPTED_CODING, checkRequest } from '../../http/request-checks.ts'
 import { EVENT_STREAM_TYPE } from '../../http/sse.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { within } from '../../runtime/wait.ts'
 import type { Leaves } from '../exec/leave.ts'
 import { PATIENCE_MS as CALL_PATIENCE_MS } from './call.ts'
 import { CallersApi, type Handle } from './callers-api.ts'
@@ -243,11 +244,11 @@ async function shortenStream(response: Response): Promise<Response> {
   const { headers } = response
   const reader = response.body.getReader() as Reader
   const first = reader.read()
-  const begun = await within(PATIENCE_MS, first)
+  const begun = await within(PATIENCE_MS, first, LATE)
   if (begun === LATE) return new Response(resumeStream(reader, [UNDER_WAY_READ, first]), { headers })
   if (begun.done) return new Response(resumeStream(reader, [first]), { headers })
   const second = reader.read()
-  const next = await within(0, second)
+  const next = await within(0, second, LATE)
   if (next === LATE || !next.done) return new Response(resumeStream(reader, [first, second]), { headers })
   const [, message] = ONLY_MESSAGE.exec(new TextDecoder().decode(begun.value)) ?? []
   if (message === undefined) return new Response(begun.value, { headers })
@@ -259,17 +260,6 @@ async function shortenStream(response: Response): Promise<Response> {
 const UNDER_WAY_READ = Promise.resolve({ done: false as const, value: UNDER_WAY })
 
 type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>
-
-/**
- * Resolves to the value, or to LATE if it takes longer than `ms` milliseconds. With 0, only a settled promise counts.
- */
-async function within<Value>(ms: number, value: Promise<Value>): Promise<Value | typeof LATE> {
-  const { promise: late, resolve } = Promise.withResolvers<typeof LATE>()
-  const timer = setTimeout(resolve, ms, LATE)
-  const came = await Promise.race([value, late])
-  clearTimeout(timer)
-  return came
-}
 
 /** Puts the reads that have begun in front of the rest of the stream. */
 function resumeStream(reader: Reader, begun: ReturnType<Reader['read']>[]): ReadableStream<Uint8Array> {

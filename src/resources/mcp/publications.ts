@@ -1,3 +1,4 @@
+import { within } from '../../runtime/wait.ts'
 import type { ApiRequest, ApiResponse, CallersApi } from './callers-api.ts'
 
 /** Most publications whose outcome is remembered. @bound client */
@@ -79,17 +80,8 @@ export class Publications {
   }
 
   /** Resolves to what became of a publication, or to null if that takes longer than clients wait. */
-  async #within({ outcome }: Publication, signal: AbortSignal): Promise<ApiResponse | null> {
-    const { promise: late, resolve } = Promise.withResolvers<null>()
-    const timer = setTimeout(resolve, this.#patienceMs, null)
-    const leave = (): void => resolve(null)
-    signal.addEventListener('abort', leave)
-    try {
-      return await Promise.race([outcome, late])
-    } finally {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', leave)
-    }
+  #within({ outcome }: Publication, signal: AbortSignal): Promise<ApiResponse | null> {
+    return within(this.#patienceMs, outcome, null, signal)
   }
 }
 

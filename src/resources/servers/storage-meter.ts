@@ -2,6 +2,7 @@ import { and, eq, ne, sql } from 'drizzle-orm'
 import type { Compute, ServerHandle } from '../../compute/compute.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
+import { within } from '../../runtime/wait.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
 import { servers } from './table.ts'
@@ -135,10 +136,7 @@ export class StorageMeter {
    */
   async refresh(server: MeasuredServer, patienceMs: number): Promise<void> {
     if (!this.#due.has(server.id) && this.#age(server.id) < PACE_MS) return
-    const patience = Promise.withResolvers<void>()
-    const timer = setTimeout(patience.resolve, patienceMs)
-    await Promise.race([this.#measureQuietly(server), patience.promise])
-    clearTimeout(timer)
+    await within(patienceMs, this.#measureQuietly(server), undefined)
   }
 
   /** Measures if the recorded size may be inexact, and waits for it. */

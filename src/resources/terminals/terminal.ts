@@ -2,6 +2,7 @@ import type { Emulators, InputModes, WatchRequest } from '../../compute/emulator
 import type { Sandbox, TerminalExecution, TerminalSize } from '../../compute/sandbox.ts'
 import type { SocketEnd } from '../../http/web-socket.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
+import { within } from '../../runtime/wait.ts'
 import type { Terminal, TerminalScreen } from './model.ts'
 import { KeptScreen, type ScreenWatch } from './screen.ts'
 import { SOCKET_ENDS, type ViewedTerminal, Viewer } from './viewer.ts'
@@ -213,11 +214,9 @@ export class LiveTerminal implements ViewedTerminal {
    * @param deadline when to wait no longer, as `performance.now` counts
    */
   async read(lines: number, deadline: number): Promise<Omit<TerminalScreen, 'outcome' | 'match'> | null> {
-    const late = Promise.withResolvers<null>()
-    const timer = setTimeout(() => late.resolve(null), Math.max(0, deadline - performance.now()))
+    const patienceMs = Math.max(0, deadline - performance.now())
     const screen =
-      (await Promise.race([this.#screen.read(lines), late.promise])) ?? (await this.#screen.peek(lines))
-    clearTimeout(timer)
+      (await within(patienceMs, this.#screen.read(lines), null)) ?? (await this.#screen.peek(lines))
     if (screen === null) return null
     return {
       text: screen.rows.join('\n').replace(/\n+$/, ''),

@@ -4,6 +4,7 @@ import type { Caller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Random } from '../../runtime/random.ts'
+import { within } from '../../runtime/wait.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
@@ -184,7 +185,7 @@ export class WebhooksService {
     try {
       await checkDestination(url, {
         allowLocal,
-        resolve: (name) => within(RESOLVE_TIMEOUT_MS, resolve(name)),
+        resolve: (name) => within(RESOLVE_TIMEOUT_MS, resolve(name), []),
       })
     } catch (error) {
       if (!(error instanceof DestinationError)) throw error
@@ -201,10 +202,3 @@ const subscription = (url: string, events: readonly EventName[]) => ({
 
 /** Reports whether a URL uses only characters of RFC 3986. Others are shown as the parser writes them. */
 const isPlainUri = (url: string): boolean => /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/.test(url)
-
-/** Resolves to the result of `work`, or to an empty list after `ms` milliseconds. */
-async function within(ms: number, work: Promise<string[]>): Promise<string[]> {
-  const { promise: late, resolve } = Promise.withResolvers<string[]>()
-  const timer = setTimeout(() => resolve([]), ms)
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
-}

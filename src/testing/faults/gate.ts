@@ -8,6 +8,7 @@ import { type HostOptions, hostGuard } from '../../http/host.ts'
 import { namedClient, type OwnClient } from '../../http/own-client.ts'
 import { wantsSocket } from '../../http/web-socket.ts'
 import type { Ids } from '../../runtime/ids.ts'
+import { LONGEST_TIMER_MS, pause } from '../../runtime/wait.ts'
 import type { BackendFailure } from './compute/active.ts'
 import type { FaultError, FaultResponse, RequestFacts } from './fault.ts'
 import type { AppliedFaults, FaultStore } from './store.ts'
@@ -59,7 +60,7 @@ export class FaultGate {
     if (facts === null) return next(request)
     const { delayMs, effect, applied } = store.apply(facts)
     if (applied.length > 0) this.#options.onApplied?.(request, applied)
-    if (delayMs > 0) await elapse(delayMs, [request.signal, ending])
+    if (delayMs > 0) await pause(delayMs, request.signal, ending)
     // The client has disconnected.
     if (request.signal.aborted) return new CutConnection()
     if (ending.aborted) return this.#errorResponse({ status: 503 }, 'berth is being stopped or reset.')
@@ -92,7 +93,7 @@ export class FaultGate {
     const { store } = this.#options
     if (request.method === 'HEAD') {
       store.expire(request)
-      await elapse(null, [request.signal, store.ending])
+      await pause(LONGEST_TIMER_MS, request.signal, store.ending)
     }
     return new CutConnection()
   }
@@ -151,20 +152,6 @@ export class FaultGate {
     if (hasSession && wantsSocket(request)) return 'dashboard'
     return named === 'dashboard' && !hasSession ? null : named
   }
-}
-
-/** Resolves after `ms` milliseconds of real time, if given, or when a signal fires. */
-async function elapse(ms: number | null, signals: readonly AbortSignal[]): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const over = (): void => resolve()
-  const timer = ms === null ? undefined : setTimeout(over, ms)
-  for (const signal of signals) {
-    signal.addEventListener('abort', over)
-    if (signal.aborted) over()
-  }
-  await promise
-  clearTimeout(timer)
-  for (const signal of signals) signal.removeEventListener('abort', over)
 }
 
 /** Returns a response as the API itself gives for a failure. */

@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { readCodedBytes } from '../../http/body.ts'
 import { secretContext } from '../../resources/webhooks/delivery.ts'
 import { webhooks } from '../../resources/webhooks/table.ts'
+import { pause } from '../../runtime/wait.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { InboxResponse } from './model.ts'
@@ -44,7 +45,7 @@ export async function receive(
   const status = statusOf(respond.split(',').map(Number), () => store.attempts(name, query, messageId))
   const kept = { name, query, headers, body, messageId, webhookId, verified, reason, status }
   const { id } = store.add(kept)
-  await delay(delayMs, [stopping, request.signal])
+  if (delayMs > 0) await pause(delayMs, stopping, request.signal)
   return WITHOUT_BODY.has(status) ? new Response(null, { status }) : Response.json({ id }, { status })
 }
 
@@ -66,18 +67,6 @@ function headersOf(request: Request): Record<string, string> {
  */
 const statusOf = (statuses: readonly number[], before: () => number): number =>
   (statuses.length === 1 ? statuses[0] : (statuses[before()] ?? statuses.at(-1))) ?? 200
-
-/** Resolves after `ms` milliseconds of real time, or as soon as a signal fires. */
-async function delay(ms: number, signals: readonly AbortSignal[]): Promise<void> {
-  if (ms === 0) return
-  const ended = AbortSignal.any([...signals])
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  if (ended.aborted) resolve()
-  ended.addEventListener('abort', () => resolve())
-  await promise
-  clearTimeout(timer)
-}
 
 /** The result of a verification. */
 interface SignatureResult {

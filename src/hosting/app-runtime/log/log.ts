@@ -1,11 +1,11 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { onAbort } from '../../../runtime/abort.ts'
 import { type Clock, toIso } from '../../../runtime/clock.ts'
 import { isGone } from '../../../runtime/if-present.ts'
 import { cleanLine, LineStream } from '../../../runtime/lines.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import type { Masks } from '../../../runtime/masks.ts'
+import { onAbort } from '../../../runtime/wait.ts'
 import { AppLogFile, type LogEntry, type LogSelection, type LogSource } from './log-file.ts'
 
 /** Limits in bytes of a file of the app's output, and of one of a bring-up. There are at most two of each. */

@@ -1,6 +1,6 @@
 import type { Agent, Outcome } from '../../../agents/agents.ts'
 import { Workbench } from '../../../agents/workbench/workbench.ts'
-import { orAborted } from '../../../runtime/abort.ts'
+import { orAborted } from '../../../runtime/wait.ts'
 import type { BuildContext } from '../context.ts'
 import type { StartingPoint } from '../plan/document.ts'
 import { BuildTranscript } from './transcript.ts'

@@ -3,6 +3,7 @@ import type { Project } from '../../../resources/projects/model.ts'
 import type { ProjectsService } from '../../../resources/projects/service.ts'
 import type { ProjectSource } from '../../../resources/projects/sources/model.ts'
 import { projectDirectory } from '../../../resources/projects/table.ts'
+import { orAborted } from '../../../runtime/wait.ts'
 import type { FixtureEntry } from '../fixtures.ts'
 import type { FixtureVariables, ProjectFixture } from '../resolve.ts'
 import type { ApplyContext } from './context.ts'
@@ -127,15 +128,6 @@ async function waitForPhase(
   const shown = lines.filter(({ phase }) => phase === undefined)
   const end = shown.map(({ text }) => `\n  ${text}`).join('')
   throw one.error(`it came to "${init_phase}", not to "${until}". The end of its log:${end}\n`)
-}
-
-/** Waits for a promise until berth stops. */
-async function orAborted<T>(work: Promise<T>, ended: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(ended.reason)
-  ended.addEventListener('abort', abort)
-  if (ended.aborted) abort()
-  return Promise.race([work, promise]).finally(() => ended.removeEventListener('abort', abort))
 }
 
 /** Returns the fields of a project that differ from its file. */
