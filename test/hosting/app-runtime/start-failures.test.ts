@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import { PORT_TAKEN } from '../../../src/hosting/app-runtime/failure-hints.ts'
 import { AppFailure } from '../../../src/hosting/app-runtime/plan.ts'
 import { runStep } from '../../../src/hosting/app-runtime/step.ts'
-import { PORT_TAKEN } from '../../../src/hosting/app-runtime/failure-hints.ts'
 import { freePort } from '../../support/ports.ts'
 import { planOf, World } from './world.ts'
 

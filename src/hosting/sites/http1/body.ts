@@ -28,6 +28,9 @@ const LINES = {
   trailer: /^[\t\x20-\x7e\x80-\xff]*(?:\r\n?)?$/,
 } as const
 
+/** Characters of the longest size with the semicolon behind it. A longer line has text that is no size. */
+const SIZE_LENGTH = 13
+
 const LF = 10
 const CRLF = Buffer.from('\r\n')
 
@@ -114,8 +117,11 @@ export class Body implements AsyncIterable<Buffer> {
 
   #takeLine(state: keyof typeof LINES, bytes: Buffer): void {
     const end = bytes.indexOf(LF) + 1
-    this.#line += bytes.toString('latin1', 0, end === 0 ? bytes.length : end)
-    const match = LINES[state].exec(this.#line)
+    const piece = bytes.toString('latin1', 0, end === 0 ? bytes.length : end)
+    // A line in small pieces costs no more than a whole one: behind its size only what is new of its text is matched.
+    const isInText = end === 0 && this.#line.length > SIZE_LENGTH && !this.#line.endsWith('\r')
+    this.#line += piece
+    const match = isInText ? LINES.trailer.exec(piece) : LINES[state].exec(this.#line)
     if (match === null || this.#line.length > EXTRAS_LIMIT) throw new MalformedBody()
     if (end === 0) return
     this.#stream.unread(bytes.subarray(end))
