@@ -39,6 +39,25 @@ export interface NameSource {
   list(client: Client, signal?: AbortSignal): Promise<Named[]>
 }
 
+/**
+ * Returns a list for a `NameSource` of things that have a name or a label.
+ *
+ * @param field that has it
+ * @param read lists the things
+ */
+export const namedBy =
+  <Field extends string>(
+    field: Field,
+    read: (
+      client: Client,
+      signal?: AbortSignal,
+    ) => Promise<readonly ({ id: string; created_at: string } & Record<Field, string>)[]>,
+  ): NameSource['list'] =>
+  async (client, signal) =>
+    (await read(client, signal)).map((one) => ({
+      ...{ id: one.id, names: [one[field]], description: one[field], createdAt: one.created_at },
+    }))
+
 /** A source and the access that its list needs. */
 export type AccessibleSource = NameSource & { readonly access: 'api' | 'control' }
 

@@ -1,5 +1,7 @@
 import type { BerthError } from '../errors.ts'
+import { onAbort } from '../runtime/wait.ts'
 import { streamInstead } from './accept.ts'
+import { byteStream } from './byte-stream.ts'
 
 /**
  * Sends a server-sent event. Resolves when the client can take more.
@@ -22,73 +24,27 @@ type StreamEnd = (end: (why: BerthError) => void) => () => void
 /** Milliseconds between comments that keep proxies from closing a quiet stream. */
 const KEEP_ALIVE_MS = 15_000
 
-/** Bytes that may be buffered for a slow client before `send` waits. */
-const HIGH_WATER = 256 * 1024
-
 /** Responds with an event stream (HTML standard, 9.2). */
-export function eventStream(run: StreamRun, until?: StreamEnd): Response {
+export function eventStream(run: StreamRun, until: StreamEnd = () => () => {}): Response {
   const encoder = new TextEncoder()
-  const gone = new AbortController()
-  let room: (() => void) | null = null
-  let keepAlive: ReturnType<typeof setInterval> | undefined
-  let leave: (() => void) | undefined
-  const stopWatching = (): void => {
-    clearInterval(keepAlive)
-    leave?.()
-  }
-  const cut = (): void => {
-    stopWatching()
-    gone.abort()
-    room?.()
-  }
-
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      start(controller) {
-        const send: SendEvent = (event, data, id) => {
-          if (gone.signal.aborted) return
-          controller.enqueue(encoder.encode(eventText(event, data, id)))
-          if ((controller.desiredSize ?? 0) > 0) return
-          const { promise, resolve } = Promise.withResolvers<void>()
-          room = resolve
-          return promise
-        }
-        const comment = () => controller.enqueue(encoder.encode(': \n\n'))
-        // Bun sends a response's head with its first byte. This tells the client at once that it is connected.
-        comment()
-        keepAlive = setInterval(() => {
-          if (!gone.signal.aborted && (controller.desiredSize ?? 0) > 0) comment()
-        }, KEEP_ALIVE_MS)
-        leave = until?.((why) => {
-          if (gone.signal.aborted) return
-          controller.enqueue(encoder.encode(eventText('error', why.toBody())))
-          cut()
-          controller.close()
-        })
-        run(send, gone.signal)
-          // If the stream ended before its response is sent, Bun would send it as a single body with a length.
-          .then(() => new Promise((resolve) => setImmediate(resolve)))
-          // Stops the comments and the watcher first: a closed stream accepts no event.
-          .then(() => {
-            stopWatching()
-            if (!gone.signal.aborted) controller.close()
-          })
-          .catch((error) => {
-            stopWatching()
-            if (!gone.signal.aborted) controller.error(error)
-          })
-      },
-      pull() {
-        room?.()
-        room = null
-      },
-      cancel: cut,
+  const bytesOf = (event: string, data: unknown, id?: string): Uint8Array =>
+    encoder.encode(eventText(event, data, id))
+  const comment = encoder.encode(': \n\n')
+  return byteStream(
+    EVENT_STREAM_TYPE,
+    async (send, gone, hasRoom) => {
+      // Bun sends a response's head with its first byte. This tells the client at once that it is connected.
+      void send(comment)
+      const keepAlive = setInterval(() => hasRoom() && send(comment), KEEP_ALIVE_MS)
+      using _gone = onAbort(gone, () => clearInterval(keepAlive))
+      try {
+        await run((event, data, id) => send(bytesOf(event, data, id)), gone)
+      } finally {
+        clearInterval(keepAlive)
+      }
     },
-    { highWaterMark: HIGH_WATER, size: (chunk) => chunk?.byteLength ?? 0 },
+    (end) => until((why) => end(bytesOf('error', why.toBody()))),
   )
-  return new Response(stream, {
-    headers: { 'content-type': EVENT_STREAM_TYPE, 'cache-control': 'no-cache', 'x-accel-buffering': 'no' },
-  })
 }
 
 function eventText(event: string, data: unknown, id?: string): string {

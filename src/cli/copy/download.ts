@@ -3,6 +3,7 @@ import { chmod, lstat, mkdir, mkdtemp, open, readdir, rename, rm, stat } from 'n
 import { basename, dirname, join } from 'node:path'
 import { isGone } from '../../runtime/if-present.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
+import { removeTreeAside } from '../../storage/files.ts'
 import { CommandError } from '../errors.ts'
 import type { OutputStream } from '../process-context.ts'
 import { lastName, meansContent, remotePath } from './place.ts'
@@ -134,7 +135,7 @@ async function downloadDirectory(
   } catch (error) {
     throw localFailure(shell.causeOf(error), directory)
   } finally {
-    if (part !== null) await removeTree(part)
+    if (part !== null) await removeTreeAside(part)
   }
 }
 
@@ -165,19 +166,6 @@ async function moveDirectory(source: string, target: string, { mode }: Stats): P
   await chmod(source, mode | ALL_PERMISSIONS)
   await rename(source, target)
   await chmod(target, mode & 0o777)
-}
-
-/** Removes a tree, whose directories may be closed to their owner. */
-async function removeTree(path: string): Promise<void> {
-  const open = async (directory: string): Promise<void> => {
-    await chmod(directory, ALL_PERMISSIONS)
-    for (const entry of await readdir(directory, { withFileTypes: true }))
-      if (entry.isDirectory()) await open(join(directory, entry.name))
-  }
-  await rm(path, { recursive: true, force: true }).catch(async () => {
-    await open(path)
-    await rm(path, { recursive: true, force: true })
-  })
 }
 
 function orNull(error: unknown): null {

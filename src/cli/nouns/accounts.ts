@@ -3,9 +3,8 @@ import { UsageError } from '../../errors.ts'
 import type { ResponseOf } from '../../route-client/client.ts'
 import { parseWithLoss } from '../../runtime/validation/json-faults.ts'
 import type { ValidationError } from '../../runtime/validation/validation-error.ts'
-import type { Client } from '../client.ts'
 import { call, factSheet, type Noun, rows } from '../command.ts'
-import type { Named, NameWords } from '../names.ts'
+import { type NameWords, namedBy } from '../names.ts'
 import { type OptionsOf, parsed, textOption } from '../options.ts'
 import { facts } from '../output.ts'
 import type { Column } from '../table.ts'
@@ -91,7 +90,16 @@ export const accountsNoun: Noun = {
   summary: 'accounts with a plan, a budget and a key each',
   description:
     'Makes and changes accounts, so that tests do not meet. Plain "berth accounts" lists them with what they use.',
-  names: [{ placeholder: 'ACCOUNT', words: WORDS, list: listNamed }],
+  names: [
+    {
+      placeholder: 'ACCOUNT',
+      words: WORDS,
+      list: namedBy(
+        'label',
+        async (client, signal) => (await client.call('control.accounts.list', { signal })).accounts,
+      ),
+    },
+  ],
   commands: [
     call('control.accounts.list', {
       usage: 'list',
@@ -141,14 +149,4 @@ Examples:
         `The account ${await idOf('ACCOUNT', named)} is deleted with all its servers, projects, tasks and keys.`,
     }),
   ],
-}
-
-async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
-  const { accounts: all } = await client.call('control.accounts.list', { signal })
-  return all.map(({ id, label, created_at: createdAt }) => ({
-    id,
-    names: [label],
-    description: label,
-    createdAt,
-  }))
 }

@@ -1,7 +1,6 @@
 import type { ResponseOf } from '../../route-client/client.ts'
-import type { Client } from '../client.ts'
 import { call, type Noun, rows } from '../command.ts'
-import type { Named, NameWords } from '../names.ts'
+import { type NameWords, namedBy } from '../names.ts'
 import type { Column } from '../table.ts'
 
 type Browser = ResponseOf<'browsers.list'>['browsers'][number]
@@ -27,7 +26,16 @@ export const browsersNoun: Noun = {
   summary: 'browsers that are signed in',
   description:
     'Lists the browsers that are signed in to the account, and signs them out. Plain "berth browsers" lists them; "berth open" signs one in.',
-  names: [{ placeholder: 'BROWSER', words: WORDS, list: listNamed }],
+  names: [
+    {
+      placeholder: 'BROWSER',
+      words: WORDS,
+      list: namedBy(
+        'name',
+        async (client, signal) => (await client.call('browsers.list', { signal })).browsers,
+      ),
+    },
+  ],
   commands: [
     call('browsers.list', {
       usage: 'list',
@@ -45,14 +53,4 @@ export const browsersNoun: Noun = {
       show: ({ id }) => `${id} is signed out.\n`,
     }),
   ],
-}
-
-async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
-  const { browsers: all } = await client.call('browsers.list', { signal })
-  return all.map(({ id, name, created_at: createdAt }) => ({
-    id,
-    names: [name],
-    description: name,
-    createdAt,
-  }))
 }

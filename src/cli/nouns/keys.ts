@@ -1,8 +1,7 @@
 import { UsageError } from '../../errors.ts'
 import type { ApiKey } from '../../resources/keys/model.ts'
-import type { Client } from '../client.ts'
 import { call, type Invocation, type Noun, rows } from '../command.ts'
-import type { Named, NameWords } from '../names.ts'
+import { type NameWords, namedBy } from '../names.ts'
 import { flag, parsed } from '../options.ts'
 import { count, paint, printable } from '../output.ts'
 import type { Column } from '../table.ts'
@@ -69,7 +68,13 @@ export const keysNoun: Noun = {
   name: 'keys',
   summary: 'create and manage API keys',
   description: 'Creates and manages API keys. Plain "berth keys" lists them.',
-  names: [{ placeholder: 'KEY_ID', words: WORDS, list: listNamed }],
+  names: [
+    {
+      placeholder: 'KEY_ID',
+      words: WORDS,
+      list: namedBy('label', async (client, signal) => (await client.call('keys.list', { signal })).keys),
+    },
+  ],
   commands: [
     call('keys.list', {
       usage: 'list',
@@ -121,14 +126,4 @@ Examples:
       show: ({ id }) => `Deleted ${id}.\n`,
     }),
   ],
-}
-
-async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
-  const { keys: all } = await client.call('keys.list', { signal })
-  return all.map(({ id, label, created_at: createdAt }) => ({
-    id,
-    names: [label],
-    description: label,
-    createdAt,
-  }))
 }

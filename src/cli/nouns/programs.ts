@@ -1,7 +1,6 @@
 import type { ResponseOf } from '../../route-client/client.ts'
-import type { Client } from '../client.ts'
 import { call, type Noun, rows } from '../command.ts'
-import type { Named, NameWords } from '../names.ts'
+import { type NameWords, namedBy } from '../names.ts'
 import type { Column } from '../table.ts'
 
 type Program = ResponseOf<'programs.list'>['programs'][number]
@@ -30,7 +29,16 @@ export const programsNoun: Noun = {
   summary: 'OAuth programs that may use the account',
   description:
     'Lists the programs, such as MCP hosts, that were let in by OAuth, and ends their access. Plain "berth programs" lists them.',
-  names: [{ placeholder: 'PROGRAM', words: WORDS, list: listNamed }],
+  names: [
+    {
+      placeholder: 'PROGRAM',
+      words: WORDS,
+      list: namedBy(
+        'name',
+        async (client, signal) => (await client.call('programs.list', { signal })).programs,
+      ),
+    },
+  ],
   commands: [
     call('programs.list', {
       usage: 'list',
@@ -44,14 +52,4 @@ export const programsNoun: Noun = {
       show: ({ id }) => `${id} is let in no more.\n`,
     }),
   ],
-}
-
-async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
-  const { programs: all } = await client.call('programs.list', { signal })
-  return all.map(({ id, name, created_at: createdAt }) => ({
-    id,
-    names: [name],
-    description: name,
-    createdAt,
-  }))
 }

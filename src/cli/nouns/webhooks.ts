@@ -1,8 +1,7 @@
 import { EVENT_NAMES, type EventName } from '../../resources/events/names.ts'
 import type { Webhook } from '../../resources/webhooks/model.ts'
-import type { Client } from '../client.ts'
 import { action, call, type Noun, rows } from '../command.ts'
-import type { Named, NameWords } from '../names.ts'
+import { type NameWords, namedBy } from '../names.ts'
 import { textOption } from '../options.ts'
 import { facts } from '../output.ts'
 import type { Column } from '../table.ts'
@@ -34,7 +33,16 @@ export const webhooksNoun: Noun = {
   name: 'webhooks',
   summary: 'subscribe to events',
   description: 'Subscribes to events. Plain "berth webhooks" lists the subscriptions.',
-  names: [{ placeholder: 'WEBHOOK', words: WORDS, list: listNamed }],
+  names: [
+    {
+      placeholder: 'WEBHOOK',
+      words: WORDS,
+      list: namedBy(
+        'url',
+        async (client, signal) => (await client.call('webhooks.list', { signal })).webhooks,
+      ),
+    },
+  ],
   commands: [
     call('webhooks.list', {
       usage: 'list',
@@ -100,9 +108,4 @@ starts with it on.
       show: ({ id }) => `Deleted ${id}.\n`,
     }),
   ],
-}
-
-async function listNamed(client: Client, signal?: AbortSignal): Promise<Named[]> {
-  const { webhooks: all } = await client.call('webhooks.list', { signal })
-  return all.map(({ id, url, created_at: createdAt }) => ({ id, names: [url], description: url, createdAt }))
 }

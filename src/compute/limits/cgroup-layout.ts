@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import type { Limits } from '../driver.ts'
+import { readMounts } from '../local/mount-tables.ts'
 
 /** The resources that a cgroup can limit. */
 export const RESOURCES = ['cpu', 'memory', 'processes'] as const
@@ -28,12 +29,13 @@ const PERIOD_US = 100_000
  * resource.
  */
 export function findBases(): Record<Resource, CgroupBase[]> {
-  const mounts = readMounts()
+  const mounts = readMounts('self').filter(({ type }) => type === 'cgroup' || type === 'cgroup2')
   const groups = readOwnGroups()
   const bases: Record<Resource, CgroupBase[]> = { cpu: [], memory: [], processes: [] }
   for (const resource of RESOURCES) {
     const controller = CONTROLLERS[resource]
-    for (const { point, root, version, options } of mounts) {
+    for (const { point, root, type, options } of mounts) {
+      const version = type === 'cgroup2' ? 2 : 1
       const own = groups.get(version === 2 ? '' : controller)
       if (own === undefined || (version === 1 && !options.includes(controller))) continue
       const inside = join(point, relative(root, own))
@@ -106,27 +108,6 @@ function offers(dir: string, controller: string): boolean {
     // No directory of cgroup v2.
     return false
   }
-}
-
-interface CgroupMount {
-  point: string
-  root: string
-  version: 1 | 2
-  options: string[]
-}
-
-/** See proc_pid_mountinfo(5). */
-function readMounts(): CgroupMount[] {
-  const mounts: CgroupMount[] = []
-  for (const line of readText('/proc/self/mountinfo').split('\n')) {
-    const [before, after] = line.split(' - ')
-    const [, , , root, point] = before?.split(' ') ?? []
-    const [type, , options] = after?.split(' ') ?? []
-    if (root === undefined || point === undefined) continue
-    if (type === 'cgroup2') mounts.push({ point, root, version: 2, options: [] })
-    else if (type === 'cgroup') mounts.push({ point, root, version: 1, options: options?.split(',') ?? [] })
-  }
-  return mounts
 }
 
 /** Returns this process's group by controller; the empty name is version 2. See cgroups(7). */

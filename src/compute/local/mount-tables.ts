@@ -35,7 +35,7 @@ export function findOccupants(dataDir: string): Occupant[] {
   })
 }
 
-/** One line of a process's mount table, see proc_pid_mountinfo(5). */
+/** A line of a mount table, see proc_pid_mountinfo(5). */
 interface Mount {
   /** Major and minor number of the file system. */
   device: string
@@ -43,6 +43,10 @@ interface Mount {
   root: string
   /** The path at which it is mounted. */
   point: string
+  /** Of the file system, such as `cgroup2`. */
+  type: string
+  /** The file system's own options. */
+  options: readonly string[]
 }
 
 /** Returns the file system that a path lies on, and the path within it. */
@@ -58,11 +62,14 @@ function locate(path: string, mounts: readonly Mount[]): { device: string; root:
   return { device: mount.device, root: mount.root === '/' ? below : mount.root + below }
 }
 
-function readMounts(pid: number | 'self'): Mount[] {
+/** Returns the mounts of a process, none if it has ended or is hidden. */
+export function readMounts(pid: number | 'self'): Mount[] {
   return (readText(pid, 'mountinfo') ?? '').split('\n').flatMap((line) => {
-    const [, , device, root, point] = line.split(' ')
+    const [before = '', after = ''] = line.split(' - ')
+    const [, , device, root, point] = before.split(' ')
+    const [type = '', , options = ''] = after.split(' ')
     if (device === undefined || root === undefined || point === undefined) return []
-    return [{ device, root: unquote(root), point: unquote(point) }]
+    return [{ device, root: unquote(root), point: unquote(point), type, options: options.split(',') }]
   })
 }
 

@@ -1,11 +1,15 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useDashboard } from '../dashboard.ts'
+import type { Loadable } from '../store/collection.ts'
 import type { Build, Task } from '../store/store.ts'
+import { Button } from './button.tsx'
 import { Id, serverLabel } from './copy.tsx'
 import { FormDialog } from './dialog.tsx'
 import { ServerField, TextField } from './field.tsx'
+import { Search } from './filters.tsx'
 import { CommandLines, shellQuoted } from './http.tsx'
-import { Empty } from './page.tsx'
+import { Empty, Loaded, ScreenPage } from './page.tsx'
 import { State } from './state.tsx'
 import { goalTitle, reasonOf } from './text.ts'
 import { Time } from './time.tsx'
@@ -83,6 +87,50 @@ export function GoalList({ noun, items, isOfServer = false }: GoalListProps) {
         )}
       </VirtualList>
     </div>
+  )
+}
+
+/** Properties of the screen of all tasks, or of all builds. */
+interface GoalsScreenProps extends Pick<GoalDialogProps, 'noun' | 'example' | 'onRun'> {
+  of: Loadable<Task | Build>
+  /** What one is called. */
+  one: 'task' | 'build'
+  /** What one is, shown while there is none. */
+  children: ComponentChildren
+}
+
+/** The screen of all tasks, or of all builds, of the account. */
+export function GoalsScreen({ of, noun, one, example, children, onRun }: GoalsScreenProps) {
+  const [isAsking, setAsking] = useState(false)
+  const run = (
+    <Button isNew look="primary" icon="plus" onClick={() => setAsking(true)}>
+      Run a {one}
+    </Button>
+  )
+  const actions = of.list.value.length > 0 && (
+    <>
+      <Search label={`Search ${noun}`} />
+      {run}
+    </>
+  )
+  return (
+    <ScreenPage title={noun === 'tasks' ? 'Tasks' : 'Builds'} isFull actions={actions}>
+      <Loaded of={of}>
+        {(items) =>
+          items.length === 0 ? (
+            <Empty title={`No ${noun} yet`}>
+              <p>{children}</p>
+              <p>{run}</p>
+            </Empty>
+          ) : (
+            <GoalList noun={noun} items={items} />
+          )
+        }
+      </Loaded>
+      {isAsking && (
+        <GoalDialog title={`Run a ${one}`} {...{ example, noun, onRun }} onClose={() => setAsking(false)} />
+      )}
+    </ScreenPage>
   )
 }
 

@@ -97,71 +97,32 @@ export class Store {
   constructor(api: ApiClient, changes: ChangeStream, accountId: string) {
     this.#api = api
     this.#changes = changes
-    const idOf = ({ id }: { id: string }): string => id
-    this.servers = new Collection(changes, {
-      type: 'server',
-      idOf,
-      load: async () => (await api.call('servers.list')).servers,
-    })
-    this.projects = new Collection(changes, {
-      type: 'project',
-      idOf,
-      load: async () => (await api.call('projects.listAll')).projects,
-    })
-    this.tasks = new Collection(changes, {
-      type: 'task',
-      idOf,
-      load: async () => (await api.call('tasks.listAll')).tasks,
-    })
-    this.builds = new Collection(changes, {
-      type: 'build',
-      idOf,
-      load: async () => (await api.call('builds.listAll')).builds,
-    })
-    this.keys = new Collection(changes, {
-      type: 'key',
-      idOf,
-      load: async () => (await api.call('keys.list')).keys,
-    })
-    this.webhooks = new Collection(changes, {
-      type: 'webhook',
-      idOf,
-      load: async () => (await api.call('webhooks.list')).webhooks,
-    })
-    this.programs = new Collection(changes, {
-      type: 'program',
-      idOf,
-      load: async () => (await api.call('programs.list')).programs,
-    })
-    this.browsers = new Collection(changes, {
-      type: 'browser',
-      idOf,
-      load: async () => (await api.call('browsers.list')).browsers,
-    })
+    this.servers = this.#list('server', async () => (await api.call('servers.list')).servers)
+    this.projects = this.#list('project', async () => (await api.call('projects.listAll')).projects)
+    this.tasks = this.#list('task', async () => (await api.call('tasks.listAll')).tasks)
+    this.builds = this.#list('build', async () => (await api.call('builds.listAll')).builds)
+    this.keys = this.#list('key', async () => (await api.call('keys.list')).keys)
+    this.webhooks = this.#list('webhook', async () => (await api.call('webhooks.list')).webhooks)
+    this.programs = this.#list('program', async () => (await api.call('programs.list')).programs)
+    this.browsers = this.#list('browser', async () => (await api.call('browsers.list')).browsers)
+    const history = { idOf, most: MOST }
     this.requests = new History(changes, {
+      ...history,
       type: 'request',
-      idOf,
-      most: MOST,
       load: async (limit) =>
         (await api.call('control.requests.list', { query: { limit, bodies: 'false' } })).requests,
     })
     this.events = new History(changes, {
+      ...history,
       type: 'event',
-      idOf,
-      most: MOST,
       load: async (limit) => (await api.call('control.events.list', { query: { limit } })).events,
     })
     this.deliveries = new History(changes, {
+      ...history,
       type: 'delivery',
-      idOf,
-      most: MOST,
       load: async (limit) => (await api.call('control.deliveries.list', { query: { limit } })).deliveries,
     })
-    this.faults = new Collection(changes, {
-      type: 'fault',
-      idOf,
-      load: async () => (await api.call('control.faults.list')).faults,
-    })
+    this.faults = this.#list('fault', async () => (await api.call('control.faults.list')).faults)
     this.snapshots = new Collection(changes, {
       type: 'snapshot',
       idOf: ({ name }: Snapshot) => name,
@@ -185,11 +146,10 @@ export class Store {
         { id: accountId, ...(await api.call('usage.account', { query: { days: 1 } })).usage },
       ],
     })
-    this.accounts = new Collection<NamedAccount>(changes, {
-      type: 'account',
-      idOf,
-      load: async () => (await api.call('control.accounts.list')).accounts,
-    })
+    this.accounts = this.#list<NamedAccount>(
+      'account',
+      async () => (await api.call('control.accounts.list')).accounts,
+    )
   }
 
   /** Returns the object that a change is about, as it is known; undefined if it is not. */
@@ -210,32 +170,14 @@ export class Store {
 
   /** The terminals of a server. */
   terminals(serverId: string): Collection<Terminal> {
-    return kept(
-      this.#terminals,
-      serverId,
-      () =>
-        new Collection<Terminal>(this.#changes, {
-          type: 'terminal',
-          idOf: ({ id }) => id,
-          load: async () => (await this.#api.call('terminals.list', { params: { serverId } })).terminals,
-          accepts: (change) => change.server_id === serverId,
-        }),
-    )
+    const load = async () => (await this.#api.call('terminals.list', { params: { serverId } })).terminals
+    return kept(this.#terminals, serverId, () => this.#list('terminal', load, serverId))
   }
 
   /** The executions of a server. */
   executions(serverId: string): Collection<Execution> {
-    return kept(
-      this.#executions,
-      serverId,
-      () =>
-        new Collection<Execution>(this.#changes, {
-          type: 'execution',
-          idOf: ({ id }) => id,
-          load: async () => (await this.#api.call('executions.list', { params: { serverId } })).executions,
-          accepts: (change) => change.server_id === serverId,
-        }),
-    )
+    const load = async () => (await this.#api.call('executions.list', { params: { serverId } })).executions
+    return kept(this.#executions, serverId, () => this.#list('execution', load, serverId))
   }
 
   /** What a server publishes: one deployment at most. */
@@ -272,7 +214,19 @@ export class Store {
         }),
     )
   }
+
+  /** Returns the objects of a type, those of one server if its id is given. */
+  #list<Value extends { readonly id: string }>(
+    type: string,
+    load: () => Promise<readonly Value[]>,
+    serverId?: string,
+  ): Collection<Value> {
+    const accepts = ({ server_id: of }: LiveChange): boolean => serverId === undefined || of === serverId
+    return new Collection<Value>(this.#changes, { type, idOf, load, accepts })
+  }
 }
+
+const idOf = ({ id }: { readonly id: string }): string => id
 
 /** Returns the value of a key, which is made at first. */
 function kept<Value>(values: Map<string, Value>, key: string, make: () => Value): Value {

@@ -96,7 +96,7 @@ export const isPage = (response: PageResponse): boolean => response.body.trim() 
  * @param isOver whether no more comes, so that what is there has to do
  * @param wanted bytes of the body
  */
-export function pageResponseIn(text: string, isOver: boolean, wanted: number): PageResponse | null {
+function pageResponseIn(text: string, isOver: boolean, wanted: number): PageResponse | null {
   const found = responseHeadIn(text)
   if (found === null) return null
   const { head, rest } = found

@@ -267,7 +267,7 @@ const SHOWN = 10_000
  *
  * @param names path of the directory from the site's root
  */
-export function listingPage(names: readonly string[], entries: readonly DirectoryEntry[]): string {
+function listingPage(names: readonly string[], entries: readonly DirectoryEntry[]): string {
   const title = escapeHtml(`/${names.map((name) => `${name}/`).join('')}`)
   const visible = entries.filter(({ name, kind }) => !name.startsWith('.') && kind !== 'other')
   const links = visible.slice(0, SHOWN).map(({ name, kind }) => {

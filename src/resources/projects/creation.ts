@@ -162,61 +162,20 @@ export function checkMayCreate({ projects }: Caller): void {
  */
 const MAX_LENGTH = 50
 
-const ADJECTIVES = [
-  ...['amber', 'brisk', 'calm', 'clear', 'coral', 'crisp', 'dawn', 'deep', 'early', 'fair', 'fleet', 'fresh'],
-  ...['gentle', 'golden', 'green', 'keen', 'light', 'lively', 'lucky', 'mellow', 'misty', 'noble', 'north'],
-  ...['open', 'pale', 'quick', 'quiet', 'rapid', 'silver', 'smooth', 'south', 'steady', 'still', 'swift'],
-  ...['tidal', 'warm', 'west', 'white', 'wide', 'windy'],
-]
+const ADJECTIVES = (
+  'amber brisk calm clear coral crisp dawn deep early fair fleet fresh gentle golden green keen ' +
+  'light lively lucky mellow misty noble north open pale quick quiet rapid silver smooth south ' +
+  'steady still swift tidal warm west white wide windy'
+).split(' ')
 
-const NOUNS = [
-  ...[
-    'anchor',
-    'bay',
-    'beacon',
-    'bow',
-    'breeze',
-    'bridge',
-    'buoy',
-    'canal',
-    'cape',
-    'cargo',
-    'coast',
-    'compass',
-  ],
-  ...[
-    'cove',
-    'current',
-    'deck',
-    'delta',
-    'dock',
-    'ferry',
-    'fjord',
-    'harbor',
-    'haven',
-    'helm',
-    'hull',
-    'island',
-  ],
-  ...[
-    'jetty',
-    'keel',
-    'lagoon',
-    'lantern',
-    'mast',
-    'pier',
-    'port',
-    'quay',
-    'reef',
-    'rudder',
-    'sail',
-    'shore',
-  ],
-  ...['sound', 'strait', 'tide', 'wharf'],
-]
+const NOUNS = (
+  'anchor bay beacon bow breeze bridge buoy canal cape cargo coast compass cove current deck delta ' +
+  'dock ferry fjord harbor haven helm hull island jetty keel lagoon lantern mast pier port quay reef ' +
+  'rudder sail shore sound strait tide wharf'
+).split(' ')
 
 /** Returns a name of two words, for a project created without a name. */
-export const randomName = (random: Random): string => {
+const randomName = (random: Random): string => {
   const [one = 0, two = 0] = random.bytes(2)
   return `${ADJECTIVES[one % ADJECTIVES.length]} ${NOUNS[two % NOUNS.length]}`
 }
@@ -225,7 +184,7 @@ export const randomName = (random: Random): string => {
  * Converts a project's name to a label of a host name: lower-case letters, digits and hyphens (RFC 1123, 2.1). Appends
  * a number if the label is taken.
  */
-export function slugFor(name: string, isTaken: (slug: string) => boolean): string {
+function slugFor(name: string, isTaken: (slug: string) => boolean): string {
   const plain = name
     .normalize('NFKD')
     .replace(/\p{M}+/gu, '')

@@ -5,12 +5,12 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { percentDecoded } from '../../../runtime/decode.ts'
 import { codeOf, messageOf } from '../../../runtime/error-info.ts'
+import { Masks } from '../../../runtime/masks.ts'
 import { orAborted } from '../../../runtime/wait.ts'
 import type { ProcessEnvironment } from './environment.ts'
 import { SourceError } from './errors.ts'
 import { type CheckedHost, checkHost, type HostRules } from './hosts.ts'
 import { formatBytes, type SourceLimits } from './limits.ts'
-import { maskOf } from './mask.ts'
 
 /** @bound peer */
 const MAX_REDIRECTS = 5
@@ -36,7 +36,8 @@ interface DownloadOptions {
 export async function download(text: string, file: string, options: DownloadOptions): Promise<void> {
   let url = parseArchiveUrl(text, options.hosts.allowLocal)
   const { origin, username, password } = url
-  const mask = maskOf([password, username].map(tryDecode))
+  const masks = new Masks()
+  masks.add([password, username].map(tryDecode).flatMap((secret) => [secret, encodeURI(secret)]))
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
     options.signal.throwIfAborted()
     const host = await orAborted(checkHost(url.hostname, options.hosts), options.signal)
@@ -45,7 +46,7 @@ export async function download(text: string, file: string, options: DownloadOpti
     const response = await get(url, host, credentials, options).catch((error) => {
       options.signal.throwIfAborted()
       throw new SourceError(
-        `The archive could not be fetched from ${displayUrl(url)}: ${mask(textOf(error))}.`,
+        `The archive could not be fetched from ${displayUrl(url)}: ${masks.mask(textOf(error))}.`,
       )
     })
     const status = response.statusCode ?? 0

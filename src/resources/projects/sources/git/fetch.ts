@@ -2,12 +2,12 @@ import { lstatSync, mkdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { namesIn } from '../../../../runtime/if-present.ts'
+import { Masks } from '../../../../runtime/masks.ts'
 import { orAborted } from '../../../../runtime/wait.ts'
 import { type ProcessEnvironment, usesProxy } from '../environment.ts'
 import { quoted, SourceError } from '../errors.ts'
 import { checkHost, checkName, type HostRules } from '../hosts.ts'
 import type { SourceLimits } from '../limits.ts'
-import { maskOf } from '../mask.ts'
 import type { GitSource } from '../model.ts'
 import { checkTree, tooLarge, tooMany } from '../tree.ts'
 import { Git } from './git.ts'
@@ -46,7 +46,9 @@ export async function fetchRepository(job: GitJob, dependencies: GitDependencies
   const { source, staging, limits, log, signal } = job
   const location = parseGitUrl(source.url)
   const home = join(staging, 'home')
-  const mask = maskOf(secretsOf(location))
+  const masks = new Masks()
+  masks.add(secretsOf(location).flatMap((secret) => [secret, encodeURI(secret)]))
+  const mask = (text: string): string => masks.mask(text)
   const { settings, remote } = await prepareFetch(location, dependencies, signal)
   const git = new Git({ cwd: home, env: prepareGit(home, settings), fileLimit: limits.bytes, mask, log })
 

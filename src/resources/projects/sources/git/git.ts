@@ -1,6 +1,5 @@
 import { SourceError } from '../errors.ts'
 import { formatBytes } from '../limits.ts'
-import type { Mask } from '../mask.ts'
 import { runGit } from './process.ts'
 
 /** Most lines of output that are logged. A server may send any number. @bound peer */
@@ -14,7 +13,7 @@ interface GitOptions {
   env: Record<string, string>
   /** Bytes that any file it writes may have. */
   fileLimit: number
-  mask: Mask
+  mask: (text: string) => string
   log: (text: string) => void
 }
 
