@@ -1,5 +1,3 @@
-import { Notifier } from './notifier.ts'
-
 /** Says which object has changed, without the object. */
 export interface NotifiedChange<Type extends string = string> {
   readonly type: Type
@@ -56,5 +54,34 @@ export class ChangeNotifier<Type extends string> {
       watchers.delete(watcher)
       if (watchers.size === 0 && this.#watchers.get(accountId) === watchers) this.#watchers.delete(accountId)
     }
+  }
+}
+
+/**
+ * Notifies listeners of changes, after the transaction that makes them. It carries no data: a listener reads the
+ * state itself, because several changes may be notified as one.
+ */
+export class Notifier {
+  readonly #listeners = new Set<() => void>()
+  #scheduled = false
+
+  /** Schedules a notification. Transactions are synchronous, so the queued call runs after the current one. */
+  notify(): void {
+    if (this.#scheduled || this.#listeners.size === 0) return
+    this.#scheduled = true
+    queueMicrotask(() => {
+      this.#scheduled = false
+      for (const listener of this.#listeners) listener()
+    })
+  }
+
+  /**
+   * Has `listener` called when there is news.
+   *
+   * @returns a function that ends this
+   */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
   }
 }

@@ -14,10 +14,10 @@ import {
 } from '../processes.ts'
 import type { TerminalSize } from '../sandbox.ts'
 import { InputPipe } from './input-pipe.ts'
-import { MemoryFile } from './memory-file.ts'
 import { Credit, OutputBatcher, OutputPump, WIDE_PIPE } from './output.ts'
 import { type ExitReport, type SandboxdConfiguration, type SpawnRequest, WINDOW } from './protocol.ts'
 import type { Pty, PtyCalls } from './pty.ts'
+import { MemoryFile } from './script.ts'
 import { type CommandStart, type Started, startOnPipes, startOnTerminal } from './start.ts'
 import { type CommandTerminal, TERMINAL_TYPE } from './terminal.ts'
 

@@ -27,7 +27,7 @@ import {
 } from './protocol.ts'
 import type { ServedCalls } from './served-calls.ts'
 import { loadSocketMeter } from './socket-memory.ts'
-import { SpawnError } from './spawn-error.ts'
+import { SpawnError } from './start.ts'
 import { Terminals } from './terminals.ts'
 import { inheritedTransport } from './transport.ts'
 import { Watchdog } from './watchdog.ts'

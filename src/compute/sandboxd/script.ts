@@ -1,5 +1,5 @@
+import { writeSync } from 'node:fs'
 import type { Libc } from '../../runtime/libc.ts'
-import { MemoryFile } from './memory-file.ts'
 
 /** Longest single argument that Linux passes to a program, with room for the terminating zero. @bound system */
 const MAX_ARGUMENT = 128 * 1024 - 1
@@ -24,4 +24,23 @@ export function scriptOf(libc: Libc, command: string): Script {
   const file = new MemoryFile(libc)
   file.append(new TextEncoder().encode(command))
   return { command: LONG_COMMAND, fds: [file.fd] }
+}
+
+/** A file in memory whose descriptor stays at the beginning while it is filled, for a child to read. */
+export class MemoryFile {
+  readonly fd: number
+  #size = 0
+
+  constructor(libc: Libc) {
+    this.fd = libc.memoryFile()
+  }
+
+  /** Adds bytes at the end. */
+  append(data: Uint8Array): void {
+    for (let at = 0; at < data.length; ) {
+      const written = writeSync(this.fd, data, at, data.length - at, this.#size)
+      at += written
+      this.#size += written
+    }
+  }
 }

@@ -1,10 +1,10 @@
 import { closeSync } from 'node:fs'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import type { Libc } from '../../runtime/libc.ts'
 import type { TerminalSize } from '../sandbox.ts'
 import type { OutputPump } from './output.ts'
 import type { Pty, PtyCalls } from './pty.ts'
 import { scriptOf } from './script.ts'
-import { spawnError } from './spawn-error.ts'
 import { CommandTerminal, terminalArguments } from './terminal.ts'
 
 /** The options of every start of a command. */
@@ -87,4 +87,24 @@ export function startOnTerminal(options: TerminalOptions): Started {
   } finally {
     for (const fd of theirs) closeSync(fd)
   }
+}
+
+/** The command could not be started; the message says why, for a person. */
+export class SpawnError extends Error {
+  override readonly name = 'SpawnError'
+}
+
+/** Explains the system's refusal to start a process, for a person. */
+export function spawnError(error: unknown): SpawnError {
+  return new SpawnError(explain(error), { cause: error })
+}
+
+function explain(error: unknown): string {
+  const code = codeOf(error)
+  if (code === 'EAGAIN') {
+    return 'No further process can be started: the server has as many as its limit allows. Stop some, or restart the server.'
+  }
+  if (code === 'ENOMEM') return 'No further process can be started: the server is out of memory.'
+  if (code === 'EMFILE') return 'No further command can be started: the server has too many open.'
+  return messageOf(error)
 }

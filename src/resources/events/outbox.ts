@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm'
+import { Notifier } from '../../runtime/change-notifier.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
-import { Notifier } from '../../runtime/notifier.ts'
 import { once } from '../../runtime/once.ts'
 import type { RequestContext } from '../../runtime/request-context.ts'
 import type { Queries } from '../../storage/database.ts'
