@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { useDashboard } from '../dashboard.ts'
 import { Button } from './button.tsx'
 
 /** Milliseconds for which a button says that it has copied. */
@@ -52,6 +53,16 @@ export const Address = ({ url }: { url: string }) => (
 
 /** Returns the label of a server; its short id if it has none. */
 export const serverLabel = (id: string, label: string | null | undefined): string => label || shortId(id)
+
+/** A link to a server, by its label. */
+export function ServerLink({ id }: { id: string }) {
+  const { store } = useDashboard()
+  return (
+    <a href={`/dashboard/servers/${id}`}>
+      <bdi>{serverLabel(id, store.servers.open().get(id)?.task)}</bdi>
+    </a>
+  )
+}
 
 /** Characters of an id after its prefix that are shown, as the command line shows them. */
 const SHOWN = 8

@@ -4,7 +4,7 @@ import { useDashboard } from '../dashboard.ts'
 import type { Loadable } from '../store/collection.ts'
 import type { Build, Task } from '../store/store.ts'
 import { Button } from './button.tsx'
-import { Id, serverLabel } from './copy.tsx'
+import { Id, ServerLink } from './copy.tsx'
 import { FormDialog } from './dialog.tsx'
 import { ServerField, TextField } from './field.tsx'
 import { Search } from './filters.tsx'
@@ -46,12 +46,11 @@ function Reason({ item }: { item: Stated }) {
 
 /** A list of tasks or builds, those that match the search of the address. */
 export function GoalList({ noun, items, isOfServer = false }: GoalListProps) {
-  const { router, store } = useDashboard()
+  const { router } = useDashboard()
   const sought = (router.query.value.get('q') ?? '').toLowerCase()
   const shown = items.filter(({ id, goal, status }) =>
     `${id} ${goal} ${status}`.toLowerCase().includes(sought),
   )
-  const servers = store.servers.open()
   if (shown.length === 0) return <Empty title={`Nothing matches “${sought}”`} />
   return (
     <div class={`table goals${isOfServer ? ' of-server' : ''}`}>
@@ -75,9 +74,7 @@ export function GoalList({ noun, items, isOfServer = false }: GoalListProps) {
             </span>
             {!isOfServer && (
               <span class="cell">
-                <a href={`/dashboard/servers/${serverId}`}>
-                  <bdi>{serverLabel(serverId, servers.get(serverId)?.task)}</bdi>
-                </a>
+                <ServerLink id={serverId} />
               </span>
             )}
             <span class="cell quiet">

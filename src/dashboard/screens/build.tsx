@@ -1,7 +1,7 @@
 import { useCallback } from 'preact/hooks'
 import { runBuild } from '../components/begin.ts'
 import { Button } from '../components/button.tsx'
-import { Id, serverLabel } from '../components/copy.tsx'
+import { Id, ServerLink } from '../components/copy.tsx'
 import { isIdleBuild } from '../components/goals.tsx'
 import { LogView } from '../components/log-view.tsx'
 import { Empty, Failure, Loading, ScreenPage, Tabs } from '../components/page.tsx'
@@ -35,17 +35,13 @@ export default function BuildScreen({ params }: ScreenProps) {
   }
   const { id, goal, status, serverId, url, artifacts, steps } = build
   const base = `/dashboard/builds/${id}`
-  const server = store.servers.open().get(serverId)
   return (
     <ScreenPage
       title={goalTitle(goal)}
       isFull
       above={
         <>
-          <a href="/dashboard/builds">Builds</a> /{' '}
-          <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{serverLabel(serverId, server?.task)}</bdi>
-          </a>
+          <a href="/dashboard/builds">Builds</a> / <ServerLink id={serverId} />
         </>
       }
       beside={

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { followUntilEnd } from '../api/client.ts'
 import { runInBackground } from '../components/begin.ts'
 import { Button } from '../components/button.tsx'
-import { CopyButton, Id, serverLabel } from '../components/copy.tsx'
+import { CopyButton, Id, ServerLink } from '../components/copy.tsx'
 import { CommandLines } from '../components/http.tsx'
 import { OutputView, outputText } from '../components/output-view.tsx'
 import { Empty, Failure, Loading, ScreenPage } from '../components/page.tsx'
@@ -41,7 +41,6 @@ function Running({ execution }: { execution: Execution }) {
   const { api, router, store } = dashboard
   const { id, serverId, command, status, startedAt } = execution
   const { output, failure, isRead } = useOutput(execution)
-  const server = store.servers.open().get(serverId)
   const list = `/dashboard/servers/${serverId}/executions`
   const params = { serverId, executionId: id }
   const hasOutput = output.shown.value.parts.length > 0
@@ -51,11 +50,8 @@ function Running({ execution }: { execution: Execution }) {
       isFull
       above={
         <>
-          <a href="/dashboard/servers">Servers</a> /{' '}
-          <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{serverLabel(serverId, server?.task)}</bdi>
-          </a>{' '}
-          / <a href={list}>Executions</a>
+          <a href="/dashboard/servers">Servers</a> / <ServerLink id={serverId} /> /{' '}
+          <a href={list}>Executions</a>
         </>
       }
       beside={

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../route-client/client.ts'
 import { Button, Menu, type MenuItem } from '../components/button.tsx'
-import { Id, serverLabel } from '../components/copy.tsx'
+import { Id, ServerLink } from '../components/copy.tsx'
 import { Confirm, FormDialog } from '../components/dialog.tsx'
 import { SelectField, ServerField, TextField } from '../components/field.tsx'
 import { Search } from '../components/filters.tsx'
@@ -92,9 +92,7 @@ const matches = ({ id, name, slug, url, runtime_status: state }: Project, sought
   `${id} ${name} ${slug} ${url ?? ''} ${state}`.toLowerCase().includes(sought)
 
 function ProjectRow({ project, isOfServer }: { project: Project; isOfServer: boolean }) {
-  const { store } = useDashboard()
   const { id, name, url, server_id: serverId, visibility, updated_at: updatedAt } = project
-  const server = store.servers.open().get(serverId)
   return (
     <div class="row">
       <span class="cell main">
@@ -117,9 +115,7 @@ function ProjectRow({ project, isOfServer }: { project: Project; isOfServer: boo
       </span>
       {!isOfServer && (
         <span class="cell">
-          <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{serverLabel(serverId, server?.task)}</bdi>
-          </a>
+          <ServerLink id={serverId} />
         </span>
       )}
       <span class="cell quiet">{visibility}</span>

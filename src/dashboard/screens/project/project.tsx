@@ -1,7 +1,7 @@
 import { useCallback } from 'preact/hooks'
 import { CrashNotice, Warnings, WorkerList } from '../../components/app-parts.tsx'
 import { Button } from '../../components/button.tsx'
-import { Address, Id, serverLabel } from '../../components/copy.tsx'
+import { Address, Id, ServerLink } from '../../components/copy.tsx'
 import { LogView } from '../../components/log-view.tsx'
 import { Empty, Failure, Loading, ScreenPage, Tabs } from '../../components/page.tsx'
 import { type Phase, PhaseBar } from '../../components/state.tsx'
@@ -34,17 +34,13 @@ export default function ProjectScreen({ params }: ScreenProps) {
     )
   }
   const base = `/dashboard/projects/${project.id}`
-  const server = store.servers.open().get(project.server_id)
   return (
     <ScreenPage
       title={project.name}
       isFull
       above={
         <>
-          <a href="/dashboard/projects">Projects</a> /{' '}
-          <a href={`/dashboard/servers/${project.server_id}`}>
-            <bdi>{serverLabel(project.server_id, server?.task)}</bdi>
-          </a>
+          <a href="/dashboard/projects">Projects</a> / <ServerLink id={project.server_id} />
         </>
       }
       beside={

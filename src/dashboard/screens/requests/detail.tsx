@@ -2,7 +2,7 @@ import { Fragment } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { ApiFailure } from '../../api/client.ts'
 import { Button, Menu, type MenuItem } from '../../components/button.tsx'
-import { CopyButton, Id, serverLabel } from '../../components/copy.tsx'
+import { CopyButton, Id, ServerLink } from '../../components/copy.tsx'
 import { FormDialog } from '../../components/dialog.tsx'
 import { curlLine, Headers, HttpStatus, tokenOf } from '../../components/http.tsx'
 import { JsonView, LongText } from '../../components/json-view.tsx'
@@ -155,9 +155,7 @@ function Facts({ request }: { request: JournalRequest }) {
         <>
           <dt>Server</dt>
           <dd>
-            <a href={`/dashboard/servers/${serverId}`}>
-              <bdi>{serverLabel(serverId, store.servers.open().get(serverId)?.task)}</bdi>
-            </a>
+            <ServerLink id={serverId} />
           </dd>
         </>
       )}

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ResponseOf } from '../../../route-client/client.ts'
 import { runTaskAgain } from '../../components/begin.ts'
 import { Button } from '../../components/button.tsx'
-import { Id, serverLabel } from '../../components/copy.tsx'
+import { Id, ServerLink } from '../../components/copy.tsx'
 import { isSubmit, SubmitKeys, submitKeysTitle } from '../../components/dialog.tsx'
 import { GoalDialog } from '../../components/goals.tsx'
 import { CommandLines, shellQuoted } from '../../components/http.tsx'
@@ -44,7 +44,7 @@ export default function TaskScreen({ params }: ScreenProps) {
 
 function Conversation({ task }: { task: Task }) {
   const dashboard = useDashboard()
-  const { api, store, context } = dashboard
+  const { api, context } = dashboard
   const { id, serverId, goal, status, question, createdAt } = task
   const transcript = useMemo(() => new TaskTranscript(), [id])
   const [failure, setFailure] = useState<string | null>(null)
@@ -60,7 +60,6 @@ function Conversation({ task }: { task: Task }) {
       if (document.activeElement === document.body) conversation.current?.focus({ preventScroll: true })
     }
   }, [isAsking])
-  const server = store.servers.open().get(serverId)
   const entries = transcript.entries.value
   const usage = transcript.usage.value
   const isOpen = status === 'running' || status === 'awaiting_input'
@@ -70,10 +69,7 @@ function Conversation({ task }: { task: Task }) {
       title={goalTitle(goal)}
       above={
         <>
-          <a href="/dashboard/tasks">Tasks</a> /{' '}
-          <a href={`/dashboard/servers/${serverId}`}>
-            <bdi>{serverLabel(serverId, server?.task)}</bdi>
-          </a>
+          <a href="/dashboard/tasks">Tasks</a> / <ServerLink id={serverId} />
         </>
       }
       beside={
