@@ -1,3 +1,4 @@
+/** Scenarios of the scripted agent for those who take, store and show them. Reading them loads what a start does without. */
 import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { AgentError } from '../agent.ts'
 import { parseDirectives } from './directives.ts'
@@ -5,7 +6,6 @@ import type { ScenarioStep } from './scenario.ts'
 import type { ScenarioStore } from './store.ts'
 import { fillCommand, fillTemplate } from './template.ts'
 
-/** Scenarios of the scripted agent for those who take, store and show them. Reading them loads what a start does without. */
 export {
   SCENARIO_FIELDS,
   ScenarioText,
