@@ -1,6 +1,7 @@
 import { expect } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { OWNER } from '../../scripts/packaging/owner.ts'
 import { shellQuote } from '../../src/runtime/shell-quote.ts'
 import { projectPorts } from '../support/ports.ts'
 import { command as berth, cleanEnvironment } from '../support/serve.ts'
@@ -11,6 +12,9 @@ export const ROOT = join(import.meta.dir, '../..')
 
 /** Where `scripts/clients` puts the packages. */
 export const PACKAGES = join(ROOT, 'dist/clients')
+
+/** The packages with which the client for TypeScript is built. */
+export const TYPESCRIPT_TOOLS = join(ROOT, 'node_modules/.cache/clients/typescript/node_modules')
 
 /** How long a suite may take on a busy machine, with the installation of its packages. */
 export const PATIENCE_MS = 300_000
@@ -84,4 +88,17 @@ export function expectEveryCall({ exitCode, output }: Ended, passed: RegExp): vo
   expect(`exit code ${exitCode}\n${output}`).toStartWith('exit code 0\n')
   const made = [...output.matchAll(passed)].map(([, id = '']) => id.replaceAll('_', '-'))
   expect([...new Set(made)].sort()).toEqual(CALLS.map(({ id }) => id).sort())
+}
+
+/** Puts the client for TypeScript into a `node_modules`, with the packages that it needs, as npm would. */
+export function unpackClient(modules: string): void {
+  const directory = join(PACKAGES, 'typescript')
+  const [tarball = ''] = new Bun.Glob('*.tgz').scanSync(directory)
+  const target = join(modules, `@${OWNER}/berth-client`)
+  mkdirSync(target, { recursive: true })
+  const command = ['tar', '-xzf', join(directory, tarball), '-C', target, '--strip-components=1']
+  const { exitCode, stderr } = Bun.spawnSync(command)
+  if (exitCode !== 0) throw new Error(`${command.join(' ')}: ${stderr}`)
+  for (const name of ['openapi-fetch', 'openapi-typescript-helpers'])
+    symlinkSync(join(TYPESCRIPT_TOOLS, name), join(modules, name))
 }

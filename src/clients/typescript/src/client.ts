@@ -1,6 +1,6 @@
 import createClient, { type Client } from 'openapi-fetch'
 import { Build } from './builds.js'
-import { ConnectionError } from './errors.js'
+import { changesOf } from './changes.js'
 import type { paths } from './generated/schema.js'
 import { Project } from './projects.js'
 import { Server } from './server.js'
@@ -68,26 +68,8 @@ export class Berth {
    * Reads the changes of everything that the key reaches, without end. The first is `ready`: load what you need after it. After a
    * lost connection, one with the type `gap` says that changes were missed.
    */
-  async *changes({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<Change> {
-    let failures = 0
-    let isFirst = true
-    while (true) {
-      try {
-        for await (const { data } of this.#transport.events(
-          { path: '/changes', signal },
-          { resumes: false },
-        )) {
-          const change = JSON.parse(data) as Change
-          const isReady = change.type === 'ready'
-          yield isReady && !isFirst ? { type: 'gap' } : change
-          isFirst = false
-          failures = 0
-        }
-      } catch (error) {
-        if (!(error instanceof ConnectionError) || failures++ >= this.#transport.options.retries) throw error
-      }
-      signal?.throwIfAborted()
-    }
+  changes({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<Change> {
+    return changesOf(this.#transport, signal)
   }
 }
 

@@ -33,18 +33,20 @@ export class Files {
 
   /** Reads the bytes of a file. @throws NotFoundError if it does not exist */
   async readBytes(path: string): Promise<Uint8Array> {
-    const response = await this.#transport.send({ path: this.#content(path) })
-    return new Uint8Array(await whole(response.arrayBuffer()))
+    const file = await this.#transport.json<{ content: string; encoding?: 'base64' }>(
+      'GET',
+      withQuery(`${this.#server}/files`, { path }),
+    )
+    return new Uint8Array(Buffer.from(file.content, file.encoding ?? 'utf8'))
   }
 
   /** Writes a file, with the directories that it needs. It is replaced as a whole. */
   async write(path: string, content: string | Uint8Array): Promise<void> {
-    await this.#transport.send({
-      method: 'PUT',
-      path: this.#content(path),
-      headers: { 'content-type': 'application/octet-stream' },
-      body: typeof content === 'string' ? new TextEncoder().encode(content) : content,
-    })
+    const file =
+      typeof content === 'string'
+        ? { content }
+        : { content: Buffer.from(content).toString('base64'), encoding: 'base64' }
+    await this.#transport.json('PUT', `${this.#server}/files`, { path, ...file })
   }
 
   /** Deletes a file, or a directory with all that is in it. */
@@ -90,10 +92,6 @@ export class Files {
       if ('code' in error && String(error.code).startsWith('E')) throw error
       throw new ConnectionError(`${path} could not be fetched: ${error.message}`, {}, { cause: error })
     })
-  }
-
-  #content(path: string): string {
-    return withQuery(`${this.#server}/files/content`, { path })
   }
 
   #command(command: string): string {

@@ -1,8 +1,6 @@
+import { changesOf } from './changes.js'
 import { NotFoundError } from './errors.js'
-import { type Transport, withQuery } from './transport.js'
-
-/** How long one request waits for an object to settle, in milliseconds. */
-const WAIT_MS = 30_000
+import type { Transport } from './transport.js'
 
 /** What a wait may be limited by. */
 export interface WaitOptions {
@@ -25,6 +23,9 @@ export abstract class Handle<Data extends object> {
     this.assign(data)
   }
 
+  /** The id of the object. */
+  abstract readonly id: string
+
   /** The path of the object. */
   protected abstract get path(): string
   /** Takes the object out of the body of its GET. */
@@ -42,20 +43,28 @@ export abstract class Handle<Data extends object> {
   }
 
   /**
-   * Reads the object when it has settled. The API responds when that happens, so nothing is asked repeatedly.
+   * Follows the changes of the object until it has settled. Nothing is asked repeatedly.
    *
    * @param isSettled whether the object, as it is now, has
    * @returns whether it has, before the time was over
+   * @throws NotFoundError if it is deleted meanwhile
    */
   protected async settle(isSettled: () => boolean, { timeoutMs, signal }: WaitOptions): Promise<boolean> {
-    const end = timeoutMs === undefined ? undefined : Date.now() + timeoutMs
-    while (true) {
-      const left = end === undefined ? WAIT_MS : Math.min(WAIT_MS, Math.max(0, end - Date.now()))
-      const path = withQuery(this.path, { wait_ms: left })
-      this.assign(this.unwrap(await this.transport.json('GET', path, undefined, signal)))
-      if (isSettled()) return true
-      if (left < WAIT_MS) return false
+    const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
+    const signals = [signal, timeout].filter((one) => one !== undefined)
+    const either = signals.length > 0 ? AbortSignal.any(signals) : undefined
+    try {
+      for await (const { type, id, value } of changesOf(this.transport, either)) {
+        if (type === 'ready' || type === 'gap') await this.refresh(either)
+        else if (id !== this.id) continue
+        else if (value) this.assign(value as Data)
+        else throw new NotFoundError(`${id} was deleted.`, { code: 'not_found' })
+        if (isSettled()) return true
+      }
+    } catch (error) {
+      if (!timeout?.aborted || signal?.aborted) throw error
     }
+    return false
   }
 }
 

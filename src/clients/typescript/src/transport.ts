@@ -178,6 +178,8 @@ export class Transport {
         method,
         headers,
         redirect: 'manual',
+        // On a connection that was used before, Bun repeats a request by itself: then nobody knows that the first may have had its effect.
+        ...(process.versions.bun !== undefined && method !== 'GET' && { keepalive: false }),
         ...(signal && { signal }),
         ...(body !== undefined && { body: body as BodyInit }),
         ...(body instanceof ReadableStream && { duplex: 'half' }),

@@ -25,7 +25,7 @@ export function berthCommand(): string[] {
     if (directory !== '' && isExecutable(candidate)) return [candidate]
   }
   throw new Error(
-    `BERTH_BASE_URL is not set, and berth is not installed: run "npm install --save-dev ${PACKAGE}", put berth on PATH, or set BERTH_EXECUTABLE to its path.`,
+    `berth was not found, which starts an instance for tests: run "npm install --save-dev ${PACKAGE}", put berth on PATH, or set BERTH_EXECUTABLE to its path.`,
   )
 }
 
