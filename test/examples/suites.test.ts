@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { buildPackage } from '../clients/suite.ts'
 import { copyOf, EXAMPLES, SUITES } from './suites.ts'
 
 /** The registry that packages come from, as npm is set up here. */
@@ -18,6 +19,10 @@ const mayInstall = reachable || Boolean(process.env.CI)
 if (!mayInstall)
   console.error(`SKIP: suites with packages, since the registry of npm (${REGISTRY}) does not answer`)
 
+// The client is built once for all suites that use it.
+const clientMissing = await buildPackage('typescript')
+if (clientMissing) console.error(`${clientMissing} The suites that use it are skipped.`)
+
 /** How long the installation of a runner and two runs may take on a busy machine. */
 const PATIENCE_MS = 240_000
 
@@ -26,14 +31,16 @@ describe('examples of test suites', () => {
     expect(readdirSync(EXAMPLES).sort()).toEqual(SUITES.map(({ name }) => name).sort())
   })
 
-  for (const { name, command, needs, packages, passed, defect } of SUITES) {
+  for (const suite of SUITES) {
+    const { name, command, needs, packages, client, passed, defect } = suite
     const missing = needs !== undefined && Bun.which(needs) === null
     if (missing) console.error(`SKIP: the example ${name}, since ${needs} is not installed`)
-    test.skipIf(missing || (packages === true && !mayInstall))(
+    const cannotInstall = (packages && !mayInstall) || (client && clientMissing !== null)
+    test.skipIf(missing || cannotInstall === true)(
       `${name} passes, and fails where what it tests is broken`,
       async () => {
         using copy = copyOf(name)
-        if (packages) await copy.install()
+        if (packages || client) await copy.install(suite)
         const { exitCode, output } = await copy.run(command)
         expect(`exit code ${exitCode}\n${output}`).toStartWith('exit code 0\n')
         expect([output.match(passed.pattern)?.length, output]).toEqual([passed.count, output])
@@ -47,10 +54,8 @@ describe('examples of test suites', () => {
     )
   }
 
-  test('the product and the helper are the same whatever runs the tests', () => {
+  test('the product is the same whatever runs the tests', () => {
     const text = (path: string) => readFileSync(join(EXAMPLES, path), 'utf8')
-    for (const other of ['jest', 'bun-test', 'playwright'])
-      expect(text(`${other}/test/berth.js`)).toBe(text('vitest/test/berth.js'))
     for (const other of ['jest', 'bun-test'])
       expect(text(`${other}/reports.js`)).toBe(text('vitest/reports.js'))
   })

@@ -1,7 +1,9 @@
-import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { withOwner } from '../../scripts/packaging/owner.ts'
 import { shellQuote } from '../../src/runtime/shell-quote.ts'
 import { temporaryFolder } from '../cli/command.ts'
+import { unpackClient } from '../clients/suite.ts'
 import { installedPackages } from '../support/packages.ts'
 import { command as berth, cleanEnvironment } from '../support/serve.ts'
 
@@ -18,6 +20,8 @@ export interface Suite {
   needs?: string
   /** It installs its runner with npm. */
   packages?: true
+  /** It uses the client for TypeScript. */
+  client?: true
   /** What its output has once for each test that passed, and how many pass. */
   passed: { pattern: RegExp; count: number }
   /**
@@ -40,6 +44,7 @@ export const SUITES: readonly Suite[] = [
   {
     name: 'bun-test',
     command: ['npm', 'test', '--', '--timeout=60000'],
+    client: true,
     passed: { pattern: /^\(pass\)/gm, count: 8 },
     defect: { ...NO_SECOND_ATTEMPT, noticed: /\(fail\) 502: a backend that fails once/ },
   },
@@ -47,6 +52,7 @@ export const SUITES: readonly Suite[] = [
     name: 'vitest',
     command: ['npm', 'test', '--', '--testTimeout=60000'],
     packages: true,
+    client: true,
     passed: { pattern: /Tests +8 passed \(8\)/g, count: 1 },
     defect: { ...NO_SECOND_ATTEMPT, noticed: /502: a backend that fails once/ },
   },
@@ -54,6 +60,7 @@ export const SUITES: readonly Suite[] = [
     name: 'jest',
     command: ['npm', 'test', '--', '--testTimeout=60000'],
     packages: true,
+    client: true,
     passed: { pattern: /Tests: +8 passed, 8 total/g, count: 1 },
     defect: { ...NO_SECOND_ATTEMPT, noticed: /● 502: a backend that fails once/ },
   },
@@ -62,6 +69,7 @@ export const SUITES: readonly Suite[] = [
     // Two workers show that tests run beside each other; to load the runner takes most of a worker's time.
     command: ['npm', 'test', '--', '--timeout=60000', '--workers=2'],
     packages: true,
+    client: true,
     passed: { pattern: /7 passed/g, count: 1 },
     defect: {
       file: 'test/api.test.js',
@@ -103,8 +111,8 @@ export const SUITES: readonly Suite[] = [
 export interface Copy extends Disposable {
   /** Changes a file. @throws Error where what is to be changed is not there exactly once */
   change(file: string, from: string, to: string): void
-  /** Gives it the packages that its lock file names. @throws Error with what npm said where they cannot be installed */
-  install(): Promise<void>
+  /** Gives it the packages that it needs. @throws Error with what npm said where they cannot be installed */
+  install(needed: Pick<Suite, 'packages' | 'client'>): Promise<void>
   run(command: readonly string[]): Promise<{ exitCode: number; output: string }>
 }
 
@@ -114,6 +122,10 @@ export function copyOf(name: string): Copy {
   const suite = join(folder.path, 'suite')
   const bin = join(folder.path, 'bin')
   cpSync(join(EXAMPLES, name), suite, { recursive: true })
+  for (const path of new Bun.Glob('test/*.js').scanSync(suite)) {
+    const file = join(suite, path)
+    writeFileSync(file, withOwner(readFileSync(file, 'utf8')))
+  }
   mkdirSync(bin)
   writeFileSync(join(bin, 'berth'), `#!/bin/sh\nexec ${shellQuote(berth)} "$@"\n`)
   chmodSync(join(bin, 'berth'), 0o755)
@@ -126,8 +138,14 @@ export function copyOf(name: string): Copy {
       if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times ${from}`)
       writeFileSync(path, parts.join(to))
     },
-    async install() {
-      symlinkSync(await installedPackages(join(EXAMPLES, name)), join(suite, 'node_modules'))
+    async install({ packages = false, client = false }) {
+      const modules = join(suite, 'node_modules')
+      mkdirSync(modules)
+      if (packages) {
+        const installed = await installedPackages(join(EXAMPLES, name))
+        for (const entry of readdirSync(installed)) symlinkSync(join(installed, entry), join(modules, entry))
+      }
+      if (client) unpackClient(modules)
     },
     async run(command) {
       const child = Bun.spawn([...command], {

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { berth } from '@owner/berth-client/testing'
 import { OutOfBudget, PlanTooSmall, Reports } from '../reports.js'
-import { control, createAccount } from './berth.js'
 
 // What is changed here is the account: each test has one of its own, made in a few milliseconds.
 let account
 let reports
 beforeEach(async () => {
-  account = await createAccount()
+  account = await berth.account()
   reports = new Reports(account)
 })
 afterEach(() => account?.remove())
@@ -25,7 +25,7 @@ test('403: what the plan does not allow is told', async () => {
 test('502: a backend that fails once is tried again', async () => {
   const { id } = await account.fail('servers.create', { backend: 'fail' }, { times: 1 })
   expect(await reports.open()).toMatch(/^srv_/)
-  const { faults } = await control('GET', '/faults')
+  const faults = await berth.faults.list()
   expect(faults.find((fault) => fault.id === id).hits).toBe(1)
 })
 

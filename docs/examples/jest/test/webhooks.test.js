@@ -1,22 +1,21 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { berth } from '@owner/berth-client/testing'
 import { Reports, readWebhook } from '../reports.js'
-import { createAccount, waitFor } from './berth.js'
 
 let account
 beforeAll(async () => {
-  account = await createAccount()
+  account = await berth.account()
 })
 afterAll(() => account?.remove())
 
 test('a webhook is believed when it is signed, and only then', async () => {
   const reports = new Reports(account)
   // An inbox is there as soon as it is named. It keeps what it gets, and says whether the signature is right.
-  const inbox = account.id
-  const secret = await reports.subscribe(`${account.baseUrl}/_berth/inbox/${inbox}`, ['task.completed'])
+  const inbox = await account.inbox()
+  const secret = await reports.subscribe(inbox.url, ['task.completed'])
   const task = await reports.write(await reports.open(), 'complete: done')
 
-  const { entries } = await waitFor({ inbox })
-  const [{ headers, body, verified }] = entries
+  const [{ headers, body, verified }] = await inbox.wait()
   expect(verified).toBe(true)
   expect(readWebhook(headers, body, secret)).toMatchObject({ event: 'task.completed', task_id: task })
   expect(() => readWebhook(headers, body.replace(task, 'task_other'), secret)).toThrow('wrong signature')

@@ -1,4 +1,4 @@
-import { waitFor } from './berth.js'
+import { berth } from '@owner/berth-client/testing'
 import { expect, test } from './fixtures.js'
 
 test('a file is written and read back', async ({ request }) => {
@@ -13,15 +13,16 @@ test('a task comes to its end', async ({ request }) => {
   const { id } = await (await request.post('/servers')).json()
   const started = await request.post(`/servers/${id}/tasks`, { data: { goal: 'complete: All is well.' } })
   const { task_id } = await started.json()
-  const { task } = await waitFor({ task: task_id })
+  const { task } = await berth.wait({ task: task_id })
   expect(task).toMatchObject({ status: 'completed', result: 'All is well.' })
 })
 
 test('a webhook is signed', async ({ request, account }) => {
-  const inbox = `${account.id}-hooks`
-  const url = `${account.baseUrl}/_berth/inbox/${inbox}`
-  await expect(await request.post('/webhooks', { data: { url, events: ['server.created'] } })).toBeOK()
+  const inbox = await account.inbox()
+  await expect(
+    await request.post('/webhooks', { data: { url: inbox.url, events: ['server.created'] } }),
+  ).toBeOK()
   const { id } = await (await request.post('/servers')).json()
-  const { entries } = await waitFor({ inbox })
-  expect(entries[0]).toMatchObject({ verified: true, json: { event: 'server.created', server_id: id } })
+  const [entry] = await inbox.wait()
+  expect(entry).toMatchObject({ verified: true, json: { event: 'server.created', server_id: id } })
 })

@@ -1,5 +1,5 @@
+import { berth } from '@owner/berth-client/testing'
 import { test as base } from '@playwright/test'
-import { createAccount } from './berth.js'
 
 /** How a request context speaks for an account. */
 const as = ({ baseUrl, apiKey }) => ({
@@ -11,7 +11,7 @@ export const test = base.extend({
   /** One account for each worker: tests of one worker run one after the other, and none meets those of another. */
   account: [
     async ({}, use, { workerIndex }) => {
-      const account = await createAccount({ label: `worker ${workerIndex}` })
+      const account = await berth.account({ label: `worker ${workerIndex}` })
       await use(account)
       await account.remove()
     },
@@ -24,7 +24,7 @@ export const test = base.extend({
 
   /** An account of this test alone, for tests that change its plan or have its requests fail. */
   own: async ({ playwright }, use) => {
-    const account = await createAccount()
+    const account = await berth.account()
     const request = await playwright.request.newContext(as(account))
     await use({ account, request })
     await request.dispose()
