@@ -125,8 +125,13 @@ describe('the comparison', () => {
     ],
     [
       'another way to write null',
-      [text, { type: ['string', 'null'] }],
-      [text, { anyOf: [text, { type: 'null' }] }],
+      [text, { type: ['string', 'null'], enum: ['a', null] }],
+      [text, { anyOf: [{ type: 'string', enum: ['a'] }, { type: 'null' }] }],
+    ],
+    [
+      'another way to write an object or null',
+      [text, { type: ['object', 'null'], properties: { a: text }, required: ['a'] }],
+      [text, { anyOf: [object({ a: text }, ['a']), { type: 'null' }] }],
     ],
     ['a wider request', [{ enum: ['a'] }, text], [text, text]],
   ])('lets %s come', (_, before, after) => {

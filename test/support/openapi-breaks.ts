@@ -158,6 +158,8 @@ class Comparison {
   }
 
   #fields(old: Json, now: Json, direction: Direction, at: string): string[] {
+    // `{type: [object, null], properties}` says nothing of the fields of null.
+    if (!isObject(old)) return []
     const before = object(old.properties)
     const after = object(now.properties)
     const required = new Set(list(now.required))
@@ -200,11 +202,13 @@ function enums(old: Json, now: Json, direction: Direction, at: string): string[]
   return before.filter((one) => !after.includes(one)).map((one) => `${at} takes ${one} no longer`)
 }
 
-/** Returns the values of an enum as JSON; null if the schema allows any. Both booleans are any. */
+/** Returns the values of an enum as JSON; null if the schema allows any of its type. Both booleans are any, and null is the only null. */
 function valuesOf(schema: Json): string[] | null {
   const values = 'const' in schema ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : null
   // A field of a response that is always true and one that is a boolean are the same on the wire.
-  return values === null || schema.type === 'boolean' ? null : values.map((one) => JSON.stringify(one))
+  return values === null || schema.type === 'boolean' || schema.type === 'null'
+    ? null
+    : values.map((one) => JSON.stringify(one))
 }
 
 const bounds = (old: Json, now: Json, at: string): string[] =>
@@ -279,7 +283,8 @@ const typeOf = (value: unknown): string =>
 const hasHeader = (response: Json, name: string): boolean =>
   Object.keys(object(response.headers)).some((one) => one.toLowerCase() === name.toLowerCase())
 
-const isObject = (schema: Json): boolean => schema.type === 'object' || 'properties' in schema
+const isObject = ({ type, properties }: Json): boolean =>
+  type === 'object' || (type === undefined && properties !== undefined)
 const isSchema = (value: unknown): boolean => typeof value === 'object' && value !== null
 const object = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
