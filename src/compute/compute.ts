@@ -14,6 +14,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
+import { base62, systemRandom } from '../runtime/random.ts'
 import type { ComputeDriver, Limits, Remains, ServerHandle } from './driver.ts'
 import { ComputeError, type Sandbox } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
@@ -85,6 +86,8 @@ export class Compute {
   readonly #outside = AsyncLocalStorage.snapshot()
   /** Those that can be taken, the oldest first. */
   #spares: Spare[] = []
+  /** Those that work for berth itself. */
+  readonly #asides = new Set<Spare>()
   /** The limits of further ones; null for none. */
   #limits: Limits | null = null
   /** What the last creation asked for. */
@@ -151,6 +154,25 @@ export class Compute {
     }
   }
 
+  /**
+   * Runs something in a sandbox that belongs to no server, and removes it with its files. `close` ends it early.
+   *
+   * @returns what `use` returns; null if there is no sandbox
+   */
+  async aside<Result>(limits: Limits, use: (sandbox: Sandbox) => Promise<Result>): Promise<Result | null> {
+    if (this.#closed) return null
+    // A name of its own: the ids of a repeatable run follow from its requests only.
+    const aside = this.#begin(`srv_aside${base62(systemRandom, 8)}`, limits)
+    this.#asides.add(aside)
+    try {
+      const sandbox = await aside.sandbox
+      return sandbox === null ? null : await use(sandbox)
+    } finally {
+      this.#asides.delete(aside)
+      await this.#remove(aside)
+    }
+  }
+
   /** Returns a server's files, whether it runs or not. */
   workspace(handle: ServerHandle): Workspace {
     return this.#driver.workspace(handle)
@@ -162,11 +184,12 @@ export class Compute {
     this.#refillIn(FIRST_MS)
   }
 
-  /** Removes the spare servers, and starts none any more. */
+  /** Removes the spare servers and the sandboxes of berth itself, and starts none any more. */
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer ?? undefined)
-    await Promise.all(this.#spares.splice(0).map((spare) => this.#remove(spare)))
+    const ended = [...this.#spares.splice(0), ...this.#asides]
+    await Promise.all(ended.map((spare) => this.#remove(spare)))
   }
 
   #nextId(): string {
@@ -200,11 +223,11 @@ export class Compute {
     const limits = this.#limits ?? this.#asked
     if (limits === null || this.#starting > 0) return
     this.#limits = limits
-    while (this.#spares.length < this.#options.spareServers) this.#spares.push(this.#begin(limits))
+    while (this.#spares.length < this.#options.spareServers)
+      this.#spares.push(this.#begin(this.#nextId(), limits))
   }
 
-  #begin(limits: Limits): Spare {
-    const id = this.#nextId()
+  #begin(id: string, limits: Limits): Spare {
     const handle = this.#driver.create(id)
     const start = async (): Promise<Sandbox> => {
       const sandbox = await this.#driver.start(id, await handle, limits)

@@ -18,4 +18,4 @@ export {
   NPM_SETTINGS_FILE,
   RUBY_SETTINGS_FILE,
 } from './package-settings.ts'
-export { PROGRAM_NAMES, PROGRAMS_DIRECTORY } from './programs/programs.ts'
+export { PROGRAM_NAMES, PROGRAMS_DIRECTORY, UNFINISHED } from './programs/programs.ts'

@@ -212,7 +212,7 @@ function createAccess({ randomFor, dataDir, links }: ServiceDependencies, { comm
 
 /** Creates the servers, and what runs them. */
 function createServers(
-  { config, driver }: ServiceDependencies,
+  { config, driver, packages }: ServiceDependencies,
   { common, state }: Base,
   { keys, signIn }: Access,
 ) {
@@ -243,6 +243,7 @@ function createServers(
     },
     idleTimeoutMs: config.idleTimeoutMs,
   })
+  packages.aside = (limits, use) => compute.aside(limits, use)
   compute.onFreed((serverId) => servers.measure(serverId))
   const secrets = new SecretsService({ ...common, servers })
   return { compute, servers, secrets, isInScope }

@@ -9,9 +9,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { namesIn } from '../../runtime/if-present.ts'
 import { makeReadable } from '../../runtime/make-readable.ts'
 import { PACKAGE_SETTINGS } from '../package-settings.ts'
-import { PROGRAM_FILES, PROGRAM_NAMES, PROGRAMS_DIRECTORY, programScript } from '../programs/programs.ts'
+import {
+  goScript,
+  PROGRAM_FILES,
+  PROGRAM_NAMES,
+  PROGRAMS_DIRECTORY,
+  programScript,
+  UNFINISHED,
+} from '../programs/programs.ts'
 import { PACKAGE_VARIABLES } from '../sandbox.ts'
 
 /** Where pip, uv and pipx, Go, and Cargo install programs for one user, relative to the home directory. */
@@ -78,16 +86,27 @@ export class ToolsDirectory {
     // Distributions have no program of this name, which scripts and Procfiles call.
     if (Bun.which('python3', { PATH: path }) === null) rmSync(join(this.path, 'bin/python'), { force: true })
     else keepScript(join(this.path, 'bin/python'), 'exec python3 "$@"\n')
-    const deno = join(FRONT, 'deno')
-    if (Bun.which('deno', { PATH: path }) === null) rmSync(join(this.path, deno), { force: true })
-    else keepScript(join(this.path, deno), denoScript(quote(join(this.pathInSandbox, FRONT))))
+    const front = quote(join(this.pathInSandbox, FRONT))
+    const before = {
+      deno: denoScript(findBehind(front, 'deno')),
+      go: goScript(quote(this.#program), quote(this.pathInSandbox), findBehind(front, 'go')),
+    }
+    for (const [name, script] of Object.entries(before)) {
+      const file = join(this.path, FRONT, name)
+      if (Bun.which(name, { PATH: path }) === null) rmSync(file, { force: true })
+      else keepScript(file, script)
+    }
     for (const name of PROGRAM_NAMES) {
       const script = programScript(name, quote(this.#program), quote(this.pathInSandbox))
       keepScript(join(this.path, 'bin', name), script)
     }
     const files = { ...PACKAGE_SETTINGS, ...PROGRAM_FILES }
     for (const [path, text] of Object.entries(files)) keep(join(this.path, path), text, 0o444)
-    mkdirSync(join(this.path, PROGRAMS_DIRECTORY), { recursive: true })
+    const programs = join(this.path, PROGRAMS_DIRECTORY)
+    // What a killed berth was writing.
+    for (const name of namesIn(programs))
+      if (name.startsWith(UNFINISHED)) rmSync(join(programs, name), { recursive: true, force: true })
+    mkdirSync(programs, { recursive: true })
     makeReadable(this.path)
     this.#prepared = true
   }
@@ -127,16 +146,25 @@ exec ${command} "$@"
  * Returns the shell script that commands call as `deno`: it starts the machine's Deno, which takes no other registry from
  * settings weaker than a project's. npm reads the variable too, so it is set for Deno alone.
  *
- * @param directory of the script, as the script has it
+ * @param find lines that set `berth_program` to the machine's Deno
  */
 const denoScript = (
-  directory: string,
+  find: string,
 ): string => `${NAMES_REGISTRY}if [ -n "$${PACKAGE_VARIABLES.url}" ] && [ -z "\${NPM_CONFIG_REGISTRY+x}" ] && ! names_registry; then
   export NPM_CONFIG_REGISTRY="\${${PACKAGE_VARIABLES.url}}-/$${PACKAGE_VARIABLES.token}/npm/"
 fi
-others=:$PATH: directory=${directory}
-others=\${others%%":$directory:"*}:\${others#*":$directory:"}
-exec "$(PATH=$others; command -v deno)" "$@"
+${find}exec "$berth_program" "$@"
+`
+
+/**
+ * Returns the lines of a shell script that set `berth_program` to what its name means behind it on PATH. A name that a user has
+ * exported would change for the program.
+ *
+ * @param directory of the script, as the script has it
+ */
+const findBehind = (directory: string, name: string): string => `berth_path=:$PATH: berth_front=${directory}
+berth_path=\${berth_path%%":$berth_front:"*}:\${berth_path#*":$berth_front:"}
+berth_program=$(PATH=$berth_path; command -v ${name})
 `
 
 /**

@@ -13,3 +13,8 @@ declare module '*/find-program.js' {
   const text: string
   export default text
 }
+
+declare module '*/fill-go-cache.js' {
+  const text: string
+  export default text
+}

@@ -21,6 +21,7 @@ import {
   readAuthorities,
   readMachineRegistries,
 } from './machine-registries.ts'
+import type { Aside } from './programs/go-library.ts'
 import type { Relay } from './relay.ts'
 import { RelayIdentity } from './relay-identity.ts'
 
@@ -76,6 +77,8 @@ export class Packages {
   readonly #identity: RelayIdentity
   /** Absolute path of the directory of tools, as berth sees it. */
   #tools: string | null = null
+  /** Where Go's standard library is compiled; none before the instance has servers. */
+  aside: Aside = async () => null
   #stopped = false
 
   constructor(options: PackagesOptions) {
@@ -236,6 +239,8 @@ export class Packages {
         authorities: once(() => readAuthorities(machine)),
         origin: this.#origin ?? '',
         tools: this.#tools ?? '',
+        aside: (limits, use) => this.aside(limits, use),
+        machine: { path: machine.environment.PATH ?? '', variables: machine.environment, dataDir },
         maxBytes,
         logger,
         now,

@@ -1,3 +1,4 @@
+import type { ToolPlaces } from '../../compute/tools.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Budget, type Release } from './budget.ts'
 import { CratesProtocol } from './crates.ts'
@@ -10,6 +11,7 @@ import type { Mount } from './mount.ts'
 import { NpmProtocol } from './npm/protocol.ts'
 import { makeParts, type RegistryParts } from './parts.ts'
 import { PackageError } from './problem.ts'
+import { type Aside, GoLibrary } from './programs/go-library.ts'
 import { Programs, type ProgramWish } from './programs/programs.ts'
 import { PypiProtocol } from './pypi.ts'
 import { RubyGemsProtocol } from './rubygems.ts'
@@ -61,6 +63,9 @@ interface RelayOptions {
   origin: string
   /** Absolute path of the directory of tools that servers see, as berth sees it. */
   tools: string
+  aside: Aside
+  /** What says which toolchains the machine has. */
+  machine: ToolPlaces
 }
 
 /** The protocols that a relay speaks. */
@@ -75,6 +80,9 @@ const PROTOCOLS: Readonly<Record<Mount['protocol'], new (parts: RegistryParts) =
 
 /** What stands in the place of a registry's name in paths of package managers. */
 const PROGRAMS = 'programs'
+
+/** The path below it of Go's compiled library. */
+const GO = '/go'
 
 /** The registry that a client reaches by the relay's address alone, with its credential in a header. */
 const IN_HEADER = 'npm'
@@ -104,6 +112,7 @@ export class Relay {
   readonly #registries = new Map<string, Registry>()
   readonly #files: Files
   #loadedPrograms: Programs | null = null
+  readonly #goLibrary: GoLibrary
   readonly #underWay = new Budget(UNDER_WAY_BYTES)
   /** The large documents that are made a response of, one at a time for each server. */
   readonly #inWork = new Budget(1)
@@ -126,6 +135,7 @@ export class Relay {
       this.#registries.set(name, { parts, protocol: new PROTOCOLS[protocol](parts) })
     }
     this.#files = new Files(shared)
+    this.#goLibrary = new GoLibrary(options)
   }
 
   /** Opens the cache. @throws the system's error if it cannot */
@@ -178,12 +188,14 @@ export class Relay {
     }
   }
 
-  /** Responds with the path of a package manager, which it fetches unless it is there. */
+  /** Responds with the path of a package manager, which it fetches unless it is there, or of Go's compiled library. */
   async #serveProgram(serverId: string, path: string, request: Request): Promise<Response> {
     const { searchParams } = new URL(request.url)
     const wish = { version: searchParams.get('version') || null, hash: searchParams.get('hash') || null }
     try {
-      const found = await this.#programs(path.slice(1), wish)
+      const found = await (path === GO
+        ? this.#goLibrary.find(searchParams)
+        : this.#programs(path.slice(1), wish))
       if (found !== null) return Response.json({ path: found })
       return Response.json({ error: 'There is no such program.' }, { status: 404 })
     } catch (error) {

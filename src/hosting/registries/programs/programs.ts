@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { fromBuffer } from 'yauzl'
-import { PROGRAMS_DIRECTORY } from '../../../compute/tools.ts'
+import { PROGRAMS_DIRECTORY, UNFINISHED } from '../../../compute/tools.ts'
 import { makeReadable } from '../../../runtime/make-readable.ts'
 import type { Files } from '../files.ts'
 import type { RegistryParts } from '../parts.ts'
@@ -202,7 +202,7 @@ const unpackUv: Unpack = async (bytes) => {
 /** Writes files to a directory, which is there when all of them are. */
 async function write(files: ReadonlyMap<string, ProgramFile>, target: string): Promise<void> {
   await mkdir(dirname(target), { recursive: true })
-  const fresh = await mkdtemp(join(dirname(target), '.new-'))
+  const fresh = await mkdtemp(join(dirname(target), UNFINISHED))
   try {
     for (const [path, { content, isExecutable }] of files) {
       await mkdir(dirname(join(fresh, path)), { recursive: true })
