@@ -343,16 +343,20 @@ test('redirect', async () => {
     response.end('{}')
   }).listen(0, '127.0.0.1')
   await once(thief, 'listening')
-  const { port } = thief.address() as AddressInfo
-  const location = `http://127.0.0.1:${port}/servers`
-  await account.fail('servers.list', { respond: { status: 307, headers: { location } } }, { times: 1 })
-  await assert.rejects(account.servers.list(), (error: unknown) => {
-    assert.ok(error instanceof BerthError)
-    assert.match(error.message, new RegExp(`127\\.0\\.0\\.1:${port}`))
-    return true
-  })
-  assert.equal(requests, 0)
-  thief.close()
+  try {
+    const { port } = thief.address() as AddressInfo
+    const location = `http://127.0.0.1:${port}/servers`
+    await account.fail('servers.list', { respond: { status: 307, headers: { location } } }, { times: 1 })
+    await assert.rejects(account.servers.list(), (error: unknown) => {
+      assert.ok(error instanceof BerthError)
+      assert.match(error.message, new RegExp(`127\\.0\\.0\\.1:${port}`))
+      return true
+    })
+    assert.equal(requests, 0)
+  } finally {
+    thief.closeAllConnections()
+    thief.close()
+  }
 })
 
 test('unknown-fields', async () => {
