@@ -18,6 +18,9 @@ export const ISO_TIME = [
 
 const isoTime = new RegExp(ISO_TIME)
 
+/** The last moment that an ISO 8601 time of four digits for the year can name. @bound system */
+export const MAX_TIME = Date.UTC(10_000, 0, 1) - 1
+
 /** Reads an ISO 8601 time: milliseconds since 1970, or null if it is none, is before that or its day does not exist. */
 export function parseIso(text: string): number | null {
   const at = isoTime.test(text) ? Date.parse(text) : -1

@@ -7,6 +7,7 @@ import type { AccessControl } from '../../http/authentication.ts'
 import type { ByteStreamRun } from '../../http/byte-stream.ts'
 import type { Caller } from '../../http/caller.ts'
 import { EVENT_STREAM_TYPE, type StreamRun } from '../../http/sse.ts'
+import type { WaitEnds } from '../../http/wait-ends.ts'
 import type { ExecutionsService } from './executions.ts'
 import { FRAMES_TYPE } from './frames.ts'
 import type { Leave, Leaves } from './leave.ts'
@@ -21,9 +22,6 @@ const EVENTS =
   'Events `stdout` and `stderr`, each with `{"data": TEXT}` or, where the bytes are not UTF-8, `{"data": BASE64, "encoding": "base64"}`; at the end `exit` with `{"exitCode", "timedOut", "truncated", "refused"}` as in the result, or `error` with the body of a failure.'
 
 const OTHER_FORMS = `With \`Accept: ${BYTES_TYPE}\` the response is standard output unchanged, and breaks off if the command fails; with \`${FRAMES_TYPE}\` it is frames: a byte for the kind (1 stdout, 2 stderr, 3 exit, 4 error), four for the length (big-endian), and as many bytes, which are JSON for exit and error.`
-
-/** Calls its argument if the caller's credential changes or ends, until the returned function is called. */
-type WhileValid = (ended: () => void) => () => void
 
 /** What a response to a command needs of its request. */
 interface ExecContext {
@@ -120,7 +118,7 @@ async function respondEarly(
     params: { serverId },
     request: { headers, signal },
     whileValid,
-  }: Pick<ExecContext, 'caller' | 'params' | 'request'> & { whileValid: WhileValid },
+  }: Pick<ExecContext, 'caller' | 'params' | 'request'> & Pick<WaitEnds, 'whileValid'>,
   body: ExecRequest,
   leave: Leave | undefined,
 ) {

@@ -61,13 +61,11 @@ interface TerminalsDependencies {
 const MAX_VIEWERS = 50
 
 /** What a viewer that attaches brings along. */
-interface Attachment {
+interface Attachment extends Pick<WaitEnds, 'whileValid'> {
   request: Request
   query: AttachQuery
   /** Headers of the response to the handshake. */
   headers: Record<string, string>
-  /** Calls its argument if the caller's credential changes or ends, until the returned function is called. */
-  whileValid: (ended: () => void) => () => void
 }
 
 /** The terminals of all servers. They are kept in memory, and end with berth. */

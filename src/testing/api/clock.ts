@@ -4,7 +4,7 @@ import { integer, notTogether } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { type SteerableClock, toIso } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
-import { ISO_TIME, parseIso } from '../../runtime/iso-time.ts'
+import { ISO_TIME, MAX_TIME, parseIso } from '../../runtime/iso-time.ts'
 import type { ControlParts } from './parts.ts'
 
 /** Timers that are listed. @bound reader */
@@ -70,9 +70,6 @@ const ClockMove = t.Object(
     ...notTogether(['advance', 'set'], ['reset', 'advance'], ['reset', 'set'], ['reset', 'freeze']),
   },
 )
-
-/** The last moment that an ISO 8601 time of four digits for the year can name. @bound system */
-const MAX_TIME = Date.UTC(10_000, 0, 1) - 1
 
 /** `/_berth/clock`: the clock that metering, expiry, retries, idle timeout and months go by. */
 export const clockRoutes = ({ access, services: { clock, changes } }: ControlParts) =>

@@ -1,6 +1,6 @@
 import { type ClockOptions, machineNow } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
-import { parseIso } from '../../runtime/iso-time.ts'
+import { MAX_TIME, parseIso } from '../../runtime/iso-time.ts'
 import type { JsonReader } from '../../runtime/validation/json-reader.ts'
 import { ValidationError } from '../../runtime/validation/validation-error.ts'
 
@@ -13,9 +13,6 @@ export interface ClockFixture {
   /** Milliseconds that pass when everything is there. */
   readonly advance: number
 }
-
-/** The last moment that an ISO 8601 time of four digits for the year can name. @bound system */
-const MAX_TIME = Date.UTC(10_000, 0, 1) - 1
 
 /**
  * Reads the clock section, whose shape has been checked.
