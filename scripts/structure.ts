@@ -33,7 +33,7 @@ const REASONS: Readonly<Record<string, string>> = {
   objects:
     'The API shows two facts at once, how far a bring-up is and what responds meanwhile: PHASES is stored, TRANSITIONS is in memory.',
   modules:
-    'The gateway, logs, pages, static files and trees of files are all needed for one project. Fewer modules would be longer files.',
+    'The gateway with its HTTP parser, health checks, logs, pages, files and records are all needed for one project; what is not loads on first use. Fewer modules would be longer files.',
   'files of testing': 'Fixtures are read by the command line, and applied by an instance, which needs more.',
   'lines of src':
     'Second implementations went. What is left is behaviour, which stays; fewer lines would be fewer frameworks, isolations or checks.',
