@@ -51,7 +51,11 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   hosting: ['hosting.ts', 'app.ts', 'detection/detect.ts', 'registries/packages.ts', 'sites/no-site.ts'],
   agents: ['agents.ts', 'workbench/workbench.ts', 'scripted/scenarios.ts'],
   signin: ['sign-in.ts', 'routes.ts', 'access/api.ts', 'session/browser-requests.ts'],
-  testing: ['testing.ts', 'names.ts', 'api/app.ts', 'faults/gate.ts', 'seed/read.ts', 'seed/apply/apply.ts'],
+  testing: [
+    ...['testing.ts', 'names.ts', 'api/app.ts', 'faults/gate.ts', 'seed/read.ts', 'seed/apply/apply.ts'],
+    // The report of a run, and archives of requests.
+    ...['report/record.ts', 'report/directory.ts', 'journal/har.ts'],
+  ],
   storage: ['data-directory.ts', 'database.ts', 'state.ts', 'cipher.ts', 'files.ts'],
 }
 

@@ -23,10 +23,10 @@ export interface Parts {
 /** Bundles the dashboard and collects the licences, in directories below `dist/` that the executable embeds. */
 export async function prepareParts(): Promise<Parts> {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const { script, style, assets, sources } = await bundleDashboard()
+  const { script, style, report, assets, sources } = await bundleDashboard()
   const dashboard = emptied('dist/dashboard')
   for (const { name, gzip } of assets) writeFileSync(join(dashboard, name), gzip)
-  writeFileSync(join(dashboard, MANIFEST), JSON.stringify({ script, style }))
+  writeFileSync(join(dashboard, MANIFEST), JSON.stringify({ script, style, report }))
 
   const packages = await bundledPackages(sources)
   const licenses = licensesText(version, packages)

@@ -60,12 +60,14 @@ interface IsolationReport {
  *
  * @param data data directory, in place of the configured one
  * @param purpose the command that is to run: `run` uses free ports and a temporary directory
+ * @param isQuick leaves out what starts a server: terminals and tools
  * @throws StartupError for an invalid configuration
  */
 export async function examine(
   data: string | undefined,
   { env, cwd }: ProcessContext,
   purpose: 'serve' | 'run' = 'serve',
+  isQuick = false,
 ): Promise<Report> {
   const config = loadConfig({ flags: data === undefined ? {} : { data }, env, cwd })
   const running = readInstance(findDataDirectory(data, env, cwd))?.base_url ?? null
@@ -91,8 +93,12 @@ export async function examine(
     const used = drivers.find(({ name }) => name === isolation.used) ?? null
     const findings = [
       ...isolation.findings,
-      await examineTerminal(used),
-      ...(await examineTools(used, { path, variables: env, dataDir: trial })),
+      ...(isQuick
+        ? []
+        : [
+            await examineTerminal(used),
+            ...(await examineTools(used, { path, variables: env, dataDir: trial })),
+          ]),
       git,
       ...(purpose === 'run'
         ? [examineDirectory(tmpdir(), 'temporary directory')]

@@ -1,9 +1,9 @@
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import { ChangeStream } from './api/changes.ts'
+import { ChangeStream, type LiveChange } from './api/changes.ts'
 import { ApiClient } from './api/client.ts'
 import { type PageContext, Session } from './api/session.ts'
-import { Router, type ScreenRoute } from './router.ts'
+import { type Address, Router, type ScreenRoute } from './router.ts'
 import { PageClock } from './store/clock.ts'
 import { CommandRuns } from './store/commands.ts'
 import { Drawer } from './store/drawer.ts'
@@ -14,6 +14,17 @@ import { Notices } from './store/notices.ts'
 import { Shortcuts } from './store/shortcuts.ts'
 import { Steps } from './store/steps.ts'
 import { Store } from './store/store.ts'
+
+/** What was recorded of an instance that is over. */
+export interface Recording {
+  /** Responds to calls with what was recorded. */
+  readonly api: ApiClient
+  readonly address: Address
+  /** Returns the time of the change that is replayed, in milliseconds since 1970. */
+  readonly now: () => number
+  /** Returns an object as it was before a change; undefined if it was not there. */
+  readonly before: (change: LiveChange) => unknown
+}
 
 /** Everything that screens share: the API, what is known of the instance, and where the person is. */
 export class Dashboard {
@@ -35,17 +46,18 @@ export class Dashboard {
   readonly drawer = new Drawer()
   readonly fileWork = new FileWork()
 
-  constructor(context: PageContext, routes: readonly ScreenRoute[]) {
+  /** @param recording what takes the place of an instance; without it the page's own is called */
+  constructor(context: PageContext, routes: readonly ScreenRoute[], recording?: Recording) {
     this.context = context
-    this.router = new Router(routes)
-    this.api = new ApiClient(context, this.session)
+    this.router = new Router(routes, recording?.address)
+    this.api = recording?.api ?? new ApiClient(context, this.session)
     this.changes = new ChangeStream(context, this.session)
     this.clock = new PageClock(context.now)
     // Before the store: it needs objects as they were before a change.
     this.steps.follow(
       this.changes,
-      () => this.clock.read(),
-      (change) => this.store.known(change),
+      recording?.now ?? (() => this.clock.read()),
+      recording?.before ?? ((change) => this.store.known(change)),
     )
     this.commands = new CommandRuns(this.api)
     this.usage = new UsageStream(this.api, context)

@@ -1,11 +1,35 @@
-import { computed, type ReadonlySignal, signal } from '@preact/signals'
+import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { percentDecoded } from '../runtime/decode.ts'
 
+/** Where the browser's address has the path of a screen. */
+export interface Address {
+  /** Returns the path, and the query with its `?` or empty. */
+  read(): { readonly path: string; readonly search: string }
+  /** Returns the address, relative to the present one, that has a path with its query. */
+  write(to: string): string
+}
+
+/** The address itself. */
+const PAGE_ADDRESS: Address = {
+  read: () => ({ path: location.pathname, search: location.search }),
+  write: (to) => to,
+}
+
+/** The part behind the `#`, for a page that is a file. */
+export const HASH_ADDRESS: Address = {
+  read() {
+    const [path = '', query] = location.hash.slice(1).split('?', 2)
+    return { path: path || '/', search: query === undefined ? '' : `?${query}` }
+  },
+  write: (to) => `#${to}`,
+}
+
 /** Knows which screen the address names, and changes the address without loading the page again. */
 export class Router {
-  readonly #path = signal(location.pathname)
-  readonly #search = signal(location.search)
+  readonly #address: Address
+  readonly #path: Signal<string>
+  readonly #search: Signal<string>
 
   #hasMoved = false
 
@@ -16,8 +40,12 @@ export class Router {
   /** The parameters of the address's query. */
   readonly query: ReadonlySignal<URLSearchParams>
 
-  constructor(routes: readonly ScreenRoute[]) {
+  constructor(routes: readonly ScreenRoute[], address: Address = PAGE_ADDRESS) {
     this.routes = routes
+    this.#address = address
+    const { path, search } = address.read()
+    this.#path = signal(path)
+    this.#search = signal(search)
     this.match = computed(() => matchRoute(routes, this.#path.value))
     this.query = computed(() => new URLSearchParams(this.#search.value))
   }
@@ -46,14 +74,14 @@ export class Router {
 
   /** Goes to a path of the page, with its query. */
   go(to: string): void {
-    history.pushState(null, '', to)
+    history.pushState(null, '', this.#address.write(to))
     this.#read()
     scrollTo(0, 0)
   }
 
   /** Goes to a path as `go` does, in place of the present one: the browser's button leads to the one before. */
   replace(to: string): void {
-    history.replaceState(null, '', to)
+    history.replaceState(null, '', this.#address.write(to))
     this.#read()
   }
 
@@ -67,9 +95,10 @@ export class Router {
   }
 
   #read(): void {
-    this.#hasMoved ||= this.#path.peek() !== location.pathname
-    this.#path.value = location.pathname
-    this.#search.value = location.search
+    const { path, search } = this.#address.read()
+    this.#hasMoved ||= this.#path.peek() !== path
+    this.#path.value = path
+    this.#search.value = search
   }
 }
 

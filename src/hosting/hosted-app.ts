@@ -6,6 +6,7 @@ import type { Logger } from '../runtime/logger.ts'
 import { Masks } from '../runtime/masks.ts'
 import { LatestOnly } from '../runtime/mutex.ts'
 import { once } from '../runtime/once.ts'
+import type { RecordedLine, Recorder } from '../runtime/recorder.ts'
 import { type AppChange, AppResponder, type AppStartOptions, type AppVersion } from './app-responder.ts'
 import { AppLog } from './app-runtime/log/log.ts'
 import { AppFailure, type AppPlan, summaryOf } from './app-runtime/plan.ts'
@@ -67,6 +68,8 @@ export interface HostedAppDependencies {
   logsDirectory: string
   /** Returns the credential that every command of a server has, which logs must not show. */
   credentialOf: (serverId: string) => string
+  /** Takes the lines of all logs; null if nothing is recorded. */
+  recorder: Recorder | null
   /**
    * Reports whether a browser is signed in to the account of a server, and may read the logs of its apps.
    *
@@ -116,10 +119,18 @@ export class HostedApp {
 
   /** Opens the app's log. Starts nothing. */
   static async open(options: HostedAppOptions, dependencies: HostedAppDependencies): Promise<HostedApp> {
-    const { clock, logger, logsDirectory, credentialOf } = dependencies
+    const { clock, logger, logsDirectory, credentialOf, recorder } = dependencies
     const masks = new Masks()
     masks.add([credentialOf(options.serverId)])
-    const log = await AppLog.open({ dir: `${logsDirectory}/${options.id}`, clock, logger, masks })
+    const { id } = options
+    const record = recorder && ((line: RecordedLine) => recorder.logLine(id, line))
+    const log = await AppLog.open({
+      dir: `${logsDirectory}/${id}`,
+      clock,
+      logger,
+      masks,
+      ...(record && { record }),
+    })
     return new HostedApp(options, dependencies, log)
   }
 

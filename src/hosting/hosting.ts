@@ -60,6 +60,7 @@ interface HostingDependencies {
   repeatable: boolean
   /** See `HostedAppDependencies.mayReadLogs`. */
   mayReadLogs: HostedAppDependencies['mayReadLogs']
+  recorder: HostedAppDependencies['recorder']
 }
 
 /** The ways to sites besides listeners on their ports. */
@@ -110,6 +111,7 @@ export class Hosting {
       logsDirectory: join(dataDir, 'logs'),
       credentialOf: (serverId) => this.#packages.tokenOf(serverId),
       mayReadLogs: dependencies.mayReadLogs,
+      recorder: dependencies.recorder,
     }
   }
 

@@ -1,5 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { errorAnswers, methodsByRoutes } from '../contract/error-response.ts'
+import type { DescribedOperation } from '../contract/operation.ts'
 import { API_OPERATIONS, listOperations, OperationIndex } from '../contract/operations.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import { accessControl, Callers, Uploads } from '../http/authentication.ts'
@@ -34,6 +35,8 @@ export interface Api {
   dispatch(request: Request): Promise<Response>
   /** Returns all routes that documents describe as one Elysia. */
   whole(): Promise<AnyElysia>
+  /** Returns the operations of the routes that a URL's path belongs to. */
+  describe(url: string): Promise<readonly DescribedOperation[]>
 }
 
 /**
@@ -52,7 +55,7 @@ export function createApi(
   commands: OperationCommands,
   bodySilenceMs?: number,
 ): Api {
-  const { database, queries, cipher, clock, logger, ids, journal, requests, faults } = services
+  const { database, queries, cipher, clock, logger, ids, journal, requests, faults, recorder } = services
   const callers = new Callers(
     (credential, request) =>
       isAccessToken(credential)
@@ -143,9 +146,17 @@ export function createApi(
     const response = await (causes ? requests.run(() => respond(request)) : respond(request))
     // Browsers and proxies may store responses to requests with a cookie (RFC 9111, 3.5 is about Authorization alone).
     if (isOfSession) response.headers.set('cache-control', 'no-store')
+    if (recorder !== null && (group === CONTROL_SEGMENT || NOT_JOURNALED.has(group)))
+      recorder.response(response)
     return response
   }
-  return { dispatch, whole: dependencies.whole }
+  const describe = async (url: string): Promise<readonly DescribedOperation[]> => {
+    const group = groupOf(url)
+    if (group === CONTROL_SEGMENT) return []
+    const { describedOperations } = await import('../contract/operation.ts')
+    return describedOperations(await mount([group]))
+  }
+  return { dispatch, whole: dependencies.whole, describe }
 }
 
 /** Reports whether a request has a session of a browser as its only credential. Few requests have a cookie at all. */

@@ -51,6 +51,8 @@ export class Generation {
   readonly #database: Database
   readonly #api: Api
   readonly #supervisor: Supervisor
+  /** Ends the recording; null if nothing is recorded. */
+  readonly #endRecord: (() => Promise<void>) | null
   #fixtures: Fixtures | null = null
 
   /**
@@ -106,6 +108,7 @@ export class Generation {
       dependencies.commands,
       dependencies.bodySilenceMs,
     )
+    this.#endRecord = this.#record()
   }
 
   /** Whether recovery and fixtures are complete. */
@@ -147,6 +150,7 @@ export class Generation {
   /** Stops all services if that is not done, and closes the state. */
   async close(): Promise<void> {
     await this.#supervisor.stop()
+    await this.#endRecord?.()
     this.#database.close()
   }
 
@@ -172,6 +176,22 @@ export class Generation {
    */
   bringUp(fixtures: Fixtures): Promise<void> {
     return this.#apply(fixtures, 'up')
+  }
+
+  /** Has everything of this state recorded. */
+  #record(): (() => Promise<void>) | null {
+    const { record } = this.#dependencies
+    if (record === null) return null
+    const { services, credentials } = this
+    const { lazy, secrets, state } = services
+    return record.begin({
+      ...services,
+      credentials: [credentials.api_key, credentials.admin_token].filter((one) => one !== null),
+      secrets: () => secrets.values(),
+      describe: (url) => this.#api.describe(url),
+      nameOf: (log) => state.projectName(log),
+      read: async (change) => (await lazy.changeStreams.get()).readObject(change),
+    })
   }
 
   async #applyFixtures(): Promise<void> {

@@ -31,6 +31,7 @@ import { createIds } from '../runtime/ids.ts'
 import { Lazy } from '../runtime/lazy.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Random } from '../runtime/random.ts'
+import type { Recorder } from '../runtime/recorder.ts'
 import { RequestContext } from '../runtime/request-context.ts'
 import { SignIn, type SignInLinks } from '../signin/sign-in.ts'
 import type { Cipher } from '../storage/cipher.ts'
@@ -42,6 +43,7 @@ import {
   FaultyCompute,
   JOURNAL_BYTES,
   RequestJournal,
+  type RunRecord,
   type StateCause,
 } from '../testing/testing.ts'
 import { StateLookup } from './state-lookup.ts'
@@ -77,6 +79,8 @@ export interface ServiceDependencies {
   scenarios: readonly FileScenario[]
   /** Sets the ways to sites besides their own ports; null removes them. */
   route: (routes: SiteRoutes | null) => void
+  /** Records what happens, for a report; null if nothing is recorded. */
+  record: RunRecord | null
   /** The main port. */
   listener: Pick<Listener, 'upgrade' | 'expire' | 'connectionOf'>
 }
@@ -145,6 +149,7 @@ export function createServices(dependencies: ServiceDependencies) {
       entries: config.journalSize,
       bytes: JOURNAL_BYTES,
       begun: { at: clock.now(), by: dependencies.begunBy },
+      record: dependencies.record?.entry,
     }),
     webhooks: webhooks.webhooks.get,
     changeStreams: changeStreams.get,
@@ -181,6 +186,7 @@ function createBase(dependencies: ServiceDependencies) {
     metering: new Metering({ ...dependencies, queries, outbox, plans, changes }),
     credentialChanges: new CredentialChanges(),
     credentialOf: (serverId: string): string => dependencies.packages.tokenOf(serverId),
+    recorder: dependencies.record as Recorder | null,
   }
   const expire = (request: Request): void => listener.expire(request)
   return {
@@ -291,6 +297,7 @@ function createHosting(
     ])
     const hosting = new Hosting({
       clock,
+      recorder: common.recorder,
       logger,
       servers: {
         sandbox: (id) => servers.lifecycle.sandbox(id),

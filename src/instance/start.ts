@@ -27,7 +27,7 @@ import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/sign-in.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
 import { SCHEMA, schemaOf } from '../storage/database.ts'
-import type { Fixtures } from '../testing/testing.ts'
+import type { Fixtures, RunRecord } from '../testing/testing.ts'
 import { MainPort } from './main-port.ts'
 import { refuseLostDatabase, startFailure } from './start-failure.ts'
 import type { InstanceState } from './state.ts'
@@ -64,8 +64,8 @@ export interface StartDependencies extends Pick<ComputeDependencies, 'self' | 'p
   bodySilenceMs?: number
   /** Resolves when the process must end; a start that waits for fixtures is then aborted. */
   stopRequested?: Promise<void>
-  /** Called with each request to the main port and its response, as soon as that exists. */
-  observe?: (request: Request, response: Response) => void
+  /** Records what happens, for a report. */
+  record?: RunRecord
 }
 
 /** The content of the ready line, in its order. */
@@ -213,6 +213,7 @@ async function start(
     randomFor: (purpose) => (rngSeed === null ? systemRandom : seededRandom(rngSeed, purpose)),
     baseUrl: mainPort.url,
     route: (routes) => mainPort.route(routes),
+    record: dependencies.record ?? null,
     listener,
     links,
     commands,
@@ -290,20 +291,9 @@ async function openInstance(instance: InstanceState, hasFixtures: boolean): Prom
   await instance.open()
 }
 
-/** Returns the function that responds to requests, with a log and an observer if requested. */
-function responder(
-  instance: InstanceState,
-  { logLevel }: Config,
-  { logger, observe }: StartDependencies,
-): Respond {
-  const respond = logLevel === 'debug' ? logged(instance.respond, logger) : instance.respond
-  if (observe === undefined) return respond
-  return async (request) => {
-    const response = await respond(request)
-    observe(request, response)
-    return response
-  }
-}
+/** Returns the function that responds to requests, with a log if requested. */
+const responder = (instance: InstanceState, { logLevel }: Config, { logger }: StartDependencies): Respond =>
+  logLevel === 'debug' ? logged(instance.respond, logger) : instance.respond
 
 /** Saves the state of another version's schema before it is changed. @throws StartupError if that fails */
 async function upgrade(

@@ -54,6 +54,14 @@ export class StateLookup {
     return this.#has(sql`FROM builds WHERE status IN ('queued', 'running')`)
   }
 
+  /** Returns the name of a project; null if there is none. */
+  projectName(id: string): string | null {
+    const [[name = null] = []] = this.#queries.values<[string]>(
+      sql`SELECT name FROM projects WHERE id = ${id}`,
+    )
+    return name
+  }
+
   /** Returns the ports of all sites. */
   sitePorts(): number[] {
     const rows = this.#queries.values<[number]>(

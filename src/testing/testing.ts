@@ -4,8 +4,9 @@
  * is an option of src/config) and snapshots (`snapshots/`).
  *
  * The others load on first use and are doors of their own: `api/app.ts` serves the control API, `seed/read.ts` reads
- * fixtures files and berth.yaml, `seed/apply/apply.ts` applies them, `faults/gate.ts` applies faults to requests.
- * `names.ts` has constants that the command line and the dashboard share with this room.
+ * fixtures files and berth.yaml, `seed/apply/apply.ts` applies them, `faults/gate.ts` applies faults to requests,
+ * `report/record.ts` records a run in the directory of `report/directory.ts`. `names.ts` has constants that the command
+ * line and the dashboard share with this room.
  *
  * To add an operation, give it an id in `src/contract/operations.ts` and a route in the file of its group in `api/`
  * (those of inboxes and waits are in `inbox/` and `wait/`). A new group is a line in `api/groups.ts`.
@@ -22,6 +23,9 @@ export { deliveryFaults } from './faults/deliveries.ts'
 export { FaultStore } from './faults/store.ts'
 export { Capture } from './journal/capture.ts'
 export { JOURNAL_BYTES, RequestJournal, type StateCause } from './journal/journal.ts'
+export type { WholeEntry } from './journal/shown.ts'
+export type { RunRecord } from './report/record.ts'
+export type { RecordedObject } from './report/recorded-state.ts'
 export type { Fixtures } from './seed/fixtures.ts'
 export type { FixtureNames, FixturesRequest } from './seed/read.ts'
 export type { StateDiff } from './snapshots/compare.ts'

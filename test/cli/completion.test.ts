@@ -45,7 +45,7 @@ test('offers commands, options and values in their places', async () => {
   expect(await offered('completion', '')).toEqual(['bash', 'zsh', 'fish'])
   expect(await offered('servers', 'create', '--task', '')).toEqual([])
   expect(await offered('env', '--shell', 'f')).toEqual(['fish'])
-  expect(await offered('run', '--cov')).toEqual(['--coverage'])
+  expect(await offered('run', '--cov')).toEqual(['--coverage', '--coverage-min'])
   expect(await offered('run', '--coverage', '')).toEqual(['files'])
   expect(await offered('run', '--keep', '--', 'sett')).toEqual(['files'])
   expect(await offered('stop', '--data', '')).toEqual(['directories'])

@@ -22,7 +22,7 @@ beforeEach(() => {
   const { queries } = world.database
   const ids = createIds(clock, (prefix) => seededRandom(7, prefix))
   const outbox = new Outbox({ requests: new RequestContext(), queries, clock, ids, deleteOld: null })
-  records = new TaskRecords({ queries, clock, ids, outbox, metering, changes })
+  records = new TaskRecords({ queries, clock, ids, outbox, metering, changes, recorder: null })
   world.account('acct_a', 100)
   world.server('srv_a', 'acct_a', 'small')
   row = records.add('acct_a', 'srv_a', 'x')

@@ -15,6 +15,7 @@ import { env, listCommand, open, stop, wait } from './instances.ts'
 import { listenCommand } from './listen.ts'
 import { login, logout, whoami } from './login.ts'
 import { logs } from './logs.ts'
+import { reportCommand } from './report.ts'
 import { shell } from './shell.ts'
 import { sync } from './sync.ts'
 import { trigger } from './trigger.ts'
@@ -28,7 +29,10 @@ export const CATALOG: Catalog = {
     { heading: 'Run berth:', members: [up, down, listCommand, wait, env, stop, open, detect, doctor] },
     { heading: 'Sign in:', members: [login, logout, whoami] },
     { heading: 'Use the API:', members: [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use] },
-    { heading: 'Test against berth:', members: [reset, ...CONTROL_NOUNS, logs, listenCommand, trigger] },
+    {
+      heading: 'Test against berth:',
+      members: [reset, ...CONTROL_NOUNS, logs, listenCommand, trigger, reportCommand],
+    },
     { heading: 'About berth:', members: [guide, completion, openapi, version, upgrade, licenses] },
   ],
   names: NAME_SOURCES,

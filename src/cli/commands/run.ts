@@ -7,10 +7,30 @@ import { addServeOptions, givenFlags, type OwnFlag } from './serve.ts'
 const RUN_FLAGS: readonly OwnFlag[] = [
   { name: 'keep', description: "keep the instance's data directory, with its log, and say where it is" },
   {
+    name: 'report',
+    value: 'DIR',
+    description:
+      'write what happened as a page and files (default: berth-report where CI is set, else if the run fails)',
+  },
+  { name: 'no-report', description: 'write no report' },
+  { name: 'junit', value: 'FILE', description: 'write the report for CI systems, in the format of JUnit' },
+  {
     name: 'coverage',
     value: 'FILE',
     description: 'write which operations and statuses of the API were reached, as JSON',
   },
+  {
+    name: 'coverage-min',
+    value: 'PERCENT',
+    description: 'fail if fewer of the operations of the API had a success',
+  },
+  {
+    name: 'strict',
+    description:
+      'fail at near misses, undocumented responses, faults that never applied, and waits that timed out',
+  },
+  { name: 'timeout', value: 'DURATION', description: 'end CMD after this time, and exit with 124' },
+  { name: 'leave', description: 'let processes that CMD started outlive it' },
 ]
 
 /** Descriptions, by name, of options of `serve` with another meaning for `run`. Only flags set them. */
@@ -28,13 +48,17 @@ CMD finds the instance by BERTH_BASE_URL, BERTH_API_KEY, BERTH_ADMIN_TOKEN, BERT
 those of "berth serve"; variables and the config file set them too, but for where it listens and keeps its data: that is
 a free port, free project ports and a temporary directory unless a flag says otherwise.
 
-The exit code is CMD's; 128+n where signal n ended it, 127 where it is not found, 126 where it cannot be executed, 1 where
-berth could not start.
+The exit code is CMD's; 128+n where signal n ended it, 127 where it is not found, 126 where it cannot be executed, 124
+after --timeout, 1 where berth could not start. An exit code of 0 becomes 1 where --strict or --coverage-min fails the run.
+
+The report of a run has its requests, events, deliveries, transcripts and logs, of all accounts, without secrets.
+"berth report DIR" opens it. Runs at the same time may share a directory, or a file of --coverage: they are merged.
 
 Examples:
   berth run -- bun test
   berth run --fixtures shop.yaml --coverage coverage.json -- pytest -x
   berth run --keep -- ./reproduce.sh      look at data and log afterwards
+  berth run --strict --report out -- npm test
 `
 
 /** Adds `run`. */

@@ -6,6 +6,7 @@ import { createLogger } from '../../runtime/logger.ts'
 import { selfCommand } from '../../runtime/self.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { readLastPort } from '../../storage/data-directory.ts'
+import type { RunRecord } from '../../testing/testing.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { versionInfo } from '../version.ts'
 import type { StartedBy } from './registry.ts'
@@ -14,8 +15,8 @@ import type { StartedBy } from './registry.ts'
 export interface Listeners {
   /** Receives each line of its log, newline included. */
   log: (line: string) => void
-  /** Receives each request with its response. */
-  observe?: (request: Request, response: Response) => void
+  /** Records what happens, for a report. */
+  record?: RunRecord
   /** Resolves when the process has to end, even while the instance starts. */
   stopRequested?: Promise<void>
 }

@@ -14,7 +14,9 @@ import { startInstance } from '../instances/start.ts'
 import { variablesOf } from '../instances/variables.ts'
 import { type ProcessContext, printLog } from '../process-context.ts'
 import { exitCodeOf, findProgram, spawnCommand } from './command.ts'
-import type { Coverage } from './coverage.ts'
+import { type OwnOptions, readFlags } from './options.ts'
+import { CommandProcesses } from './processes.ts'
+import type { RunReport } from './report.ts'
 import { ignoredSignals, SignalRelay, signalExitCode } from './signals.ts'
 
 /** What to run, and beside what instance. */
@@ -33,21 +35,22 @@ interface RunRequest {
  * cannot
  */
 export async function runBeside({ flags, command }: RunRequest, context: ProcessContext): Promise<number> {
-  const { keep, coverage: coverageFile, json, ...options } = flags
+  const { own, serve } = readFlags(flags)
   const program = findProgram(command[0], context)
   const ignored = ignoredSignals()
   const relay = new SignalRelay(ignored)
-  const coverage =
-    typeof coverageFile === 'string'
-      ? (await import('./coverage.ts')).createCoverage(coverageFile, context.cwd)
-      : null
-  const { config, discard, releasePorts } = disposableConfig(options, keep === true, context)
+  const { config, discard, releasePorts } = disposableConfig(serve, own.keep, context)
+  const report = await beginReport(own, context, discard)
   const log = new InstanceLogFile()
   const berth = await startInstance(config, context, {
-    log: log.write,
+    log(line) {
+      log.write(line)
+      report?.record.ownLogLine(line)
+    },
     stopRequested: relay.firstSignal,
-    ...(coverage === null ? {} : { observe: coverage.observe }),
+    ...(report === null ? {} : { record: report.record }),
   }).catch((error) => {
+    report?.abandon()
     if (error instanceof StartStopped) {
       discard()
       return null
@@ -58,57 +61,103 @@ export async function runBeside({ flags, command }: RunRequest, context: Process
     throw error
   })
   if (berth === null) return signalExitCode(relay.received ?? 'SIGTERM')
+  const processes = new CommandProcesses()
   let logPath = ''
   let unregister = () => {}
   let code = 1
-  let isWritten = true
+  let commandCode = 1
+  let page: string | null = null
   try {
     logPath = log.open(berth.info.data_dir).path
+    report?.record.hide(berth.info.sign_in_url)
     if (berth.info.isolation === 'none' && config.isolation !== 'none') printLog(NOT_ISOLATED)
     for (const note of config.notes) printLog(`berth: ${note}\n`)
-    if (json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
+    if (serve.json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
     if (relay.received === null) {
-      const child = spawnCommand({ program, command, env: commandEnvironment(berth, context.env), ignored })
+      const env = { ...commandEnvironment(berth, context.env), ...processes.variables }
+      const child = spawnCommand({ program, command, env, ignored })
       relay.relayTo(child.pid)
+      report?.examine()
       // Registers while the command starts.
       unregister = registerInstance(berth.info, 'run', context.env)
-      await child.exited
-      code = exitCodeOf(child)
+      const isOver = await endsWithin(child.exited, own.timeoutMs)
+      if (isOver) code = exitCodeOf(child)
+      else {
+        printLog(`berth: ${command[0]} did not end within ${own.timeout}, and is ended.\n`)
+        await processes.end(child.pid)
+        await child.exited
+        code = TIMED_OUT
+      }
     } else code = signalExitCode(relay.received)
   } finally {
     relay.childExited(() => berth.abandon())
+    if (!own.leave) reportLeft(await processes.end(null))
     await berth.stop()
     unregister()
     releasePorts()
     if (config.ephemeral) removeAbandoned(tmpdir(), machineNow())
-    // Last, because the file may not be writable and nothing else must be left behind.
-    if (coverage) isWritten = await writeCoverage(coverage, command)
+    commandCode = code
+    // Last, because a file may not be writable and nothing else must be left behind.
+    if (report !== null) {
+      const { base_url: baseUrl } = berth.info
+      ;({ code, page } = await report.end({ command, exitCode: commandCode, baseUrl }))
+    }
   }
   if (!config.ephemeral) printLog(`berth: ${berth.info.data_dir} has the data, ${logPath} the log.\n`)
-  else if (code !== 0 && relay.received === null) printLog(failureText(command[0], code, log.errors))
-  return code === 0 && !isWritten ? 1 : code
+  if (code !== 0 && relay.received === null) {
+    const keeps = config.ephemeral ? '"berth run --keep" keeps the instance\'s data and log.' : null
+    printLog(failureText({ name: command[0], commandCode, code, page, keeps, errors: log.errors }))
+  }
+  return code
+}
+
+/** Exit code of a command that was ended because of `--timeout`, as of timeout(1). */
+const TIMED_OUT = 124
+
+/**
+ * Begins the report of the run, if there is one.
+ *
+ * @param discard removes what was made for the run
+ * @throws StartupError if it cannot be written
+ */
+async function beginReport(
+  own: OwnOptions,
+  context: ProcessContext,
+  discard: () => void,
+): Promise<RunReport | null> {
+  try {
+    const { RunReport } = await import('./report.ts')
+    return RunReport.begin(own, context)
+  } catch (error) {
+    discard()
+    throw error
+  }
+}
+
+/** Waits for the end of a command. @returns false if the time was over first; null is no limit */
+async function endsWithin(exited: Promise<unknown>, ms: number | null): Promise<boolean> {
+  if (ms === null) {
+    await exited
+    return true
+  }
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(() => resolve(false), ms)
+  const isOver = await Promise.race([exited.then(() => true), promise])
+  clearTimeout(timer)
+  return isOver
+}
+
+/** Names the processes of the command that were still there after its end. */
+function reportLeft(left: readonly { pid: number; name: string }[]): void {
+  if (left.length === 0) return
+  const names = left.map(({ pid, name }) => `${name} (pid ${pid})`).join(', ')
+  printLog(`berth: the command had left processes, which were ended: ${names}. "--leave" keeps them.\n`)
 }
 
 /** Said if servers have no isolation, and nobody asked for that. */
 const NOT_ISOLATED =
   'berth: NOT isolated: commands on servers run with your rights on your files, since no isolation works here. ' +
   '"berth doctor" says why, and "--isolation none" that you know.\n'
-
-/**
- * Writes the coverage and prints a summary, or why it cannot be written.
- *
- * @returns whether it was written
- */
-async function writeCoverage(coverage: Coverage, command: readonly string[]): Promise<boolean> {
-  try {
-    printLog(`berth: ${await coverage.write(command)}\n`)
-    return true
-  } catch (error) {
-    if (!(error instanceof StartupError)) throw error
-    printLog(`berth: ${error.message}\n`)
-    return false
-  }
-}
 
 /** The configuration of an instance for one command. */
 interface DisposableConfig {
@@ -161,10 +210,26 @@ function commandEnvironment({ info }: Berth, env: ProcessContext['env']): Record
   return { ...env, ...variables, BERTH_API_KEY: BERTH_API_KEY ?? undefined, BERTH_DATA: info.data_dir }
 }
 
-/** Returns the message for a failed command whose instance was removed. */
-function failureText(name: string, code: number, errors: readonly string[]): string {
+/** What the message about a failed run says. */
+interface FailedRun {
+  readonly name: string
+  /** The exit code of the command, and that of the run. */
+  readonly commandCode: number
+  readonly code: number
+  /** Path of the report's page; null if there is none. */
+  readonly page: string | null
+  /** What keeps more of it; null if everything is kept. */
+  readonly keeps: string | null
+  /** The last errors that the instance has logged. */
+  readonly errors: readonly string[]
+}
+
+/** Returns the message for a failed run. */
+function failureText({ name, commandCode, code, page, keeps, errors }: FailedRun): string {
   const logged = errors.length === 0 ? '' : `berth: the instance had logged errors:\n${errors.join('')}`
-  return `${logged}berth: ${name} ended with ${code}. "berth run --keep" keeps the instance's data and log.\n`
+  const ended = commandCode === code ? '' : `, and the run with ${code}`
+  const shown = page === null ? '' : ` ${page} shows what happened.`
+  return `${logged}berth: ${name} ended with ${commandCode}${ended}.${shown}${keeps === null ? '' : ` ${keeps}`}\n`
 }
 
 /*

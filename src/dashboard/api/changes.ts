@@ -70,6 +70,21 @@ export class ChangeStream {
     for (const path of this.#paths) this.#connect(path, 0)
   }
 
+  /** Passes on changes that were recorded, in place of those of a connection; lists load then. */
+  replay(changes: Iterable<LiveChange>): void {
+    for (const change of changes) this.#pass(change)
+    for (const path of this.#paths) {
+      this.#live.add(path)
+      this.#tried.add(path)
+    }
+    this.#state.value = 'live'
+    for (const path of this.#paths) this.#reload(path)
+  }
+
+  #pass(change: LiveChange): void {
+    for (const listener of this.#listeners.get(change.type) ?? []) listener(change)
+  }
+
   /**
    * Calls `listener` with every change of a type.
    *
@@ -111,7 +126,7 @@ export class ChangeStream {
         this.#reload(path)
       } else {
         if (change.type === 'gap' || change.type === 'reset') this.#reload(path)
-        for (const listener of this.#listeners.get(change.type) ?? []) listener(change)
+        this.#pass(change)
       }
     }
     socket.onclose = ({ code }) => {

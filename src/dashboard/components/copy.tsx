@@ -56,12 +56,10 @@ export const serverLabel = (id: string, label: string | null | undefined): strin
 
 /** A link to a server, by its label. */
 export function ServerLink({ id }: { id: string }) {
-  const { store } = useDashboard()
-  return (
-    <a href={`/dashboard/servers/${id}`}>
-      <bdi>{serverLabel(id, store.servers.open().get(id)?.task)}</bdi>
-    </a>
-  )
+  const { context, store } = useDashboard()
+  const label = <bdi>{serverLabel(id, store.servers.open().get(id)?.task)}</bdi>
+  // A report has no screen of it.
+  return context.is_report ? label : <a href={`/dashboard/servers/${id}`}>{label}</a>
 }
 
 /** Characters of an id after its prefix that are shown, as the command line shows them. */

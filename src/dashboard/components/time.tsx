@@ -43,10 +43,11 @@ export const DateAndTime = ({ at }: { at: string }) => (
 /** Returns how far away a time is that something is due at, down to its last second: `in 4.2 s`, then `now`. */
 const dueIn = (at: number, now: number): string => (at > now ? `in ${span(at - now)}` : 'now')
 
-/** A time relative to berth's clock; the whole on hover. */
+/** A time relative to berth's clock, or in a report the time of day; the whole on hover. */
 export function Time({ at, isDue }: { at: string | null | undefined; isDue?: boolean }) {
-  const { clock } = useDashboard()
+  const { clock, context } = useDashboard()
   if (!at) return <span class="quiet">never</span>
+  if (context.is_report) return <TimeOfDay at={Date.parse(at)} />
   const describe = isDue ? dueIn : relative
   return (
     <time dateTime={at} title={at}>

@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { lookup } from 'mrmime'
 import { takesGzip } from '../compressed.ts'
 import { type Bundle, type BundledAsset, bundleDashboard, DASHBOARD_SOURCE } from './bundle.ts'
+import type { ReportBundle } from './report-page.ts'
 
 /** The executable has the bundle embedded (scripts/build.ts); from source it is made on first use. */
 const isExecutable = import.meta.dir.startsWith('/$bunfs/')
@@ -45,6 +46,16 @@ export class DashboardAssets {
     })
   }
 
+  /** Returns the script and the stylesheet of the page of a report, as texts. */
+  async report(): Promise<ReportBundle> {
+    const { report, style, assets } = await this.#bundle()
+    const textOf = (name: string): string => {
+      const asset = assets.find((one) => one.name === name)
+      return asset ? gunzipSync(asset.gzip).toString() : ''
+    }
+    return { script: textOf(report), style: textOf(style) }
+  }
+
   #bundle(): Promise<Bundle> {
     this.#loaded ??= isExecutable ? embeddedBundle() : bundleDashboard()
     return this.#loaded
@@ -54,12 +65,12 @@ export class DashboardAssets {
 /** Reads the bundle that lies in the executable. */
 async function embeddedBundle(): Promise<Bundle> {
   const directory = join(import.meta.dir, 'dashboard')
-  const { script, style } = JSON.parse(await readFile(join(directory, MANIFEST), 'utf8')) as Bundle
+  const { script, style, report } = JSON.parse(await readFile(join(directory, MANIFEST), 'utf8')) as Bundle
   const names = (await readdir(directory)).filter((name) => name !== MANIFEST)
   const assets = names.map(
     async (name): Promise<BundledAsset> => ({ name, gzip: await readFile(join(directory, name)) }),
   )
-  return { script, style, assets: await Promise.all(assets) }
+  return { script, style, report, assets: await Promise.all(assets) }
 }
 
 /** Returns when a file of a directory was changed last, in milliseconds since 1970. */

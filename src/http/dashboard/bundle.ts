@@ -20,6 +20,8 @@ export interface Bundle {
   /** The name of the script that starts the page; it loads the others when they are needed. */
   readonly script: string
   readonly style: string
+  /** The name of the script of the page of a report, which loads nothing else. */
+  readonly report: string
   readonly assets: readonly BundledAsset[]
 }
 
@@ -31,17 +33,25 @@ export interface Bundle {
  * @throws AggregateError with what the bundler said
  */
 export async function bundleDashboard(): Promise<Bundle & { readonly sources: readonly string[] }> {
-  const { outputs, metafile } = await Bun.build({
-    entrypoints: [join(DASHBOARD_SOURCE, 'main.tsx'), join(DASHBOARD_SOURCE, 'styles/index.css')],
+  const options = {
     target: 'browser',
-    splitting: true,
     minify: true,
     naming: '[name]-[hash].[ext]',
     publicPath: ASSETS_PATH,
     metafile: true,
-  })
+  } as const
+  const [{ outputs, metafile }, report] = await Promise.all([
+    Bun.build({
+      ...options,
+      entrypoints: [join(DASHBOARD_SOURCE, 'main.tsx'), join(DASHBOARD_SOURCE, 'styles/index.css')],
+      splitting: true,
+    }),
+    Bun.build({ ...options, entrypoints: [join(DASHBOARD_SOURCE, 'report.tsx')] }),
+  ])
+  const [reportScript] = report.outputs
+  if (reportScript === undefined) throw new Error('The page of reports has no script.')
   const assets = await Promise.all(
-    outputs.map(async (output) => ({
+    [...outputs, reportScript].map(async (output) => ({
       name: basename(output.path),
       gzip: gzipSync(new Uint8Array(await output.arrayBuffer()), { level: 9 }),
     })),
@@ -54,7 +64,8 @@ export async function bundleDashboard(): Promise<Bundle & { readonly sources: re
   return {
     script: nameOf('entry-point', '.js'),
     style: nameOf('asset', '.css'),
+    report: basename(reportScript.path),
     assets,
-    sources: Object.keys(metafile?.inputs ?? {}),
+    sources: [...new Set([metafile, report.metafile].flatMap((one) => Object.keys(one?.inputs ?? {})))],
   }
 }

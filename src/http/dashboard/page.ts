@@ -21,6 +21,8 @@ export interface DashboardContext {
   readonly base_url: string
   /** The time by berth's clock, as in `2026-05-01T12:00:00.000Z`. */
   readonly now: string
+  /** Whether the page shows the report of a run that is over, so that nothing can be done. */
+  readonly is_report?: boolean
 }
 
 /** Makes the response with the page of the dashboard. Its script draws everything. */

@@ -6,6 +6,7 @@ import type { SendEvent } from '../../http/sse.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Masks } from '../../runtime/masks.ts'
+import type { RecordedLine, Recorder } from '../../runtime/recorder.ts'
 import { MAX_TAIL } from '../logs/model.ts'
 import { sendLine } from '../logs/readable-log.ts'
 import type { BuildRow } from './table.ts'
@@ -22,6 +23,8 @@ interface LogsDependencies {
   logger: Logger
   /** Absolute path of the directory of all builds' logs. */
   directory: string
+  /** Takes the lines of all logs; null if nothing is recorded. */
+  recorder: Recorder | null
 }
 
 /** Stores one log per build, in one directory per server. */
@@ -135,9 +138,10 @@ export class BuildLogs {
   }
 
   async #read({ id, serverId }: BuildRef): Promise<AppLog> {
-    const { clock, logger } = this.#dependencies
+    const { clock, logger, recorder } = this.#dependencies
     const dir = join(this.#directoryOf(serverId), id)
-    const log = await AppLog.open({ dir, clock, logger, masks: new Masks() })
+    const record = recorder && ((line: RecordedLine) => recorder.logLine(id, line))
+    const log = await AppLog.open({ dir, clock, logger, masks: new Masks(), ...(record && { record }) })
     log.beginRun(id)
     return log
   }

@@ -1,5 +1,6 @@
 import { BerthError, notFound } from '../../errors.ts'
 import { type Caller, mayReachServer } from '../../http/caller.ts'
+import type { Recorder } from '../../runtime/recorder.ts'
 import type { Lifecycle } from '../../runtime/service.ts'
 import { type Database, ReadCache } from '../../storage/database.ts'
 import type { ReadableLog } from '../logs/readable-log.ts'
@@ -24,6 +25,8 @@ interface BuildsDependencies
   database: Pick<Database, 'version'>
   /** Absolute path of the directory of all builds' logs. */
   logDirectory: string
+  /** Takes the lines of logs; null if nothing is recorded. */
+  recorder: Recorder | null
 }
 
 /** Builds as callers see them. */
@@ -38,10 +41,10 @@ export class BuildsService implements Lifecycle, ServerLifecycleListener {
   #stopped = false
 
   constructor(dependencies: BuildsDependencies) {
-    const { clock, database, logger, logDirectory, queries, servers } = dependencies
+    const { clock, database, logger, logDirectory, queries, recorder, servers } = dependencies
     this.#dependencies = dependencies
     this.#records = new BuildRecords(dependencies)
-    this.#logs = new BuildLogs({ clock, logger, directory: logDirectory })
+    this.#logs = new BuildLogs({ clock, logger, directory: logDirectory, recorder })
     this.#queue = new BuildQueue({
       ...dependencies,
       records: this.#records,

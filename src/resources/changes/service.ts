@@ -1,5 +1,5 @@
 import { BerthError } from '../../errors.ts'
-import { type Caller, isScoped, mayReachProject, mayReachServer } from '../../http/caller.ts'
+import { accountCaller, type Caller, isScoped, mayReachProject, mayReachServer } from '../../http/caller.ts'
 import type { NotifiedChange } from '../../runtime/change-notifier.ts'
 import type { Browser, Program } from '../accounts/access-model.ts'
 import type { AccountsService } from '../accounts/service.ts'
@@ -92,6 +92,13 @@ export class ChangesService {
         }),
       read: (change) => this.#read(caller, change),
     }
+  }
+
+  /** Returns an object of any account as its GET does; null if it is gone, or belongs to the instance. */
+  async readObject(change: NotifiedChange<ChangeType>): Promise<unknown> {
+    return isOfAccount(change)
+      ? (await this.#read(accountCaller(change.accountId ?? ''), change)).value
+      : null
   }
 
   async #read(

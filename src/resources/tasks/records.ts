@@ -2,6 +2,7 @@ import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import { once } from '../../runtime/once.ts'
+import type { Recorder } from '../../runtime/recorder.ts'
 import type { Queries } from '../../storage/database.ts'
 import type { Metering } from '../accounts/metering.ts'
 import type { Changes } from '../changes/types.ts'
@@ -19,6 +20,8 @@ export interface RecordsDependencies {
   metering: Metering
   /** Notified of new tasks and of every change of a status. */
   changes: Changes
+  /** Takes each event of a transcript; null if nothing is recorded. */
+  recorder: Recorder | null
 }
 
 /** A new status, with the result or the question that belongs to it. */
@@ -160,9 +163,12 @@ export class TaskRecords {
 
   /** Adds an event to a transcript and returns its public form. */
   addEvent(taskId: string, seq: number, event: TranscriptEvent): TaskEvent {
-    const at = this.#dependencies.clock.now()
+    const { clock, recorder } = this.#dependencies
+    const at = clock.now()
     this.#insertEvent().run({ taskId, seq, at, event })
-    return { seq, at: toIso(at), ...event }
+    const shown = { seq, at: toIso(at), ...event }
+    recorder?.transcript(taskId, shown)
+    return shown
   }
 
   /** Returns the public form of an event that is not stored. */

@@ -23,6 +23,7 @@ import type { SteerableClock } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Masks } from '../../runtime/masks.ts'
+import type { Recorder } from '../../runtime/recorder.ts'
 import type { SentSessionsOptions, SignIn } from '../../signin/sign-in.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import type { Database } from '../../storage/database.ts'
@@ -53,6 +54,7 @@ export interface ControlServices extends AccountsDependencies {
   logger: Logger
   outbox: Outbox
   projects: () => Promise<ProjectsService>
+  recorder: Recorder | null
   scenarios: ScenarioStore
   secrets: Pick<SecretsService, 'values'>
   senderOf: SentSessionsOptions['senderOf']

@@ -7,6 +7,8 @@ interface JournalOptions {
   /** Most bytes of memory. */
   readonly bytes: number
   readonly begun: JournalBegin
+  /** Takes each entry, whatever the limits are. */
+  readonly record?: ((entry: JournalEntry) => void) | undefined
 }
 
 /** The causes that empty a journal: the start of berth, a reset, a restore or a call that clears it. */
@@ -45,6 +47,7 @@ export interface NumberedEntry {
 export class RequestJournal {
   readonly #capacity: number
   readonly #mostBytes: number
+  readonly #record: JournalOptions['record']
   /** A ring buffer: an entry is at its `seq` modulo the size. */
   readonly #ring: (JournalEntry | undefined)[] = []
   readonly #listeners = new Set<() => void>()
@@ -58,8 +61,9 @@ export class RequestJournal {
   #due = 0
   #begun: JournalBegin
 
-  constructor({ entries, bytes, begun }: JournalOptions) {
+  constructor({ entries, bytes, begun, record }: JournalOptions) {
     this.#begun = begun
+    this.#record = record
     this.#capacity = entries
     this.#mostBytes = bytes
   }
@@ -69,9 +73,9 @@ export class RequestJournal {
     return this.#begun
   }
 
-  /** Whether the journal keeps anything. */
+  /** Whether requests are captured: they are kept or recorded. */
   get isOn(): boolean {
-    return this.#capacity > 0
+    return this.#capacity > 0 || this.#record !== undefined
   }
 
   /** The number of kept entries. */
@@ -86,6 +90,7 @@ export class RequestJournal {
 
   /** Adds an entry, and drops the oldest ones beyond the limits. */
   add(entry: JournalEntry): void {
+    this.#record?.(entry)
     if (this.#capacity === 0) return
     if (this.#next - this.#first === this.#capacity) this.#drop()
     this.#ring[this.#next % this.#capacity] = entry

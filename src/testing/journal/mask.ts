@@ -3,15 +3,24 @@ import { MASK, Masks } from '../../runtime/masks.ts'
 import type { BodySchema } from './body-schema.ts'
 import { CUT, type HeaderField, jsonOf } from './entry.ts'
 
-/** Patterns of credentials: keys, admin tokens, signing secrets, the token after "Bearer", and those in URLs. */
-const CREDENTIAL_PATTERNS: readonly (readonly [RegExp, string])[] = [
-  [/\bsk_live_[\w-]{4,}/g, `sk_live_${MASK}`],
-  [/\badmin_[0-9A-Za-z]{20,}/g, `admin_${MASK}`],
-  [/\bwhsec_[\w+/=-]{4,}/g, `whsec_${MASK}`],
-  [/\b(bearer|basic)(\s{1,8}|%20|\+)[\w.~+/=-]{12,}/gi, `$1$2${MASK}`],
+/**
+ * Patterns of credentials: keys, admin tokens, what OAuth issues, signing secrets, the token after "Bearer", and those in URLs. The
+ * groups are what stays before the secret, the secret, and what stays behind it.
+ */
+const CREDENTIAL_PATTERNS: readonly RegExp[] = [
+  /\b(sk_live_)([\w-]{4,})()/g,
+  /\b(admin_)([0-9A-Za-z]{20,})()/g,
+  /\b(berth_(?:at|rt|ac|cs)_)([\w-]{4,})()/g,
+  /\b(whsec_)([\w+/=-]{4,})()/g,
+  // Links that sign a browser in.
+  /(\/signin\/link\/)([\w-]{8,})()/g,
+  /\b((?:bearer|basic)(?:\s{1,8}|%20|\+))([\w.~+/=-]{12,})()/gi,
   // Starts after the scheme. A pattern with the scheme would be tried at each of its letters.
-  [/:\/\/[^\s/@"'<>\\]+@/g, `://${MASK}@`],
+  /(:\/\/)([^\s/@"'<>\\]+)(@)/g,
 ]
+
+/** Receives a secret that was found by its pattern, its name or its header. */
+export type LearnSecret = (secret: string) => void
 
 /** The credentials of a URL that was cut within them. */
 const CUT_CREDENTIALS = /:\/\/[^\s/@"'<>\\]+$/
@@ -24,6 +33,9 @@ const SECRET_WORD = /(?:key|token|secret|signature|sig|password|passwd|credentia
 
 /** Shortest value of a secret header that is masked in the rest of the exchange too: shorter ones are in any text. */
 const SHORTEST_HIDDEN = 12
+
+/** Times that a secret in a URL may be encoded: by the client, and by whatever has put the URL together. */
+const ENCODED_LEVELS = 3
 
 /** A masked body: the value of JSON, else text; null if it must not be shown. */
 export type ShownBody = unknown
@@ -43,24 +55,44 @@ interface BodyToMask {
  */
 export class Masking {
   readonly #known: Masks
+  readonly #learn: LearnSecret | undefined
   /** Secret values of the request; null while there are none. */
   #own: Masks | null = null
 
   /**
    * @param known secret values, such as those of variables
+   * @param learn receives the credentials that are found
    */
-  constructor(known: Masks) {
+  constructor(known: Masks, learn?: LearnSecret) {
     this.#known = known
+    this.#learn = learn
   }
 
   /** Masks credentials by their pattern, and known secret values. */
   text(text: string): string {
-    return this.#known.mask(this.#own?.mask(byShape(text)) ?? byShape(text))
+    const shown = byShape(text, this.#learn)
+    return this.#known.mask(this.#own?.mask(shown) ?? shown)
+  }
+
+  /**
+   * Masks every text in a value that berth itself has made, such as an object of the API. Its ids, times and states stay, also if a
+   * short secret is part of one.
+   */
+  texts(value: unknown): unknown {
+    if (typeof value === 'string') return this.text(value)
+    if (Array.isArray(value)) return value.map((one) => this.texts(one))
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [
+        this.text(name),
+        typeof inner === 'string' && OWN_FIELD.test(name) ? inner : this.texts(inner),
+      ]),
+    )
   }
 
   /** Masks the beginning of a text that was cut, including a secret that was cut at its end. */
   beginning(text: string): string {
-    const shaped = byShape(text).replace(CUT_CREDENTIALS, `://${MASK}`)
+    const shaped = byShape(text, this.#learn).replace(CUT_CREDENTIALS, `://${MASK}`)
     const ends = (shown: string, masks: Masks): string => {
       const stream = masks.stream()
       return stream.push(shown) + stream.flush()
@@ -72,13 +104,31 @@ export class Masking {
   query(query: string): string {
     const shown = query.replace(
       /([?&])([^=&]*)=([^&]*)/g,
-      (whole, before: string, name: string, value: string) => {
-        if (value === '' || !isSecretName(decoded(name))) return whole
+      (_, before: string, name: string, value: string) => {
+        if (value === '' || !isSecretName(decoded(name))) return `${before}${name}=${this.#component(value)}`
         this.#hide(value, decoded(value))
+        this.#learn?.(decoded(value))
         return `${before}${name}=${MASK}`
       },
     )
     return this.text(shown)
+  }
+
+  /** Masks a URL's path, also where a secret in it is encoded more than once. */
+  path(path: string): string {
+    if (!path.includes('%')) return this.text(path)
+    return this.text(path.replace(/[^/]+/g, (segment) => this.#component(segment)))
+  }
+
+  /** Masks a part of a URL; returns it unchanged if it has no secret that only decoding shows. */
+  #component(part: string): string {
+    let plain = part
+    for (let level = 0; level < ENCODED_LEVELS && plain.includes('%'); level += 1) {
+      plain = decoded(plain)
+      const shown = this.text(plain)
+      if (shown !== plain) return encodeURIComponent(shown)
+    }
+    return part
   }
 
   /** Masks a body. JSON is masked by its fields too. A body that is not JSON is not shown if it may hold secrets. */
@@ -113,6 +163,7 @@ export class Masking {
     const hide = (secret: string): string => {
       // One that its pattern shows is masked anyway.
       if (secret.length >= SHORTEST_HIDDEN && byShape(secret) === secret) this.#hide(secret)
+      this.#learn?.(secret)
       return MASK
     }
     const inCookie = (_: string, cookie: string, secret: string): string => `${cookie}=${hide(secret)}`
@@ -162,6 +213,7 @@ export class Masking {
     // In a response, such a name may hold a list of names, as the `keys` of variables do. In a request any value may
     // be secret.
     const byName = hasSecretName(name, context.isRequest) && (context.isRequest || !Array.isArray(value))
+    if (typeof value === 'string' && isSecretName(name)) this.#learn?.(value)
     // If the schema describes each field, it decides which are secret.
     const byPlace = field?.isNamed
       ? field.shape.isSecret
@@ -183,8 +235,18 @@ interface ValueContext {
 const hasSecretName = (name: string, isRequest: boolean): boolean =>
   isSecretName(name) || (isRequest && isVariables(name))
 
-const byShape = (text: string): string =>
-  CREDENTIAL_PATTERNS.reduce((masked, [shape, replacement]) => masked.replace(shape, replacement), text)
+const byShape = (text: string, learn?: LearnSecret): string =>
+  CREDENTIAL_PATTERNS.reduce(
+    (masked, pattern) =>
+      masked.replace(pattern, (_, before: string, secret: string, behind: string) => {
+        learn?.(secret)
+        return before + MASK + behind
+      }),
+    text,
+  )
+
+/** Names of fields that hold an id, a time or a state, which berth makes. */
+const OWN_FIELD = /^(?:id|at|type|kind|status|event|key)$|(?:_id|_at|Id|At)$/
 
 const decoded = (text: string): string => percentDecoded(text.replaceAll('+', ' ')) ?? text
 

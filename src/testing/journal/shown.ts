@@ -15,7 +15,7 @@ import {
   jsonOf,
   type KeptBody,
 } from './entry.ts'
-import { Masking, type ShownBody } from './mask.ts'
+import { type LearnSecret, Masking, type ShownBody } from './mask.ts'
 import { type NearMiss, nearMisses } from './near-misses.ts'
 
 /** Longest response, in bytes, that is searched for its summary. @bound reader */
@@ -71,18 +71,23 @@ export interface EntryStyle {
   known: Masks
   /** Whether the bodies of request and response are shown. */
   bodies: boolean
+  /** Receives the credentials that are found in the entry. */
+  learn?: LearnSecret
 }
 
 /** Converts an entry to the journal's output: it masks secrets, names the operation, and adds near misses. */
 export function shownEntry(entry: JournalEntry, style: EntryStyle & { bodies: true }): WholeEntry
 export function shownEntry(entry: JournalEntry, style: EntryStyle): ShownEntry
-export function shownEntry(entry: JournalEntry, { operations, known, bodies }: EntryStyle): ShownEntry {
+export function shownEntry(
+  entry: JournalEntry,
+  { operations, known, bodies, learn }: EntryStyle,
+): ShownEntry {
   const { path, query } = addressOf(entry)
   // The operation of a HEAD is that of GET.
   const operation = operations.match(entry.method === 'HEAD' ? 'GET' : entry.method, path)
   const sent = entry.request
   const body = sent === null || sent.isCut ? undefined : jsonOf(bodyText(sent.content))
-  const masking = new Masking(known)
+  const masking = new Masking(known, learn)
   const bodyOf = (kept: KeptBody | null, shape: BodySchema | null): ShownBodyPart | null =>
     kept === null
       ? null
@@ -107,7 +112,7 @@ export function shownEntry(entry: JournalEntry, { operations, known, bodies }: E
     id: entry.id,
     at: toIso(entry.at),
     method,
-    path: masking.text(path) + shownQuery,
+    path: masking.path(path) + shownQuery,
     status,
     ms: Math.round(entry.ms * 100) / 100,
     operation: operation?.id ?? null,

@@ -109,6 +109,8 @@ export const waitRoutes = (parts: ControlParts) =>
         stopping,
         disconnected: request.signal,
       })
+      // Without time it only asks.
+      if (!matched && query.timeout_ms !== 0) services.recorder?.expiredWait(query)
       return { matched, waited_ms: Math.round(performance.now() - began), ...shown }
     },
     operation(

@@ -84,15 +84,19 @@ function Known({ request, onClose }: { request: WholeRequest; onClose: () => voi
         <Button look="quiet" icon="close" label="Close the request" onClick={onClose} />
       </div>
       <div class="actions">
-        <Button
-          icon="restart"
-          onClick={() => (isRead(request) ? sendAgain(dashboard, request) : setAsked('send'))}
-        >
-          Send again
-        </Button>
-        <Button icon="controls" onClick={() => setAsked('fault')}>
-          Make a fault of it
-        </Button>
+        {!context.is_report && (
+          <>
+            <Button
+              icon="restart"
+              onClick={() => (isRead(request) ? sendAgain(dashboard, request) : setAsked('send'))}
+            >
+              Send again
+            </Button>
+            <Button icon="controls" onClick={() => setAsked('fault')}>
+              Make a fault of it
+            </Button>
+          </>
+        )}
         <CopyButton text={curlLine(context.base_url, line)} label="Copy as curl" />
         <Id id={id} />
       </div>

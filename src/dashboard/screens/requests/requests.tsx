@@ -16,7 +16,7 @@ import { Filters, filterRequests, hrefWith, isFiltered, scopeOf } from './filter
 
 /** Requests to the API, live, the newest at the top; one of them beside the list. */
 export default function RequestsScreen() {
-  const { store, router, api, notices } = useDashboard()
+  const { store, router, api, notices, context } = useDashboard()
   const query = router.query.value
   const requests = useRequests()
   const { held } = requests
@@ -40,21 +40,25 @@ export default function RequestsScreen() {
       actions={
         <>
           {!isGrouped && <Search label="Search requests" />}
-          {!isGrouped && <HoldButton held={held} />}
-          <Button icon="trash" onClick={clear}>
-            Clear
-          </Button>
+          {!isGrouped && !context.is_report && <HoldButton held={held} />}
+          {!context.is_report && (
+            <Button icon="trash" onClick={clear}>
+              Clear
+            </Button>
+          )}
         </>
       }
     >
-      <Tabs
-        label="Views of the requests"
-        here={isGrouped ? errors : all}
-        tabs={[
-          { href: all, label: 'All' },
-          { href: errors, label: 'Errors by cause' },
-        ]}
-      />
+      {!context.is_report && (
+        <Tabs
+          label="Views of the requests"
+          here={isGrouped ? errors : all}
+          tabs={[
+            { href: all, label: 'All' },
+            { href: errors, label: 'Errors by cause' },
+          ]}
+        />
+      )}
       <Filters isGrouped={isGrouped} />
       {isGrouped ? <ErrorGroups /> : <RequestList requests={requests} />}
     </ScreenPage>

@@ -1,3 +1,4 @@
+import { HAR_END, harBegin, harEntry } from '../../../testing/journal/har.ts'
 import type { WholeRequest } from '../../store/store.ts'
 import { isThing, type TreeEntry } from './tree.ts'
 
@@ -45,56 +46,11 @@ export function toHar(
   const requests = flat(entries).flatMap(({ subject }) =>
     subject.kind === 'request' ? (whole.get(subject.value.id) ?? []) : [],
   )
-  const log = {
-    version: '1.2',
-    creator: { name: 'berth', version },
-    entries: requests.map((request) => harEntry(request, baseUrl)),
-  }
-  return `${JSON.stringify({ log }, null, 2)}\n`
+  const written = requests.map((request) => JSON.stringify(harEntry(request, baseUrl)))
+  return `${harBegin(version)}${written.join(',')}${HAR_END}`
 }
-
-/** Returns an entry of an HTTP archive. Secrets are masked in it, as the journal shows it. */
-function harEntry(entry: WholeRequest, baseUrl: string) {
-  const { at, ms, method, path, status, request, response, response_type: type } = entry
-  const url = new URL(path, baseUrl)
-  const sent = request === null ? '' : textOf(request.body)
-  const got = response === null ? '' : textOf(response.body)
-  return {
-    startedDateTime: at,
-    time: ms,
-    request: {
-      method,
-      url: url.href,
-      httpVersion: 'HTTP/1.1',
-      cookies: [],
-      headers: harHeaders(entry.request_headers),
-      queryString: [...url.searchParams].map(([name, value]) => ({ name, value })),
-      ...(request !== null && { postData: { mimeType: 'application/json', text: sent } }),
-      headersSize: -1,
-      bodySize: bytesOf(sent),
-    },
-    response: {
-      status,
-      statusText: '',
-      httpVersion: 'HTTP/1.1',
-      cookies: [],
-      headers: harHeaders(entry.response_headers),
-      content: { size: bytesOf(got), mimeType: type ?? '', ...(response !== null && { text: got }) },
-      redirectURL: entry.response_headers.location ?? '',
-      headersSize: -1,
-      bodySize: bytesOf(got),
-    },
-    cache: {},
-    timings: { send: 0, wait: ms, receive: 0 },
-  }
-}
-
-const harHeaders = (headers: Readonly<Record<string, string>>): { name: string; value: string }[] =>
-  Object.entries(headers).map(([name, value]) => ({ name, value }))
 
 const iso = (at: number): string => new Date(at).toISOString()
-const textOf = (body: unknown): string => (typeof body === 'string' ? body : JSON.stringify(body))
-const bytesOf = (text: string): number => new TextEncoder().encode(text).byteLength
 
 /** Has the browser save a text as a file. */
 export function save(name: string, type: string, text: string): void {

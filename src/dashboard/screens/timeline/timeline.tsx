@@ -40,7 +40,7 @@ export default function TimelineScreen() {
   const error = failed?.state.value
   const isLoading = lists.some(({ state }) => state.value === 'loading')
   if (error instanceof Error) return <Failure error={error} retry={() => failed?.load()} />
-  const isNew = !isLoading && !tree.some(filterOf(NO_FILTER, facts))
+  const isNew = !isLoading && !context.is_report && !tree.some(filterOf(NO_FILTER, facts))
   return (
     <ScreenPage
       title="Timeline"
@@ -58,8 +58,8 @@ export default function TimelineScreen() {
           {isLoading && shown.length === 0 ? (
             <Loading />
           ) : shown.length === 0 ? (
-            <Empty title={`Nothing ${query.size > 0 ? 'fits the filters' : 'has happened yet but reads'}`}>
-              <p>What happens appears here at once.</p>
+            <Empty title={`Nothing ${query.size > 0 ? 'fits the filters' : 'has happened but reads'}`}>
+              {!context.is_report && <p>What happens appears here at once.</p>}
             </Empty>
           ) : (
             <div class="table timeline">
@@ -123,8 +123,8 @@ function Actions({ entries, held, mark }: { entries: readonly TreeEntry[]; held:
   return (
     <>
       <Search label="Search the timeline" />
-      <HoldButton held={held} />
-      {Number.isNaN(mark) ? (
+      {!context.is_report && <HoldButton held={held} />}
+      {context.is_report ? null : Number.isNaN(mark) ? (
         <Button onClick={() => router.setQuery('since', new Date(clock.read()).toISOString())}>
           Mark from here
         </Button>

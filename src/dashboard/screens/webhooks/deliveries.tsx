@@ -49,7 +49,7 @@ export function DeliveryList() {
 }
 
 function DeliveryView({ delivery }: { delivery: Delivery }) {
-  const { api, clock, router, store } = useDashboard()
+  const { api, clock, context, router, store } = useDashboard()
   const { move, question } = useClockMover()
   const { id, event, url, status, created_at: createdAt, next_attempt_at: nextAt, attempts } = delivery
   const isOpen = router.query.value.get('delivery') === id
@@ -83,22 +83,24 @@ function DeliveryView({ delivery }: { delivery: Delivery }) {
             <span class="quiet reason">{last.error ?? `The receiver answered with ${last.status}.`}</span>
           )}
         </summary>
-        <p class="actions">
-          {nextAt !== null && Date.parse(nextAt) > clock.now.value && (
-            <Button icon="clock" onClick={() => move({ set: nextAt })}>
-              Move the clock to the next try
+        {!context.is_report && (
+          <p class="actions">
+            {nextAt !== null && Date.parse(nextAt) > clock.now.value && (
+              <Button icon="clock" onClick={() => move({ set: nextAt })}>
+                Move the clock to the next try
+              </Button>
+            )}
+            <Button
+              icon="restart"
+              onClick={async () => {
+                await api.call('control.deliveries.retry', { params: { deliveryId: id } })
+                await store.deliveries.load()
+              }}
+            >
+              {status === 'delivered' ? 'Send again' : 'Try now'}
             </Button>
-          )}
-          <Button
-            icon="restart"
-            onClick={async () => {
-              await api.call('control.deliveries.retry', { params: { deliveryId: id } })
-              await store.deliveries.load()
-            }}
-          >
-            {status === 'delivered' ? 'Send again' : 'Try now'}
-          </Button>
-        </p>
+          </p>
+        )}
         {question}
         <ol class="attempts">
           {attempts.map((attempt) => (

@@ -5,6 +5,7 @@ import { isGone } from '../../../runtime/if-present.ts'
 import { cleanLine, LineStream } from '../../../runtime/lines.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import type { Masks } from '../../../runtime/masks.ts'
+import type { RecordedLine } from '../../../runtime/recorder.ts'
 import { onAbort } from '../../../runtime/wait.ts'
 import { AppLogFile, type LogEntry, type LogSelection, type LogSource } from './log-file.ts'
 
@@ -34,6 +35,8 @@ interface AppLogOptions {
   clock: Clock
   masks: Masks
   logger: Logger
+  /** Takes each line that is logged. */
+  record?: ((line: RecordedLine) => void) | undefined
 }
 
 /** The log of one app on disk: its bring-ups and its output, limited in size, without secrets. */
@@ -236,6 +239,7 @@ export class AppLog {
     else lines.push(text)
     this.#pendingBytes += text.length
     for (const subscriber of this.#subscribers) subscriber.push(entry)
+    this.#options.record?.(entry)
     this.#flushing ??= this.#flushSoon()
     if (this.#pendingBytes > HIGH_WATER) return this.#flushing
   }
