@@ -1,7 +1,16 @@
 /** The calls of calls.json, by the TypeScript client: run by `berth run -- node --test built/calls.js`. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -154,6 +163,23 @@ test('directory', async () => {
   assert.equal(readFileSync(join(back, long), 'utf8'), 'long')
   assert.deepEqual(new Uint8Array(readFileSync(join(back, 'bytes.bin'))), new Uint8Array([0, 255, 128]))
   assert.equal(statSync(join(back, 'run.sh')).mode & 0o100, 0o100)
+
+  await assert.rejects(
+    server.files.downloadDirectory('nowhere', join(local, 'nowhere')),
+    /ended with \d+: .*nowhere/,
+  )
+  await server.exec('mkdir leads; ln -s /etc leads/out; mkdir inside; ln -s . inside/link')
+  await assert.rejects(server.files.downloadDirectory('leads', join(local, 'leads')), /leads out of/)
+  await server.files.downloadDirectory('inside', join(local, 'inside'))
+  assert.equal(readlinkSync(join(local, 'inside/link')), '.')
+  // A file that vanishes while it is sent is an error, and not a request without end.
+  const vanishing = {
+    filter(path: string) {
+      if (path === 'run.sh') rmSync(join(tree, 'bytes.bin'))
+      return true
+    },
+  }
+  await assert.rejects(server.files.uploadDirectory(tree, 'again', vanishing), { code: 'ENOENT' })
 })
 
 test('task', async () => {

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { chmod, lstat, mkdir, open, readdir, readlink, realpath, symlink } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
-import { Readable } from 'node:stream'
+import { type Duplex, pipeline, Readable } from 'node:stream'
 import { createGunzip, createGzip } from 'node:zlib'
 
 /** Directories that are not sent, wherever they are: they are made anew, or are the developer's own. */
@@ -94,7 +94,7 @@ export function pack(
     }
     yield new Uint8Array(2 * BLOCK)
   }
-  return Readable.from(archive(), { objectMode: false }).pipe(createGzip({ level: 6 }))
+  return joined(Readable.from(archive(), { objectMode: false }), createGzip())
 }
 
 /**
@@ -105,7 +105,7 @@ export function pack(
 export async function unpack(archive: AsyncIterable<Uint8Array>, directory: string): Promise<void> {
   await mkdir(directory, { recursive: true })
   const root = await realpath(directory)
-  const reader = new BlockReader(Readable.from(archive).pipe(createGunzip()))
+  const reader = new BlockReader(joined(Readable.from(archive), createGunzip()))
   let longPath = ''
   let longTarget = ''
   while (true) {
@@ -144,6 +144,13 @@ export async function unpack(archive: AsyncIterable<Uint8Array>, directory: stri
     } else await reader.whole(size)
   }
   await reader.end()
+}
+
+/** Has a stream read from another one, whose error it gets. */
+function joined<Target extends Duplex>(source: Readable, target: Target): Target {
+  // Readers of the target see the error, so nobody needs it here.
+  pipeline(source, target, () => {})
+  return target
 }
 
 /** Returns where an entry is written, with its parent directory made and known to be inside. */
@@ -234,11 +241,11 @@ function sizeOf(header: Buffer): number {
 }
 
 /** Reads a stream by numbers of bytes. */
-class BlockReader {
-  readonly #source: AsyncIterator<Buffer>
+export class BlockReader {
+  readonly #source: AsyncIterator<Uint8Array>
   #rest: Buffer = Buffer.alloc(0)
 
-  constructor(source: AsyncIterable<Buffer>) {
+  constructor(source: AsyncIterable<Uint8Array>) {
     this.#source = source[Symbol.asyncIterator]()
   }
 
@@ -248,7 +255,7 @@ class BlockReader {
       const { done, value } = await this.#source.next()
       if (done) {
         if (this.#rest.length === 0) return null
-        throw new Error('The archive is cut off.')
+        throw new Error('The stream is cut off.')
       }
       this.#rest = Buffer.concat([this.#rest, value])
     }

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream'
-import { type DirectoryOptions, entriesOf, pack, unpack } from './archive.js'
-import { BerthError, ConnectionError } from './errors.js'
+import { BlockReader, type DirectoryOptions, entriesOf, pack, unpack } from './archive.js'
+import { BerthError, ConnectionError, errorOfEvent } from './errors.js'
 import type { ExecResult } from './server.js'
 import type { Returned } from './shapes.js'
+import { readBytes } from './stream.js'
 import { type Transport, whole, withQuery } from './transport.js'
 
 /** The files of a server. Paths are relative to its workspace. */
@@ -63,20 +64,25 @@ export class Files {
   async uploadDirectory(local: string, path = '.', options: DirectoryOptions = {}): Promise<void> {
     const archive = pack(local, await entriesOf(local, options))
     const directory = quoted(path)
-    const response = await this.#transport.send({
+    const sent = this.#transport.send({
       method: 'POST',
       path: this.#command(`mkdir -p -- ${directory} && exec tar -xzf - -C ${directory}`),
       headers: { 'content-type': 'application/octet-stream' },
       body: Readable.toWeb(archive) as ReadableStream<Uint8Array>,
+    })
+    const response = await sent.catch((error: unknown) => {
+      // A local file that cannot be read is the cause, and not the connection that it ended.
+      throw archive.errored ?? error
     })
     const { exitCode, stderr } = (await whole(response.json())) as ExecResult
     if (exitCode !== 0) throw new BerthError(`tar on the server ended with ${exitCode}: ${stderr.trim()}`)
   }
 
   /**
-   * Fetches a directory of the server into a local one, which is made. Existing files are not replaced.
+   * Fetches a directory of the server into a local one, which is made. `.git` and `node_modules` are left out, and existing files are
+   * not replaced.
    *
-   * @throws Error if a local file exists, or a link of the directory leads out of it
+   * @throws BerthError if the directory does not exist; Error if a local file exists, or a link of the directory leads out of it
    */
   async downloadDirectory(path: string, local: string): Promise<void> {
     const response = await this.#transport.send({
@@ -84,14 +90,10 @@ export class Files {
       path: this.#command(
         `cd ${quoted(path)} && exec tar -czf - --exclude=./node_modules --exclude=./.git .`,
       ),
-      headers: { 'content-type': 'application/octet-stream', accept: 'application/octet-stream' },
+      headers: { 'content-type': 'application/octet-stream', accept: 'application/vnd.berth.exec' },
       body: new Uint8Array(),
     })
-    if (!response.body) throw new ConnectionError('The response has no body.')
-    await unpack(response.body as AsyncIterable<Uint8Array>, local).catch((error: Error) => {
-      if ('code' in error && String(error.code).startsWith('E')) throw error
-      throw new ConnectionError(`${path} could not be fetched: ${error.message}`, {}, { cause: error })
-    })
+    await unpack(standardOutput(response), local)
   }
 
   #command(command: string): string {
@@ -102,3 +104,27 @@ export class Files {
 /** Quotes a path for the shell of a server. */
 const quoted = (path: string): string =>
   `'${(path.startsWith('-') ? `./${path}` : path).replaceAll("'", `'\\''`)}'`
+
+/**
+ * Reads the standard output of a command from frames: a byte for the kind, four for the length, and as many bytes.
+ *
+ * @throws BerthError with what the command printed if it failed; ConnectionError if the connection breaks off
+ */
+async function* standardOutput(response: Response): AsyncGenerator<Uint8Array> {
+  const frames = new BlockReader(readBytes(response))
+  const errors: Buffer[] = []
+  while (true) {
+    const head = await frames.read(5)
+    const content = head && (await frames.read(head.readUInt32BE(1)))
+    if (!content) throw new ConnectionError('The connection broke off before the directory was whole.')
+    if (head[0] === 1) yield content
+    else if (head[0] === 2) errors.push(content)
+    else if (head[0] === 3) {
+      const { exitCode } = JSON.parse(content.toString()) as { exitCode: number }
+      if (exitCode === 0) return
+      throw new BerthError(
+        `tar on the server ended with ${exitCode}: ${Buffer.concat(errors).toString().trim()}`,
+      )
+    } else throw errorOfEvent(content.toString(), response.headers.get('x-request-id'))
+  }
+}

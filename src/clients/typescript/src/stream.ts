@@ -1,4 +1,4 @@
-import { BerthError, ConnectionError } from './errors.js'
+import { ConnectionError } from './errors.js'
 
 /** An event of a stream of server-sent events. */
 export interface StreamEvent {
@@ -18,50 +18,53 @@ export async function* readEvents(
   response: Response,
   signal?: AbortSignal | null,
 ): AsyncGenerator<StreamEvent> {
-  if (!response.body) return
-  const reader = response.body.getReader()
   const decoder = new TextDecoder()
   let rest = ''
   let event = ''
   let id: string | null = null
   let data: string[] = []
-  try {
-    while (true) {
-      const { done, value } = await read(reader, signal)
-      if (done) return
-      const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/)
-      rest = lines.pop() ?? ''
-      for (const line of lines) {
-        if (line === '') {
-          if (data.length > 0) yield { id, event: event || 'message', data: data.join('\n') }
-          event = ''
-          data = []
-          continue
-        }
-        const colon = line.indexOf(':')
-        const field = colon === -1 ? line : line.slice(0, colon)
-        const text = colon === -1 ? '' : line.slice(colon + 1).replace(/^ /, '')
-        if (field === 'event') event = text
-        else if (field === 'data') data.push(text)
-        else if (field === 'id' && !text.includes('\0')) id = text
+  for await (const bytes of readBytes(response, signal)) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split(/\r\n|\n|\r(?!$)/)
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      if (line === '') {
+        if (data.length > 0) yield { id, event: event || 'message', data: data.join('\n') }
+        event = ''
+        data = []
+        continue
       }
+      const colon = line.indexOf(':')
+      const field = colon === -1 ? line : line.slice(0, colon)
+      const text = colon === -1 ? '' : line.slice(colon + 1).replace(/^ /, '')
+      if (field === 'event') event = text
+      else if (field === 'data') data.push(text)
+      else if (field === 'id' && !text.includes('\0')) id = text
     }
-  } finally {
-    // Closes the connection if the reader went away before the end.
-    await reader.cancel().catch(() => {})
   }
 }
 
-/** Reads the next bytes. */
-export async function read(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
+/**
+ * Reads the bytes of a response.
+ *
+ * @throws ConnectionError if the connection breaks off; the reason of the signal if that aborts
+ */
+export async function* readBytes(
+  response: Response,
   signal?: AbortSignal | null,
-): Promise<{ done: boolean; value?: Uint8Array | undefined }> {
+): AsyncGenerator<Uint8Array> {
+  if (!response.body) return
+  const reader = response.body.getReader()
   try {
-    return await reader.read()
+    while (true) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
   } catch (error) {
     if (signal?.aborted) throw signal.reason
-    if (error instanceof BerthError) throw error
     throw new ConnectionError('The connection broke off before the response was whole.', {}, { cause: error })
+  } finally {
+    // Closes the connection if the reader went away before the end.
+    await reader.cancel().catch(() => {})
   }
 }
