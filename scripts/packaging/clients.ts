@@ -6,6 +6,7 @@
  *     scripts/clients typescript      some
  *     scripts/clients --generate …    only what is generated, into src/clients, for an editor
  */
+import { Database } from 'bun:sqlite'
 import {
   cpSync,
   existsSync,
@@ -41,6 +42,10 @@ if (unknown.length > 0) {
 }
 
 mkdirSync(output, { recursive: true })
+// Another run waits until this one has ended, however it ends, and then finds what is built.
+const lock = new Database(join(output, 'lock.db'))
+lock.exec('PRAGMA busy_timeout = 600000; BEGIN EXCLUSIVE')
+
 const document = join(output, 'openapi.json')
 writeFileSync(document, JSON.stringify(await describeAll(), null, 2))
 

@@ -102,3 +102,25 @@ export function unpackClient(modules: string): void {
   for (const name of ['openapi-fetch', 'openapi-typescript-helpers'])
     symlinkSync(join(TYPESCRIPT_TOOLS, name), join(modules, name))
 }
+
+/** What the tests of the client for Python need besides it. */
+const PYTHON_RUNNERS = ['pytest==9.2.0', 'pytest-xdist==3.8.0']
+
+/**
+ * Makes an environment of Python with its client, as pip installs it, and with pytest.
+ *
+ * @param directory the environment, which must not exist
+ * @param python the program that runs Python
+ * @throws Error with what it printed if it cannot be installed
+ */
+export async function installPythonClient(directory: string, python = 'python3'): Promise<void> {
+  const [wheel = ''] = new Bun.Glob('*.whl').scanSync({ cwd: join(PACKAGES, 'python'), absolute: true })
+  const pip = [join(directory, 'bin/python'), '-m', 'pip', '--disable-pip-version-check']
+  for (const command of [
+    [python, '-m', 'venv', directory],
+    [...pip, 'install', '--quiet', wheel, ...PYTHON_RUNNERS],
+  ]) {
+    const { exitCode, output } = await run(command, { cwd: ROOT })
+    if (exitCode !== 0) throw new Error(`${command.join(' ')}:\n${output}`)
+  }
+}

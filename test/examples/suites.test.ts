@@ -19,9 +19,13 @@ const mayInstall = reachable || Boolean(process.env.CI)
 if (!mayInstall)
   console.error(`SKIP: suites with packages, since the registry of npm (${REGISTRY}) does not answer`)
 
-// The client is built once for all suites that use it.
-const clientMissing = await buildPackage('typescript')
-if (clientMissing) console.error(`${clientMissing} The suites that use it are skipped.`)
+// The clients are built once for all suites that use them.
+const clientsMissing = {
+  typescript: await buildPackage('typescript'),
+  python: await buildPackage('python'),
+}
+for (const reason of Object.values(clientsMissing))
+  if (reason) console.error(`${reason} The suites that use it are skipped.`)
 
 /** How long the installation of a runner and two runs may take on a busy machine. */
 const PATIENCE_MS = 240_000
@@ -35,7 +39,7 @@ describe('examples of test suites', () => {
     const { name, command, needs, packages, client, passed, defect } = suite
     const missing = needs !== undefined && Bun.which(needs) === null
     if (missing) console.error(`SKIP: the example ${name}, since ${needs} is not installed`)
-    const cannotInstall = (packages && !mayInstall) || (client && clientMissing !== null)
+    const cannotInstall = (packages && !mayInstall) || (client && clientsMissing[client] !== null)
     test.skipIf(missing || cannotInstall === true)(
       `${name} passes, and fails where what it tests is broken`,
       async () => {
@@ -58,5 +62,6 @@ describe('examples of test suites', () => {
     const text = (path: string) => readFileSync(join(EXAMPLES, path), 'utf8')
     for (const other of ['jest', 'bun-test'])
       expect(text(`${other}/reports.js`)).toBe(text('vitest/reports.js'))
+    expect(text('pytest/reports.py')).toBe(text('python-unittest/reports.py'))
   })
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { withOwner } from '../../scripts/packaging/owner.ts'
 import { shellQuote } from '../../src/runtime/shell-quote.ts'
 import { temporaryFolder } from '../cli/command.ts'
-import { unpackClient } from '../clients/suite.ts'
+import { installPythonClient, unpackClient } from '../clients/suite.ts'
 import { installedPackages } from '../support/packages.ts'
 import { command as berth, cleanEnvironment } from '../support/serve.ts'
 
@@ -20,8 +20,8 @@ export interface Suite {
   needs?: string
   /** It installs its runner with npm. */
   packages?: true
-  /** It uses the client for TypeScript. */
-  client?: true
+  /** It uses the client for a language. */
+  client?: 'typescript' | 'python'
   /** What its output has once for each test that passed, and how many pass. */
   passed: { pattern: RegExp; count: number }
   /**
@@ -39,12 +39,19 @@ const NO_SECOND_ATTEMPT = {
   only: ['test/refusals.test.js'],
 }
 
+const NO_SECOND_ATTEMPT_IN_PYTHON = {
+  file: 'reports.py',
+  from: 'ATTEMPTS = 2',
+  to: 'ATTEMPTS = 1',
+  only: ['-k', 'test_502'],
+}
+
 /** All of them. */
 export const SUITES: readonly Suite[] = [
   {
     name: 'bun-test',
     command: ['npm', 'test', '--', '--timeout=60000'],
-    client: true,
+    client: 'typescript',
     passed: { pattern: /^\(pass\)/gm, count: 8 },
     defect: { ...NO_SECOND_ATTEMPT, noticed: /\(fail\) 502: a backend that fails once/ },
   },
@@ -52,7 +59,7 @@ export const SUITES: readonly Suite[] = [
     name: 'vitest',
     command: ['npm', 'test', '--', '--testTimeout=60000'],
     packages: true,
-    client: true,
+    client: 'typescript',
     passed: { pattern: /Tests +8 passed \(8\)/g, count: 1 },
     defect: { ...NO_SECOND_ATTEMPT, noticed: /502: a backend that fails once/ },
   },
@@ -60,7 +67,7 @@ export const SUITES: readonly Suite[] = [
     name: 'jest',
     command: ['npm', 'test', '--', '--testTimeout=60000'],
     packages: true,
-    client: true,
+    client: 'typescript',
     passed: { pattern: /Tests: +8 passed, 8 total/g, count: 1 },
     defect: { ...NO_SECOND_ATTEMPT, noticed: /● 502: a backend that fails once/ },
   },
@@ -69,7 +76,7 @@ export const SUITES: readonly Suite[] = [
     // Two workers show that tests run beside each other; to load the runner takes most of a worker's time.
     command: ['npm', 'test', '--', '--timeout=60000', '--workers=2'],
     packages: true,
-    client: true,
+    client: 'typescript',
     passed: { pattern: /7 passed/g, count: 1 },
     defect: {
       file: 'test/api.test.js',
@@ -83,13 +90,22 @@ export const SUITES: readonly Suite[] = [
     name: 'python-unittest',
     command: ['berth', 'run', '--allow-local-webhooks', '--', 'python3', '-m', 'unittest', '-v'],
     needs: 'python3',
+    client: 'python',
     passed: { pattern: /\.\.\. ok$/gm, count: 7 },
     defect: {
-      file: 'reports.py',
-      from: 'ATTEMPTS = 2',
-      to: 'ATTEMPTS = 1',
+      ...NO_SECOND_ATTEMPT_IN_PYTHON,
       noticed: /ERROR: test_502_a_backend_that_fails_once/,
-      only: ['-k', 'test_502'],
+    },
+  },
+  {
+    name: 'pytest',
+    command: ['berth', 'run', '--allow-local-webhooks', '--', 'python3', '-m', 'pytest', '-v'],
+    needs: 'python3',
+    client: 'python',
+    passed: { pattern: / PASSED /g, count: 7 },
+    defect: {
+      ...NO_SECOND_ATTEMPT_IN_PYTHON,
+      noticed: /FAILED test_reports\.py::test_502_a_backend_that_fails_once/,
     },
   },
   {
@@ -121,6 +137,7 @@ export function copyOf(name: string): Copy {
   const folder = temporaryFolder()
   const suite = join(folder.path, 'suite')
   const bin = join(folder.path, 'bin')
+  const environmentOfPython = join(folder.path, 'venv')
   cpSync(join(EXAMPLES, name), suite, { recursive: true })
   for (const path of new Bun.Glob('test/*.js').scanSync(suite)) {
     const file = join(suite, path)
@@ -138,21 +155,22 @@ export function copyOf(name: string): Copy {
       if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times ${from}`)
       writeFileSync(path, parts.join(to))
     },
-    async install({ packages = false, client = false }) {
+    async install({ packages = false, client }) {
+      if (client === 'python') return installPythonClient(environmentOfPython)
       const modules = join(suite, 'node_modules')
       mkdirSync(modules)
       if (packages) {
         const installed = await installedPackages(join(EXAMPLES, name))
         for (const entry of readdirSync(installed)) symlinkSync(join(installed, entry), join(modules, entry))
       }
-      if (client) unpackClient(modules)
+      if (client === 'typescript') unpackClient(modules)
     },
     async run(command) {
       const child = Bun.spawn([...command], {
         cwd: suite,
         env: {
           ...environment,
-          PATH: `${bin}:${environment.PATH}`,
+          PATH: `${bin}:${environmentOfPython}/bin:${environment.PATH}`,
           // Runners keep what they translated there.
           TMPDIR: folder.path,
           NO_COLOR: '1',

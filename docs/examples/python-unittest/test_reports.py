@@ -1,50 +1,44 @@
 import unittest
 
-from berth import OwnInstance, shared
+from berth.testing import BerthMixin, start
 from reports import OutOfBudget, PlanTooSmall, Reports, read_webhook
 
 
-class Writing(unittest.TestCase):
-    # One account for the class: however many processes run tests, none meets the servers of another.
-    @classmethod
-    def setUpClass(cls):
-        cls.account = shared.create_account(label="writing")
-        cls.addClassCleanup(cls.account.remove)
-        cls.reports = Reports(cls.account.base_url, cls.account.api_key)
+# Each test has an account of its own, made in a few milliseconds: none meets the servers of another.
+class ReportsTestCase(BerthMixin, unittest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.reports = Reports(self.account.base_url, self.account.api_key)
 
+
+class Writing(ReportsTestCase):
     def test_the_agent_writes_the_report(self):
         server = self.reports.open()
         task = self.reports.write(server, "write: report.md <<< All is well.")
-        shared.wait_for(task=task)
+        self.control.wait(task=task)
         self.assertEqual(self.reports.read(server), "All is well.")
 
     def test_a_webhook_is_believed_when_it_is_signed_and_only_then(self):
         # An inbox is there as soon as it is named. It keeps what it gets, and says whether the signature is right.
-        inbox = self.account.id
-        secret = self.reports.subscribe(f"{shared.base_url}/_berth/inbox/{inbox}", ["task.completed"])
+        inbox = self.account.inbox()
+        secret = self.reports.subscribe(inbox.url, ["task.completed"])
         task = self.reports.write(self.reports.open(), "complete: done")
-        entry = shared.wait_for(inbox=inbox)["entries"][0]
-        self.assertTrue(entry["verified"])
-        event = read_webhook(entry["headers"], entry["body"], secret)
+        [entry] = inbox.wait()
+        self.assertTrue(entry.verified)
+        event = read_webhook(entry.headers, entry.body, secret)
         self.assertEqual((event["event"], event["task_id"]), ("task.completed", task))
         with self.assertRaises(ValueError):
-            read_webhook(entry["headers"], entry["body"].replace(task, "task_other"), secret)
+            read_webhook(entry.headers, entry.body.replace(task, "task_other"), secret)
 
 
-class Refusals(unittest.TestCase):
-    # What is changed here is the account: each test has one of its own, made in a few milliseconds.
-    def setUp(self):
-        self.account = shared.create_account()
-        self.addCleanup(self.account.remove)
-        self.reports = Reports(self.account.base_url, self.account.api_key)
-
-    def test_402_a_budget_that_is_used_up_is_told(self):
+class Refusals(ReportsTestCase):
+    def test_402_a_budget_that_is_used_up_is_reported(self):
         server = self.reports.open()
         self.account.change(budget_cap=10, credits_used=10)
         with self.assertRaises(OutOfBudget):
             self.reports.write(server, "complete: done")
 
-    def test_403_what_the_plan_does_not_allow_is_told(self):
+    def test_403_what_the_plan_does_not_allow_is_reported(self):
         self.account.change(limits={"tiers": ["small"]})
         with self.assertRaises(PlanTooSmall):
             self.reports.open("large")
@@ -52,10 +46,9 @@ class Refusals(unittest.TestCase):
     def test_502_a_backend_that_fails_once_is_tried_again(self):
         fault = self.account.fail("servers.create", {"backend": "fail"}, times=1)
         self.assertRegex(self.reports.open(), "^srv_")
-        faults = shared.control("GET", "/faults")["faults"]
-        self.assertEqual([one["hits"] for one in faults if one["id"] == fault["id"]], [1])
+        self.assertEqual([one.hits for one in self.control.faults.list() if one.id == fault.id], [1])
 
-    def test_502_one_that_goes_on_failing_is_told(self):
+    def test_502_one_that_goes_on_failing_is_reported(self):
         self.account.fail("servers.create", {"backend": "fail"})
         with self.assertRaisesRegex(RuntimeError, "502 compute_backend_error"):
             self.reports.open()
@@ -63,16 +56,13 @@ class Refusals(unittest.TestCase):
 
 class NextMonth(unittest.TestCase):
     # The clock is one for a whole instance: a test that moves it starts its own instance.
-    def setUp(self):
-        self.instance = OwnInstance("--freeze", "2030-01-31T23:00:00Z")
-        self.addCleanup(self.instance.stop)
-
     def test_the_budget_is_there_again(self):
-        account = self.instance.create_account(budget_cap=10)
-        reports = Reports(account.base_url, account.api_key)
-        server = reports.open()
-        account.change(credits_used=10)
-        with self.assertRaises(OutOfBudget):
-            reports.write(server, "complete: done")
-        self.instance.control("POST", "/clock", {"advance": "2h"})
-        self.assertRegex(reports.write(server, "complete: done"), "^task_")
+        with start("--freeze", "2030-01-31T23:00:00Z") as instance:
+            account = instance.control.account(budget_cap=10)
+            reports = Reports(account.base_url, account.api_key)
+            server = reports.open()
+            account.change(credits_used=10)
+            with self.assertRaises(OutOfBudget):
+                reports.write(server, "complete: done")
+            instance.control.clock.advance("2h")
+            self.assertRegex(reports.write(server, "complete: done"), "^task_")

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from berth import Berth, Server, errors, webhooks
 from berth.api.processes import processes_list
-from berth.testing import Account, Control, WaitError
+from berth.testing import Account, Control, WaitTimeoutError
 
 
 def processes(berth: Berth, server: Server) -> list[str]:
@@ -233,12 +233,12 @@ def test_errors(berth: Berth, berth_account: Account, server: Server) -> None:
         server.tasks.create("complete: done")
 
 
-def test_webhook(berth: Berth, berth_account: Account, berth_control: Control, server: Server) -> None:
-    inbox = berth_control.inbox(berth_account.id)
+def test_webhook(berth: Berth, berth_account: Account, server: Server) -> None:
+    inbox = berth_account.inbox()
     secret = berth.webhooks.create(inbox.url, events=["task.completed"]).secret
     server.tasks.run("complete: done")
-    berth_control.wait(inbox=inbox.name)
-    [entry] = inbox.entries()
+    [entry] = inbox.wait()
+    assert inbox.entries() == [entry]
     assert entry.verified
     assert webhooks.verify(entry.headers, entry.body, secret)["event"] == "task.completed"
     assert webhooks.verify(entry.headers, entry.body.encode(), secret)["event"] == "task.completed"
@@ -371,7 +371,7 @@ def test_clock(berth_control: Control) -> None:
 def test_wait(berth_control: Control, server: Server) -> None:
     task = server.tasks.create("complete: done")
     assert berth_control.wait(task=task.id)["task"]["status"] == "completed"
-    with pytest.raises(WaitError) as late:
+    with pytest.raises(WaitTimeoutError) as late:
         berth_control.wait(task=task.id, until="awaiting_input", timeout=0)
     assert late.value.outcome["task"]["status"] == "completed"
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict
 import attrs
 
 from ._models import Json, time_of
+from .errors import BerthError
 
 
 class ErrorEffect(TypedDict, total=False):
@@ -85,7 +86,7 @@ class InboxEntry:
     verified: bool | None
 
 
-class WaitError(AssertionError):
+class WaitTimeoutError(BerthError):
     """Something did not happen in time."""
 
     def __init__(self, message: str, outcome: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ import httpx
 from .._models import ApiKey, Change, CreatedApiKey, CreatedWebhook, Region, Template, Tier, Webhook, parse, parse_all
 from .._timing import async_pause
 from ..errors import ConnectionError
+from ..webhooks import verify
 from .builds import AsyncBuild
 from .connection import AsyncConnection, data_of
 from .projects import AsyncProject
@@ -239,7 +240,9 @@ class AsyncKeys:
 
 
 class AsyncWebhooks:
-    """The webhooks of an account. ``berth.webhooks.verify`` checks what they deliver."""
+    """The webhooks of an account."""
+
+    verify = staticmethod(verify)
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection

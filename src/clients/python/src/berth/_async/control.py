@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from .._control_models import ClockTime, Fault, FaultEffect, InboxEntry, WaitError
+from .._control_models import ClockTime, Fault, FaultEffect, InboxEntry, WaitTimeoutError
 from .._models import Json, parse, parse_all
 from .client import AsyncBerth, setting
 from .connection import AsyncConnection
@@ -94,7 +94,7 @@ class AsyncControl:
         :param until: other states than the final ones
         :param timeout: the longest wait in seconds, at most 600
         :returns: ``waited_ms`` and the object under its name: ``task``, …, ``entries`` of an inbox
-        :raises WaitError: if the time is over, with what was found
+        :raises WaitTimeoutError: if the time is over, with what was found
         """
         query: dict[str, Any] = {
             "task": task,
@@ -112,13 +112,7 @@ class AsyncControl:
             "count": count,
         }
         given = {name: value for name, value in query.items() if value is not None}
-        outcome: dict[str, Any] = await self._connection.json(
-            "GET", "/_berth/wait", params={**given, "timeout_ms": round(timeout * 1000)}
-        )
-        if not outcome["matched"]:
-            wanted = ", ".join(f"{name}={value}" for name, value in given.items())
-            raise WaitError(f"After {timeout:g} s there is still no {wanted}: {outcome}", outcome)
-        return outcome
+        return await _wait(self._connection, given, timeout)
 
     def inbox(self, name: str) -> AsyncInbox:
         """Returns an inbox, a receiver for webhooks that is there as soon as it is named."""
@@ -190,6 +184,10 @@ class AsyncAccount:
         """
         match = {"operation": operation, "account_id": self.id}
         return await AsyncFaults(self._connection).add(effect, match=match, times=times, after=after)
+
+    def inbox(self) -> AsyncInbox:
+        """Returns an inbox that no other account shares."""
+        return AsyncInbox(self._connection, self.id)
 
     async def remove(self) -> None:
         """Removes the account with everything that belongs to it."""
@@ -290,6 +288,20 @@ class AsyncInbox:
         """Lists what it received, the newest first."""
         return parse_all(InboxEntry, (await self._connection.json("GET", self._path))["entries"])
 
+    async def wait(
+        self, *, count: int | None = None, after: str | None = None, timeout: float = _PATIENCE
+    ) -> list[InboxEntry]:
+        """Waits until it has received something, and returns all, the newest first.
+
+        :param count: how many entries it has to have
+        :param after: counts only those after the entry with this id
+        :param timeout: the longest wait in seconds, at most 600
+        :raises WaitTimeoutError: if the time is over
+        """
+        query = {"inbox": self.name, "count": count, "after": after}
+        given = {name: value for name, value in query.items() if value is not None}
+        return parse_all(InboxEntry, (await _wait(self._connection, given, timeout))["entries"])
+
     async def clear(self) -> None:
         """Forgets what it received."""
         await self._connection.json("DELETE", self._path)
@@ -323,3 +335,12 @@ class AsyncScenarios:
     async def clear(self) -> None:
         """Removes all."""
         await self._connection.json("DELETE", "/_berth/scenarios")
+
+
+async def _wait(connection: AsyncConnection, what: Json, timeout: float) -> dict[str, Any]:
+    query = {**what, "timeout_ms": round(timeout * 1000)}
+    outcome: dict[str, Any] = await connection.json("GET", "/_berth/wait", params=query)
+    if not outcome["matched"]:
+        wanted = ", ".join(f"{name}={value}" for name, value in what.items())
+        raise WaitTimeoutError(f"Nothing came of {wanted} within {timeout:g} s: {outcome}", outcome)
+    return outcome

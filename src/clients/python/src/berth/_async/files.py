@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import builtins
 import os
 import shlex
@@ -48,18 +49,18 @@ class AsyncFiles:
 
         :raises NotFoundError: if it does not exist
         """
-        response = await self._connection.request("GET", f"{self._server}/files/content", params={"path": path})
-        return response.content
+        file = await self._connection.json("GET", f"{self._server}/files", params={"path": path})
+        content: str = file["content"]
+        return base64.b64decode(content) if file.get("encoding") == "base64" else content.encode()
 
     async def write(self, path: str, content: str | bytes) -> None:
         """Writes a file, with the directories that it needs. It is replaced as a whole."""
-        await self._connection.request(
-            "PUT",
-            f"{self._server}/files/content",
-            params={"path": path},
-            content=content.encode() if isinstance(content, str) else content,
-            headers={"content-type": "application/octet-stream"},
+        encoded = (
+            {"content": content}
+            if isinstance(content, str)
+            else {"content": base64.b64encode(content).decode(), "encoding": "base64"}
         )
+        await self._connection.json("PUT", f"{self._server}/files", {"path": path, **encoded})
 
     async def delete(self, path: str) -> None:
         """Deletes a file, or a directory with all that is in it."""

@@ -5,7 +5,7 @@ pytest finds the fixtures by itself: ``berth`` is a client with an account of it
 """
 
 from .._async.control import AsyncAccount, AsyncControl
-from .._control_models import ClockTime, Fault, FaultEffect, InboxEntry, WaitError
+from .._control_models import ClockTime, Fault, FaultEffect, InboxEntry, WaitTimeoutError
 from .._sync.control import Account, Control
 from ._executable import find_executable
 from ._instance import Instance, start
@@ -22,7 +22,7 @@ __all__ = [
     "FaultEffect",
     "InboxEntry",
     "Instance",
-    "WaitError",
+    "WaitTimeoutError",
     "find_executable",
     "start",
 ]
