@@ -7,6 +7,7 @@ import { gzip, tar, zip } from './packaging/archive.ts'
 import { bunExecutable, run } from './packaging/bun-executable.ts'
 import { billOfMaterials } from './packaging/components.ts'
 import { buildExecutable, git, prepareParts, root } from './packaging/executable.ts'
+import { packageImage } from './packaging/oci/package.ts'
 import { packageAll } from './packaging/packages.ts'
 import type { BuiltTarget, Release } from './packaging/release.ts'
 import { TARGETS, targetNamed } from './packaging/targets.ts'
@@ -19,6 +20,7 @@ same bytes. Publishes nothing: it prints the commands that do.
 
   --only TARGET,…  only these systems: ${TARGETS.map(({ name }) => name).join(', ')}
   --out DIR        another directory than dist/release; it is emptied
+  --image          build the image for containers too: needs root, apt-get, and Debian's packages
   --sign KEY       sign SHA256SUMS with this SSH key (ssh-keygen -Y sign)
   --table          print the table of ways to get berth, and nothing else
 `
@@ -27,6 +29,7 @@ const { values } = parseArgs({
   options: {
     only: { type: 'string' },
     out: { type: 'string' },
+    image: { type: 'boolean' },
     sign: { type: 'string' },
     table: { type: 'boolean' },
     help: { type: 'boolean' },
@@ -95,11 +98,11 @@ async function release(targets: readonly (typeof TARGETS)[number][], out: string
   )
   writeFileSync(join(out, 'THIRD-PARTY-LICENSES.txt'), parts.licenses)
   await packageAll(made)
+  if (values.image) packageImage(made, join(root, 'node_modules/.cache/debian-packages'))
   rmSync(work, { recursive: true })
 
-  const sums = readdirSync(out, { withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map(({ name }) => name)
+  const sums = readdirSync(out, { recursive: true, encoding: 'utf8' })
+    .filter((name) => statSync(join(out, name)).isFile() && !name.startsWith('repositories/'))
     .sort()
     .map((name) => `${sha256(join(out, name))}  ${name}\n`)
   writeFileSync(join(out, 'SHA256SUMS'), sums.join(''))

@@ -7,6 +7,7 @@
  *     scripts/test PATH…      test files, or all in a directory, each as it runs in the whole
  *     scripts/test --all      everything: each test from source, and against the executable if it can be, and what is tried
  *                             at random as often as in CI
+ *     scripts/test --release  builds a release, and installs it in each way in which it can be here
  *     scripts/check           format, lint, types, and the tests that run from source
  */
 import { join } from 'node:path'
@@ -22,12 +23,19 @@ const SLOWEST = 12
 /** How many files from source run beside those against the executable. */
 const BESIDE = 2
 
+/** How many files that install a release run beside each other: each unpacks and hashes hundreds of megabytes. */
+const RELEASES = 2
+
+/** The systems of the release that is tested: this one, one that is emulated here, and one of which files are examined. */
+const TESTED_TARGETS = 'linux-x64,linux-arm64,darwin-arm64'
+
 const flags = process.argv.slice(2).filter((one) => one.startsWith('--'))
 const paths = process.argv.slice(2).filter((one) => !one.startsWith('--'))
-const unknown = flags.find((flag) => !['--all', '--source-only'].includes(flag))
+const unknown = flags.find((flag) => !['--all', '--source-only', '--release'].includes(flag))
 if (unknown !== undefined)
-  fail(`scripts/test knows no ${unknown}: give it nothing, --all, or paths of tests.`)
+  fail(`scripts/test knows no ${unknown}: give it nothing, --all, --release, or paths of tests.`)
 const isAll = flags.includes('--all')
+if (flags.includes('--release')) paths.push('test/release')
 
 const total = {
   passed: 0,
@@ -187,6 +195,12 @@ const ofExecutable: Suite = {
   env: { BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'), ...thorough },
   workers: WORKERS,
 }
+const ofRelease: Suite = {
+  title: 'tests of a release',
+  files: files.release,
+  env: { BERTH_TEST_RELEASE: join(root, 'dist/release') },
+  workers: RELEASES,
+}
 // Beside the tests from source, since many of these wait for time to pass.
 const text = paths.length === 0 ? checkText() : null
 const built = againstExecutable.length > 0 ? check('build', [process.execPath, 'scripts/build.ts']) : null
@@ -198,6 +212,11 @@ for (const [suite, ended] of [
   [ofExecutable, await executable],
 ] as const) {
   if (ended !== null) await take(suite, ended)
+}
+if (ofRelease.files.length > 0) {
+  await check('release', [join(root, 'scripts/release'), '--only', TESTED_TARGETS])
+  const release = await start(ofRelease)
+  if (release !== null) await take(ofRelease, release)
 }
 await text
 

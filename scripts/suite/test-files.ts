@@ -6,9 +6,10 @@ export const root = join(import.meta.dir, '../..')
 
 /**
  * What the tests of a directory of `test/` run against. Those that use berth as its users do, over HTTP and on the command
- * line, run against the executable. All others call the source. The longest path that holds a file decides.
+ * line, run against the executable, and those that install berth against a release. All others call the source. The longest
+ * path that holds a file decides.
  */
-const RUNS_AGAINST: Readonly<Record<string, 'source' | 'executable'>> = {
+const RUNS_AGAINST: Readonly<Record<string, keyof TestFiles>> = {
   test: 'source',
   'test/cli': 'executable',
   'test/clients': 'executable',
@@ -18,6 +19,7 @@ const RUNS_AGAINST: Readonly<Record<string, 'source' | 'executable'>> = {
   'test/e2e': 'executable',
   'test/examples': 'executable',
   'test/http': 'executable',
+  'test/release': 'release',
   'test/resources': 'executable',
   'test/resources/accounts': 'source',
   'test/resources/builds': 'source',
@@ -32,20 +34,20 @@ const RUNS_AGAINST: Readonly<Record<string, 'source' | 'executable'>> = {
 export interface TestFiles {
   readonly source: readonly string[]
   readonly executable: readonly string[]
+  /** What `scripts/release` has built. They take minutes, and run only if they are named. */
+  readonly release: readonly string[]
 }
 
-/** Returns every test file, each once: with what it runs against. */
+/** Returns every test file but those of a release, each once: with what it runs against. */
 export function everyFileOnce(): TestFiles {
-  const files = testFilesBelow('test')
-  return {
-    source: files.filter((file) => !isAgainstExecutable(file)),
-    executable: files.filter(isAgainstExecutable),
-  }
+  const { source, executable } = sorted(testFilesBelow('test'))
+  return { source, executable, release: [] }
 }
 
-/** Returns every test file from source, and those that can be once more against the executable. */
+/** Returns every test file but those of a release from source, and those that can be once more against the executable. */
 export function everyCombination(): TestFiles {
-  return { source: testFilesBelow('test'), executable: everyFileOnce().executable }
+  const { source, executable } = everyFileOnce()
+  return { source: [...source, ...executable].sort(), executable, release: [] }
 }
 
 /**
@@ -62,17 +64,18 @@ export function filesAt(paths: readonly string[]): TestFiles {
       return found
     }),
   )
-  const all = everyFileOnce()
-  return {
-    source: all.source.filter((file) => files.has(file)),
-    executable: all.executable.filter((file) => files.has(file)),
-  }
+  return sorted([...files].sort())
 }
 
-function isAgainstExecutable(file: string): boolean {
+function sorted(files: readonly string[]): TestFiles {
+  const against = (what: keyof TestFiles): string[] => files.filter((file) => runsAgainst(file) === what)
+  return { source: against('source'), executable: against('executable'), release: against('release') }
+}
+
+function runsAgainst(file: string): keyof TestFiles | undefined {
   const holders = Object.keys(RUNS_AGAINST).filter((path) => file.startsWith(`${path}/`))
   const longest = holders.reduce((one, other) => (other.length > one.length ? other : one))
-  return RUNS_AGAINST[longest] === 'executable'
+  return RUNS_AGAINST[longest]
 }
 
 function testFilesBelow(path: string): string[] {
