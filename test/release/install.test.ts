@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { Machine, release, version } from './support.ts'
+import { Machine, readmeCommands, release, version } from './support.ts'
 
 const script = readFileSync(join(release, 'install.sh'), 'utf8')
 const archive = `berth-${version}-linux-x64.tar.gz`
@@ -31,6 +31,7 @@ const server = Bun.serve({
     const { pathname } = new URL(url)
     const directory = pathname.slice(0, pathname.lastIndexOf('/'))
     const tenths = /^\/cut-(\d)$/.exec(directory)?.[1]
+    if (pathname === '/install.sh') return new Response(script)
     if (pathname.endsWith(archive) && tenths !== undefined)
       return new Response(whole.subarray(0, (whole.length * Number(tenths)) / 10))
     const body = pathname.endsWith(archive) ? bodies[directory] : undefined
@@ -56,15 +57,27 @@ const installed = (machine: Machine): string[] => {
 }
 
 describe('install.sh', () => {
-  test('installs into ~/.local/bin, and berth runs there; again replaces it', async () => {
+  test('the commands of the README get berth by it and run a first test', async () => {
     using machine = new Machine()
     const began = performance.now()
+    const commands = readmeCommands('curl').replace(
+      /https:\S+(?=\/install\.sh)/,
+      `http://127.0.0.1:${server.port}`,
+    )
+    const env = { BERTH_DOWNLOAD_URL: `http://127.0.0.1:${server.port}/whole` }
+    expect(await machine.output(['sh', '-ec', commands], { env })).toEndWith('it works\n')
+    console.log(
+      `curl: from nothing to a passed test in ${((performance.now() - began) / 1_000).toFixed(1)} s`,
+    )
+  })
+
+  test('installs into ~/.local/bin, and berth runs there; again replaces it', async () => {
+    using machine = new Machine()
     const { exitCode, stderr } = await install(machine, '/whole')
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining('is not in PATH') })
     expect(installed(machine)).toEqual(['berth'])
     const berth = join(machine.path, '.local/bin/berth')
     await machine.output([berth, 'run', '--', 'true'])
-    console.log(`curl: from nothing to a run in ${((performance.now() - began) / 1_000).toFixed(1)} s`)
     const facts = JSON.parse(await machine.output([berth, 'version', '--json']))
     expect(facts).toMatchObject({ version, installed_by: null })
     expect((await install(machine, '/whole')).exitCode).toBe(0)

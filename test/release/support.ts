@@ -71,3 +71,16 @@ export function lacks(reason: string | null): boolean {
   if (reason !== null) console.error(`SKIP ${reason}`)
   return reason !== null
 }
+
+/**
+ * Returns the commands of the README's block for a tool, such as `npm`, with the owner of this release.
+ *
+ * @throws if the README has no such block
+ */
+export function readmeCommands(tool: string): string {
+  const block = new RegExp(`^\`\`\`sh ${tool}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(readme)?.[1]
+  if (block === undefined) throw new Error(`The README has no commands for ${tool}.`)
+  return block.replaceAll('OWNER', owner)
+}
+
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
