@@ -136,6 +136,20 @@ describe.skipIf(skipped !== null)('the client for TypeScript, as it is installed
       PATIENCE_MS,
     )
 
+    test('the executable of the package of berth is used if the project has it', async () => {
+      const installed = join(directory, `node_modules/@${OWNER}/berth`)
+      mkdirSync(installed)
+      writeFileSync(join(installed, 'package.json'), JSON.stringify({ main: 'index.js' }))
+      writeFileSync(join(installed, 'index.js'), `module.exports = { path: ${JSON.stringify(executable)} }`)
+      const script = withOwner(
+        "require('@owner/berth-client/testing').berth.instance().then(({ baseUrl }) => console.log(baseUrl))",
+      )
+      const { BERTH_EXECUTABLE: _, ...without } = environment
+      const { output } = await run(['node', '--eval', script], { cwd: directory, env: without })
+      expect(output).toStartWith('http://127.0.0.1:')
+      await haveEnded([output.trim()])
+    })
+
     test(
       'a run that is killed leaves nothing',
       async () => {

@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { berthCommand } from './executable.js'
+import { berthExecutable } from './executable.js'
 
 /** A running instance, and what calls it. */
 export interface InstanceInfo {
@@ -187,18 +187,17 @@ async function start(
     process.once('exit', () => removeInstance(directory))
     throw new Error(reason)
   }
-  let command: string[] = []
+  let program = ''
   try {
-    command = berthCommand()
+    program = berthExecutable()
   } catch (error) {
     fail(error instanceof Error ? error.message : String(error))
   }
-  const [program = '', ...first] = command
   // Options of a test runner are not for the watcher.
   const { NODE_OPTIONS, NODE_TEST_CONTEXT, NODE_V8_COVERAGE, ...environment } = process.env
   const output = openSync(log, 'w', 0o600)
   const watcher = [process.execPath, '-e', WATCHER]
-  const child = spawn(program, [...first, 'run', '--allow-local-webhooks', ...options, '--', ...watcher], {
+  const child = spawn(program, ['run', '--allow-local-webhooks', ...options, '--', ...watcher], {
     stdio: ['ignore', output, output],
     // Ctrl-C is for the test runner; this ends when that has.
     detached: true,
@@ -219,7 +218,7 @@ async function start(
   const outcome = await Promise.race([ended, started(directory, abort.signal)])
   abort.abort()
   if (typeof outcome === 'string')
-    return fail(`berth could not be started (${command.join(' ')}): ${outcome}\n${readFileSync(log, 'utf8')}`)
+    return fail(`berth could not be started (${program}): ${outcome}\n${readFileSync(log, 'utf8')}`)
   return {
     ...outcome,
     async stop() {
