@@ -76,8 +76,8 @@ func (b *Build) Refresh(ctx context.Context) error {
 
 // Wait waits until it is completed.
 func (b *Build) Wait(ctx context.Context) error {
-	return settle(func() (bool, error) {
-		err := b.take(ctx, waiting(b.path()))
+	return b.transport.settle(ctx, b.ID, func() (bool, error) {
+		err := b.Refresh(ctx)
 		return b.Status == BuildStatusCompleted, err
 	})
 }

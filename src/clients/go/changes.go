@@ -21,11 +21,15 @@ type Change struct {
 // Changes reads the changes of everything that the key reaches, until the context ends. The first is ready: load what you need
 // after it. After a lost connection one with the type gap says that changes were missed.
 func (c *Client) Changes(ctx context.Context) iter.Seq2[Change, error] {
+	return c.transport.changes(ctx)
+}
+
+func (t *transport) changes(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		first := true
 		for failures := 0; ; failures++ {
 			err := error(nil)
-			for event, broken := range c.transport.events(ctx, "/changes", nil, false) {
+			for event, broken := range t.events(ctx, "/changes", nil, false) {
 				var change Change
 				if err = broken; err == nil {
 					err = json.Unmarshal(event.data, &change)
@@ -41,7 +45,7 @@ func (c *Client) Changes(ctx context.Context) iter.Seq2[Change, error] {
 					return
 				}
 			}
-			if err != nil && (!errors.Is(err, ErrConnection) || failures >= c.transport.retries) {
+			if err != nil && (!errors.Is(err, ErrConnection) || failures >= t.retries) {
 				yield(Change{}, err)
 				return
 			}
@@ -51,4 +55,20 @@ func (c *Client) Changes(ctx context.Context) iter.Seq2[Change, error] {
 			}
 		}
 	}
+}
+
+// settle reads an object whenever it has changed, until it has settled.
+func (t *transport) settle(ctx context.Context, id string, read func() (settled bool, err error)) error {
+	for change, err := range t.changes(ctx) {
+		if err != nil {
+			return err
+		}
+		if change.ID != id && change.Type != "ready" && change.Type != "gap" {
+			continue
+		}
+		if settled, err := read(); settled || err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }

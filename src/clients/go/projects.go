@@ -159,8 +159,8 @@ func (p *Project) SetSecrets(ctx context.Context, secrets map[string]*string) er
 // Wait waits until its app is ready, or its bring-up waits for variables (InitPhaseAwaitingSecrets). If the bring-up failed, the
 // error is a [*ProjectFailedError] with the end of the log.
 func (p *Project) Wait(ctx context.Context) error {
-	err := settle(func() (bool, error) {
-		err := p.take(ctx, waiting(p.path()))
+	err := p.transport.settle(ctx, p.ID, func() (bool, error) {
+		err := p.Refresh(ctx)
 		settled := []InitPhase{InitPhaseReady, InitPhaseFailed, InitPhaseAwaitingSecrets}
 		return p.InitPhase == nil || slices.Contains(settled, *p.InitPhase), err
 	})

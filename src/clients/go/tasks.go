@@ -6,14 +6,9 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
-	"time"
 
 	"github.com/owner/berth-go/api"
 )
-
-// longestPoll is how long one request waits for an object to settle.
-const longestPoll = 30 * time.Second
 
 // Task is a goal that an agent works on.
 type Task struct {
@@ -102,8 +97,8 @@ func (t *Task) Cancel(ctx context.Context) error {
 
 // Wait waits until it is completed, failed or cancelled, or asks.
 func (t *Task) Wait(ctx context.Context) error {
-	return settle(func() (bool, error) {
-		err := t.take(ctx, waiting(t.path()))
+	return t.transport.settle(ctx, t.ID, func() (bool, error) {
+		err := t.Refresh(ctx)
 		return t.Status != TaskStatusRunning, err
 	})
 }
@@ -134,19 +129,4 @@ func (t *Task) take(ctx context.Context, c call) error {
 	}
 	t.Task = envelope.Task
 	return nil
-}
-
-// waiting makes the request for an object that has a response as soon as the object has settled.
-func waiting(path string) call {
-	milliseconds := strconv.FormatInt(longestPoll.Milliseconds(), 10)
-	return call{method: http.MethodGet, path: path, query: url.Values{"wait_ms": {milliseconds}}}
-}
-
-// settle reads an object until it has settled. berth responds when that happens, so nothing is asked in vain.
-func settle(read func() (settled bool, err error)) error {
-	for {
-		if settled, err := read(); settled || err != nil {
-			return err
-		}
-	}
 }

@@ -636,9 +636,19 @@ func scenarios(c calls) {
 	c.instance.AddScenario(berthtest.Scenario{Goal: "hold on", Steps: []berthtest.Step{{"hold": true}, {"complete": "released"}}})
 	created := must(c.server.CreateTask(c.Context(), "hold on"))(c)
 	c.instance.Wait(berthtest.WaitFor{Task: created.ID, Until: []string{"held"}})
+	waited := make(chan error)
+	go func() { waited <- created.Wait(c.Context()) }()
+	// A wait that asks again and again would do so meanwhile.
+	time.Sleep(300 * time.Millisecond)
 	c.instance.ReleaseTask(created.ID)
-	c.ok(created.Wait(c.Context()))
+	c.ok(<-waited)
 	c.equal(*created.Result, "released")
+	asked := must(c.instance.API().ControlRequestsListWithResponse(c.Context(), &api.ControlRequestsListParams{
+		Path: berth.Ptr("/servers/*/tasks/" + created.ID), Method: berth.Ptr("GET"),
+	}))(c)
+	if tries := len(asked.JSON200.Requests); tries > 5 {
+		c.Fatalf("it asked %d times", tries)
+	}
 	c.instance.ClearScenarios()
 	c.equal(len(c.instance.ListScenarios()), 0)
 }

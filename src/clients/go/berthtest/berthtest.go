@@ -97,6 +97,9 @@ func (i *Instance) client(credential string) *berth.Client {
 	return berth.New(berth.WithBaseURL(i.BaseURL), berth.WithAPIKey(credential))
 }
 
+// API returns the generated layer with the admin token: every operation of the control API, also those without a method here.
+func (i *Instance) API() *api.ClientWithResponses { return i.control }
+
 // Reset puts the instance back to an empty one. It is for tests that do not run beside others.
 func (i *Instance) Reset() {
 	i.t.Helper()
