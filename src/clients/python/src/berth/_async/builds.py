@@ -33,14 +33,10 @@ class AsyncBuild(AsyncHandle, BuildFields):
     async def wait(self, *, timeout: float | None = None) -> Self:
         """Waits until it is completed.
 
-        :param timeout: the longest wait in seconds; without end by default
+        :param timeout: the longest wait in seconds, up to 15 s more; without end by default
         :returns: itself, whose ``status`` is not ``completed`` if the time is over
         """
-        deadline = Deadline(timeout)
-        await self._settle(deadline)
-        while self.status != "completed" and deadline.left != 0:
-            await self._settle(deadline)
-        return self
+        return await self._settle(lambda: self.status == "completed", timeout)
 
     async def logs(self) -> AsyncGenerator[LogLine, None]:
         """Reads its log, to its end. A connection that breaks off goes on where it was."""
@@ -84,7 +80,7 @@ class AsyncBuilds:
         """Builds, and waits for the end.
 
         :param on_log: gets the lines of its log as they arrive
-        :param timeout: the longest wait in seconds; with ``on_log`` up to 15 s more
+        :param timeout: the longest wait in seconds; up to 15 s more
         :returns: the build, whose ``url`` is None if it failed: its log says why
         """
         build = await self.create(goal)

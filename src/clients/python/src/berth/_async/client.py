@@ -12,11 +12,11 @@ from urllib.parse import quote
 import httpx
 
 from .._models import ApiKey, Change, CreatedApiKey, CreatedWebhook, Region, Template, Tier, Webhook, parse, parse_all
-from .._timing import async_pause
-from ..errors import ConnectionError
+from .._timing import Deadline
 from ..webhooks import verify
 from .builds import AsyncBuild
-from .connection import AsyncConnection, data_of
+from .changes import changes_of
+from .connection import AsyncConnection
 from .projects import AsyncProject
 from .server import AsyncServer
 from .tasks import AsyncTask
@@ -103,21 +103,9 @@ class AsyncBerth:
         The first is ``ready``: load what you need after it. After a lost connection, one with the type ``gap`` says that changes
         were missed.
         """
-        failures = 0
-        is_first = True
-        while True:
-            try:
-                async with aclosing(self._connection.events("/changes")) as events:
-                    async for event in events:
-                        change = parse(Change, data_of(event))
-                        yield Change("gap") if change.type == "ready" and not is_first else change
-                        is_first = False
-                        failures = 0
-            except ConnectionError:
-                failures += 1
-                if failures > self._connection.retries:
-                    raise
-                await async_pause(0.1 * failures)
+        async with aclosing(changes_of(self._connection, Deadline(None))) as changes:
+            async for change in changes:
+                yield change
 
     async def close(self) -> None:
         """Closes its connections."""

@@ -19,9 +19,6 @@ from ..errors import ConnectionError, error_of, error_of_event
 # How long a connection may take to be made, in seconds.
 _CONNECT_SECONDS = 10.0
 
-# How long one request waits for an object to settle, in milliseconds.
-_WAIT_MS = 30_000
-
 
 class AsyncRetryingTransport(httpx.AsyncBaseTransport):
     """Sends each request as often as is safe, and refuses redirects to other origins."""
@@ -178,15 +175,6 @@ class AsyncConnection:
                 if not resumes or failures > self.retries:
                     raise
                 await async_pause(0.1 * failures)
-
-    async def settled(self, path: str, deadline: Deadline) -> Any:
-        """Reads an object when it has settled, or the time is over: the API responds when that happens.
-
-        :param deadline: one request waits for at most 30 s of it
-        """
-        left = deadline.left
-        wait_ms = _WAIT_MS if left is None else min(_WAIT_MS, round(left * 1000))
-        return await self.json("GET", path, params={"wait_ms": wait_ms})
 
     def _limits(self, deadline: Deadline | None) -> httpx.Timeout:
         left = None if deadline is None else deadline.left

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._models import Json, fields_of
 from .._timing import Deadline
 from ..errors import NotFoundError
+from .changes import changes_of
 from .connection import AsyncConnection
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ class AsyncHandle:
     #: The attrs class of the fields, and the field of a response that has them; None if the response itself does.
     _kind: ClassVar[type[Any]]
     _field: ClassVar[str | None]
+
+    id: str
 
     def __init__(self, connection: AsyncConnection, data: Json) -> None:
         self._connection = connection
@@ -48,9 +53,25 @@ class AsyncHandle:
         """Reads the object anew."""
         return self._take(await self._connection.json("GET", self._path))
 
-    async def _settle(self, deadline: Deadline) -> Self:
-        """Reads the object when it has settled, or a part of the time is over."""
-        return self._take(await self._connection.settled(self._path, deadline))
+    async def _settle(self, is_settled: Callable[[], bool], timeout: float | None) -> Self:
+        """Reads the object anew with each of its changes, until it has settled or the time is over.
+
+        :param is_settled: whether it has, as its fields are now
+        :raises NotFoundError: if it is deleted meanwhile
+        """
+        async with aclosing(changes_of(self._connection, Deadline(timeout))) as changes:
+            async for change in changes:
+                if change.type in ("ready", "gap"):
+                    await self.refresh()
+                elif change.id != self.id:
+                    continue
+                elif change.value is None:
+                    raise NotFoundError(f"{self.id} was deleted.", code="not_found")
+                else:
+                    self._assign(change.value)
+                if is_settled():
+                    break
+        return self
 
 
 class AsyncOwned(AsyncHandle):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from .._archive import Filter, described, entries_of, form_of, packed, parts_of, whole
 from .._models import Json, Lifecycle, LogLine, ProjectFields, PushResult, Visibility, parse
-from .._timing import Deadline
 from ..errors import ProjectFailedError
 from .connection import AsyncConnection, data_of
 from .handle import AsyncOwned
@@ -38,14 +37,11 @@ class AsyncProject(AsyncOwned, ProjectFields):
     async def wait(self, *, timeout: float | None = None) -> Self:
         """Waits until its app is ready, or its bring-up waits for variables (``init_phase`` is ``awaiting_secrets``).
 
-        :param timeout: the longest wait in seconds; without end by default
+        :param timeout: the longest wait in seconds, up to 15 s more; without end by default
         :returns: itself, whose ``init_phase`` is another if the time is over
         :raises ProjectFailedError: with the end of the log if the bring-up failed
         """
-        deadline = Deadline(timeout)
-        await self._settle(deadline)
-        while self.init_phase not in _SETTLED and deadline.left != 0:
-            await self._settle(deadline)
+        await self._settle(lambda: self.init_phase in _SETTLED, timeout)
         if self.init_phase != "failed":
             return self
         logs = (await self._connection.json("GET", f"{self._path}/logs", params={"tail": _LAST_LINES}))["logs"]
@@ -162,7 +158,7 @@ class AsyncProjects:
         :param filter: whether to send a file or directory, by its relative path with "/". ``node_modules`` and ``.git`` are
             never sent
         :param wait: whether to wait until it is ready, or waits for variables
-        :param timeout: the longest wait in seconds
+        :param timeout: the longest wait in seconds, up to 15 s more
         :raises ProjectFailedError: with the end of the log if the bring-up failed
         """
         fields: dict[str, Any] = {

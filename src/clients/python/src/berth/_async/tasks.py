@@ -43,14 +43,10 @@ class AsyncTask(AsyncHandle, TaskFields):
     async def wait(self, *, timeout: float | None = None) -> Self:
         """Waits until it is completed, failed or cancelled, or asks.
 
-        :param timeout: the longest wait in seconds; without end by default
+        :param timeout: the longest wait in seconds, up to 15 s more; without end by default
         :returns: itself, whose ``status`` is still ``running`` if the time is over
         """
-        deadline = Deadline(timeout)
-        await self._settle(deadline)
-        while self.status == "running" and deadline.left != 0:
-            await self._settle(deadline)
-        return self
+        return await self._settle(lambda: self.status != "running", timeout)
 
     async def events(self) -> AsyncGenerator[TaskEvent, None]:
         """Reads its transcript, to its end. A connection that breaks off goes on where it was."""
@@ -124,7 +120,7 @@ class AsyncTasks:
 
         :param on_question: answers its questions. Without it, or if it returns None, the task is returned while it waits
         :param on_event: gets the entries of the transcript as they arrive
-        :param timeout: the longest wait in seconds; with ``on_event`` up to 15 s more
+        :param timeout: the longest wait in seconds; up to 15 s more
         :returns: the task: completed, failed or cancelled; awaiting input if a question was not answered; running if the time
             was over
         """
