@@ -5,10 +5,11 @@
  *
  * To change what a sandbox sees, begin at `local/system-files.ts` (what both show), `bubblewrap/arguments.ts` and
  * `landlock/`; which tools of the machine, at `local/machine-tools.ts`; how a command runs, at `sandboxd/`, and how it
- * is ended, at `processes.ts`; files of a workspace, at `local/workspace.ts`; limits, at `limits/`; what reaches the
- * network, at `local/network/outbound/policy.ts`. Other doors are `sandbox.ts` (a server that runs), `workspace.ts`
- * (its files), `tools.ts`, `processes.ts` (finds and ends processes), `remains.ts` (what a killed berth leaves),
- * `trees.ts` and `emulators/emulators.ts` (the screens of terminals).
+ * is ended, at `processes.ts`; files of a workspace, at `local/workspace.ts`; how limits hold, at `limits/`; the size
+ * of /tmp, which is memory under bubblewrap, at `bubblewrap/isolation.ts`; what reaches the network, at
+ * `local/network/outbound/policy.ts`. Other doors are `sandbox.ts` (a server that runs), `workspace.ts` (its files),
+ * `tools.ts`, `processes.ts` (finds and ends processes), `remains.ts` (what a killed berth leaves), `trees.ts` and
+ * `emulators/emulators.ts` (the screens of terminals).
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'

@@ -6,7 +6,8 @@
  * warnings.
  *
  * The other doors are `app.ts` (an app's plan, log and failure), `detection/detect.ts` (finds out how a source is run;
- * each language is a file of `detection/providers/`), `registries/packages.ts` (the relay of package registries) and
+ * each language is a file of `detection/providers/`, and some have a directory: `detection/python/app-objects.ts` lists
+ * Python's frameworks), `registries/packages.ts` (the relay of package registries) and
  * `sites/no-site.ts` (responds at a port where no app is).
  */
 

@@ -1,7 +1,8 @@
 /**
  * Typed calls of the API for the command line and the dashboard. Their types come from the routes, so a call that no
- * route has does not compile. It sends nothing: `requestOf` makes a request, which src/cli/client.ts and
- * src/dashboard/api/client.ts send. Clients for users of berth are not made from it.
+ * route has does not compile, and a new operation of src/contract/operations.ts needs nothing here, unless it streams
+ * (`Streams`) or its response is a union (`Unions`). It sends nothing: `requestOf` makes a request, which
+ * src/cli/client.ts and src/dashboard/api/client.ts send. Clients for users of berth are not made from it.
  */
 
 import { API_OPERATIONS, CONTROL_OPERATIONS } from '../contract/operations.ts'

@@ -1,5 +1,6 @@
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { oneOf, used, worded } from '../../contract/schema.ts'
+import { DURATION_UNITS } from '../../runtime/duration.ts'
 
 /** A string that is not blank. */
 const nonBlank = (description: string) => Type.String({ pattern: '\\S', description })
@@ -10,7 +11,7 @@ const closedObject = <Fields extends TProperties>(
   options: { $id?: string; description?: string } = {},
 ) => Type.Object(fields, { additionalProperties: false, ...options })
 
-const DURATION = '^\\s*\\d+(\\.\\d+)?(ms|s|m|h|d)?\\s*$'
+const DURATION = `^\\s*\\d+(\\.\\d+)?(${DURATION_UNITS})?\\s*$`
 const DURATION_WORDS = 'a duration such as 500ms, 2s or 10m'
 
 const Duration = worded(

@@ -2,11 +2,10 @@ import { type Static, t } from 'elysia'
 import { ErrorBody, Gap, streamEvent } from '../../contract/model.ts'
 import { integer } from '../../contract/schema.ts'
 import type { LogSelection } from '../../hosting/app.ts'
-import { parseDuration } from '../../runtime/duration.ts'
+import { DURATION_UNITS, parseDuration } from '../../runtime/duration.ts'
 
 /** Matches a duration, or a time with its zone (RFC 3339, section 5.6). */
-const SINCE =
-  '^(?:\\d{1,8}(?:\\.\\d{1,9})?(?:ms|s|m|h|d)?|\\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])[Tt ](?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d+)?(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d))$'
+const SINCE = `^(?:\\d{1,8}(?:\\.\\d{1,9})?(?:${DURATION_UNITS})?|\\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])[Tt ](?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d+)?(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d))$`
 
 /** The query of a log. */
 export const LogQuery = t.Object({

@@ -3,7 +3,7 @@ import { operation } from '../../contract/operation.ts'
 import { integer, notTogether } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { type SteerableClock, toIso } from '../../runtime/clock.ts'
-import { parseDuration } from '../../runtime/duration.ts'
+import { DURATION_UNITS, parseDuration } from '../../runtime/duration.ts'
 import { ISO_TIME, MAX_TIME, parseIso } from '../../runtime/iso-time.ts'
 import type { ControlParts } from './parts.ts'
 
@@ -40,7 +40,7 @@ const ClockMove = t.Object(
   {
     advance: t.Optional(
       t.String({
-        pattern: '^\\s*[0-9]+(?:\\.[0-9]+)?(?:ms|s|m|h|d)?\\s*$',
+        pattern: `^\\s*[0-9]+(?:\\.[0-9]+)?(?:${DURATION_UNITS})?\\s*$`,
         title: 'a duration such as 500ms, 90s, 15m, 2h or 30d',
         description: 'A duration such as 90s, 15m, 2h or 30d: all that falls due in it runs, in order.',
         examples: ['2h'],
