@@ -51,6 +51,24 @@ export const streamEvent = ($id: string, events: Readonly<Record<string, TSchema
 /** The data of an event `gap`: entries that are no longer kept are missing here. */
 export const Gap = t.Object({}, { $id: 'Gap' })
 
+/** Longest wait of a request of the API for an object to settle, milliseconds. @bound client */
+const MAX_SETTLE_MS = 30_000
+
+/** The query of an operation that can wait until what it reads has settled. */
+export const SettleQuery = t.Object(
+  {
+    wait_ms: t.Optional(
+      integer({
+        minimum: 0,
+        maximum: MAX_SETTLE_MS,
+        description:
+          'Milliseconds of real time to wait until it goes no further by itself. Then, or when they are over, the response shows its current state; without it at once.',
+      }),
+    ),
+  },
+  { additionalProperties: true },
+)
+
 /** The id of an operation of the API. */
 export const ApiOperation = oneOf([...API_OPERATION_IDS] as [string, ...string[]], {
   $id: 'OperationId',

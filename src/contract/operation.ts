@@ -30,6 +30,7 @@ export const ERROR_MEANINGS = {
   404: 'No such resource.',
   413: 'The body is over the limit.',
   415: 'The body has a content coding, such as gzip; send it uncompressed.',
+  416: 'The range lies behind the end of the file; `content-range` has its size.',
   426: 'The operation is a WebSocket; the request is not a handshake.',
   502: 'The compute backend failed.',
   503: 'berth is stopping or beginning anew.',

@@ -44,6 +44,7 @@ const API_GROUPS = [
     ['secrets', 'projectSecrets'],
     'projects',
   ],
+  ['Account', 'The account of a key.', ['account'], 'accounts'],
   [
     'API keys',
     'The keys of the account. They need a key that reaches the whole account.',

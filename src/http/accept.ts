@@ -36,10 +36,6 @@ export function streamInstead<Type extends string>(
 export const isAccepted = (accept: string | null, type: string): boolean =>
   accept === null || weightOf(rangesOf(accept), type) > 0
 
-/** Reports whether a media type is named, and not excluded. */
-export const isNamed = (accept: string | null, type: string): boolean =>
-  accept !== null && rangesOf(accept).some(({ range, weight }) => range === type && weight > 0)
-
 /** Returns the weight of a type: that of the most specific range that has it, 0 if none has. */
 function weightOf(ranges: readonly MediaRange[], type: string): number {
   for (const one of [type, `${type.slice(0, type.indexOf('/'))}/*`, '*/*']) {

@@ -4,15 +4,23 @@ import { percentDecoded } from '../runtime/decode.ts'
 import type { Ids } from '../runtime/ids.ts'
 import { type HostOptions, hostGuard } from './host.ts'
 
+/** Returns the headers that every response of berth has, of the settings of one that is made apart. */
+export const ownHeaders = ({ headers }: { headers: Record<string, unknown> }) => ({
+  'x-request-id': String(headers['x-request-id']),
+  'x-berth-version': String(headers['x-berth-version']),
+})
+
 /**
  * Handles every request first: gives it its id, checks its Host header, and refuses a path that is no valid text, for
  * which Elysia would pass null as a parameter.
  *
  * @param ids makes the ids, or selects their source for a request
+ * @param version that of berth
  * @param begun called for each request, with the settings of its response
  */
 export const requestEntry = (
   ids: Ids | ((request: Request) => Ids),
+  version: string,
   host: HostOptions,
   begun?: (set: { headers: Record<string, unknown> }, request: Request) => void,
 ) => {
@@ -20,6 +28,7 @@ export const requestEntry = (
   const idsOf = typeof ids === 'function' ? ids : () => ids
   return new Elysia({ name: 'berth/entry' }).onRequest(({ request, set }) => {
     set.headers['x-request-id'] = idsOf(request).next('req')
+    set.headers['x-berth-version'] = version
     begun?.(set, request)
     check(request.headers.get('host'))
     checkSlashes(request.url)

@@ -44,12 +44,14 @@ export interface Api {
  * nor the first response waits for other groups, so `dispatch` finds a path's group (route-groups.ts) before Elysia's own
  * router.
  *
+ * @param stopping fires when the generation ends
  * @param control creates the control API at its first request
  * @param commands for the reference
  * @param bodySilenceMs as in `Callers`
  */
 export function createApi(
   services: Services,
+  stopping: AbortSignal,
   host: HostOptions,
   control: (callers: Callers, whole: () => Promise<AnyElysia>) => Promise<GroupApp>,
   commands: OperationCommands,
@@ -76,7 +78,7 @@ export function createApi(
     capture?.begin(set, request)
   }
   const dependencies: RouteDependencies = {
-    ...{ access, services, host, callers, commands },
+    ...{ access, services, stopping, host, callers, commands },
     whole: () => mount(documentedGroups()),
     handle: (request) => dispatch(request),
   }
@@ -100,7 +102,7 @@ export function createApi(
           onFailure: idempotency.end,
         }),
       )
-      .use(requestEntry(ids, host, isKept ? begin : undefined))
+      .use(requestEntry(ids, services.version, host, isKept ? begin : undefined))
       .use(idempotency.plugin)
     for (const routes of await Promise.all(groups.map((group) => GROUPS[group](dependencies))))
       root.use(routes)
@@ -118,6 +120,7 @@ export function createApi(
       callers,
       host,
       ids,
+      version: services.version,
       needsNamedFault,
       dashboardSegments: DASHBOARD_SEGMENTS,
       onApplied: capture?.applied,

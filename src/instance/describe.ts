@@ -45,6 +45,7 @@ export async function describeAll(): Promise<OpenApiDocument> {
 export const describedApp = (): Promise<AnyElysia> =>
   createApi(
     absent(),
+    new AbortController().signal,
     { bound: 'localhost', publicHost: null },
     async () => absent(),
     async () => new Map(),

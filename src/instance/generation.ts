@@ -97,6 +97,7 @@ export class Generation {
     const host = { bound: config.host, publicHost: config.publicHost }
     this.#api = createApi(
       services,
+      stopping,
       host,
       (callers, whole) =>
         createControl({

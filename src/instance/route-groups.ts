@@ -11,6 +11,8 @@ import type { Services } from './services.ts'
 export interface RouteDependencies {
   access: AccessControl
   services: Services
+  /** Fires when the generation ends: requests that wait end too. */
+  stopping: AbortSignal
   host: HostOptions
   callers: Callers
   /** Returns the whole API, for documents that describe it. */
@@ -84,12 +86,21 @@ export const GROUPS = {
     (await import('../resources/files/routes.ts')).filesRoutes(access, services.files),
   deployments: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/deployments/routes.ts')).deploymentsRoutes(access, services.deployments),
-  tasks: async ({ access, services }: RouteDependencies) =>
-    (await import('../resources/tasks/routes.ts')).tasksRoutes(access, services.tasks),
-  builds: async ({ access, services }: RouteDependencies) =>
-    (await import('../resources/builds/routes.ts')).buildsRoutes(access, services.builds),
-  projects: async ({ access, services }: RouteDependencies) =>
-    (await import('../resources/projects/routes.ts')).projectsRoutes(access, services.projects),
+  tasks: async ({ access, services, stopping }: RouteDependencies) =>
+    (await import('../resources/tasks/routes.ts')).tasksRoutes(access, services.tasks, {
+      ...services,
+      stopping,
+    }),
+  builds: async ({ access, services, stopping }: RouteDependencies) =>
+    (await import('../resources/builds/routes.ts')).buildsRoutes(access, services.builds, {
+      ...services,
+      stopping,
+    }),
+  projects: async ({ access, services, stopping }: RouteDependencies) =>
+    (await import('../resources/projects/routes.ts')).projectsRoutes(access, services.projects, {
+      ...services,
+      stopping,
+    }),
   secrets: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/secrets/routes.ts')).secretsRoutes(
       access,
@@ -99,7 +110,7 @@ export const GROUPS = {
   keys: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/keys/routes.ts')).keysRoutes(access, services.keys),
   programs: async ({ access, services }: RouteDependencies) =>
-    (await import('../signin/access/api.ts')).accessApiRoutes(access, services.signIn),
+    (await import('../signin/access/api.ts')).accessApiRoutes(access, services),
   templates: async ({ access, services }: RouteDependencies) =>
     (await import('../resources/templates/routes.ts')).templatesRoutes(access, services.templates),
   webhooks: async ({ access, services }: RouteDependencies) =>
@@ -151,6 +162,7 @@ const GROUPS_BY_FIRST_SEGMENT: Readonly<Record<string, AppGroup>> = {
   signin: 'signIn',
   signout: 'signIn',
   access: 'signIn',
+  account: 'programs',
   browsers: 'programs',
   dashboard: 'signIn',
 }

@@ -57,7 +57,7 @@ async function send(
   fill: (parameter: string) => string,
   shape: Shape = 'valid',
 ): Promise<Pick<Answer, 'status' | 'body'>> {
-  const { query, body, invalid } = EXAMPLES[id] ?? {}
+  const { query, body, invalid, accept } = EXAMPLES[id] ?? {}
   const valid = typeof body === 'function' ? body(fill) : body
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name) => fill(name))
   const search = query ? `?${new URLSearchParams(query)}` : ''
@@ -66,12 +66,15 @@ async function send(
     headers: {
       ...(key === null ? {} : { authorization: `Bearer ${key}` }),
       ...(hasBody ? { 'content-type': 'application/json' } : {}),
+      ...(accept ? { accept } : {}),
     },
     ...(hasBody
       ? { body: { valid: JSON.stringify(valid), invalid: JSON.stringify(invalid), malformed: '{' }[shape] }
       : {}),
   })
-  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  const isJson = response.headers.get('content-type')?.startsWith('application/json')
+  const text = await response.text()
+  return { status: response.status, body: (isJson ? JSON.parse(text) : {}) as Record<string, unknown> }
 }
 
 const valueIn = (world: World) => (name: string) => PARAMETERS[name]?.value(world) ?? ''

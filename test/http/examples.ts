@@ -30,6 +30,8 @@ export interface Example {
   body?: object | ((idOf: (parameter: string) => string) => object)
   /** One whose shape it refuses; every operation with a body has one. */
   invalid?: object
+  /** A media type that it accepts, and no other. */
+  accept?: string
   /** It works on what the server publishes. */
   needsDeployment?: true
   /** The status of a request that is let in, if that is no success: a WebSocket needs more than a request. */
@@ -80,6 +82,8 @@ export const EXAMPLES: Record<string, Example> = {
   'processes.delete': { query: { signal: 'HUP' } },
   'files.read': { query: { path: 'file.txt' } },
   'files.write': { body: { path: 'new.txt', content: 'x' }, invalid: { path: 'new.txt' } },
+  'files.download': { query: { path: 'file.txt' } },
+  'files.upload': { query: { path: 'new.bin' } },
   'files.delete': { query: { path: 'file.txt' } },
   'files.manifest': { body: { paths: ['file.txt'] }, invalid: { paths: 5 } },
   'templates.list': {},
@@ -122,6 +126,7 @@ export const EXAMPLES: Record<string, Example> = {
   'keys.create': { body: { label: 'x' }, invalid: {} },
   'keys.update': { body: {}, invalid: { label: 'x' } },
   'keys.delete': {},
+  'account.get': {},
   'programs.list': {},
   'programs.delete': {},
   'browsers.list': {},
@@ -130,5 +135,5 @@ export const EXAMPLES: Record<string, Example> = {
   'webhooks.create': { body: { url: 'https://8.8.8.8/' }, invalid: { url: 5 } },
   'webhooks.enable': {},
   'webhooks.delete': {},
-  'changes.stream': { status: 426 },
+  'changes.stream': { accept: 'application/json', status: 426 },
 }

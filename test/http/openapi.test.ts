@@ -52,7 +52,10 @@ describe('the document', () => {
 })
 
 /** The media types of bodies that are bytes. */
-const BYTES: Record<string, string> = { 'exec.stream': 'application/octet-stream' }
+const BYTES: Record<string, string> = {
+  'exec.stream': 'application/octet-stream',
+  'files.upload': 'application/octet-stream',
+}
 
 describe('operations', () => {
   test('every route is one, but the document itself and the pages for people', async () => {
@@ -94,7 +97,7 @@ describe('operations', () => {
   test('every response has a shape with a name', () => {
     for (const { operationId, responses } of operations) {
       for (const [status, { content }] of Object.entries(responses)) {
-        if (status === '101') continue
+        if (status === '101' || operationId === 'files.download') continue
         const schema = Object.values(content ?? {})[0]?.schema
         expect([operationId, schema?.$ref]).toEqual([
           operationId,

@@ -3,6 +3,12 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020'
 import type { OpenApiDocument, OperationObject, Parameter } from '../../src/contract/openapi/model.ts'
 
+/** The media types of successes that are streams and nothing else. */
+const GIVEN: Readonly<Record<string, string>> = {
+  'changes.stream': 'text/event-stream',
+  'files.download': 'application/octet-stream',
+}
+
 /** An operation with where it stands. */
 export type Located = OperationObject & { method: string; path: string }
 
@@ -122,8 +128,8 @@ export function followsTheRules(document: OpenApiDocument): void {
         expect([operationId, status, Object.keys(response.content ?? {})[0]]).toEqual([
           operationId,
           status,
-          status === '200' && operationId.endsWith('changes.stream')
-            ? 'text/event-stream'
+          /^2/.test(status)
+            ? (GIVEN[operationId.replace('control.', '')] ?? 'application/json')
             : 'application/json',
         ])
       }

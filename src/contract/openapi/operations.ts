@@ -34,6 +34,7 @@ const SUCCESSES: Record<string, string> = {
   200: 'Done.',
   201: 'Created.',
   202: 'Accepted; it goes on in the background.',
+  206: 'The part that was asked for.',
 }
 
 /** An operation as the generator returns it. */

@@ -1,8 +1,9 @@
 import type { DirectoryEntry, Workspace, WorkspaceEntry } from '../../compute/workspace.ts'
+import { parseRange } from '../../http/byte-range.ts'
 import { escapeHtml, type OwnResponse, ownContent, wantsHtml } from '../sites/own-response.ts'
 import type { FileRequest, FileResponse, ServeFiles } from '../sites/upstream.ts'
 import { BasePath, isVisible, pathOf, type Target, targetOf } from './base-path.ts'
-import { evaluate, parseRange, rangeApplies } from './conditions.ts'
+import { evaluate, rangeApplies } from './conditions.ts'
 import { type Content, Contents, quietly } from './content.ts'
 import { type LiveReload, RELOAD_PATH, withReload } from './reload.ts'
 

@@ -97,6 +97,30 @@ export const PlanOverrides = worded(
 )
 export type PlanOverrides = Static<typeof PlanOverrides>
 
+/** An account as its own keys see it. */
+export const OwnAccount = Type.Object(
+  {
+    id: Type.String(),
+    label: Type.String(),
+    plan: AccountPlan,
+    budget_cap: Type.Number({ description: 'Credits that it may use in a month.' }),
+    credits_used: Type.Number({ description: 'Credits used in this month.' }),
+    key: Type.Object(
+      {
+        id: Type.String(),
+        label: Type.String(),
+        scoped: Type.Boolean({ description: 'Whether it reaches listed servers and projects only.' }),
+      },
+      {
+        $id: 'OwnKey',
+        description: 'The credential of the request: an API key, a program that was let in, or a browser.',
+      },
+    ),
+  },
+  { $id: 'OwnAccount', additionalProperties: true },
+)
+export type OwnAccount = Static<typeof OwnAccount>
+
 /** Credits that an account may use in a month. */
 export const BudgetCap = givenAmount({ minimum: 0, maximum: LARGEST_CAP, description: 'Credits a month.' })
 

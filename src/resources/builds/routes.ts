@@ -1,14 +1,19 @@
 import { Elysia, status } from 'elysia'
-import { envelope, listOf } from '../../contract/model.ts'
+import { envelope, listOf, SettleQuery } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
+import { readSettled, type SettleSources } from '../../http/wait-ends.ts'
 import { Log, LogEvent, LogQuery } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import { Build, BuildCreate, CreatedBuild } from './model.ts'
 import type { BuildsService } from './service.ts'
 
 /** `/builds` and `/servers/{serverId}/builds`. The service is loaded when it is first asked for. */
-export const buildsRoutes = (access: AccessControl, builds: () => Promise<BuildsService>) =>
+export const buildsRoutes = (
+  access: AccessControl,
+  builds: () => Promise<BuildsService>,
+  sources: SettleSources,
+) =>
   new Elysia()
     .use(access)
     .get(
@@ -22,9 +27,13 @@ export const buildsRoutes = (access: AccessControl, builds: () => Promise<Builds
         errors: [401],
       }),
     )
-    .use(serverBuildsRoutes(access, builds))
+    .use(serverBuildsRoutes(access, builds, sources))
 
-const serverBuildsRoutes = (access: AccessControl, builds: () => Promise<BuildsService>) =>
+const serverBuildsRoutes = (
+  access: AccessControl,
+  builds: () => Promise<BuildsService>,
+  sources: SettleSources,
+) =>
   new Elysia({ prefix: '/servers/:serverId/builds' })
     .use(access)
     .get(
@@ -57,16 +66,24 @@ const serverBuildsRoutes = (access: AccessControl, builds: () => Promise<BuildsS
     )
     .get(
       '/:buildId',
-      async ({ caller, params }) => ({
-        build: (await builds()).get(caller, params.serverId, params.buildId),
-      }),
-      operation('builds.get', {
-        access: 'resource',
-        summary: 'Get a build',
-        description: 'Its status, how far each phase is, and its URL once it is published.',
-        success: { 200: envelope('build', Build) },
-        errors: [401, 404],
-      }),
+      async ({ caller, params, query, request, whileValid }) => {
+        const service = await builds()
+        const read = () => service.get(caller, params.serverId, params.buildId)
+        const isSettled = ({ status }: Build) => status === 'completed'
+        return { build: await readSettled(read, isSettled, sources, { request, query, whileValid }) }
+      },
+      operation(
+        'builds.get',
+        {
+          access: 'resource',
+          summary: 'Get a build',
+          description:
+            'Its status, how far each phase is, and its URL once it is published. With `wait_ms` the response waits until the build is completed.',
+          success: { 200: envelope('build', Build) },
+          errors: [400, 401, 404],
+        },
+        { query: SettleQuery },
+      ),
     )
     .get(
       '/:buildId/logs',

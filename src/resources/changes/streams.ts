@@ -1,5 +1,6 @@
 import { BerthError, badRequest } from '../../errors.ts'
-import { isNamed } from '../../http/accept.ts'
+import { isAccepted } from '../../http/accept.ts'
+import { ownHeaders } from '../../http/request-entry.ts'
 import { EVENT_STREAM_TYPE, type StreamRun } from '../../http/sse.ts'
 import {
   checkVersion,
@@ -53,9 +54,9 @@ export class ChangeStreams {
   }
 
   /**
-   * Responds with a WebSocket or an event stream, whichever a request asks for.
+   * Responds with a WebSocket to a handshake, else with an event stream.
    *
-   * @throws BerthError 400 for a handshake that lacks something, 401, 426 if it asks for neither, 503
+   * @throws BerthError 400 for a handshake that lacks something, 401, 426 if it accepts no event stream, 503
    */
   respond<Type extends string>(source: ChangeSource<Type>, request: StreamRequest): Response {
     if (this.#ending.signal.aborted) {
@@ -64,7 +65,7 @@ export class ChangeStreams {
     const run = (send: SendMessage, ended: AbortSignal): Promise<void> => this.#run(source, send, ended)
     if (wantsSocket(request.request)) return this.#upgrade(run, request)
     // There is no JSON to prefer.
-    if (isNamed(request.request.headers.get('accept'), EVENT_STREAM_TYPE))
+    if (isAccepted(request.request.headers.get('accept'), EVENT_STREAM_TYPE))
       return request.stream((send, gone) => run((message) => send(message.type, message), gone))
     throw new BerthError(
       'upgrade_required',
@@ -114,7 +115,7 @@ export class ChangeStreams {
       onClosed: () => unsubscribe(),
     })
     const unsubscribe = whileValid(() => socket.close(endOfCredential))
-    const headers = { 'x-request-id': String(set.headers['x-request-id']) }
+    const headers = ownHeaders(set)
     if (sockets.upgrade(request, socket, headers)) return new Response(null, { status: 101 })
     unsubscribe()
     throw badRequest('The handshake of the WebSocket lacks a header, such as Sec-WebSocket-Key.')

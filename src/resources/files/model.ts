@@ -79,8 +79,8 @@ export const FileQuery = t.Object(
   { additionalProperties: true },
 )
 
-/** The file or directory to remove. */
-export const FileDeleteQuery = t.Object(
+/** The path of a file or a directory. */
+export const FilePathQuery = t.Object(
   { path: t.String({ ...PATH, minLength: 1 }) },
   { additionalProperties: true },
 )

@@ -1,17 +1,61 @@
 import { Elysia, status, t } from 'elysia'
+import type { WorkspaceFile } from '../../compute/workspace.ts'
 import { operation } from '../../contract/operation.ts'
+import { badRequest } from '../../errors.ts'
 import type { AccessControl } from '../../http/authentication.ts'
+import { parseRange } from '../../http/byte-range.ts'
+import type { ByteStreamRun } from '../../http/byte-stream.ts'
 import {
   FileDeleted,
-  FileDeleteQuery,
   FileManifest,
   FileManifestQuery,
+  FilePathQuery,
   FileQuery,
   FilesOrContent,
   FileWrite,
   FileWritten,
 } from './model.ts'
 import type { FilesService } from './service.ts'
+
+/** The media type of bytes. */
+const BYTES_TYPE = 'application/octet-stream'
+
+/** Bytes of a file that are read at a time. */
+const READ_BYTES = 256 * 1024
+
+/** Responds with an open file, or the part of it that the request asks for, and disposes of it. */
+function sendFile(
+  file: WorkspaceFile,
+  request: Request,
+  streamBytes: (type: string, run: ByteStreamRun) => Response,
+): Response {
+  const range = parseRange(request.headers.get('range'), file.size)
+  if (range === 'unsatisfiable') {
+    file[Symbol.dispose]()
+    const { message } = badRequest('"range" in the headers: it lies behind the end of the file.')
+    const headers = { 'content-range': `bytes */${file.size}` }
+    return Response.json({ error: 'bad_request', message }, { status: 416, headers })
+  }
+  const { start, end } = range ?? { start: 0, end: file.size }
+  const headers: Record<string, string> = {
+    'content-type': BYTES_TYPE,
+    'cache-control': 'no-cache',
+    'accept-ranges': 'bytes',
+    'content-length': String(end - start),
+    ...(range === null ? {} : { 'content-range': `bytes ${start}-${end - 1}/${file.size}` }),
+  }
+  const { body } = streamBytes(BYTES_TYPE, async (send, gone) => {
+    using open = file
+    for (let at = start; at < end && !gone.aborted; ) {
+      const bytes = await open.read(at, Math.min(READ_BYTES, end - at))
+      // It has become shorter: without the rest the response breaks off.
+      if (bytes.length === 0) return Promise.reject()
+      await send(bytes)
+      at += bytes.length
+    }
+  })
+  return new Response(body, { status: range === null ? 200 : 206, headers })
+}
 
 /** Serves `/servers/{serverId}/files`: list, read, write and remove. */
 export const filesRoutes = (access: AccessControl, files: FilesService) =>
@@ -73,7 +117,47 @@ export const filesRoutes = (access: AccessControl, files: FilesService) =>
           success: { 200: FileDeleted },
           errors: [400, 401, 404],
         },
-        { query: FileDeleteQuery },
+        { query: FilePathQuery },
+      ),
+    )
+    .get(
+      '/content',
+      async ({ caller, params: { serverId }, query, request, streamBytes }) =>
+        sendFile(await files.open(caller, serverId, query.path), request, streamBytes),
+      operation(
+        'files.download',
+        {
+          access: 'resource',
+          summary: 'Download a file',
+          description:
+            'The bytes of a file of any size. `Range` asks for a part of it (RFC 9110, 14.2); several parts at once are sent as the whole.',
+          gives: BYTES_TYPE,
+          success: { 200: t.Void(), 206: t.Void() },
+          errors: [400, 401, 404, 416],
+        },
+        { query: FilePathQuery },
+      ),
+    )
+    .put(
+      '/content',
+      async ({ caller, params: { serverId }, query: { path }, request }) => {
+        const declared = request.headers.get('content-length')
+        const content = request.body ?? new Blob().stream()
+        await files.upload(caller, serverId, path, content, declared === null ? null : Number(declared))
+        return status(201, { path, written: true as const })
+      },
+      operation(
+        'files.upload',
+        {
+          access: 'resource',
+          summary: 'Upload a file',
+          description:
+            'Writes the bytes of the body to a file, as `files.write` does: in one step, when all of them have come. It may be as large as the storage of the server.',
+          takes: { type: BYTES_TYPE, description: 'The content of the file.' },
+          success: { 201: FileWritten },
+          errors: [400, 401, 404],
+        },
+        { query: FilePathQuery },
       ),
     )
     .post(

@@ -1,4 +1,10 @@
-import { WorkspaceError, type WorkspaceFault } from '../../compute/workspace.ts'
+import {
+  type Workspace,
+  type WorkspaceEntry,
+  WorkspaceError,
+  type WorkspaceFault,
+  type WorkspaceFile,
+} from '../../compute/workspace.ts'
 import { BASE64_WORDS } from '../../contract/schema.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
@@ -11,6 +17,9 @@ import type { FileContent, FileDetails, FileManifestQuery, FileWrite } from './m
 
 /** Largest size of a file in a JSON response, in bytes. A command can split a larger one. @bound client */
 const READ_LIMIT = 32 * 1024 * 1024
+
+/** Bytes of a body of unknown length after which it is checked again that there is room for more. */
+const CHECKED_BYTES = 8 * 1024 * 1024
 
 /** Reads and writes the files of servers, running or asleep. */
 export class FilesService {
@@ -80,28 +89,40 @@ export class FilesService {
    */
   async read(caller: Caller, serverId: string, path: string): Promise<FileContent> {
     const workspace = this.#workspace(this.#touch(caller, serverId))
-    const missing = () => notFound(`The file ${JSON.stringify(path)}`)
-    try {
-      const entry = await workspace.stat(path)
-      if (entry?.kind === 'directory') {
-        throw new BerthError(
-          'not_found',
-          `${JSON.stringify(path)} is a directory, not a file. Leave "path" out to list all files.`,
-        )
-      }
-      if (entry?.kind !== 'file') throw missing()
-      if (entry.size > READ_LIMIT) {
+    return this.#reading(path, async () => {
+      const { size } = await fileAt(workspace, path, 'Leave "path" out to list all files.')
+      if (size > READ_LIMIT) {
         throw new BerthError(
           'payload_too_large',
-          `${JSON.stringify(path)} has ${entry.size} bytes, more than the ${READ_LIMIT} of one response. Split it with a command first.`,
+          `${JSON.stringify(path)} has ${size} bytes, more than the ${READ_LIMIT} of one response. GET /servers/{serverId}/files/content streams it.`,
         )
       }
       return { path, ...decode(await workspace.read(path, READ_LIMIT)) }
+    })
+  }
+
+  /**
+   * Opens a file of any size, to be read in parts. The caller disposes of it.
+   *
+   * @throws BerthError 404
+   */
+  async open(caller: Caller, serverId: string, path: string): Promise<WorkspaceFile> {
+    const workspace = this.#workspace(this.#touch(caller, serverId))
+    return this.#reading(path, async () => {
+      await fileAt(workspace, path, 'GET /servers/{serverId}/files lists all files.')
+      return workspace.open(path)
+    })
+  }
+
+  /** Reads a file. @throws BerthError in place of a WorkspaceError */
+  async #reading<Result>(path: string, read: () => Promise<Result>): Promise<Result> {
+    try {
+      return await read()
     } catch (error) {
       if (!(error instanceof WorkspaceError)) throw error
       // It has grown since.
       if (error.fault === 'too_large') throw new BerthError('payload_too_large', error.message)
-      if (error.fault !== 'disk_full') throw missing()
+      if (error.fault !== 'disk_full') throw missing(path)
       throw error
     }
   }
@@ -117,6 +138,38 @@ export class FilesService {
     await this.#checkRoom(row, path, bytes.byteLength)
     await this.#changing(() => this.#workspace(row).write(path, bytes))
     this.#servers.meter.grew(row, bytes.byteLength)
+  }
+
+  /**
+   * Writes a file atomically, of any size that the storage holds, while it arrives.
+   *
+   * @param size bytes that are announced; null if that is not known
+   * @throws BerthError 400, 404
+   */
+  async upload(
+    caller: Caller,
+    serverId: string,
+    path: string,
+    content: AsyncIterable<Uint8Array>,
+    size: number | null,
+  ): Promise<void> {
+    const row = this.#touch(caller, serverId)
+    await this.#checkRoom(row, path, size ?? 0)
+    let arrived = 0
+    let checked = Math.max(size ?? 0, CHECKED_BYTES)
+    const check = (bytes: number) => this.#checkRoom(row, path, bytes)
+    async function* counted(): AsyncGenerator<Uint8Array> {
+      for await (const part of readWhole(content)) {
+        arrived += part.byteLength
+        if (arrived > checked) {
+          checked = arrived + CHECKED_BYTES
+          await check(checked)
+        }
+        yield part
+      }
+    }
+    await this.#changing(() => this.#workspace(row).write(path, counted()))
+    this.#servers.meter.grew(row, arrived)
   }
 
   /**
@@ -169,6 +222,34 @@ export class FilesService {
     throw badRequest(
       `The server's storage is full: ${Math.max(0, left)} of ${limit} bytes are left, the file has ${bytes}. Remove files or use a larger tier.`,
     )
+  }
+}
+
+const missing = (path: string): BerthError => notFound(`The file ${JSON.stringify(path)}`)
+
+/** Returns the entry of a regular file. @throws BerthError 404; for a directory with the remedy */
+async function fileAt(workspace: Workspace, path: string, remedy: string): Promise<WorkspaceEntry> {
+  const entry = await workspace.stat(path)
+  if (entry?.kind === 'directory') {
+    throw new BerthError('not_found', `${JSON.stringify(path)} is a directory, not a file. ${remedy}`)
+  }
+  if (entry?.kind !== 'file') throw missing(path)
+  return entry
+}
+
+/** Reads a body to its end. @throws BerthError 400 if the client disconnects before */
+async function* readWhole(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const parts = content[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const { done, value } = await parts.next().catch(() => {
+        throw badRequest('The body could not be read to its end.')
+      })
+      if (done) return
+      yield value
+    }
+  } finally {
+    await parts.return?.()
   }
 }
 

@@ -102,6 +102,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     "Environment variables of a project's app; null removes one. It continues a bring-up that waited for them, else restarts the app.",
   'keys.create': 'The response holds the key itself: give it to the person, and to nobody else.',
   'keys.delete': 'Programs that use it are refused from then on.',
+  'account.get': 'Which plan the account has, its limits by size of server, and what is left of the budget.',
   'programs.delete':
     'Its tokens end at once. Ask the person first: it may be the program that you speak through.',
   'browsers.delete': 'A person may be using it: ask first.',

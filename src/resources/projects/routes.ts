@@ -1,7 +1,8 @@
 import { Elysia, status, t } from 'elysia'
-import { DeleteResult, listOf } from '../../contract/model.ts'
+import { DeleteResult, listOf, SettleQuery } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
+import { readSettled, type SettleSources } from '../../http/wait-ends.ts'
 import { AppLogQuery, Log, LogEvent } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import {
@@ -17,8 +18,15 @@ import {
 } from './model.ts'
 import type { ProjectsService } from './service.ts'
 
+/** The phases in which a bring-up goes no further by itself. */
+const SETTLED: readonly Project['init_phase'][] = ['ready', 'failed', 'awaiting_secrets', null]
+
 /** `/servers/{serverId}/projects` and `/projects`. The service is loaded when it is first asked for. */
-export const projectsRoutes = (access: AccessControl, projects: () => Promise<ProjectsService>) =>
+export const projectsRoutes = (
+  access: AccessControl,
+  projects: () => Promise<ProjectsService>,
+  sources: SettleSources,
+) =>
   new Elysia()
     .use(access)
     .get(
@@ -87,14 +95,27 @@ export const projectsRoutes = (access: AccessControl, projects: () => Promise<Pr
     )
     .get(
       '/projects/:projectId',
-      async ({ caller, params }) => (await projects()).get(caller, params.projectId),
-      operation('projects.get', {
-        access: 'resource',
-        summary: 'Get a project',
-        description: 'Its URL, the state of its app and how far its bring-up is.',
-        success: { 200: Project },
-        errors: [401, 404],
-      }),
+      async ({ caller, params, query, request, whileValid }) => {
+        const service = await projects()
+        const isSettled = (project: Project) => SETTLED.includes(project.init_phase)
+        return readSettled(() => service.get(caller, params.projectId), isSettled, sources, {
+          request,
+          query,
+          whileValid,
+        })
+      },
+      operation(
+        'projects.get',
+        {
+          access: 'resource',
+          summary: 'Get a project',
+          description:
+            'Its URL, the state of its app and how far its bring-up is. With `wait_ms` the response waits until the bring-up is ready, has failed, or waits for variables.',
+          success: { 200: Project },
+          errors: [400, 401, 404],
+        },
+        { query: SettleQuery },
+      ),
     )
     .patch(
       '/projects/:projectId',

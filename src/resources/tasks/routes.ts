@@ -1,8 +1,9 @@
 import { Elysia, status, t } from 'elysia'
-import { envelope, listOf } from '../../contract/model.ts'
+import { envelope, listOf, SettleQuery } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { afterGap, resumedStart, wantsEventStream } from '../../http/sse.ts'
+import { readSettled, type SettleSources } from '../../http/wait-ends.ts'
 import {
   CreatedTask,
   Task,
@@ -19,7 +20,11 @@ const Transcript = t.Object({ events: t.Array(TaskEvent) }, { $id: 'Transcript',
 type Transcript = typeof Transcript.static
 
 /** `/tasks` and `/servers/{serverId}/tasks`. The service is loaded when it is first asked for. */
-export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksService>) =>
+export const tasksRoutes = (
+  access: AccessControl,
+  tasks: () => Promise<TasksService>,
+  sources: SettleSources,
+) =>
   new Elysia()
     .use(access)
     .get(
@@ -33,9 +38,13 @@ export const tasksRoutes = (access: AccessControl, tasks: () => Promise<TasksSer
         errors: [401],
       }),
     )
-    .use(serverTasksRoutes(access, tasks))
+    .use(serverTasksRoutes(access, tasks, sources))
 
-const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksService>) =>
+const serverTasksRoutes = (
+  access: AccessControl,
+  tasks: () => Promise<TasksService>,
+  sources: SettleSources,
+) =>
   new Elysia({ prefix: '/servers/:serverId/tasks' })
     .use(access)
     .get(
@@ -68,15 +77,24 @@ const serverTasksRoutes = (access: AccessControl, tasks: () => Promise<TasksServ
     )
     .get(
       '/:taskId',
-      async ({ caller, params }) => ({ task: (await tasks()).get(caller, params.serverId, params.taskId) }),
-      operation('tasks.get', {
-        access: 'resource',
-        summary: 'Get a task',
-        description:
-          'Its status, its result once it has ended, and its question while it waits for an answer.',
-        success: { 200: envelope('task', Task) },
-        errors: [401, 404],
-      }),
+      async ({ caller, params, query, request, whileValid }) => {
+        const service = await tasks()
+        const read = () => service.get(caller, params.serverId, params.taskId)
+        const isSettled = ({ status }: Task) => status !== 'running'
+        return { task: await readSettled(read, isSettled, sources, { request, query, whileValid }) }
+      },
+      operation(
+        'tasks.get',
+        {
+          access: 'resource',
+          summary: 'Get a task',
+          description:
+            'Its status, its result once it has ended, and its question while it waits for an answer. With `wait_ms` the response waits until the task has ended or asks.',
+          success: { 200: envelope('task', Task) },
+          errors: [400, 401, 404],
+        },
+        { query: SettleQuery },
+      ),
     )
     .post(
       '/:taskId/input',

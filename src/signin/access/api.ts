@@ -4,9 +4,12 @@ import { DeleteResult, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { notFound } from '../../errors.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import type { Caller } from '../../http/caller.ts'
+import { type Caller, isScoped } from '../../http/caller.ts'
 import { type Html, html } from '../../http/pages/html.ts'
 import { Browser, Program } from '../../resources/accounts/access-model.ts'
+import { OwnAccount } from '../../resources/accounts/model.ts'
+import { type AccountsDependencies, AccountsService } from '../../resources/accounts/service.ts'
+import type { KeysService } from '../../resources/keys/service.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Grants, GrantView } from '../oauth/grants.ts'
 import { type BrowserSession, type BrowserSessions, sessionEnd } from '../session/sessions.ts'
@@ -93,15 +96,48 @@ export function browserName(userAgent: string): string {
 }
 
 /** Dependencies of the routes. */
-interface AccessApiDependencies {
-  grants: Grants
-  sessions: () => Promise<BrowserSessions>
+interface AccessApiDependencies extends AccountsDependencies {
+  keys: AccountsDependencies['keys'] & Pick<KeysService, 'list'>
+  signIn: AccountsDependencies['signIn'] & { grants: Grants; sessions: () => Promise<BrowserSessions> }
 }
 
-/** Serves `/programs` and `/browsers`: who has access to the account beside its API keys, and its end. */
-export const accessApiRoutes = (access: AccessControl, { grants, sessions }: AccessApiDependencies) =>
-  new Elysia()
+/** Names the credential of a caller. */
+async function labelOf(caller: Caller, { keys, signIn }: AccessApiDependencies): Promise<string> {
+  const { credentialId: id, accountId } = caller
+  const key = keys.list(caller).find((one) => one.id === id)
+  if (key) return key.label
+  const grant = signIn.grants.list(accountId).find((one) => one.id === id)
+  if (grant) return grant.clientName
+  const session = (await signIn.sessions()).list(accountId).find((one) => one.id === id)
+  return session === undefined ? '' : browserName(session.userAgent)
+}
+
+/** Serves `/account`, `/programs` and `/browsers`: the account of a key, who has access beside its keys, and the end of that. */
+export function accessApiRoutes(access: AccessControl, dependencies: AccessApiDependencies) {
+  const { grants, sessions } = dependencies.signIn
+  const accounts = new AccountsService(dependencies)
+  return new Elysia()
     .use(access)
+    .get(
+      '/account',
+      async ({ caller }) => {
+        const { id, label, plan, budget_cap, credits_used } = accounts.get(caller.accountId)
+        const key = {
+          id: caller.credentialId,
+          label: await labelOf(caller, dependencies),
+          scoped: isScoped(caller),
+        }
+        return { id, label, plan, budget_cap, credits_used, key }
+      },
+      operation('account.get', {
+        access: 'resource',
+        summary: 'Show the account of a key',
+        description:
+          'Who sends the request: the account with its plan, its budget and what it has used of it in this month, and the key.',
+        success: { 200: OwnAccount },
+        errors: [401],
+      }),
+    )
     .get(
       '/programs',
       ({ caller }) => ({ programs: grants.list(caller.accountId).map(programView) }),
@@ -155,3 +191,4 @@ export const accessApiRoutes = (access: AccessControl, { grants, sessions }: Acc
         errors: [401, 403, 404],
       }),
     )
+}

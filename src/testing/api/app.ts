@@ -50,7 +50,9 @@ export function createControlApi(options: ControlOptions): ControlApi {
           database,
         }),
       )
-      .use(requestEntry((request) => (isPostToInbox(request) ? inboxIds : controlIds), host))
+      .use(
+        requestEntry((request) => (isPostToInbox(request) ? inboxIds : controlIds), instance.version, host),
+      )
       .use(controlEntry(guard))
       .use(access)
     const loaded = await Promise.all(groups.map((group) => CONTROL_GROUPS[group](dependencies)))

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, lt, sql } from 'drizzle-orm'
 import { Elysia, type Static, status, t } from 'elysia'
 import { Gap, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
@@ -14,7 +14,15 @@ import { SubscribedEvent } from '../../resources/webhooks/model.ts'
 import { toIso } from '../../runtime/clock.ts'
 import type { Queries } from '../../storage/database.ts'
 import { checkAccount } from './account.ts'
-import { type Positions, positionOf, streamFields, streamItems, streamStart } from './list-query.ts'
+import {
+  BEFORE,
+  type ListRange,
+  type Positions,
+  rangeOf,
+  streamFields,
+  streamItems,
+  streamStart,
+} from './list-query.ts'
 import type { ControlParts } from './parts.ts'
 
 /** Number of listed items: by default and at most. */
@@ -58,6 +66,7 @@ const EventsQuery = t.Object(
     after: t.Optional(
       t.String({ description: 'Only what came after the event of this id; `start` for all there are.' }),
     ),
+    before: BEFORE,
     ...streamFields(LIMIT),
   },
   { additionalProperties: false },
@@ -93,9 +102,9 @@ export const eventsRoutes = ({ access, services: { queries, outbox }, stopping }
       '',
       ({ query, request, stream }): { events: EmittedEvent[] } | Promise<Response> => {
         if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
-          return { events: listed(queries, query, positionOf(query.after, positions)) }
+          return { events: listed(queries, query, rangeOf(query, positions)) }
         }
-        return streamStart(request, query.after, positions).then<Response>((start) =>
+        return streamStart(request, query, positions).then<Response>((start) =>
           stream(
             afterGap(start, (send, gone) =>
               streamEvents(queries, outbox, query, start.from, send, AbortSignal.any([gone, stopping])),
@@ -153,18 +162,19 @@ export const shownEvent = ({ id, event, accountId, data, requestId, createdAt }:
   created_at: toIso(createdAt),
 })
 
-const matching = ({ event, account_id }: EventsQuery, after?: number) =>
+const matching = ({ event, account_id }: EventsQuery, { after, before }: ListRange) =>
   and(
     event === undefined ? undefined : eq(events.event, event),
     account_id === undefined ? undefined : eq(events.accountId, account_id),
     after === undefined ? undefined : gt(events.seq, after),
+    before === undefined ? undefined : lt(events.seq, before),
   )
 
-const listed = (queries: Queries, query: EventsQuery, after?: number) =>
+const listed = (queries: Queries, query: EventsQuery, range: ListRange) =>
   queries
     .select()
     .from(events)
-    .where(matching(query, after))
+    .where(matching(query, range))
     .orderBy(desc(events.seq))
     .limit(query.limit ?? LIMIT.default)
     .all()
@@ -199,7 +209,13 @@ const streamEvents = (
     {
       subscribe: (listener) => outbox.subscribe(listener),
       after: (seq, most) =>
-        queries.select().from(events).where(matching(query, seq)).orderBy(asc(events.seq)).limit(most).all(),
+        queries
+          .select()
+          .from(events)
+          .where(matching(query, { after: seq, before: undefined }))
+          .orderBy(asc(events.seq))
+          .limit(most)
+          .all(),
       async send(row) {
         await send(row.event, shownEvent(row), row.id)
         return true

@@ -30,17 +30,54 @@ export function positionOf(after: string | undefined, { one, find }: Positions):
   )
 }
 
+/** The part of a list between two positions, without these; undefined for no bound. */
+export interface ListRange {
+  readonly after: number | undefined
+  readonly before: number | undefined
+}
+
+/**
+ * Returns the part of a list that `after` or `before` asks for.
+ *
+ * @throws BerthError 400 if no item has the id, and for both
+ */
+export function rangeOf(
+  { after, before }: { after?: string; before?: string },
+  positions: Positions,
+): ListRange {
+  if (before === undefined) return { after: positionOf(after, positions), before }
+  if (after !== undefined)
+    throw badRequest('"after" and "before" in the query exclude each other: give one of them.')
+  const position = positions.find(before)
+  if (position !== undefined) return { after, before: position }
+  throw badRequest(
+    `"before" in the query: expected the id of ${positions.one}, got ${JSON.stringify(before)}.`,
+  )
+}
+
+/** The field of a query for the page of a list that comes after another one: of older items. */
+export const BEFORE = t.Optional(
+  t.String({
+    description:
+      'Only what came before the one of this id: the last of a page gives the next page. Not with `after`, nor in a stream.',
+  }),
+)
+
 /**
  * Returns where a stream of a list begins: where a client that reconnects has lost it, else behind `after`, else behind
  * the newest item.
  *
- * @throws BerthError 400 if no item has the id in `after`
+ * @throws BerthError 400 if no item has the id in `after`, and for `before`
  */
 export async function streamStart(
   request: Request,
-  after: string | undefined,
+  { after, before }: { after?: string; before?: string },
   positions: Positions,
 ): Promise<StreamStart> {
+  if (before !== undefined)
+    throw badRequest(
+      '"before" in the query is for a list: a stream begins behind "after", or with what is new.',
+    )
   const resumed = await resumedStart(request, positions.find)
   if (resumed === null) return { from: positionOf(after, positions) ?? positions.newest(), hasGap: false }
   // The item in the URL, which is that of the first request, may be gone by now.

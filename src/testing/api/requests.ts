@@ -11,7 +11,16 @@ import { globMatcher } from '../faults/match.ts'
 import { addressOf } from '../journal/entry.ts'
 import type { NumberedEntry, RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
-import { BODIES, type Positions, positionOf, streamFields, streamItems, streamStart } from './list-query.ts'
+import {
+  BEFORE,
+  BODIES,
+  type ListRange,
+  type Positions,
+  rangeOf,
+  streamFields,
+  streamItems,
+  streamStart,
+} from './list-query.ts'
 import type { ControlParts } from './parts.ts'
 import {
   groupErrors,
@@ -122,6 +131,7 @@ const RequestsQuery = t.Object(
         description: 'Only what came after the request of this id; `start` for all that are kept.',
       }),
     ),
+    before: BEFORE,
     ...streamFields(LIMIT),
   },
   { additionalProperties: false },
@@ -167,12 +177,12 @@ export const requestsRoutes = ({
       ({ query, request, stream }): Promise<{ requests: ShownEntry[] }> | Promise<Response> => {
         const opening = openFilter(query)
         if (query.follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
-          const after = positionOf(query.after, positions)
+          const range = rangeOf(query, positions)
           return opening.then<{ requests: ShownEntry[] }>(async (show) => ({
-            requests: await newest(journal, show, after ?? 0, query.limit ?? LIMIT.default),
+            requests: await newest(journal, show, range, query.limit ?? LIMIT.default),
           }))
         }
-        const starting = streamStart(request, query.after, positions)
+        const starting = streamStart(request, query, positions)
         return Promise.all([starting, opening]).then<Response>(([start]) =>
           stream(
             afterGap(start, (send, gone) =>
@@ -254,12 +264,12 @@ type Show = (numbered: NumberedEntry) => ShownEntry | null
 async function newest(
   journal: RequestJournal,
   show: Show,
-  after: number,
+  { after, before }: ListRange,
   limit: number,
 ): Promise<ShownEntry[]> {
   const found: ShownEntry[] = []
   const pace = new Pace()
-  for (const numbered of journal.newest(after)) {
+  for (const numbered of journal.newest(after, before)) {
     const shown = show(numbered)
     if (shown) found.push(shown)
     if (found.length === limit) break

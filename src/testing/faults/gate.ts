@@ -28,6 +28,7 @@ interface FaultGateOptions {
   callers: Callers
   host: HostOptions
   ids: Ids
+  version: string
   /** Reports whether a fault applies to a path only if it names exactly that path. */
   needsNamedFault: (path: string) => boolean
   /** First segments of the paths of the dashboard's page, of its files, and of signing in to it. */
@@ -118,7 +119,8 @@ export class FaultGate {
   }
 
   #errorResponse(error: FaultError, message: string): Response {
-    return errorResponse(error, this.#options.ids.next('req'), message)
+    const { ids, version } = this.#options
+    return errorResponse(error, { 'x-request-id': ids.next('req'), 'x-berth-version': version }, message)
   }
 
   /** Returns the facts of a request; null if it is refused anyway, for its Host header or its key. */
@@ -155,10 +157,10 @@ export class FaultGate {
 }
 
 /** Returns a response as the API itself gives for a failure. */
-function errorResponse(error: FaultError, requestId: string, message: string): Response {
+function errorResponse(error: FaultError, own: Record<string, string>, message: string): Response {
   const { status, retry_after: retryAfter = TEMPORARY_STATUSES.includes(status) ? RETRY_AFTER_S : null } =
     error
-  const headers = new Headers({ 'x-request-id': requestId })
+  const headers = new Headers(own)
   if (retryAfter !== null) headers.set('retry-after', String(retryAfter))
   for (const [name, value] of Object.entries(error.headers ?? {})) headers.set(name, value)
   const body = { error: error.code ?? codeOf(status), message: error.message ?? message }

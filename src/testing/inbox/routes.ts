@@ -3,7 +3,7 @@ import { Gap, listOf, streamEvent } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { flag, integer } from '../../contract/schema.ts'
 import { afterGap, wantsEventStream } from '../../http/sse.ts'
-import { type Positions, positionOf, streamItems, streamStart } from '../api/list-query.ts'
+import { BEFORE, type Positions, rangeOf, streamItems, streamStart } from '../api/list-query.ts'
 import type { ControlParts } from '../api/parts.ts'
 import { InboxEntry, InboxName, InboxResponse, InboxSummary, toEntry } from './model.ts'
 import { INBOX_LIMITS } from './store.ts'
@@ -18,6 +18,7 @@ const InboxQuery = t.Object(
     after: t.Optional(
       t.String({ description: 'Only what came after the entry of this id; `start` for all there are.' }),
     ),
+    before: BEFORE,
     limit: t.Optional(integer({ minimum: 1, maximum: INBOX_LIMITS.entries })),
     follow: t.Optional(flag()),
   },
@@ -96,12 +97,12 @@ export function inboxRoutes({ access, services, inbox: store, guard, stopping }:
         const { name } = params
         const { limit, follow } = query
         if (follow !== 'true' && !wantsEventStream(request.headers.get('accept'))) {
-          const after = positionOf(query.after, positions)
+          const range = rangeOf(query, positions)
           return {
-            entries: store.entries(name, { after, limit: limit ?? INBOX_LIMITS.entries }).map(toEntry),
+            entries: store.entries(name, { ...range, limit: limit ?? INBOX_LIMITS.entries }).map(toEntry),
           }
         }
-        return streamStart(request, query.after, positions).then<Response>((start) =>
+        return streamStart(request, query, positions).then<Response>((start) =>
           stream(
             afterGap(start, (send, gone) =>
               streamItems(

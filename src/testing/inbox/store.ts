@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, getTableColumns, gt, max, ne, sql } from 'drizzle-orm'
+import { and, asc, count, desc, eq, getTableColumns, gt, lt, max, ne, sql } from 'drizzle-orm'
 import type { Changes } from '../../resources/changes/types.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
@@ -33,6 +33,8 @@ interface InboxDependencies {
 export interface EntryPage {
   /** Only entries after this position. */
   after?: number | undefined
+  /** Only entries before this position. */
+  before?: number | undefined
   limit: number
 }
 
@@ -92,8 +94,11 @@ export class InboxStore {
   }
 
   /** Returns the entries of an inbox, newest first. */
-  entries(name: string, { after, limit }: EntryPage): InboxRow[] {
-    const found = this.#queries.select().from(inbox).where(ofInbox(name, after))
+  entries(name: string, { after, before, limit }: EntryPage): InboxRow[] {
+    const found = this.#queries
+      .select()
+      .from(inbox)
+      .where(ofInbox(name, after, before))
     return found.orderBy(desc(inbox.seq)).limit(limit).all()
   }
 
@@ -219,5 +224,9 @@ const total = sql<number>`coalesce(sum(${bytes}), 0)`
 /** 1 if the signature of a request was right, else 0. */
 const isSigned = sql<number>`coalesce(${inbox.verified}, 0)`
 
-const ofInbox = (name: string, after?: number) =>
-  and(eq(inbox.name, name), after === undefined ? undefined : gt(inbox.seq, after))
+const ofInbox = (name: string, after?: number, before?: number) =>
+  and(
+    eq(inbox.name, name),
+    after === undefined ? undefined : gt(inbox.seq, after),
+    before === undefined ? undefined : lt(inbox.seq, before),
+  )

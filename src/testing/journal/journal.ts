@@ -125,10 +125,10 @@ export class RequestJournal {
     return found
   }
 
-  /** Iterates over the entries after a `seq`, newest first. */
-  *newest(seq = 0): Generator<NumberedEntry, void> {
+  /** Iterates over the entries after one `seq` and before another, newest first. */
+  *newest(after = 0, before = this.#next): Generator<NumberedEntry, void> {
     this.#writeAll()
-    for (let at = this.#next - 1; at > seq && at >= this.#first; at -= 1) {
+    for (let at = before - 1; at > after && at >= this.#first; at -= 1) {
       const entry = this.#at(at)
       if (entry) yield { seq: at, entry }
     }

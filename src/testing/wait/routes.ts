@@ -2,6 +2,7 @@ import { Elysia, type Static, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
 import { integer } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
+import { type WaitCheck, waitUntil } from '../../http/wait-ends.ts'
 import { Build } from '../../resources/builds/model.ts'
 import type { EmittedName } from '../../resources/events/names.ts'
 import { Execution } from '../../resources/exec/model.ts'
@@ -12,7 +13,7 @@ import { EmittedEvent, EmittedEventName } from '../api/events.ts'
 import type { ControlParts } from '../api/parts.ts'
 import { InboxEntry, InboxName } from '../inbox/model.ts'
 import { INBOX_LIMITS } from '../inbox/store.ts'
-import { readUntil, STATES_PATTERN, STATES_WORDS, type WaitCheck, waitUntil } from './wait.ts'
+import { readUntil, STATES_PATTERN, STATES_WORDS } from './wait.ts'
 
 /** Limits of the wait in milliseconds of real time. */
 const TIMEOUT_MS = { default: 30_000, most: 600_000 }

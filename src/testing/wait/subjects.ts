@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, isNull, lt } from 'drizzle-orm'
 import { badRequest, notFound } from '../../errors.ts'
 import { accountCaller } from '../../http/caller.ts'
+import type { WaitCheck } from '../../http/wait-ends.ts'
 import { builds, toBuild } from '../../resources/builds/table.ts'
 import { type EmittedName, isSubscribable } from '../../resources/events/names.ts'
 import { events } from '../../resources/events/table.ts'
@@ -17,7 +18,6 @@ import { shownEvent } from '../api/events.ts'
 import { START } from '../api/list-query.ts'
 import { toEntry } from '../inbox/model.ts'
 import { INBOX_LIMITS, type InboxStore } from '../inbox/store.ts'
-import type { WaitCheck } from './wait.ts'
 
 /** Most deliveries of an event in the result. @bound client */
 const MAX_DELIVERIES = 1_000

@@ -18,6 +18,8 @@ export type ClientKind = (typeof CLIENTS)[keyof typeof CLIENTS]
 export const WITHOUT_TOOL: ReadonlySet<string> = new Set([
   'terminals.attach',
   'exec.stream',
+  'files.download',
+  'files.upload',
   'changes.stream',
 ])
 
