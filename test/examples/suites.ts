@@ -173,6 +173,8 @@ export function copyOf(name: string): Copy {
           PATH: `${bin}:${environmentOfPython}/bin:${environment.PATH}`,
           // Runners keep what they translated there.
           TMPDIR: folder.path,
+          // The reports of runs that fail.
+          XDG_STATE_HOME: join(folder.path, 'state'),
           NO_COLOR: '1',
           FORCE_COLOR: undefined,
           // By it Playwright believes that it runs inside Jest, and refuses.

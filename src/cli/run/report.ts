@@ -4,9 +4,6 @@ import { dirname, join, resolve } from 'node:path'
 import { StartupError } from '../../errors.ts'
 import { machineNow, toIso } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
-import { once } from '../../runtime/once.ts'
-import { runHelper } from '../../runtime/run-helper.ts'
-import { selfCommand } from '../../runtime/self.ts'
 import { makeTemporary } from '../../storage/data-directory.ts'
 import { isBeingWritten, ReportDirectory } from '../../testing/report/directory.ts'
 import { RunRecord } from '../../testing/report/record.ts'
@@ -54,18 +51,15 @@ export class RunReport {
   readonly #directory: ReportDirectory
   readonly #options: ReportOptions
   readonly #context: ProcessContext
-  readonly #place: Place
+  #place: Place
   readonly #beganAt = toIso(machineNow())
-  /** Returns what the machine offers. */
-  readonly #doctor: () => Promise<object>
 
   private constructor(place: Place, options: ReportOptions, context: ProcessContext) {
     this.#place = place
     this.#options = options
     this.#context = context
     this.#directory = ReportDirectory.take(place.path)
-    this.record = new RunRecord(this.#directory)
-    this.#doctor = once(() => examined(context, place.stays !== 'always'))
+    this.record = new RunRecord(this.#directory, place.stays === 'always')
   }
 
   /**
@@ -103,30 +97,21 @@ export class RunReport {
     return isNeeded ? at(makeTemporary(tmpdir(), 'berth-report-'), 'never') : null
   }
 
-  /** Begins to examine the machine, if the report has all of that: it takes a second or more. */
-  examine(): void {
-    if (this.#place.stays === 'always') void this.#doctor()
-  }
-
   /**
    * Writes the report, or removes it if it is not wanted, and prints what it says about the run.
    *
    * @returns the exit code: 1 if the command's is 0, and coverage or findings fail the run; and the page of a report that is kept
    */
   async end({ command, exitCode, baseUrl }: EndedRun): Promise<{ code: number; page: string | null }> {
-    const { coverage, coverageMin, junit, strict } = this.#options
+    const { coverage, junit } = this.#options
     const { env, cwd } = this.#context
-    await this.record.flush()
-    const summaryFile = env.GITHUB_STEP_SUMMARY ?? ''
-    const stays = this.#place.stays === 'always' || (this.#place.stays === 'failed' && exitCode !== 0)
-    const isJudged = strict || coverageMin !== undefined
-    if (!stays && !isJudged && coverage === undefined && junit === undefined && summaryFile === '') {
+    if (!this.#isNeeded(exitCode)) {
       this.abandon()
       return { code: exitCode, page: null }
     }
+    await this.record.flush()
+    const summaryFile = env.GITHUB_STEP_SUMMARY ?? ''
     try {
-      // Before the report is locked: other runs may wait for it.
-      if (this.#place.stays === 'always') await this.#doctor()
       const { finishReport } = await import('../report/finish.ts')
       const report = await finishReport(this.#directory, {
         run: {
@@ -137,7 +122,7 @@ export class RunReport {
         },
         baseUrl,
         record: this.record,
-        doctor: this.#doctor,
+        doctor: () => examined(this.#context),
         coverage: coverage === undefined ? null : resolve(cwd, coverage),
         junit: junit === undefined ? null : resolve(cwd, junit),
         stays: (outcome) =>
@@ -163,6 +148,23 @@ export class RunReport {
       printLog(`berth: ${messageOf(error)}\n`)
       return { code: exitCode || 1, page: null }
     }
+  }
+
+  /**
+   * Takes the exit code of the command, before the instance is stopped: of a run at a desk that passed, or that a person has interrupted,
+   * nothing is kept.
+   */
+  commandEnded(exitCode: number, isInterrupted: boolean): void {
+    if (isInterrupted && this.#place.stays === 'failed') this.#place = { ...this.#place, stays: 'never' }
+    if (!this.#isNeeded(exitCode)) this.record.drop()
+  }
+
+  /** Reports whether anything is to be made of what was recorded. */
+  #isNeeded(exitCode: number): boolean {
+    const { coverage, coverageMin, junit, strict } = this.#options
+    if (this.#place.stays === 'always' || (this.#place.stays === 'failed' && exitCode !== 0)) return true
+    const files = [coverage, junit, this.#context.env.GITHUB_STEP_SUMMARY || undefined]
+    return strict || coverageMin !== undefined || files.some((file) => file !== undefined)
   }
 
   /** Removes the report of a run that needs none. */
@@ -199,25 +201,11 @@ export class RunReport {
   }
 }
 
-/** Milliseconds after which an examination of the machine is given up. */
-const EXAMINATION_MS = 30_000
-
-/**
- * Returns what this machine offers, or why that is not known: the report is written anyway.
- *
- * @param isQuick leaves out what takes a second or more; the instance must be over
- */
-async function examined(context: ProcessContext, isQuick: boolean): Promise<object> {
+/** Returns what this machine offers, or why that is not known: the report is written anyway. The instance must be over. */
+async function examined(context: ProcessContext): Promise<object> {
   try {
-    if (isQuick) return await (await import('../doctor.ts')).examine(undefined, context, 'run', true)
-    // A process of its own: it tries servers, beside those of the instance.
-    const { argv } = selfCommand()
-    const { env, cwd } = context
-    const { stdout } = await runHelper([...argv, 'doctor', '--for', 'run', '--json'], {
-      ...{ env, cwd },
-      timeoutMs: EXAMINATION_MS,
-    })
-    return JSON.parse(stdout) as object
+    const { examine } = await import('../doctor.ts')
+    return await examine(undefined, context, 'run', true)
   } catch (error) {
     return { error: messageOf(error) }
   }

@@ -77,7 +77,6 @@ export async function runBeside({ flags, command }: RunRequest, context: Process
       const env = { ...commandEnvironment(berth, context.env), ...processes.variables }
       const child = spawnCommand({ program, command, env, ignored })
       relay.relayTo(child.pid)
-      report?.examine()
       // Registers while the command starts.
       unregister = registerInstance(berth.info, 'run', context.env)
       const isOver = await endsWithin(child.exited, own.timeoutMs)
@@ -92,6 +91,7 @@ export async function runBeside({ flags, command }: RunRequest, context: Process
   } finally {
     relay.childExited(() => berth.abandon())
     if (!own.leave) reportLeft(await processes.end(null))
+    report?.commandEnded(code, relay.received !== null)
     await berth.stop()
     unregister()
     releasePorts()

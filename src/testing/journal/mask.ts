@@ -19,6 +19,9 @@ const CREDENTIAL_PATTERNS: readonly RegExp[] = [
   /(:\/\/)([^\s/@"'<>\\]+)(@)/g,
 ]
 
+/** Matches a text that may have one of them. Most texts have none, and need no further look. */
+const HAS_BEGINNING = /sk_live_|admin_|berth_|whsec_|\/signin\/link\/|bearer|basic|:\/\//i
+
 /** Receives a secret that was found by its pattern, its name or its header. */
 export type LearnSecret = (secret: string) => void
 
@@ -236,14 +239,16 @@ const hasSecretName = (name: string, isRequest: boolean): boolean =>
   isSecretName(name) || (isRequest && isVariables(name))
 
 const byShape = (text: string, learn?: LearnSecret): string =>
-  CREDENTIAL_PATTERNS.reduce(
-    (masked, pattern) =>
-      masked.replace(pattern, (_, before: string, secret: string, behind: string) => {
-        learn?.(secret)
-        return before + MASK + behind
-      }),
-    text,
-  )
+  HAS_BEGINNING.test(text)
+    ? CREDENTIAL_PATTERNS.reduce(
+        (masked, pattern) =>
+          masked.replace(pattern, (_, before: string, secret: string, behind: string) => {
+            learn?.(secret)
+            return before + MASK + behind
+          }),
+        text,
+      )
+    : text
 
 /** Names of fields that hold an id, a time or a state, which berth makes. */
 const OWN_FIELD = /^(?:id|at|type|kind|status|event|key)$|(?:_id|_at|Id|At)$/

@@ -16,8 +16,11 @@ import { REPORT, type ReportDirectory } from './directory.ts'
 import { LearnedSecrets } from './learned-secrets.ts'
 import { followState, type RecordedDelivery, type StateParts } from './recorded-state.ts'
 
-/** Milliseconds for which lines are collected: a killed run loses no more than those. */
-const FLUSH_MS = 100
+/**
+ * Milliseconds for which lines are collected: a killed run loses no more than those. If the report is hardly ever wanted, they wait
+ * longer, and those of a short run that passes are never made.
+ */
+const FLUSH_MS = { wanted: 100, otherwise: 2_000 }
 
 /** A state that begins to be recorded. */
 export interface BegunState extends StateParts {
@@ -43,11 +46,13 @@ type Waiting = { readonly entry: JournalEntry } | { readonly write: (masking: Ma
  */
 export class RunRecord implements Recorder {
   readonly #directory: ReportDirectory
+  readonly #flushMs: number
   readonly #masks = new Masks()
   readonly #learned = new LearnedSecrets(this.#masks)
   readonly #described = new Map<string, DescribedOperation>()
   #operations = new OperationIndex<DescribedOperation>(operationsWith(this.#described))
   #state: BegunState | null = null
+  #isDropped = false
   #queue: Waiting[] = []
   #timer: Timer | undefined
   /** Resolves when the lines so far are written. */
@@ -56,8 +61,10 @@ export class RunRecord implements Recorder {
   /** Operations and statuses of the requests. */
   readonly #responses: { operation: string | null; status: number }[] = []
 
-  constructor(directory: ReportDirectory) {
+  /** @param isWanted whether the report is written in any case */
+  constructor(directory: ReportDirectory, isWanted: boolean) {
     this.#directory = directory
+    this.#flushMs = isWanted ? FLUSH_MS.wanted : FLUSH_MS.otherwise
   }
 
   /** Operations and statuses of the requests so far, of this run alone. */
@@ -156,6 +163,12 @@ export class RunRecord implements Recorder {
     this.#line(REPORT.findings, { kind: 'expired_wait', query })
   }
 
+  /** Forgets what waits to be written, and records nothing more. */
+  drop(): void {
+    this.#isDropped = true
+    this.#queue = []
+  }
+
   /** Resolves when everything so far is written. */
   flush(): Promise<void> {
     clearTimeout(this.#timer)
@@ -177,9 +190,10 @@ export class RunRecord implements Recorder {
   }
 
   #add(waiting: Waiting): void {
+    if (this.#isDropped) return
     this.#queue.push(waiting)
     if (this.#timer !== undefined) return
-    this.#timer = setTimeout(() => void this.flush(), FLUSH_MS)
+    this.#timer = setTimeout(() => void this.flush(), this.#flushMs)
     this.#timer.unref()
   }
 
