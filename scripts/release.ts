@@ -22,6 +22,7 @@ same bytes. Publishes nothing: it prints the commands that do.
   --out DIR        another directory than dist/release; it is emptied
   --image          build the image for containers too: needs root, apt-get, and Debian's packages
   --sign KEY       sign SHA256SUMS with this SSH key (ssh-keygen -Y sign)
+  --baseline       write the API's documents to fixtures/openapi, in the commit that is released, and nothing else
   --table          print the table of ways to get berth, and nothing else
 `
 
@@ -31,12 +32,20 @@ const { values } = parseArgs({
     out: { type: 'string' },
     image: { type: 'boolean' },
     sign: { type: 'string' },
+    baseline: { type: 'boolean' },
     table: { type: 'boolean' },
     help: { type: 'boolean' },
   },
 })
 if (values.help || values.table) {
   process.stdout.write(values.help ? HELP : waysTable())
+  process.exit(0)
+}
+if (values.baseline) {
+  const { describeApi, describeControl } = await import('../src/instance/describe.ts')
+  const documents = { api: await describeApi(), control: await describeControl() }
+  for (const [name, document] of Object.entries(documents))
+    writeFileSync(join(root, 'fixtures/openapi', `${name}.json`), `${JSON.stringify(document, null, 2)}\n`)
   process.exit(0)
 }
 

@@ -62,26 +62,15 @@ test.skipIf(isSkipped)('a server, a command, files and an app work on arm64', as
   const { id } = (await call('POST', '/servers')) as { id: string }
   const result = await call('POST', `/servers/${id}/exec`, { command: 'echo out; echo err >&2; exit 3' })
   expect(result).toMatchObject({ stdout: 'out\n', stderr: 'err\n', exitCode: 3 })
-  await call('POST', `/servers/${id}/files`, { path: 'site/index.html', content: '<h1>arm64</h1>' })
+  await call('PUT', `/servers/${id}/files`, { path: 'site/index.html', content: '<h1>arm64</h1>' })
   const copied = await call('POST', `/servers/${id}/exec`, { command: 'cat site/index.html' })
   expect(copied).toMatchObject({ stdout: '<h1>arm64</h1>' })
   const data = join(machine.path, 'data')
   const site = join(machine.path, 'site')
   await machine.output([berth, 'cp', '--data', data, `${id}:site`, site])
-  const url = await machine.output([
-    berth,
-    'projects',
-    'create',
-    site,
-    '--server',
-    id,
-    '--public',
-    '-q',
-    '--data',
-    data,
-  ])
-  const projects = JSON.parse(await machine.output([berth, 'projects', 'list', '--json', '--data', data]))
-  expect(url).not.toBe('')
-  const [{ url: address }] = projects.projects
+  const ofInstance = ['--data', data]
+  await machine.output([berth, 'projects', 'create', site, '--server', id, '--public', ...ofInstance])
+  const { projects } = JSON.parse(await machine.output([berth, 'projects', 'list', '--json', ...ofInstance]))
+  const [{ url: address }] = projects
   expect(await (await fetch(address)).text()).toBe('<h1>arm64</h1>')
 })
