@@ -62,6 +62,11 @@ test.each([
   ['deleted server by mistake', 'snapshots', 'undo'],
   ['restoring a deleted project', 'snapshots', 'undo'],
   ['idempot', 'api', 'idempotency-key'],
+  ['security', 'threats', ''],
+  ['license', 'install', 'what-is-in-it-and-its-licenses'],
+  ['docker', 'install', 'in-a-container'],
+  ['how do I fail a request', 'faults', 'fail-a-request'],
+  ['uninstall', 'instances', 'update-uninstall'],
 ])('"%s" leads to %s#%s', async (question, name, fragment) => {
   const { stdout } = await run(['guide', ...question.split(' '), '--json'])
   expect(JSON.parse(stdout)[0]).toMatchObject({ name, fragment })
