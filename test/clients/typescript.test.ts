@@ -84,6 +84,20 @@ describe.skipIf(skipped !== null)('the client for TypeScript, as it is installed
     expect(ended).toEqual({ exitCode: 0, output: 'true true\n' })
   })
 
+  test('warns once if the instance has another version', async () => {
+    const script = withOwner(`
+      const { berth } = require('@owner/berth-client/testing')
+      berth.account().then(async (account) => {
+        const headers = { 'x-berth-version': '99.0.0' }
+        const respond = { status: 200, content_type: 'application/json', headers, body: '{"servers":[]}' }
+        await account.fail('servers.list', { respond })
+        console.log((await account.servers.list()).length, (await account.servers.list()).length)
+        await account.remove()
+      })`)
+    const { exitCode, output } = await runSuite(['node', '--eval', script], directory)
+    expect([exitCode, output.match(/BerthVersionWarning: .* has version 99\.0\.0/g)?.length]).toEqual([0, 1])
+  })
+
   test('says what is missing where nothing says where berth is', async () => {
     const script = withOwner("new (require('@owner/berth-client').Berth)()")
     expect((await run(['node', '--eval', script], { cwd: directory })).output).toContain(

@@ -34,20 +34,18 @@ export class Files {
 
   /** Reads the bytes of a file. @throws NotFoundError if it does not exist */
   async readBytes(path: string): Promise<Uint8Array> {
-    const file = await this.#transport.json<{ content: string; encoding?: 'base64' }>(
-      'GET',
-      withQuery(`${this.#server}/files`, { path }),
-    )
-    return new Uint8Array(Buffer.from(file.content, file.encoding ?? 'utf8'))
+    const response = await this.#transport.send({ path: this.#content(path) })
+    return new Uint8Array(await whole(response.arrayBuffer()))
   }
 
   /** Writes a file, with the directories that it needs. It is replaced as a whole. */
   async write(path: string, content: string | Uint8Array): Promise<void> {
-    const file =
-      typeof content === 'string'
-        ? { content }
-        : { content: Buffer.from(content).toString('base64'), encoding: 'base64' }
-    await this.#transport.json('PUT', `${this.#server}/files`, { path, ...file })
+    await this.#transport.send({
+      method: 'PUT',
+      path: this.#content(path),
+      headers: { 'content-type': 'application/octet-stream' },
+      body: typeof content === 'string' ? new TextEncoder().encode(content) : content,
+    })
   }
 
   /** Deletes a file, or a directory with all that is in it. */
@@ -94,6 +92,10 @@ export class Files {
       body: new Uint8Array(),
     })
     await unpack(standardOutput(response), local)
+  }
+
+  #content(path: string): string {
+    return withQuery(`${this.#server}/files/content`, { path })
   }
 
   #command(command: string): string {
