@@ -10,6 +10,8 @@ import type { SystemPath } from './system-files.ts'
 const ETC = [
   'alternatives',
   'crypto-policies',
+  // pip fails if it may see this file and not read it.
+  'debian_version',
   'fonts',
   'gai.conf',
   'gitconfig',

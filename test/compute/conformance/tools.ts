@@ -92,6 +92,12 @@ export function toolTests(name: Subject): void {
       expect(stdout).toBe(Bun.which('python3', { PATH: TEST_PATH }) === null ? '' : '42\n')
     })
 
+    test('beside the files that say which distribution this is, without which pip fails', async () => {
+      const look =
+        'for file in os-release debian_version; do [ ! -e /etc/$file ] || cat /etc/$file >/dev/null || echo $file; done'
+      expect((await run(server(), look)).stdout).toBe('')
+    })
+
     test('and no variable that makes a berth into Bun, outside of Bun', async () => {
       const { stdout } = await run(server(), 'bun -e "" && env; tr "\\0" "\\n" < /proc/$PPID/environ')
       expect(stdout).not.toContain('BUN_BE_BUN')
