@@ -1,7 +1,7 @@
 """Writes the parts of the Python client that are not written by hand: python_parts.py DIRECTORY
 
 - src/berth/_sync, of src/berth/_async by unasync
-- src/berth/_generated is made to read the times of berth in Python 3.10, whose fromisoformat takes no Z
+- src/berth/_generated is made to work in Python 3.10, which has no typing.Self, and whose fromisoformat takes no Z
 - src/berth/api, a module for each tag of the document, with its operations of src/berth/_generated
 """
 
@@ -51,7 +51,13 @@ def write_sync() -> None:
     (target / "__init__.py").write_text('"""The sync half of the client, made of ``berth._async``."""\n')
 
 
-def read_times_everywhere() -> None:
+def support_python_3_10() -> None:
+    client = package / "_generated/client.py"
+    text = client.read_text()
+    self_of_typing = "from typing import Any, Self\n"
+    assert self_of_typing in text
+    checked = "from typing import TYPE_CHECKING, Any\n\nif TYPE_CHECKING:\n    from typing_extensions import Self\n"
+    client.write_text("from __future__ import annotations\n\n" + text.replace(self_of_typing, checked))
     for source in (package / "_generated").rglob("*.py"):
         text = source.read_text()
         if "datetime.datetime.fromisoformat(" not in text:
@@ -89,5 +95,5 @@ def write_api() -> None:
 
 
 write_sync()
-read_times_everywhere()
+support_python_3_10()
 write_api()
