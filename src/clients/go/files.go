@@ -1,8 +1,8 @@
 package berth
 
 import (
+	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -39,21 +39,23 @@ func (s *Server) ListFiles(ctx context.Context) ([]string, error) {
 
 // ReadFile reads a file. The path is relative to the workspace. It fails with [ErrNotFound] if the file does not exist.
 func (s *Server) ReadFile(ctx context.Context, path string) ([]byte, error) {
-	var file api.FileContent
-	query := url.Values{"path": {path}}
-	if err := s.transport.jsonQuery(ctx, http.MethodGet, s.path()+"/files", query, nil, &file); err != nil {
+	c := call{method: http.MethodGet, path: s.path() + "/files/content", query: url.Values{"path": {path}}}
+	response, err := s.transport.send(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	if file.Encoding != nil && *file.Encoding == api.FileEncodingBase64 {
-		return base64.StdEncoding.DecodeString(file.Content)
-	}
-	return []byte(file.Content), nil
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
 }
 
 // WriteFile writes a file, with the directories that it needs. It is replaced as a whole.
 func (s *Server) WriteFile(ctx context.Context, path string, content []byte) error {
-	return s.transport.json(ctx, http.MethodPut, s.path()+"/files", api.FileWrite{
-		Path: path, Content: base64.StdEncoding.EncodeToString(content), Encoding: Ptr(api.FileEncodingBase64),
+	return s.transport.decode(ctx, call{
+		method: http.MethodPut,
+		path:   s.path() + "/files/content",
+		query:  url.Values{"path": {path}},
+		header: http.Header{"Content-Type": {"application/octet-stream"}},
+		body:   bytes.NewReader(content),
 	}, nil)
 }
 
