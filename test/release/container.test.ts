@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/processes.ts'
-import { lacks, Machine, owner, release, version } from './support.ts'
+import { lacks, Machine, owner, readmeCommands, release, version } from './support.ts'
 
 const image = `${owner}/berth:${version}`
 const file = join(release, `berth-${version}-image-linux-x64.tar.gz`)
@@ -88,6 +88,18 @@ afterAll(async () => {
   }
   machine[Symbol.dispose]()
 }, 60_000)
+
+test.skipIf(isSkipped)('the commands of the README load the image and run a first test', async () => {
+  // Its place is a server only once it is published.
+  const [, ...commands] = readmeCommands('docker').split('\n')
+  const began = performance.now()
+  const env = { DOCKER_HOST: `unix://${socket}` }
+  const printed = await machine.output(['sh', '-ec', commands.join('\n')], { cwd: release, env })
+  expect(printed).toEndWith('it works\n')
+  console.log(
+    `docker: from the image to a passed test in ${((performance.now() - began) / 1_000).toFixed(1)} s`,
+  )
+})
 
 test.skipIf(isSkipped)(
   'the image runs as an ordinary user under Landlock, with a random key and a closed control API',

@@ -73,14 +73,14 @@ export function lacks(reason: string | null): boolean {
 }
 
 /**
- * Returns the commands of the README's block for a tool, such as `npm`, with the owner of this release.
+ * Returns the commands of the README's block for a tool, such as `npm`, with the owner and the version of this release.
  *
  * @throws if the README has no such block
  */
 export function readmeCommands(tool: string): string {
   const block = new RegExp(`^\`\`\`sh ${tool}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(readme)?.[1]
   if (block === undefined) throw new Error(`The README has no commands for ${tool}.`)
-  return block.replaceAll('OWNER', owner)
+  return block.replaceAll('OWNER', owner).replaceAll('VERSION', version)
 }
 
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
