@@ -68,7 +68,8 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
 }
 
 const program = createProgram(newSession(processContext(), CATALOG), CATALOG)
-const ids = operationsOf(await describeControl()).map(({ operationId }) => operationId)
+// The document of the control API has ids without their prefix.
+const ids = operationsOf(await describeControl()).map(({ operationId }) => `control.${operationId}`)
 
 /** The command that words name, by its name or an alias. */
 const find = (words: readonly string[]): Command | undefined =>

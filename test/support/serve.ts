@@ -25,11 +25,11 @@ export const command: string[] = executable
   ? [executable]
   : [process.execPath, join(import.meta.dir, '../../src/main.ts')]
 
-/** The environment of this process without berth's own variables. */
+/** The environment of this process without berth's own variables, and without the one that marks a worker of Bun's tests. */
 export const cleanEnvironment = (): Record<string, string> =>
   Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) =>
-      value === undefined || name.startsWith('BERTH_') ? [] : [[name, value]],
+      value === undefined || /^(?:BERTH_|BUN_TEST_WORKER_ID$)/.test(name) ? [] : [[name, value]],
     ),
   )
 

@@ -141,7 +141,8 @@ test('the clock, snapshots, scenarios and accounts of all are sent when they cha
 test('only the admin token and the session of the instance open it', async () => {
   const { api_key } = berth.info
   expect((await berth.fetch(PATH, { headers: { authorization: `Bearer ${api_key}` } })).status).toBe(401)
-  expect((await berth.fetch(PATH, { headers: admin() })).status).toBe(426)
+  const json = { accept: 'application/json' }
+  expect((await berth.fetch(PATH, { headers: { ...admin(), ...json } })).status).toBe(426)
   const visitor = await Visitor.of(berth)
   const headers = { cookie: visitor.cookie, origin: new URL(berth.info.base_url).origin }
   using changes = await TestChanges.socket(berth, headers, PATH)

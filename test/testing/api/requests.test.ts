@@ -40,6 +40,7 @@ describe('an entry', () => {
       }),
       response_headers: {
         'content-type': 'application/json;charset=utf-8',
+        'x-berth-version': berth.info.version,
         'x-request-id': String(answer.headers.get('x-request-id')),
       },
       faults: [],

@@ -194,7 +194,7 @@ export async function everyOperation(
   })
   await call('GET', `${terminals}/${terminal}/screen?lines=5`)
   await call('DELETE', `${terminals}/${terminal}`)
-  await call('GET', '/changes')
+  await call('GET', '/changes', undefined, { accept: 'application/json' })
 
   await call('PUT', `/servers/${second}/files`, { path: 'index.html', content: '<p>hi</p>' })
   await call('POST', `/servers/${second}/deployments`)

@@ -102,7 +102,7 @@ function shownData(...parts: Parameters<typeof dataOf>): Record<string, unknown>
 
 /** The parts of a JSON Schema that describe a field of an event. */
 interface FieldSchema {
-  readonly type?: string
+  readonly type?: string | readonly string[]
   readonly anyOf?: readonly FieldSchema[]
   readonly description?: string
 }
@@ -161,14 +161,25 @@ function eventFields({ webhooks, components }: EventsDocument, event: EventName)
   const { properties, required = [], examples: [example = {}] = [] } = schema
   return Object.entries(properties)
     .filter(([name]) => !OWN_FIELDS.includes(name))
-    .map(([name, { type, anyOf = [], description = '' }]) => ({
+    .map(([name, schema]) => ({
       name,
-      kind: type === 'number' || type === 'integer' ? 'number' : type === 'array' ? 'list' : 'text',
-      description,
+      kind: kindOf(typesOf(schema)),
+      description: schema.description ?? '',
       isRequired: required.includes(name),
-      isNullable: anyOf.some((one) => one.type === 'null'),
+      isNullable: typesOf(schema).includes('null'),
       example: typed(example[name]),
     }))
+}
+
+/** Returns the JSON types that a field may have. */
+const typesOf = ({ type = [], anyOf = [] }: FieldSchema): readonly string[] => [
+  ...(typeof type === 'string' ? [type] : type),
+  ...anyOf.flatMap(typesOf),
+]
+
+function kindOf(types: readonly string[]): FieldKind {
+  if (types.includes('number') || types.includes('integer')) return 'number'
+  return types.includes('array') ? 'list' : 'text'
 }
 
 /** Returns a value as it is typed into a field. */

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import builtins
 import os
 import shlex
@@ -49,18 +48,20 @@ class AsyncFiles:
 
         :raises NotFoundError: if it does not exist
         """
-        file = await self._connection.json("GET", f"{self._server}/files", params={"path": path})
-        content: str = file["content"]
-        return base64.b64decode(content) if file.get("encoding") == "base64" else content.encode()
+        response = await self._connection.request(
+            "GET", f"{self._server}/files/content", params={"path": path}
+        )
+        return response.content
 
     async def write(self, path: str, content: str | bytes) -> None:
         """Writes a file, with the directories that it needs. It is replaced as a whole."""
-        encoded = (
-            {"content": content}
-            if isinstance(content, str)
-            else {"content": base64.b64encode(content).decode(), "encoding": "base64"}
+        await self._connection.request(
+            "PUT",
+            f"{self._server}/files/content",
+            params={"path": path},
+            content=content.encode() if isinstance(content, str) else content,
+            headers={"content-type": "application/octet-stream"},
         )
-        await self._connection.json("PUT", f"{self._server}/files", {"path": path, **encoded})
 
     async def delete(self, path: str) -> None:
         """Deletes a file, or a directory with all that is in it."""
