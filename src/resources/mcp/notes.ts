@@ -2,10 +2,9 @@ import type { ApiOperationId } from '../../contract/operations.ts'
 
 /** Advice for models: when to use an operation, what to expect, and what to do next. */
 const NOTES: Partial<Record<ApiOperationId, string>> = {
-  'servers.list':
-    'Begin here to find the id of a server: nearly every other tool takes one. Newest first, only those that the credential reaches.',
+  'servers.list': 'Begin here to find the id of a server, which nearly every other tool takes. Newest first.',
   'servers.create':
-    'A workspace of its own in which commands, agents and apps run. It runs at once and costs credits while it runs: look first with servers_list whether there is one. `task` is a note of what it is for.',
+    'A workspace of its own for commands, agents and apps. It runs at once and costs credits while it runs: look first whether servers_list has one. `task` is a note of what it is for.',
   'servers.get': 'Shows its status (running, sleeping, building), its published URL and what it has used.',
   'servers.update': 'Changes `task`, the note of what it is for, or `region`.',
   'servers.delete':
@@ -27,8 +26,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'executions.input': 'Only if it was started with `openStdin`.',
   'executions.delete':
     'Ends it and what it has started, and keeps its output. Of one that has ended it removes the record.',
-  'terminals.list':
-    'Terminals are for programs that talk to a person. For a command that ends by itself use exec_run.',
+  'terminals.list': 'For programs that talk to a person; for a command that ends by itself use exec_run.',
   'terminals.create':
     'For programs that talk to a person, such as vim, python3 or npm init; without `command` a shell. Then use terminals_type and terminals_screen.',
   'terminals.get': 'Its program has ended where exit_code is not null. terminals_screen shows what it shows.',
@@ -42,7 +40,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'processes.delete':
     'Without `signal` it is TERM. Where ended is false the program goes on: KILL ends it in any case. For a terminal use terminals_delete, for a task tasks_cancel.',
   'files.read':
-    'Without `path` it lists all files; with `path` it gives the content of one. Content that is no UTF-8 text comes with encoding base64. `.git` and `node_modules` are left out of the list unless `all` is true.',
+    'Without `path` it lists files, with `path` it gives the content of one; bytes that are not UTF-8 come with encoding base64. The list has `.git` and `node_modules` only if `all` is true.',
   'files.write':
     'Creates the file, with its parent directories, or replaces it whole. Paths are relative to the workspace. For bytes that are no text, send base64 and say so in `encoding`.',
   'files.delete': 'A directory is removed with all that is in it.',
@@ -102,7 +100,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     "Environment variables of a project's app; null removes one. It continues a bring-up that waited for them, else restarts the app.",
   'keys.create': 'The response holds the key itself: give it to the person, and to nobody else.',
   'keys.delete': 'Programs that use it are refused from then on.',
-  'account.get': 'Which plan the account has, its limits by size of server, and what is left of the budget.',
+  'account.get': 'Shows its plan, and what is left of the budget.',
   'programs.delete':
     'Its tokens end at once. Ask the person first: it may be the program that you speak through.',
   'browsers.delete': 'A person may be using it: ask first.',

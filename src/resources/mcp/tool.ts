@@ -89,6 +89,7 @@ function inputOf(
     properties[name] = schema
   }
   for (const { name, schema, description, in: place } of parameters) {
+    if (name === WAIT) continue
     // The name of an id says what it is the id of.
     const whole = inlineReferences(schema, shapes)
     add(name, description && place !== 'path' ? { ...whole, description } : whole)
@@ -116,6 +117,9 @@ function inputOf(
     ...(closed ? { additionalProperties: false } : {}),
   } as Tool['inputSchema']
 }
+
+/** Models wait by `follow`. */
+const WAIT = 'wait_ms'
 
 /** Operations for programs that keep copies of files. No model calls them, so nothing is described to it. */
 const FOR_PROGRAMS: ReadonlySet<string> = new Set(['deployments.push', 'projects.push'])

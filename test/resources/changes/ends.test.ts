@@ -45,7 +45,7 @@ test("a browser follows by its session, from this instance's pages alone, until 
 })
 
 test('a request that is neither a handshake nor takes events is refused with what to send', async () => {
-  const { status, body } = await berth.call('GET', '/changes')
+  const { status, body } = await berth.call('GET', '/changes', undefined, { accept: 'application/json' })
   expect(status).toBe(426)
   expect(body.message).toBe(
     'Changes are streamed: send a handshake of a WebSocket, or "Accept: text/event-stream".',
