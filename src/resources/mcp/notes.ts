@@ -18,14 +18,13 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'usage.servers': 'Shows which servers are busy, full or idle.',
   'exec.run':
     'Runs `sh -c COMMAND` in the workspace and waits for its end, 45 s at most: then the response has the output so far, `status` running and an `executionId`; it goes on, follow it with executions_output. A command that fails is no error: look at exitCode, stderr and `refused` (connections that berth did not let out, with what would allow them). Standard input is empty unless `stdin` is given. What should run on from the start: `detach`; an app: deployments_create or a project.',
-  'executions.list':
-    'Commands that run on: those of exec_run with `detach`, and those that took longer than 45 s.',
+  'executions.list': 'Those of exec_run with `detach`, and those that took longer than 45 s.',
   'executions.get': 'Whether it runs, and its exitCode if it has exited.',
   'executions.output':
     'What it printed, in order. Read on with `after`, the `next` of the response before. With `follow` it waits up to 45 s for more; the end is where execution.status is not running.',
   'executions.input': 'Only if it was started with `openStdin`.',
   'executions.delete':
-    'Ends it and what it has started, and keeps its output. Of one that has ended it removes the record.',
+    'Ends it and what it has started, and keeps its output; removes the record of one that has ended.',
   'terminals.list': 'For programs that talk to a person; for a command that ends by itself use exec_run.',
   'terminals.create':
     'For programs that talk to a person, such as vim, python3 or npm init; without `command` a shell. Then use terminals_type and terminals_screen.',
@@ -36,7 +35,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Types `text`, presses `keys`, waits and shows the screen: {"text": "ls -l", "keys": ["enter"]} runs a line. To wait for the next prompt, end `until` with `$`, such as `[$#] $`: what is typed is echoed, and matches too. Without `until` it responds when nothing was printed for 250 ms. In vim let escape be the last key of its call. Code of several lines: `paste` true.',
   'terminals.delete': 'Ends its program, and all that it has started and that did not detach.',
   'processes.list':
-    'What runs on a server, on which ports, and what started it: look here when something is slow or a port is taken.',
+    'What runs on a server, on which ports, and what started it: for what is slow, or a port that is taken.',
   'processes.delete':
     'Without `signal` it is TERM. Where ended is false the program goes on: KILL ends it in any case. For a terminal use terminals_delete, for a task tasks_cancel.',
   'files.read':

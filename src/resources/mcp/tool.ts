@@ -51,7 +51,7 @@ function toolOf(
 ): OperationTool {
   const parameters = (described.parameters ?? []).filter((one): one is Parameter => 'in' in one)
   const inPath = parameters.filter((one) => one.in === 'path')
-  const inQuery = parameters.filter((one) => one.in === 'query')
+  const inQuery = parameters.filter((one) => one.in === 'query' && one.name !== WAIT)
   const { requestBody } = described
   const early = RESPONDS_EARLY[id]
   const shape = requestBody?.content['application/json']?.schema
@@ -89,7 +89,6 @@ function inputOf(
     properties[name] = schema
   }
   for (const { name, schema, description, in: place } of parameters) {
-    if (name === WAIT) continue
     // The name of an id says what it is the id of.
     const whole = inlineReferences(schema, shapes)
     add(name, description && place !== 'path' ? { ...whole, description } : whole)
