@@ -15,7 +15,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
     'Whether a server is short of memory, storage or processors, and which ports its programs listen on.',
   'usage.account':
     'Shows how much of the budget is left this month, and which server used how much on which day.',
-  'usage.servers': 'Shows which servers are busy, full or idle.',
+  'usage.servers': 'Which servers are busy, full or idle.',
   'exec.run':
     'Runs `sh -c COMMAND` in the workspace and waits for its end, 45 s at most: then the response has the output so far, `status` running and an `executionId`; it goes on, follow it with executions_output. A command that fails is no error: look at exitCode, stderr and `refused` (connections that berth did not let out, with what would allow them). Standard input is empty unless `stdin` is given. What should run on from the start: `detach`; an app: deployments_create or a project.',
   'executions.list': 'Those of exec_run with `detach`, and those that took longer than 45 s.',
@@ -61,7 +61,7 @@ const NOTES: Partial<Record<ApiOperationId, string>> = {
   'tasks.get':
     'Shows its status and, when it is over, its `result`. Where the status is awaiting_input, `question` says what the agent wants to know.',
   'tasks.answer': 'For a task whose status is awaiting_input; it goes on with the answer.',
-  'tasks.cancel': 'Ends what the agent runs. What it has changed stays.',
+  'tasks.cancel': 'What it has changed stays.',
   'tasks.events':
     'What the agent did and said, oldest first. With `follow` it waits until the task is over or asks something, 45 s at most. Read on with `after`, the `seq` of the last event that is known.',
   'builds.listAll': 'Those of all servers, newest first.',
