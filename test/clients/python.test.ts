@@ -50,7 +50,9 @@ describe.skipIf(skipped !== null).each([...pythons])('the Python client under Py
     'makes every call, and knows every field and method',
     async () => {
       const files = python === 'python3' ? [] : ['test_calls.py', 'test_async.py', 'test_in_step.py']
-      const suite = ['venv/bin/python', '-m', 'pytest', '-v', '-p', 'no:cacheprovider', ...files]
+      // Runs that the suite starts leave their directories there, too.
+      const place = ['env', `PYTEST_DEBUG_TEMPROOT=${directory}`]
+      const suite = [...place, 'venv/bin/python', '-m', 'pytest', '-v', '-p', 'no:cacheprovider', ...files]
       const ended = await runSuite(suite, directory)
       expectEveryCall(ended, /test_calls\.py::test_(\w+) PASSED/g)
       expect(ended.output).not.toContain('skipped')
